@@ -1,0 +1,51 @@
+"""Fixtures and Hypothesis profiles shared by all tests.
+
+Profiles: ``ci`` (the default: derandomised, so that a failure is a failure of the code), ``deep`` (many random
+examples). Choose one with ``pytest --hypothesis-profile=deep``.
+"""
+
+from __future__ import annotations
+
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "deep", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("ci")
+
+
+def _read_only(values: np.ndarray) -> np.ndarray:
+    values = np.array(values)
+    values.flags.writeable = False
+    return values
+
+
+def _strict(values: np.ndarray, device: str = "CPU_DEVICE"):
+    return array_api_strict.asarray(np.array(values), device=array_api_strict.Device(device))
+
+
+BACKENDS = {
+    "numpy": np.array,
+    "read-only": _read_only,
+    "strict": _strict,
+    "strict-device1": lambda values: _strict(values, "device1"),
+}
+try:
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    if cupy.cuda.runtime.getDeviceCount() > 0:
+        BACKENDS["cupy"] = cupy.asarray
+except Exception:  # no CuPy or no GPU: the backend is not there
+    pass
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest):
+    """A function that turns a host array into one of the backend under test."""
+    return BACKENDS[request.param]
