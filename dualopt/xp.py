@@ -1,0 +1,72 @@
+"""The only file that knows array backends: one namespace for NumPy, CuPy and array-api-strict.
+
+Everything else asks for ``array_namespace(x)`` once per function and uses the Array API standard. What the
+standard lacks, and what differs between a CPU and a GPU, is written here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+__all__ = ["Array", "array_namespace", "asarray_like", "device", "epsilon", "is_host", "logsumexp", "to_numpy"]
+
+Array = Any
+"""Any array of a library that follows the Array API standard (there is no common base class)."""
+
+
+def array_namespace(*arrays: Array) -> Any:
+    """Return the Array API namespace shared by the given arrays."""
+    return compat.array_namespace(*arrays)
+
+
+def device(x: Array) -> Any:
+    """Return the device on which ``x`` lives, in the form that creation functions take as ``device=``."""
+    return compat.device(x)
+
+
+def asarray_like(values: Any, like: Array, *, dtype: Any = None) -> Array:
+    """Move host values (NumPy array, list, number) to the namespace, device and dtype of ``like``.
+
+    ``dtype`` overrides the type of the result; ``like.dtype`` is used when it is None.
+    """
+    xp = array_namespace(like)
+    return xp.asarray(values, dtype=like.dtype if dtype is None else dtype, device=device(like))
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """Return ``x`` as a NumPy array, copying it from its device when it lives on another one."""
+    if compat.is_numpy_array(x):
+        return x
+    if compat.is_cupy_array(x):
+        return x.get()
+    if hasattr(x, "to_device"):  # array-api-strict refuses to export from any device but its CPU
+        cpu = next((d for d in array_namespace(x).__array_namespace_info__().devices() if "CPU" in str(d)), None)
+        x = x if cpu is None else x.to_device(cpu)
+    return np.asarray(x)
+
+
+def is_host(x: Array) -> bool:
+    """Tell whether ``x`` lives in host memory, where a loop over clients is as fast as a batched product."""
+    return not compat.is_cupy_array(x)
+
+
+def epsilon(x: Array) -> float:
+    """Return the spacing of floating-point numbers at 1 for the type of ``x``."""
+    return float(array_namespace(x).finfo(x.dtype).eps)
+
+
+def logsumexp(x: Array, *, axis: int) -> Array:
+    """Compute ``log(sum(exp(x)))`` along one axis without overflow.
+
+    The largest entry is subtracted first; where it is infinite it is replaced by zero, so that a slice of
+    ``-inf`` gives ``-inf`` and a slice that contains ``+inf`` gives ``+inf``, never NaN.
+    """
+    xp = array_namespace(x)
+    largest = xp.max(x, axis=axis, keepdims=True)
+    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
+    with np.errstate(divide="ignore"):  # the logarithm of an empty sum is -inf, and meant
+        result = xp.log(xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)) + shift
+    return xp.squeeze(result, axis=axis)
