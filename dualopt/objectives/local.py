@@ -1,0 +1,146 @@
+"""The one local problem that every method of this package asks its clients to solve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from dualopt.objectives._protocol import Objective
+from dualopt.tree import take_clients
+from dualopt.xp import Array, array_namespace
+
+__all__ = ["LocalProblem", "client_dot", "per_client"]
+
+
+def per_client(numbers: float | Array, like: Array) -> float | Array:
+    """Reshape ``(N,)`` numbers so that they multiply an array of shape ``(N, *shape)``; pass a float through."""
+    if isinstance(numbers, float | int):
+        return numbers
+    return array_namespace(like).reshape(numbers, (numbers.shape[0],) + (1,) * (like.ndim - 1))
+
+
+def client_dot(x: Array, y: Array) -> Array:
+    """Return the inner products ``<x_j, y_j>`` of two ``(N, *shape)`` arrays, shape ``(N,)``."""
+    xp = array_namespace(x, y)
+    product = x * y
+    # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
+    return xp.sum(xp.reshape(product, (product.shape[0], -1)), axis=-1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocalProblem:
+    r"""The local problem of every client (LOCAL).
+
+    .. math:: \min_{\theta_j} \; F_j(\theta_j) = f_j(\theta_j) + \langle \text{tilt}_j, \theta_j\rangle
+              + \tfrac{\text{weight}_j}{2} |\theta_j - \text{anchor}_j|^2
+
+    DualFL's problem (3.1) is ``tilt = -nu zeta_j, weight = 0``.
+
+    Parameters
+    ----------
+    objective : Objective
+        The ``f_j``.
+    tilt : array, shape (N, *shape), optional
+        Linear term; zero when not given.
+    weight : float or array of shape (N,), default 0
+        Weight of the proximal term.
+    anchor : array, shape (N, *shape) or shape, optional
+        Centre of the proximal term; needed when ``weight`` is not zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.objectives.quadratic import Quadratic
+    >>> f = Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))
+    >>> problem = LocalProblem(objective=f, tilt=np.array([[-2.0]]))
+    >>> problem.value(np.array([[2.0]])).tolist(), problem.gap(np.array([[3.0]])).tolist()
+    ([-2.0], [0.5])
+    """
+
+    objective: Objective
+    tilt: Array | None = None
+    weight: float | Array = 0.0
+    anchor: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.anchor is None and not (isinstance(self.weight, float | int) and self.weight == 0):
+            raise ValueError("anchor is needed when weight is not zero.")
+
+    @property
+    def n_clients(self) -> int:
+        """Number of clients in this call."""
+        return self.objective.n_clients
+
+    @property
+    def mu(self) -> Array:
+        """Strong convexity constants of ``F_j``, shape ``(N,)``."""
+        return self.objective.mu + self.weight
+
+    @property
+    def L(self) -> Array:
+        """Smoothness constants of ``F_j``, shape ``(N,)``."""
+        return self.objective.L + self.weight
+
+    def value(self, theta: Array) -> Array:
+        """Return ``F_j(theta_j)``, shape ``(N,)``."""
+        return self.objective.value(theta) + self.added(theta)[0]
+
+    def gradient(self, theta: Array) -> Array:
+        """Return the gradients of ``F_j``, shape ``(N, *shape)``."""
+        return self.objective.gradient(theta) + self.added(theta)[1]
+
+    def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
+        """Return both, at the price of the gradient alone."""
+        value, gradient = self.objective.value_and_gradient(theta)
+        extra_value, extra_gradient = self.added(theta)
+        return value + extra_value, gradient + extra_gradient
+
+    def hessian_operator(self, theta: Array) -> Callable[[Array], Array]:
+        """Return ``v -> (hess f_j(theta_j) + weight_j I) v_j``."""
+        product = self.objective.hessian_operator(theta)  # pyright: ignore[reportAttributeAccessIssue]
+        return lambda v: product(v) + per_client(self.weight, v) * v
+
+    def gap(self, theta: Array) -> Array:
+        r"""Return an upper bound of ``F_j(theta_j) - min F_j``, shape ``(N,)``.
+
+        It is :math:`|\nabla F_j(\theta_j)|^2 / (2 (\mu_j + \text{weight}_j))`, which equals the primal-dual gap at the
+        dual point ``grad g_j(theta_j)``: no conjugate is evaluated, and it is finite everywhere.
+        """
+        gradient = self.gradient(theta)
+        return client_dot(gradient, gradient) / (2.0 * self.mu)
+
+    def linear_term(self) -> Array:
+        """Return ``tilt_j - weight_j anchor_j``: ``F_j`` is ``f_j`` plus this linear term plus ``weight_j/2 |.|^2``."""
+        zero = self.objective.zeros()
+        term = array_namespace(zero).broadcast_to(zero, (self.n_clients, *self.objective.shape))
+        if self.tilt is not None:
+            term = term + self.tilt
+        if self.anchor is not None:
+            term = term - per_client(self.weight, term) * self.anchor
+        return term
+
+    def select(self, ids: Sequence[int]) -> LocalProblem:
+        """Return the local problems of the clients ``ids`` (positions in this call)."""
+        if list(ids) == list(range(self.n_clients)):
+            return self
+        shared_anchor = self.anchor is not None and self.anchor.ndim == len(self.objective.shape)
+        return replace(
+            self,
+            objective=self.objective.select(ids),
+            tilt=take_clients(self.tilt, ids),
+            weight=self.weight if isinstance(self.weight, float | int) else take_clients(self.weight, ids),
+            anchor=self.anchor if shared_anchor else take_clients(self.anchor, ids),
+        )
+
+    def added(self, theta: Array) -> tuple[Array | float, Array | float]:
+        """Return value and gradient of the terms that are added to ``f_j``."""
+        value: Array | float = 0.0
+        gradient: Array | float = 0.0
+        if self.tilt is not None:
+            value = value + client_dot(self.tilt, theta)
+            gradient = gradient + self.tilt
+        if self.anchor is not None:
+            shift = theta - self.anchor
+            value = value + 0.5 * self.weight * client_dot(shift, shift)
+            gradient = gradient + per_client(self.weight, shift) * shift
+        return value, gradient

@@ -1,0 +1,22 @@
+"""Local solvers: one file each, pure functions of problem, start and memory."""
+
+from dualopt.solvers._driver import LocalSolution, LocalSolver
+from dualopt.solvers.aogm import AOGM
+from dualopt.solvers.dual_coordinate import DualCoordinate
+from dualopt.solvers.exact import Exact
+from dualopt.solvers.gradient import Gradient
+from dualopt.solvers.lbfgs import LBFGS
+from dualopt.solvers.nesterov import Nesterov
+from dualopt.solvers.newton import NewtonCG
+
+__all__ = [
+    "AOGM",
+    "LBFGS",
+    "DualCoordinate",
+    "Exact",
+    "Gradient",
+    "LocalSolution",
+    "LocalSolver",
+    "Nesterov",
+    "NewtonCG",
+]

@@ -1,0 +1,195 @@
+"""The loop that all iterative local solvers share, and the solution they return."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from dualopt.objectives.local import LocalProblem, client_dot, per_client
+from dualopt.participation import Round
+from dualopt.stopping import Progress, Stop
+from dualopt.tree import merge_clients, take_clients
+from dualopt.xp import Array, array_namespace, to_numpy
+
+__all__ = [
+    "Known",
+    "LocalSolution",
+    "LocalSolver",
+    "drive",
+    "evaluate_start",
+    "gradient_solution",
+    "know_nothing",
+    "remember",
+    "require_smooth",
+]
+
+
+class LocalSolution(NamedTuple):
+    """What a local solver returns; arrays have the client axis first.
+
+    The dual information makes certificates free: with ``g_j = f_j - (mu_j/2)|.|^2``, ``dual`` is a point of the domain
+    of
+    ``g_j*`` and ``conjugate`` an upper bound of ``g_j*`` there (exact for gradient-based solvers).
+    """
+
+    theta: Array  # (N, *shape)  the approximate minimisers
+    residual: (
+        Array  # (N, *shape)  theta - residual/nu is the dual-corrected point: grad F_j(theta), or 0 from a dual solver
+    )
+    dual: Array  # (N, *shape)  xi_j
+    conjugate: Array  # (N,)  g_j*(xi_j), or an upper bound of it
+    gap: Array  # (N,)  upper bound of F_j(theta_j) - min F_j
+    memory: Any  # what the solver wants back at its next call
+    gradients: tuple[float, ...]  # local gradients computed; a Hessian product counts 1, a value alone 0.5
+    status: tuple[str, ...]  # "converged", "max_iter" or "stalled" (no decrease left at machine precision)
+
+
+class LocalSolver(Protocol):
+    """A method for the local problem; pure: what it remembers goes in and out as ``memory``."""
+
+    def memory(self, objective: Any) -> Any:
+        """Return the memory before the first call, client axis first; ``()`` if there is none."""
+        ...
+
+    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+        """Solve the local problem of every client from ``start`` until ``stop`` says so."""
+        ...
+
+
+class Known(NamedTuple):
+    """Where a solver ended, and ``f_j`` there without the added terms, which change every round."""
+
+    theta: Array  # (N, *shape)
+    value: Array  # (N,)
+    gradient: Array  # (N, *shape)
+
+
+def know_nothing(objective: Any) -> Known:
+    """Return a ``Known`` that equals no point, client axis first."""
+    nowhere = objective.zeros() + math.nan
+    xp = array_namespace(nowhere)
+    theta = xp.broadcast_to(nowhere, (objective.n_clients, *objective.shape))
+    return Known(theta, xp.reshape(theta, (objective.n_clients, -1))[:, 0], theta)
+
+
+def remember(problem: LocalProblem, theta: Array, value: Array, gradient: Array) -> Known:
+    """Keep ``f_j`` and its gradient at ``theta``, from the value and gradient of the local problem."""
+    extra_value, extra_gradient = problem.added(theta)
+    return Known(theta, value - extra_value, gradient - extra_gradient)
+
+
+def evaluate_start(problem: LocalProblem, start: Array, known: Known) -> tuple[Array, Array, Array]:
+    """Return value and gradient at ``start`` and the gradients that it took, client by client.
+
+    A client that starts where it ended last time pays nothing: only the added terms are new.
+    """
+    xp = array_namespace(start)
+    same = to_numpy(xp.all(xp.reshape(known.theta == start, (start.shape[0], -1)), axis=-1))
+    new = [j for j, is_same in enumerate(same) if not is_same]
+    value, gradient = known.value, known.gradient
+    cost = xp.zeros_like(value)
+    if new:
+        found = problem.objective.select(new).value_and_gradient(take_clients(start, new))
+        one = xp.ones_like(found[0])
+        value, gradient, cost = merge_clients((value, gradient, cost), (*found, one), new)
+    extra_value, extra_gradient = problem.added(start)
+    return value + extra_value, gradient + extra_gradient, cost
+
+
+def require_smooth(name: str, problem: LocalProblem) -> None:
+    """Refuse a nonsmooth local problem in one sentence."""
+    if not math.isfinite(float(array_namespace(problem.L).max(problem.L))):
+        raise ValueError(
+            f"solver {name!r} needs a smooth loss; use solver 'dual-coordinate' for nonsmooth losses of a linear model."
+        )
+
+
+def drive(
+    step: Callable[[LocalProblem, Any], Any],
+    problem: LocalProblem,
+    state: Any,
+    stop: Stop,
+    round: Round,
+    *,
+    max_iter: int,
+    norm: Callable[[LocalProblem, Any], Array] | None = None,
+) -> tuple[Any, tuple[str, ...]]:
+    """Repeat ``step`` on the clients that are not finished.
+
+    ``state`` is a NamedTuple with at least ``theta``, ``value``, ``gradient`` and the boolean ``stalled``, all with
+    the client axis first. Finished clients are put aside and never touched again, so that the result of a
+    client is the same whoever else is in the call. Solvers without a gradient give their own ``norm(problem,
+    state)``, the norm of a gradient that would have the same gap.
+    """
+    n = problem.n_clients
+    norm = norm or (lambda problem, state: _norm(state.gradient))
+    first_norm = norm(problem, state)
+    previous = math.inf * array_namespace(first_norm).ones_like(first_norm)
+    status = ["max_iter"] * n
+    running = list(range(n))
+    whole = state  # finished clients are written back here
+    for steps in range(max_iter + 1):
+        now = norm(problem, state)
+        progress = Progress(
+            steps=steps,
+            round=round,
+            value=state.value,
+            previous=previous,
+            gap=now * now / (2.0 * problem.mu),
+            gradient_norm=now,
+            first_gradient_norm=first_norm,
+        )
+        done, stalled = to_numpy(stop.finished(progress)), to_numpy(state.stalled)
+        over = [bool(a or b) for a, b in zip(done, stalled, strict=True)]
+        for position, client in enumerate(running):
+            if over[position]:
+                status[client] = "converged" if done[position] else "stalled"
+        if steps == max_iter or all(over):
+            break
+        if any(over):
+            whole = merge_clients(whole, state, running)
+            keep = [position for position in range(len(running)) if not over[position]]
+            running = [running[position] for position in keep]
+            state, first_norm = take_clients((state, first_norm), keep)
+            problem = problem.select(keep)
+        previous = state.value
+        state = step(problem, state)
+    return merge_clients(whole, state, running), tuple(status)
+
+
+def gradient_solution(
+    problem: LocalProblem,
+    theta: Array,
+    value: Array,
+    gradient: Array,
+    *,
+    memory: Any = (),
+    gradients: Any,
+    status: tuple[str, ...],
+) -> LocalSolution:
+    """Complete a solution whose local value and gradient are known.
+
+    The dual point is ``xi_j = grad g_j(theta_j)``, where ``g_j*(xi_j) = <xi_j, theta_j> - g_j(theta_j)``.
+    """
+    mu = problem.objective.mu
+    linear = problem.linear_term()
+    cost = value - client_dot(linear, theta) - 0.5 * problem.weight * client_dot(theta, theta)  # f_j + constant
+    if problem.anchor is not None:
+        anchor = array_namespace(theta).broadcast_to(problem.anchor, theta.shape)
+        cost = cost - 0.5 * problem.weight * client_dot(anchor, anchor)
+    dual = gradient - linear - per_client(problem.weight, theta) * theta - per_client(mu, theta) * theta
+    return LocalSolution(
+        theta=theta,
+        residual=gradient,
+        dual=dual,
+        conjugate=client_dot(dual, theta) - cost + 0.5 * mu * client_dot(theta, theta),
+        gap=client_dot(gradient, gradient) / (2.0 * problem.mu),
+        memory=memory,
+        gradients=tuple(float(count) for count in to_numpy(gradients)),
+        status=status,
+    )
+
+
+def _norm(x: Array) -> Array:
+    return array_namespace(x).sqrt(client_dot(x, x))

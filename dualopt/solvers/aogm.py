@@ -1,0 +1,144 @@
+"""The optimized gradient method with adaptive restart and full backtracking: the local solver of the DualFL paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dualopt.objectives.local import LocalProblem, client_dot, per_client
+from dualopt.participation import Round
+from dualopt.solvers._driver import LocalSolution, drive, gradient_solution, require_smooth
+from dualopt.stopping import Stop
+from dualopt.tree import merge_clients, take_clients
+from dualopt.xp import Array, array_namespace, epsilon, to_numpy
+
+__all__ = ["AOGM"]
+
+MAX_TRIALS = 60
+
+
+class State(NamedTuple):
+    """Iterates of all clients; value and gradient belong to ``theta``."""
+
+    theta: Array  # x_k, the extrapolated point
+    value: Array
+    gradient: Array
+    primary: Array  # y_k, the point after the gradient step
+    primary_value: Array  # F(y_k)
+    t: Array
+    L: Array  # current estimate of the curvature
+    gradients: Array
+    stalled: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class AOGM:
+    r"""Optimized gradient method with adaptive restart (Kim and Fessler 2018) and full backtracking.
+
+    .. math::
+        y^+ = x - \tfrac{1}{L^+} \nabla F(x), \qquad
+        t^+ = \tfrac12 \Bigl(1 + \sqrt{1 + 4 (L^+/L)\, t^2}\Bigr), \qquad
+        x^+ = y^+ + \tfrac{t-1}{t^+} (y^+ - y) + \tfrac{t}{t^+} (y^+ - x)
+
+    The momentum is reset (``t = 1``, ``x^+ = y^+``) when the gradient step no longer points forward,
+    :math:`\langle -\nabla F(x), y^+ - y\rangle < 0`, or when the energy rises, :math:`F(y^+) > F(y)`. The estimate
+    ``L`` is
+    divided by ``decrease`` before each step and multiplied by ``increase`` until
+    :math:`F(y^+) \le F(x) - |\nabla F(x)|^2 / (2 L^+)` (Calatroni and Chambolle 2019), so steps adapt in both
+    directions and no smoothness constant is needed.
+
+    A value computed alone counts as half a gradient.
+
+    Parameters
+    ----------
+    increase, decrease : float
+        Factors of the backtracking, both greater than 1.
+    max_iter : int, default 10000
+        Largest number of steps.
+
+    Raises
+    ------
+    ValueError
+        If the loss is nonsmooth, or a factor is not greater than 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.objectives import LocalProblem, Quadratic
+    >>> from dualopt.participation import Full
+    >>> from dualopt.stopping import GradientNorm
+    >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
+    >>> first = next(Full().rounds(1, seed=0))
+    >>> sol = AOGM()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10), AOGM().memory(f), first)
+    >>> np.round(sol.theta, 8).tolist(), sol.status
+    ([[1.0, 10.0]], ('converged',))
+    """
+
+    increase: float = 2.0
+    decrease: float = 1.1
+    max_iter: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name in ("increase", "decrease"):
+            if not getattr(self, name) > 1:
+                raise ValueError(f"{name} must be greater than 1, not {getattr(self, name)}.")
+
+    def memory(self, objective: Any) -> Any:
+        """Return the first estimates of ``L``, shape ``(N,)``; later calls start from the last ones."""
+        return (0.25 * objective.L,)
+
+    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+        """Run the method from ``start``."""
+        require_smooth("aogm", problem)
+        xp = array_namespace(start)
+        value, gradient = problem.value_and_gradient(start)
+        one = xp.ones_like(value)
+        never = xp.zeros_like(value, dtype=xp.bool)
+        state = State(start, value, gradient, start, value, one, memory[0], one, never)
+        state, status = drive(self._step, problem, state, stop, round, max_iter=self.max_iter)
+        return gradient_solution(
+            problem,
+            state.theta,
+            state.value,
+            state.gradient,
+            memory=(state.L,),
+            gradients=state.gradients,
+            status=status,
+        )
+
+    def _step(self, problem: LocalProblem, s: State) -> State:
+        xp = array_namespace(s.theta)
+        y, y_value, L, trials, failed = self._gradient_step(problem, s)
+        forward = -client_dot(s.gradient, y - s.primary)
+        restart = (forward < 0) | (y_value > s.primary_value)
+        t = 0.5 * (1.0 + xp.sqrt(1.0 + 4.0 * (L / s.L) * s.t * s.t))
+        inertia = per_client((s.t - 1.0) / t, y) * (y - s.primary) + per_client(s.t / t, y) * (y - s.theta)
+        x = y + xp.where(per_client(restart, y), xp.zeros_like(y), inertia)
+        value, gradient = problem.value_and_gradient(x)
+        t = xp.where(restart, xp.ones_like(t), t)
+        return State(x, value, gradient, y, y_value, t, L, s.gradients + 0.5 * trials + 1.0, failed)
+
+    def _gradient_step(self, problem: LocalProblem, s: State) -> tuple[Array, Array, Array, Array, Array]:
+        """Take the gradient step with the smallest admissible ``L``; return y, F(y), L, trials, failed."""
+        xp = array_namespace(s.theta)
+        squared = client_dot(s.gradient, s.gradient)
+        rounding = 10.0 * epsilon(s.theta) * xp.abs(s.value)
+        L = s.L / self.decrease
+        result = (s.theta, s.value, L, xp.zeros_like(L), xp.ones_like(L, dtype=xp.bool))
+        trying = list(range(problem.n_clients))
+        theta, value, gradient = s.theta, s.value, s.gradient
+        for _ in range(MAX_TRIALS):
+            y = theta - gradient / per_client(L, gradient)
+            y_value = problem.value(y)
+            failed = xp.logical_not(y_value <= value - squared / (2.0 * L) + rounding)
+            counted = take_clients(result[3], trying) + 1.0
+            result = merge_clients(result, (y, y_value, L, counted, failed), trying)
+            refused = [position for position, bad in enumerate(to_numpy(failed)) if bad]
+            if not refused:
+                break
+            trying = [trying[position] for position in refused]
+            theta, value, gradient, squared, rounding, L = take_clients(
+                (theta, value, gradient, squared, rounding, self.increase * L), refused
+            )
+            problem = problem.select(refused)
+        return result

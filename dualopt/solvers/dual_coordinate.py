@@ -1,0 +1,202 @@
+"""Dual coordinate ascent: the local solver for nonsmooth losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dualopt.objectives.linear_model import LinearModel
+from dualopt.objectives.local import LocalProblem, per_client
+from dualopt.participation import Round
+from dualopt.solvers._driver import LocalSolution, drive
+from dualopt.stopping import Stop
+from dualopt.xp import Array, array_namespace, asarray_like, device, to_numpy
+
+__all__ = ["DualCoordinate"]
+
+
+class State(NamedTuple):
+    """Iterates of all clients; rows are padded to the largest client with rows of weight zero."""
+
+    client: Array  # (N,)  position in the call, which names the random stream
+    u: Array  # (N, m)  dual variables of the rows
+    theta: Array  # (N, p)  the primal point that belongs to u
+    value: Array  # (N,)  F_j(theta_j)
+    gap: Array  # (N,)  primal minus dual value
+    pull: Array  # (N, p)  X'Wu, the dual point of g_j
+    conjugate: Array  # (N,)  sum_i w_i phi*(u_i)
+    gradients: Array
+    stalled: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualCoordinate:
+    r"""Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013), for any scalar loss of a linear model.
+
+    With :math:`\bar\mu = \mu + \text{weight}` and a dual variable :math:`u_i` for each row, the primal point is
+    :math:`\theta(u) = -(\text{linear term} + X^\top W u)/\bar\mu`. One row at a time, in a random order of its client,
+    the
+    dual is maximised exactly. With :math:`q = w_i |x_i|^2/\bar\mu` and :math:`v = \langle x_i, \theta\rangle + q u_i`
+    that is, by
+    Moreau's identity, a proximal step of the loss itself:
+
+    .. math:: u_i \leftarrow (v - \operatorname{prox}_{q\phi}(v))/q.
+
+    The gap is the sum of the Fenchel-Young gaps :math:`w_i(\phi(z_i) + \phi^*(u_i) - u_i z_i) \ge 0`, free of
+    cancellation. The returned point is already dual-corrected (``residual`` is zero). An epoch counts as two
+    gradients: one for the steps, one for the gap. Dual variables are kept between rounds.
+
+    Clients are worked on together, one row of each at a time.
+
+    Parameters
+    ----------
+    max_iter : int, default 1000
+        Largest number of epochs in one call.
+
+    Raises
+    ------
+    ValueError
+        If the objective is not a linear model with a scalar loss and ``mu + weight > 0``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.losses import Hinge
+    >>> from dualopt.objectives import LocalProblem, linear_model
+    >>> from dualopt.participation import Full
+    >>> from dualopt.stopping import Gap
+    >>> f = linear_model(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), loss=Hinge(), mu=0.5, intercept=False)
+    >>> solver, first = DualCoordinate(), next(Full().rounds(1, seed=0))
+    >>> stop = Gap(schedule=lambda round: 1e-12)
+    >>> sol = solver(LocalProblem(objective=f), np.zeros((1, 1)), stop, solver.memory(f), first)
+    >>> sol.theta.round(6).tolist(), sol.status
+    ([[1.0]], ('converged',))
+    """
+
+    max_iter: int = 1000
+
+    def memory(self, objective: Any) -> Any:
+        """Return zero dual variables, shape ``(N, largest m_j)``."""
+        if not isinstance(objective, LinearModel) or objective.loss.outputs != 1:
+            raise ValueError("solver 'dual-coordinate' needs a linear model with a scalar loss, such as hinge.")
+        zero = objective.zeros()
+        shape = (objective.n_clients, max(objective.sizes))
+        return (array_namespace(zero).zeros(shape, dtype=zero.dtype, device=device(zero)),)
+
+    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+        """Run epochs from the dual variables in ``memory``; the primal ``start`` is not needed."""
+        if not float(array_namespace(problem.mu).min(problem.mu)) > 0:
+            raise ValueError("solver 'dual-coordinate' needs mu > 0.")
+        xp = array_namespace(start)
+        # From one all-feasible point: u = 0 is in the domain of hinge-type conjugates, but not of every loss.
+        u = _project(problem, memory[0])
+        zero = xp.zeros_like(problem.mu)
+        rngs = round.rngs()
+        clients = asarray_like(range(problem.n_clients), start, dtype=xp.int64)
+        state = State(clients, u, start, zero, zero, start, zero, zero, xp.zeros_like(zero, dtype=xp.bool))
+        state = _evaluate(problem, state)
+
+        def epoch(problem: LocalProblem, s: State) -> State:
+            orders = [
+                rngs[int(c)].permutation(m) for c, m in zip(to_numpy(s.client), _model(problem).sizes, strict=True)
+            ]
+            moved = _evaluate(problem, _sweep(problem, s, orders))
+            return moved._replace(gradients=s.gradients + 2.0)
+
+        state, status = drive(
+            epoch, problem, state, stop, round, max_iter=self.max_iter, norm=lambda p, s: xp.sqrt(2.0 * p.mu * s.gap)
+        )
+        return LocalSolution(
+            theta=state.theta,
+            residual=xp.zeros_like(state.theta),
+            dual=state.pull,
+            conjugate=state.conjugate,
+            gap=state.gap,
+            memory=(state.u,),
+            gradients=tuple(float(x) for x in to_numpy(state.gradients)),
+            status=status,
+        )
+
+
+def _model(problem: LocalProblem) -> LinearModel:
+    assert isinstance(problem.objective, LinearModel)  # memory() has refused anything else
+    return problem.objective
+
+
+def _padded(problem: LocalProblem, columns: int) -> Iterator[tuple[Array, Array, Array, int]]:
+    """Yield X, y, w and the number of padding rows of each client."""
+    for X, y, w in _model(problem).client_rows():
+        yield X, y, w, columns - X.shape[0]
+
+
+def _pad(x: Array, rows: int) -> Array:
+    if rows == 0:
+        return x
+    xp = array_namespace(x)
+    return xp.concat([x, xp.ones((rows, *x.shape[1:]), dtype=x.dtype, device=device(x))], axis=0)
+
+
+def _project(problem: LocalProblem, u: Array) -> Array:
+    """Bring dual variables into the domain of the conjugate, leaving feasible ones alone; padding stays zero."""
+    xp = array_namespace(u)
+    loss = _model(problem).loss
+    rows = []
+    for j, (X, y, _, extra) in enumerate(_padded(problem, u.shape[1])):
+        own = u[j, : X.shape[0]]
+        feasible = xp.isfinite(loss.conjugate(own, y))
+        own = xp.where(feasible, own, loss.gradient(xp.zeros_like(own), y))
+        rows.append(xp.concat([own, xp.zeros((extra,), dtype=u.dtype, device=device(u))]) if extra else own)
+    return xp.stack(rows)
+
+
+def _evaluate(problem: LocalProblem, s: State) -> State:
+    """Compute everything that belongs to the dual variables."""
+    xp = array_namespace(s.u)
+    loss = _model(problem).loss
+    pull = xp.stack([(w * s.u[j, : X.shape[0]]) @ X for j, (X, _, w, _) in enumerate(_padded(problem, s.u.shape[1]))])
+    theta = -(problem.linear_term() + pull) / per_client(problem.mu, pull)
+    gaps, conjugates = [], []
+    for j, (X, y, w, _) in enumerate(_padded(problem, s.u.shape[1])):
+        u = s.u[j, : X.shape[0]]
+        z = X @ theta[j, :]
+        conjugate = loss.conjugate(u, y)
+        gaps.append(xp.sum(w * xp.maximum(loss.value(z, y) + conjugate - u * z, xp.zeros_like(z))))
+        conjugates.append(xp.sum(w * conjugate))
+    return s._replace(
+        theta=theta, value=problem.value(theta), gap=xp.stack(gaps), pull=pull, conjugate=xp.stack(conjugates)
+    )
+
+
+def _sweep(problem: LocalProblem, s: State, orders: list[Any]) -> State:
+    """Maximise over one row of every client after the other, each client in its own order."""
+    xp = array_namespace(s.u)
+    loss = _model(problem).loss
+    columns = s.u.shape[1]
+    features, labels, weights, duals, inverse = [], [], [], [], []
+    for j, (X, y, w, extra) in enumerate(_padded(problem, columns)):
+        order = asarray_like(orders[j], X, dtype=xp.int64)
+        features.append(_pad(xp.take(X, order, axis=0), extra))
+        labels.append(_pad(xp.take(y, order, axis=0), extra))
+        weight = xp.take(w, order, axis=0)
+        weights.append(xp.concat([weight, xp.zeros((extra,), dtype=w.dtype, device=device(w))]) if extra else weight)
+        whole = xp.concat([order, asarray_like(range(X.shape[0], columns), order)]) if extra else order
+        duals.append(xp.take(s.u[j, :], whole, axis=0))
+        inverse.append(xp.argsort(whole))
+    X = xp.permute_dims(xp.stack(features), (1, 0, 2))  # rows first: each step reads one contiguous slice
+    X = xp.asarray(X, copy=True)
+    y, w, u = (xp.matrix_transpose(xp.stack(part)) for part in (labels, weights, duals))
+    q = w * xp.sum(X * X, axis=-1) / problem.mu
+    # A larger q is only a shorter step, and keeps the division safe for rows that are nearly zero.
+    q = xp.maximum(q, 1e-3 * xp.max(q, axis=0))
+    length = w / problem.mu
+    theta, new = s.theta, []
+    for i in range(columns):
+        x, q_i, old = X[i, ...], q[i, :], u[i, :]
+        v = xp.sum(x * theta, axis=-1) + q_i * old
+        updated = (v - loss.prox(v, y[i, :], q_i)) / q_i
+        theta = theta - (length[i, :] * (updated - old))[:, None] * x
+        new.append(updated)
+    by_client = xp.matrix_transpose(xp.stack(new))
+    u_next = xp.stack([xp.take(by_client[j, :], inverse[j], axis=0) for j in range(len(inverse))])
+    return s._replace(u=_project(problem, u_next))

@@ -1,0 +1,142 @@
+"""Newton's method with conjugate gradients: no Hessian is ever formed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dualopt.objectives.local import LocalProblem, client_dot, per_client
+from dualopt.participation import Round
+from dualopt.solvers._driver import LocalSolution, drive, gradient_solution, require_smooth
+from dualopt.solvers._line_search import backtrack
+from dualopt.stopping import Stop
+from dualopt.xp import Array, array_namespace, to_numpy
+
+__all__ = ["NewtonCG", "conjugate_gradients"]
+
+
+class State(NamedTuple):
+    """Iterates of all clients."""
+
+    theta: Array
+    value: Array
+    gradient: Array
+    gradients: Array
+    stalled: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewtonCG:
+    r"""Damped Newton method with conjugate gradients.
+
+    The systems :math:`\nabla^2 F_j(\theta_j) d = -\nabla F_j(\theta_j)` are preconditioned by the objective when it
+    offers a ``preconditioner`` and solved to the relative
+    residual :math:`\min(0.1, |\nabla F_j|^{1/2})` (Eisenstat and Walker 1996: superlinear convergence). Hessians act as
+    operators only, so the memory is a few vectors for any number of parameters. A product with a Hessian
+    counts as one gradient.
+
+    Parameters
+    ----------
+    max_cg : int, default 200
+        Largest number of conjugate gradient steps in one Newton step.
+    max_iter : int, default 100
+        Largest number of Newton steps.
+
+    Raises
+    ------
+    ValueError
+        If the loss is nonsmooth, or the objective offers no Hessian products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.objectives import LocalProblem, Quadratic
+    >>> from dualopt.participation import Full
+    >>> from dualopt.stopping import GradientNorm
+    >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
+    >>> first = next(Full().rounds(1, seed=0))
+    >>> sol = NewtonCG()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10), (), first)
+    >>> np.round(sol.theta, 8).tolist(), sol.status
+    ([[1.0, 10.0]], ('converged',))
+    """
+
+    max_cg: int = 200
+    max_iter: int = 100
+
+    def memory(self, objective: Any) -> Any:
+        """Return ``()``: Newton's method has no memory."""
+        return ()
+
+    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+        """Run Newton's method from ``start``."""
+        require_smooth("newton", problem)
+        if not hasattr(problem.objective, "hessian_operator"):
+            raise ValueError("solver 'newton' needs an objective with hessian_operator.")
+        xp = array_namespace(start)
+        value, gradient = problem.value_and_gradient(start)
+        state = State(start, value, gradient, xp.ones_like(value), xp.zeros_like(value, dtype=xp.bool))
+        state, status = drive(self._step, problem, state, stop, round, max_iter=self.max_iter)
+        return gradient_solution(
+            problem, state.theta, state.value, state.gradient, gradients=state.gradients, status=status
+        )
+
+    def _step(self, problem: LocalProblem, s: State) -> State:
+        xp = array_namespace(s.theta)
+        norm = xp.sqrt(client_dot(s.gradient, s.gradient))
+        forcing = xp.minimum(0.1 * xp.ones_like(norm), xp.sqrt(norm))
+        precondition = getattr(problem.objective, "preconditioner", None)
+        direction, products = conjugate_gradients(
+            problem.hessian_operator(s.theta),
+            -s.gradient,
+            tol=forcing * norm,
+            max_iter=self.max_cg,
+            precondition=None if precondition is None else precondition(problem.weight),
+        )
+        found = backtrack(problem, s.theta, s.value, s.gradient, direction)
+        counts = s.gradients + found.trials + products
+        return State(found.theta, found.value, found.gradient, counts, found.failed)
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array],
+    b: Array,
+    *,
+    tol: Array,
+    max_iter: int,
+    precondition: Callable[[Array], Array] | None = None,
+) -> tuple[Array, Array]:
+    """Solve ``H_j x_j = b_j`` for every client until ``|b_j - H_j x_j| <= tol_j``.
+
+    A client that has finished keeps its solution while the others go on.
+
+    Returns
+    -------
+    x : array, shape (N, *shape)
+        The solutions, from the start at zero: always descent directions for ``b = -gradient``.
+    products : array, shape (N,)
+        Hessian products that each client needed.
+    """
+    xp = array_namespace(b)
+    precondition = precondition or (lambda v: v)
+    x, residual = xp.zeros_like(b), b
+    z = precondition(residual)
+    p, rz = z, client_dot(residual, z)
+    products = xp.zeros_like(rz)
+    running = client_dot(residual, residual) > tol * tol
+    for _ in range(max_iter):
+        if not any(to_numpy(running)):
+            break
+        Hp = product(p)
+        products = products + xp.astype(running, products.dtype)
+        curvature = client_dot(p, Hp)
+        positive = running & (curvature > 0)
+        alpha = xp.where(positive, rz / xp.where(positive, curvature, xp.ones_like(rz)), xp.zeros_like(rz))
+        x = x + per_client(alpha, p) * p
+        residual = residual - per_client(alpha, p) * Hp
+        running = positive & (client_dot(residual, residual) > tol * tol)
+        z = precondition(residual)
+        new_rz = client_dot(residual, z)
+        beta = xp.where(running, new_rz / xp.where(rz > 0, rz, xp.ones_like(rz)), xp.zeros_like(rz))
+        p, rz = z + per_client(beta, p) * p, new_rz
+    return x, products
