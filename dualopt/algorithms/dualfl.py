@@ -1,0 +1,162 @@
+"""DualFL: dualized federated learning (Park and Xu, Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+from dualopt.objectives import LocalProblem, Objective
+from dualopt.participation import Round
+from dualopt.solvers import LBFGS, LocalSolution, LocalSolver
+from dualopt.stopping import GradientReduction, Stop
+from dualopt.xp import Array, array_namespace
+
+__all__ = ["DualFL", "momentum"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # theta^(n)
+    t: float  # t_n
+
+
+class Message(NamedTuple):
+    """What the server sends to every client."""
+
+    theta: Array  # theta^(n+1)
+    beta: float  # beta_n
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    theta: Array  # theta_j, the point where the local solver starts next time
+    sent: Array  # the point that was uploaded: theta_j, or its dual correction
+    zeta: Array  # zeta_j
+    v: Array  # zeta_j^(n-1) + theta^(n) - theta_j^(n), the latest bracket of (3.3)
+    memory: Any  # of the local solver
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualFL:
+    r"""Accelerated forward-backward splitting on the dual problem, one round per iteration.
+
+    .. math::
+        \theta_j &\approx \arg\min f_j - \nu \langle \zeta_j, \cdot\rangle && (3.1) \\
+        \theta &= \tfrac1N \textstyle\sum_j \theta_j && (3.2) \\
+        v_j &= \zeta_j + \theta - \theta_j, \quad \zeta_j^+ = (1 + \beta) v_j - \beta v_j^{\text{prev}} && (3.3)
+
+    All states start at zero, whatever ``theta0`` is (it is only where the local solvers start).
+    :math:`\sum_j \zeta_j = 0` always. With ``nu`` in (0, mu]: ``|theta - theta*|^2 = O(1/n^2)`` for ``rho = 0``
+    (Theorem 3.2, any
+    loss) and :math:`O((1 - \sqrt\rho)^n)` for ``rho`` in (0, nu/L] (Theorem 3.3).
+
+    Parameters
+    ----------
+    rho : float, optional
+        Momentum parameter in [0, 1); suggested: ``nu / max L``, 0 when nonsmooth.
+    nu : float, optional
+        Duality parameter; suggested: ``min mu``.
+    solver : LocalSolver
+        Local solver of (3.1).
+    stop : Stop
+        When a client stops its local solver.
+    corrected : bool, default False
+        Upload the dual-corrected point ``theta_j - grad/nu``, for which the inexact theorems hold at every accuracy
+        (the gap (3.6) of the plain point is usually infinite), and restart from the plain one: the
+        correction is a step ``1/nu``, far too long to start from. The plain point converges faster in practice.
+
+    Raises
+    ------
+    ValueError
+        If ``rho`` or ``nu`` is out of range; from ``check`` if ``nu`` exceeds ``mu``.
+
+    Examples
+    --------
+    >>> DualFL(rho=0.1, nu=0.5).rho
+    0.1
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset()
+
+    rho: float | None = None
+    nu: float | None = None
+    solver: LocalSolver = field(default_factory=LBFGS)
+    stop: Stop = field(default_factory=GradientReduction)
+    corrected: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rho is not None and not 0 <= self.rho < 1:
+            raise ValueError(f"rho must lie in [0, 1), not {self.rho}.")
+        if self.nu is not None and not (math.isfinite(self.nu) and self.nu > 0):
+            raise ValueError(f"nu must be a positive finite number, not {self.nu}.")
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j`` (the optimal choice of Theorem 3.3)."""
+        xp = array_namespace(objective.mu)
+        nu = float(xp.min(objective.mu)) if self.nu is None else self.nu
+        if nu <= 0:
+            raise ValueError("nu cannot be suggested because mu is 0: give mu > 0 (Section 4 adds a ridge).")
+        rho = nu / float(xp.max(objective.L)) if self.rho is None else self.rho
+        return replace(self, nu=nu, rho=min(rho, 1.0 - 1e-9))  # mu = L: any rho near 1 solves it in one round
+
+    def check(self, objective: Objective) -> None:
+        """Refuse ``nu > mu``, outside the theory: the dual problem is then not convex."""
+        mu = float(array_namespace(objective.mu).min(objective.mu))
+        if self.nu is not None and self.nu > mu * (1 + 1e-12):
+            raise ValueError(f"nu = {self.nu:g} must not exceed mu = {mu:g} (check_assumptions=False runs it anyway).")
+
+    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
+        """All zero; message 0 is the zero model."""
+        xp = array_namespace(theta0)
+        start = xp.broadcast_to(theta0, (objective.n_clients, *objective.shape))
+        zero = xp.zeros_like(start)
+        clients = Client(start, zero, zero, zero, self.solver.memory(objective))
+        return Server(xp.zeros_like(theta0), 1.0), Message(xp.zeros_like(theta0), 0.0), clients
+
+    def local(
+        self, objective: Objective, clients: Client, message: Message, round: Round
+    ) -> tuple[Client, Array, LocalSolution]:
+        """Solve (3.1)."""
+        problem = LocalProblem(objective=objective, tilt=-_given(self.nu) * clients.zeta)
+        work = self.solver(problem, clients.theta, self.stop, clients.memory, round)
+        sent = work.theta - work.residual / _given(self.nu) if self.corrected else work.theta
+        return clients._replace(theta=work.theta, sent=sent, memory=work.memory), sent, work
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
+        """Average (3.2)."""
+        t, beta = momentum(server.t, _given(self.rho))
+        return Server(mean, t), Message(mean, beta)
+
+    def receive(self, clients: Client, message: Message) -> Client:
+        """Extrapolate (3.3)."""
+        v = clients.zeta + message.theta - clients.sent
+        return clients._replace(zeta=(1.0 + message.beta) * v - message.beta * clients.v, v=v)
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
+        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
+        zeta = objective.gradient(theta) / _given(self.nu)
+        start = array_namespace(theta).broadcast_to(theta, zeta.shape)
+        clients = Client(start, start, zeta, zeta, self.solver.memory(objective))
+        return Server(theta, 1.0), Message(theta, 0.0), clients
+
+
+def _given(parameter: float | None) -> float:
+    if parameter is None:
+        raise ValueError("rho and nu must be given, or filled in by suggested(objective).")
+    return parameter
+
+
+def momentum(t: float, rho: float) -> tuple[float, float]:
+    """Return ``t_{n+1}`` and ``beta_n`` of (3.4).
+
+    Examples
+    --------
+    >>> momentum(1.0, 0.0)
+    (1.618033988749895, 0.0)
+    """
+    shrink = 1.0 - rho * t * t
+    t_next = 0.5 * (shrink + math.sqrt(shrink * shrink + 4.0 * t * t))
+    return t_next, (t - 1.0) / t_next * (1.0 - t_next * rho) / (1.0 - rho)

@@ -1,0 +1,337 @@
+"""The loop: rounds of a federated method, one at a time or as a whole run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
+
+from threadpoolctl import threadpool_limits
+
+from dualopt.algorithms import Algorithm
+from dualopt.certificate import Certificate, certificate
+from dualopt.objectives import Objective
+from dualopt.participation import Full, Participation, Round
+from dualopt.solvers import LocalSolution
+from dualopt.trace import Trace
+from dualopt.tree import leaves, merge_clients, take_clients, tree_map
+from dualopt.xp import Array, array_namespace, device, epsilon
+
+__all__ = ["Snapshot", "iterate", "run"]
+
+STALL_ROUNDS = 10
+EXPLOSION = 1e8
+
+
+class Snapshot(NamedTuple):
+    """The federation after a round."""
+
+    round: Round
+    server: Any  # state of the server; server.theta is the model
+    message: Any  # what the clients know of it
+    clients: Any  # states of all clients, client axis first
+    work: LocalSolution | None  # of the active clients; None when there were none
+    floats_up: int  # numbers uploaded in this round, all clients together
+    floats_down: int  # numbers sent to clients in this round
+
+
+def iterate(
+    algorithm: Algorithm,
+    objective: Objective,
+    *,
+    theta0: Array | None = None,
+    participation: Participation | None = None,
+    seed: int = 0,
+) -> Iterator[Snapshot]:
+    """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The method; parameters left open are filled in by ``suggested``.
+    objective : Objective
+        The clients.
+    theta0 : array, shape ``shape``, optional
+        Where to start; zero when not given.
+    participation : Participation, optional
+        Who takes part; everybody when not given.
+    seed : int, default 0
+        Seed of every random stream.
+
+    Raises
+    ------
+    ValueError
+        If the method does not support the participation.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> import numpy as np
+    >>> from dualopt.algorithms import DualFL
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.solvers import Exact
+    >>> f = Quadratic(A=np.stack([np.eye(2), 2 * np.eye(2)]), b=np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> for snapshot in islice(iterate(DualFL(solver=Exact()), f), 30):
+    ...     pass
+    >>> snapshot.server.theta.round(6).tolist(), f.minimiser().round(6).tolist()
+    ([0.333333, 1.0], [0.333333, 1.0])
+    """
+    participation = Full() if participation is None else participation
+    for need in sorted(participation.needs - algorithm.supports):
+        raise ValueError(f"algorithm {type(algorithm).__name__} does not support {need} participation.")
+    algorithm = algorithm.suggested(objective)
+    theta0 = objective.zeros() if theta0 is None else theta0
+    server, message, clients = algorithm.init(objective, theta0)
+    receive, absent = getattr(algorithm, "receive", None), getattr(algorithm, "absent", None)
+    holders: set[int] = set()  # clients that hold the present message
+    for round in participation.rounds(objective.n_clients, seed):
+        ids = round.clients
+        up = down = 0
+        work = None
+        if ids:
+            down += len(set(ids) - holders) * _size(message)
+            holders |= set(ids)
+            active, upload, work = algorithm.local(objective.select(ids), take_clients(clients, ids), message, round)
+            clients = merge_clients(clients, active, ids)
+            if round.communicate:
+                up = _size(upload)
+                mean = tree_map(lambda x: array_namespace(x).mean(x, axis=0), upload)
+                server, message = algorithm.server(server, mean, round)
+                holders = set()
+                if receive is not None:
+                    clients = merge_clients(clients, receive(take_clients(clients, ids), message), ids)
+                    holders |= set(ids)
+                idle = [j for j in range(objective.n_clients) if j not in set(ids)]
+                if absent is not None and idle:
+                    clients = merge_clients(clients, absent(take_clients(clients, idle), message), idle)
+                    holders |= set(idle)
+                down += len(holders) * _size(message)
+        yield Snapshot(round, server, message, clients, work, up, down)
+
+
+def run(
+    algorithm: Algorithm,
+    objective: Objective,
+    *,
+    rounds: int = 100,
+    theta0: Array | None = None,
+    participation: Participation | None = None,
+    seed: int = 0,
+    tol: float | None = None,
+    certify_every: int = 0,
+    reference: float | None = None,
+    measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
+    stop: Callable[[Snapshot, Mapping[str, float]], bool] | None = None,
+    callback: Callable[[Snapshot, Mapping[str, float]], Any] | None = None,
+    check_assumptions: bool = True,
+    threads: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Trace:
+    """Run a method and record every round.
+
+    Parameters
+    ----------
+    algorithm, objective, theta0, participation, seed
+        As in :func:`iterate`.
+    rounds : int, default 100
+        Largest number of rounds.
+    tol : float, optional
+        Stop when the certified relative error, ``gap / (E - gap)``, is at most this. The bound needs no reference.
+    certify_every : int, default 0
+        Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
+        it at the end only, or in every round when ``tol`` is given.
+    reference : float, optional
+        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``.
+    measure : dict of str to callable, optional
+        Further columns, each a function of the :class:`Snapshot`.
+    stop : callable, optional
+        ``stop(snapshot, row) -> bool``; True ends the run with status ``converged``.
+    callback : callable, optional
+        ``callback(snapshot, row)``, after each round; a true answer ends the run with status ``stopped``.
+    check_assumptions : bool, default True
+        Whether to refuse parameters outside the theory.
+    threads : int, optional
+        Number of threads of the linear algebra libraries during the run.
+    parameters : dict, optional
+        Further entries for ``Trace.parameters``.
+
+    Returns
+    -------
+    Trace
+        Row 0 is the start.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or an assumption of the method fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.algorithms import DualFL
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.solvers import Exact
+    >>> f = Quadratic(A=np.stack([np.eye(1), 2 * np.eye(1)]), b=np.array([[2.0], [1.0]]), c=np.array([2.0, 2.0]))
+    >>> trace = run(DualFL(solver=Exact()), f, tol=1e-6)
+    >>> trace.status, trace.theta.round(3).tolist(), bool(trace["certificate"][-1] <= 1e-6 * trace["energy"][-1])
+    ('converged', [1.0], True)
+    """
+    _check(rounds=rounds, tol=tol, certify_every=certify_every, threads=threads, theta0=theta0, objective=objective)
+    algorithm = algorithm.suggested(objective)
+    if check_assumptions and hasattr(algorithm, "check"):
+        algorithm.check(objective)  # pyright: ignore[reportAttributeAccessIssue]
+    every = 1 if tol is not None and certify_every == 0 else certify_every
+    recorder = _Recorder(objective, reference, measure or {})
+    with threadpool_limits(limits=threads):
+        theta = objective.zeros() if theta0 is None else theta0
+        recorder.start(theta, certificate(objective, theta) if every else None)
+        snapshots = iterate(algorithm, objective, theta0=theta0, participation=participation, seed=seed)
+        status, still, last = "max_rounds", 0, theta
+        while len(recorder.rows) <= rounds:
+            before = time.perf_counter()
+            snapshot = next(snapshots)
+            seconds = time.perf_counter() - before
+            theta = snapshot.server.theta
+            n = len(recorder.rows)
+            bound = certificate(objective, theta, snapshot.work) if every and n % every == 0 else None
+            row = recorder.add(snapshot, seconds, bound)
+            still = still + 1 if snapshot.round.communicate and not _moved(theta, last) else 0
+            last = theta
+            answer = None if callback is None else callback(snapshot, row)
+            if not math.isfinite(row["energy"]) or row["energy"] > recorder.limit:
+                status = "diverged"
+            elif (tol is not None and bound is not None and bound.relative <= tol) or (
+                stop is not None and stop(snapshot, row)
+            ):
+                status = "converged"
+            elif still >= STALL_ROUNDS:
+                status = "stalled"
+            elif answer:
+                status = "stopped"
+            else:
+                continue
+            break
+        recorder.finish(snapshot if len(recorder.rows) > 1 else None, theta)
+    described = {
+        "algorithm": type(algorithm).__name__,
+        "hyperparameters": describe(algorithm),
+        "n_clients": objective.n_clients,
+        "rounds": rounds,
+        "seed": seed,
+        "tol": tol,
+        "versions": versions(),
+        **(parameters or {}),
+    }
+    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+
+
+class _Recorder:
+    """Collects the rows of a trace."""
+
+    def __init__(self, objective: Objective, reference: float | None, measure: Mapping[str, Callable]) -> None:
+        self.objective = objective
+        self.reference = reference
+        self.measure = measure
+        self.rows: list[dict[str, float]] = []
+        self.work = [0.0] * objective.n_clients
+        self.limit = math.inf
+
+    def start(self, theta: Array, bound: Certificate | None) -> None:
+        zero = dict.fromkeys(("round", "floats_up", "floats_down", "gradients", "seconds"), 0.0)
+        self.rows.append(zero | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
+        energy = self.rows[0]["energy"]
+        self.limit = energy + EXPLOSION * (1.0 + abs(energy))
+
+    def add(self, snapshot: Snapshot, seconds: float, bound: Certificate | None) -> dict[str, float]:
+        last = self.rows[-1]
+        if snapshot.work is not None:
+            for client, count in zip(snapshot.round.clients, snapshot.work.gradients, strict=True):
+                self.work[client] += count
+        row = {
+            "round": float(len(self.rows)),
+            "floats_up": last["floats_up"] + snapshot.floats_up,
+            "floats_down": last["floats_down"] + snapshot.floats_down,
+            "gradients": sum(self.work) / len(self.work),
+            "seconds": last["seconds"] + seconds,
+            **self._quality(snapshot.server.theta, bound),
+            **{name: float(function(snapshot)) for name, function in self.measure.items()},
+        }
+        self.rows.append(row)
+        return row
+
+    def finish(self, snapshot: Snapshot | None, theta: Array) -> None:
+        """Certify the final model if that is not done yet."""
+        if math.isnan(self.rows[-1]["certificate"]) and math.isfinite(self.rows[-1]["energy"]):
+            bound = certificate(self.objective, theta, None if snapshot is None else snapshot.work)
+            self.rows[-1].update(self._quality(theta, bound))
+
+    def columns(self) -> dict[str, list[float]]:
+        return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
+        if bound is None:
+            values = self.objective.value(theta)
+            energy, gap, relative = float(array_namespace(values).mean(values)), math.nan, math.nan
+        else:
+            energy, gap, relative = bound.energy, bound.gap, bound.relative
+        quality = {"energy": energy, "certificate": gap, "certified_error": relative}
+        if self.reference is not None:
+            quality["error"] = (energy - self.reference) / abs(self.reference)
+        return quality
+
+
+def describe(value: Any) -> Any:
+    """Turn a dataclass of hyperparameters into plain names and numbers."""
+    if hasattr(value, "__dataclass_fields__"):
+        fields = {name: describe(getattr(value, name)) for name in value.__dataclass_fields__}
+        return {"name": type(value).__name__, **fields} if fields else type(value).__name__
+    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what a result depends on."""
+    found = {}
+    for name in ("dualopt", "numpy", "scipy", "array-api-compat"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _size(tree: Any) -> int:
+    return sum(math.prod(leaf.shape) if hasattr(leaf, "shape") else 1 for leaf in leaves(tree))
+
+
+def _moved(theta: Array, last: Array) -> bool:
+    xp = array_namespace(theta)
+    return float(xp.max(xp.abs(theta - last))) > 4.0 * epsilon(theta) * float(xp.max(xp.abs(theta)))
+
+
+def _check(
+    *,
+    rounds: int,
+    tol: float | None,
+    certify_every: int,
+    threads: int | None,
+    theta0: Array | None,
+    objective: Objective,
+) -> None:
+    if rounds < 0:
+        raise ValueError(f"rounds must be at least 0, not {rounds}.")
+    if tol is not None and not tol > 0:
+        raise ValueError(f"tol must be positive, not {tol}.")
+    if certify_every < 0:
+        raise ValueError(f"certify_every must be at least 0, not {certify_every}.")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}.")
+    if theta0 is not None:
+        zero = objective.zeros()
+        if tuple(theta0.shape) != tuple(objective.shape):
+            raise ValueError(f"theta0 must have shape {tuple(objective.shape)}, not {tuple(theta0.shape)}.")
+        if theta0.dtype != zero.dtype or device(theta0) != device(zero):
+            raise ValueError("theta0 must have the array type and device of the data.")
+        if not bool(array_namespace(theta0).all(array_namespace(theta0).isfinite(theta0))):
+            raise ValueError("theta0 must not contain NaN or infinite entries.")

@@ -1,0 +1,146 @@
+"""What a run measured: one row per round, with everything needed to repeat it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+__all__ = ["STATUSES", "Trace", "write_atomically"]
+
+STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """The record of one run.
+
+    Attributes
+    ----------
+    columns : dict of str to array
+        One entry per row: ``round`` (0 is the start), ``floats_up`` and ``floats_down`` (numbers sent so far by all
+        clients
+        and to all clients), ``gradients`` (local gradients so far, mean over clients), ``seconds`` (so far, of the
+        algorithm alone: measuring is not timed), then what was measured (``energy``, ``certificate``, ``error``...).
+    status : str
+        ``converged`` (the stopping rule was met), ``max_rounds``, ``diverged`` (the energy is not finite or exploded),
+        ``stalled`` (the model no longer moves at machine precision) or ``stopped`` (by the callback).
+    theta : array
+        The final model.
+    parameters : dict
+        What was run, in words and numbers (JSON-compatible).
+
+    Raises
+    ------
+    ValueError
+        If the columns differ in length or the status is unknown.
+
+    Examples
+    --------
+    >>> t = Trace(columns={"round": [0, 1], "energy": [1.0, 0.5]}, status="max_rounds", theta=np.zeros(2))
+    >>> len(t), float(t["energy"][-1]), t.last["round"]
+    (2, 0.5, 1.0)
+    """
+
+    columns: Mapping[str, Any]
+    status: str
+    theta: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(STATUSES)}; not {self.status!r}.")
+        columns = {name: np.asarray(values, dtype=float) for name, values in self.columns.items()}
+        if len({column.shape for column in columns.values()}) != 1:
+            raise ValueError("columns must all have the same length.")
+        object.__setattr__(self, "columns", columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The final row."""
+        return {name: float(column[-1]) for name, column in self.columns.items()}
+
+    def first_below(self, name: str, level: float) -> int | None:
+        """Return the round at which column ``name`` is first at most ``level``, or None."""
+        hits = np.flatnonzero(self.columns[name] <= level)
+        return int(self.columns["round"][hits[0]]) if len(hits) else None
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table to ``path``; status and parameters go into ``# key: json`` lines above it."""
+
+        def write(file: IO[Any]) -> None:
+            for key, value in {"status": self.status, **self.parameters}.items():
+                file.write(f"# {key}: {json.dumps(value)}\n")
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.columns)
+            for row in zip(*self.columns.values(), strict=True):
+                writer.writerow([_short(x) for x in row])
+
+        write_atomically(path, write)
+
+    @classmethod
+    def from_csv(cls, path: str | Path) -> Trace:
+        """Read what :meth:`to_csv` wrote; the model is not in it (``theta`` is None)."""
+        head: dict[str, Any] = {}
+        rows: list[list[str]] = []
+        with Path(path).open(newline="") as file:
+            for line in file:
+                if line.startswith("# "):
+                    key, _, value = line[2:].partition(": ")
+                    head[key] = json.loads(value)
+                else:
+                    rows.append(next(csv.reader([line])))
+        columns = {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+        return cls(columns=columns, status=head.pop("status"), theta=None, parameters=head)
+
+    def to_npz(self, path: str | Path) -> None:
+        """Write everything, the model included, to a NumPy archive."""
+        head = json.dumps({"status": self.status, "parameters": dict(self.parameters)})
+        arrays = {f"column_{name}": column for name, column in self.columns.items()}
+        write_atomically(path, lambda f: np.savez(f, head=np.array(head), theta=_host(self.theta), **arrays), "wb")
+
+    @classmethod
+    def from_npz(cls, path: str | Path) -> Trace:
+        """Read what :meth:`to_npz` wrote; no pickled object is ever loaded."""
+        with np.load(path, allow_pickle=False) as archive:
+            head = json.loads(str(archive["head"]))
+            columns = {k.removeprefix("column_"): archive[k] for k in archive.files if k.startswith("column_")}
+            theta = archive["theta"]
+        return cls(columns=columns, theta=theta, **head)
+
+
+def write_atomically(path: str | Path, write: Callable[[IO[Any]], None], mode: str = "w") -> None:
+    """Write a file under a temporary name and rename it: an earlier file stays whole if anything fails."""
+    path = Path(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, mode) as file:
+            write(file)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _short(x: float) -> str:
+    return str(int(x)) if math.isfinite(x) and x == int(x) and abs(x) < 1e15 else repr(float(x))
+
+
+def _host(x: Any) -> np.ndarray:
+    from dualopt.xp import to_numpy
+
+    return np.empty(0) if x is None else to_numpy(x)
