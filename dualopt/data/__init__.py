@@ -1,0 +1,40 @@
+"""Data sets and their partitions among clients.
+
+`load` reads a data set, `encode_labels` makes its labels fit a loss, `partition` deals its rows out to
+clients. A module here that defines ``NAMES`` (name to description) and ``load(name, ...)`` adds data sets; no
+list is edited.
+"""
+
+from __future__ import annotations
+
+from dualopt.data._dataset import Dataset
+from dualopt.data._registry import available, load
+from dualopt.data.labels import class_count, encode_labels
+from dualopt.data.partition import (
+    by_label,
+    check_partition,
+    consecutive,
+    dirichlet,
+    iid,
+    lognormal_sizes,
+    partition,
+    subsample,
+)
+from dualopt.data.scaling import scale
+
+__all__ = [
+    "Dataset",
+    "available",
+    "by_label",
+    "check_partition",
+    "class_count",
+    "consecutive",
+    "dirichlet",
+    "encode_labels",
+    "iid",
+    "load",
+    "lognormal_sizes",
+    "partition",
+    "scale",
+    "subsample",
+]

@@ -1,0 +1,98 @@
+"""What a data set is: a dense matrix of features, raw labels, and where they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Dataset", "RawData", "check_features"]
+
+
+def check_features(X: np.ndarray) -> None:
+    """Refuse anything but a nonempty matrix of finite numbers.
+
+    Parameters
+    ----------
+    X : array, shape (m, d)
+        Features, one row per sample.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not a matrix of real numbers, has no rows or columns, or holds NaN or infinite values.
+    """
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must be a matrix with at least one row and one column, but its shape is {X.shape}.")
+    # Minimum and maximum propagate NaN and need no temporary matrix, which isfinite(X) would.
+    if not (np.isfinite(X.min()) and np.isfinite(X.max())):
+        row = int(np.argmin(np.isfinite(X).all(axis=1)))
+        raise ValueError(f"X must be finite, but row {row} (counted from 0) holds NaN or infinite values.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawData:
+    """What a loader returns: features before conversion and scaling.
+
+    Parameters
+    ----------
+    X : array, shape (m, d)
+        Features of any real type; the caller owns the array and may overwrite it.
+    y : array, shape (m,)
+        Raw labels.
+    scale : str or float
+        What ``scale="auto"`` means for these features.
+    description : str
+        The source in one line.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    scale: str | float
+    description: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """A dense data set with raw labels.
+
+    Parameters
+    ----------
+    X : array, shape (m, d)
+        Features in float64 or float32, one row per sample.
+    y : array, shape (m,)
+        Raw labels as the source has them; `dualopt.data.encode_labels` turns them into what a loss needs.
+    name : str
+        The name under which the data set was asked for.
+    description : str
+        The source in one line.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not a nonempty finite matrix of float64 or float32, or ``y`` has not one label per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.data import Dataset
+    >>> Dataset(X=np.eye(2), y=np.array([0, 1]), name="corners", description="two unit vectors").X.shape
+    (2, 2)
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    name: str
+    description: str
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that no objective could use."""
+        check_features(self.X)
+        if self.X.dtype not in (np.float64, np.float32):
+            raise ValueError(f"X must be of type float64 or float32, but it is {self.X.dtype}.")
+        if self.y.shape != self.X.shape[:1]:
+            raise ValueError(
+                f"y must hold one label for each of the {self.X.shape[0]} rows of X, but its shape is {self.y.shape}."
+            )

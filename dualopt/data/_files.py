@@ -1,0 +1,78 @@
+"""Finding the files of a data set and opening them, compressed or not."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+__all__ = ["FILE_SUFFIXES", "find", "find_bare", "home", "open_binary"]
+
+FILE_SUFFIXES = (".bz2", ".npz", ".gz", ".svm", ".libsvm", ".txt")
+
+
+def home(data_home: str | os.PathLike[str] | None) -> Path | None:
+    """Return the user's folder of data sets: the argument, else ``DUALOPT_DATA_HOME``, else None.
+
+    Raises
+    ------
+    ValueError
+        If the folder does not exist.
+    """
+    named = data_home if data_home is not None else os.environ.get("DUALOPT_DATA_HOME") or None
+    if named is None:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise ValueError(f"data_home {str(named)!r} is not a folder.")
+    return folder
+
+
+def find(data: str, data_home: Path | None, places: Iterable[str]) -> Path:
+    """Return the first of ``places``, paths below ``data_home``, that is a file.
+
+    Raises
+    ------
+    ValueError
+        If there is no ``data_home``, or none of the places is a file in it; the sentence lists them.
+    """
+    places = list(places)
+    if data_home is None:
+        raise ValueError(
+            f"data_home is needed for data {data!r}: pass the folder that holds {places[0]} or set DUALOPT_DATA_HOME."
+        )
+    for place in places:
+        if (data_home / place).is_file():
+            return data_home / place
+    raise ValueError(f"data_home {str(data_home)!r} has no file for data {data!r}: looked for {', '.join(places)}.")
+
+
+def find_bare(name: str, data_home: Path | None) -> Path | None:
+    """Return the file that a bare name such as ``a9a`` means in ``data_home``, or None."""
+    if data_home is None:
+        return None
+    folders = (data_home, data_home / "libsvm", data_home / name)
+    candidates = (folder / (name + suffix) for folder in folders for suffix in ("", *FILE_SUFFIXES))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+@contextmanager
+def open_binary(path: Path) -> Iterator[BinaryIO]:
+    """Open a plain, ``.gz`` or ``.bz2`` file for reading.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be opened, or turns out damaged while it is read.
+    """
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+    try:
+        with openers.get(path.suffix, open)(path, "rb") as stream:
+            yield stream
+    except (EOFError, OSError, zlib.error) as error:  # what gzip and bz2 raise on cut or damaged data
+        raise ValueError(f"path {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}.") from error

@@ -1,0 +1,31 @@
+"""Random streams of data sets and partitions, and the checks of the integers that drive them."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+__all__ = ["PARTITION_STREAM", "SAMPLE_STREAM", "SYNTHETIC_STREAM", "at_least", "generator"]
+
+# First entries 0, 1 and 2 of a spawn key belong to the rounds of a run: one seed serves all, and nothing
+# overlaps.
+PARTITION_STREAM = (3,)
+SAMPLE_STREAM = (3, 1)
+SYNTHETIC_STREAM = (4,)
+
+
+def at_least(lower: int, name: str, value: int) -> int:
+    """Return ``value`` as an int, or refuse it when it is not an integer or is below ``lower``."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be an integer, got {value!r}.") from None
+    if number < lower:
+        raise ValueError(f"{name} must be at least {lower}, got {number}.")
+    return number
+
+
+def generator(seed: int, stream: tuple[int, ...]) -> np.random.Generator:
+    """Return the generator of one stream of ``seed``."""
+    return np.random.default_rng(np.random.SeedSequence(at_least(0, "seed", seed), spawn_key=stream))

@@ -1,0 +1,153 @@
+"""Loading a data set by its name or its file."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dualopt.data import _libsvm, _npz, scaling
+from dualopt.data._dataset import Dataset, RawData, check_features
+from dualopt.data._files import FILE_SUFFIXES, find_bare, home
+
+__all__ = ["available", "load"]
+
+_COMMON = ("data_home", "dtype", "seed")
+
+
+def available() -> dict[str, str]:
+    """Describe the data sets that have a name.
+
+    Files in LIBSVM format and NumPy archives need no entry here: `load` takes their path, or their bare name
+    in ``data_home``.
+
+    Returns
+    -------
+    dict
+        One line for each name, in alphabetical order.
+
+    Examples
+    --------
+    >>> from dualopt.data import available
+    >>> available()["synthetic-regression"]
+    'linear regression with Gaussian noise (options m, d, noise, decay)'
+    """
+    return {name: module.NAMES[name] for name, module in sorted(_modules().items())}
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    scale: str | float = "auto",
+    dtype: str = "float64",
+    seed: int = 0,
+    **options: Any,
+) -> Dataset:
+    """Load a data set by its name or its file.
+
+    Parameters
+    ----------
+    name : str or path
+        A name of `available`; the path of a LIBSVM file (plain, ``.gz`` or ``.bz2``) or of a NumPy archive
+        (``.npz``); or the bare name NAME of such a file in ``data_home``, ``data_home/libsvm`` or
+        ``data_home/NAME``, where the suffix may be left out.
+    data_home : str or path, optional
+        The user's folder of data sets; None means the environment variable ``DUALOPT_DATA_HOME``.
+    scale : str or float
+        Scaling of the features, see `dualopt.data.scale`; "auto" is the data set's own default: pixels to
+        [0, 1], standardised ``breast_cancer``, all others as they are.
+    dtype : str
+        Type of the features, "float64" or "float32".
+    seed : int
+        Seed of synthetic data.
+    **options
+        Further options of the data set: ``split`` ("train", "test") of images and archives; ``n_features``
+        and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of LIBSVM
+        files; ``m``, ``d``, ``classes``, ``noise``, ``decay`` of synthetic data.
+
+    Returns
+    -------
+    Dataset
+        Features of shape (m, d) and raw labels of shape (m,).
+
+    Raises
+    ------
+    ValueError
+        If the name or an option is unknown, a file is missing or damaged, the features hold NaN or infinite
+        values, or an argument is out of its range. The message is one sentence that names the argument.
+    ModuleNotFoundError
+        If the data set needs scikit-learn and it is not installed.
+
+    Examples
+    --------
+    >>> from dualopt.data import load
+    >>> data = load("synthetic-logistic", m=100, d=5, seed=1)
+    >>> data.X.shape, data.y.shape
+    ((100, 5), (100,))
+    """
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f'dtype must be "float64" or "float32", got {dtype!r}.')
+    if scale != "auto":
+        scaling.check_scale(scale)
+    folder = home(data_home)
+    name = os.fspath(name)
+    reader, first = _reader(name, folder)
+    accepted = inspect.signature(reader).parameters
+    known = [option for option in list(accepted)[1:] if option not in _COMMON]
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"option {option!r} is not known for data {name!r}, which takes {', '.join(known) or 'none'}."
+            )
+    common = {"data_home": folder, "dtype": dtype, "seed": seed}
+    raw = reader(first, **{key: common[key] for key in _COMMON if key in accepted}, **options)
+    return _finish(name, raw, scale, dtype)
+
+
+def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
+    """Convert and scale features with at most one copy of the matrix."""
+    check_features(raw.X)
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which Dataset refuses
+        X = np.require(raw.X, dtype=dtype, requirements="C")
+    X = scaling.scale_in_place(X, raw.scale if scale == "auto" else scale)
+    return Dataset(X=X, y=raw.y, name=name, description=raw.description)
+
+
+def _modules() -> dict[str, ModuleType]:
+    """Find the modules of this package that load named data sets: those that define ``NAMES``."""
+    package = importlib.import_module("dualopt.data")
+    found = (importlib.import_module(f"dualopt.data.{entry.name}") for entry in pkgutil.iter_modules(package.__path__))
+    return {name: module for module in found for name in getattr(module, "NAMES", ())}
+
+
+def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str | Path]:
+    """Choose the function that reads a data set, and its first argument: the name or the path."""
+    modules = _modules()
+    if name in modules:
+        return modules[name].load, name
+    path = Path(name).expanduser()
+    if not path.is_file():
+        in_folder = find_bare(name, folder)
+        if in_folder is None:
+            raise ValueError(_not_found(name, folder, list(modules)))
+        path = in_folder
+    return (_npz.load if path.suffix == ".npz" else _libsvm.load), path
+
+
+def _not_found(name: str, folder: Path | None, names: list[str]) -> str:
+    """Say where a name or a file was looked for, and what to pass."""
+    where = f"in data_home {str(folder)!r}" if folder else "in a data_home, since none was passed"
+    if name.endswith(FILE_SUFFIXES) or os.path.dirname(name):
+        return f"data {name!r} is not a file, neither as this path nor {where}."
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return f"data {name!r} is neither one of {', '.join(sorted(names))} nor a file {where}{hint}"

@@ -1,0 +1,104 @@
+"""Scaling of features."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+
+import numpy as np
+
+from dualopt.data._dataset import check_features
+
+__all__ = ["SCALES", "check_scale", "scale", "scale_in_place"]
+
+SCALES = ("none", "max", "unit-rows", "standard")
+
+
+def scale(X: np.ndarray, how: str | float) -> np.ndarray:
+    r"""Return a scaled copy of a matrix of features.
+
+    * ``"none"``: as it is;
+    * ``"max"``: divided by :math:`\max_{ik} |X_{ik}|`;
+    * ``"unit-rows"``: each row divided by its Euclidean norm, rows of zeros left alone;
+    * ``"standard"``: each column shifted and divided to mean 0 and variance 1 (divisor m); a constant column
+      becomes 0;
+    * a positive number: divided by it.
+
+    Parameters
+    ----------
+    X : array, shape (m, d)
+        Features; integers are converted to float64, floating-point types are kept.
+    how : str or float
+        One of the above.
+
+    Returns
+    -------
+    array, shape (m, d)
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not a nonempty finite matrix, or ``how`` is none of the above.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.data import scale
+    >>> scale(np.array([[3.0, 4.0], [0.0, 0.0]]), "unit-rows")
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    >>> scale(np.array([[0, 255], [51, 102]]), 255)
+    array([[0. , 1. ],
+           [0.2, 0.4]])
+    """
+    X = np.asarray(X)
+    check_features(X)
+    check_scale(how)
+    return scale_in_place(X.astype(X.dtype if X.dtype.kind == "f" else np.float64), how)
+
+
+def check_scale(how: str | float) -> None:
+    """Refuse anything but a known name or a positive number."""
+    if isinstance(how, str):
+        if how not in SCALES:
+            close = difflib.get_close_matches(how, SCALES, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise ValueError(f"scale must be one of {', '.join(SCALES)} or a positive number, got {how!r}{hint}")
+    elif isinstance(how, bool) or not isinstance(how, numbers.Real) or not 0 < how < math.inf:
+        raise ValueError(f"scale must be one of {', '.join(SCALES)} or a positive finite number, got {how!r}.")
+
+
+def scale_in_place(X: np.ndarray, how: str | float) -> np.ndarray:
+    """Scale a finite, writable, floating-point matrix in its own memory, and return it.
+
+    In place because a second copy of a large data set can be what does not fit; ``how`` has been checked.
+    """
+    if how == "none":
+        return X
+    if how == "max":
+        X /= _nonzero(_peak(X, None))
+    elif how == "unit-rows":
+        # First by the largest entry, so that no square overflows or vanishes.
+        X /= _nonzero(_peak(X, 1))[:, None]
+        X /= _nonzero(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
+    elif how == "standard":
+        varies = X.min(axis=0) < X.max(axis=0)
+        X -= X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        X /= _nonzero(_peak(X, 0))
+        # Multiplying by 0 clears the rounding error that a constant column has about its mean.
+        deviations = np.sqrt(np.einsum("ij,ij->j", X, X, dtype=np.float64) / X.shape[0])
+        X *= np.where(varies, 1 / _nonzero(deviations), 0.0).astype(X.dtype)
+    else:
+        X /= float(how)
+    return X
+
+
+def _peak(X: np.ndarray, axis: int | None) -> np.ndarray:
+    """Return the largest absolute value along an axis without the temporary matrix ``abs(X)``."""
+    return np.maximum(X.max(axis=axis), -X.min(axis=axis))
+
+
+def _nonzero(divisor: np.ndarray) -> np.ndarray:
+    """Replace zeros by ones: what they would divide is zero already."""
+    return np.where(divisor > 0, divisor, np.ones_like(divisor))

@@ -1,0 +1,206 @@
+"""Loading by name or file: what is found where, what is refused, and the embedded data sets."""
+
+import re
+
+import numpy as np
+import pytest
+
+import dualopt.data
+from dualopt.data import Dataset, available, class_count, load
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    """Keep a folder that the user may have set out of these tests."""
+    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
+
+
+def save(path, value):
+    """Write an archive whose one feature tells which file was read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as stream:
+        np.savez(stream, X=np.full((2, 1), float(value)), y=[0, 1])
+
+
+def test_available_names_everything_once():
+    """The list is complete, sorted, one line each."""
+    names = list(available())
+    assert names == sorted(names)
+    assert set(names) == {
+        "breast_cancer",
+        "cifar10",
+        "digits",
+        "fashion-mnist",
+        "mnist",
+        "synthetic-logistic",
+        "synthetic-multinomial",
+        "synthetic-regression",
+    }
+    assert all(line and "\n" not in line for line in available().values())
+
+
+def test_new_file_adds_a_data_set(tmp_path, monkeypatch):
+    """A module with NAMES and load is found without editing a list."""
+    (tmp_path / "extra.py").write_text(
+        "import numpy as np\n"
+        "from dualopt.data._dataset import RawData\n"
+        "NAMES = {'extra': 'one more'}\n"
+        "def load(name, *, seed, shift=0):\n"
+        "    return RawData(X=np.full((2, 1), 2 * seed + shift), y=np.arange(2), scale=2, description=name)\n"
+    )
+    monkeypatch.setattr(dualopt.data, "__path__", [*dualopt.data.__path__, str(tmp_path)])
+    monkeypatch.delitem(__import__("sys").modules, "dualopt.data.extra", raising=False)
+    assert available()["extra"] == "one more"
+    data = load("extra", seed=3, shift=4)
+    np.testing.assert_array_equal(data.X, [[5.0], [5.0]])
+    assert data.description == data.name == "extra"
+
+
+def test_digits():
+    """The pixels 0..16 come back in [0, 1]."""
+    pytest.importorskip("sklearn")
+    data = load("digits")
+    assert data.X.shape == (1797, 64)
+    assert (data.X.min(), data.X.max()) == (0.0, 1.0)
+    assert class_count(data.y) == 10
+    np.testing.assert_array_equal(load("digits", scale="none").X, 16 * data.X)
+    assert load("digits", dtype="float32").X.dtype == np.float32
+
+
+def test_breast_cancer_is_standardised():
+    """Standardised by default, raw on request."""
+    pytest.importorskip("sklearn")
+    data = load("breast_cancer")
+    assert data.X.shape == (569, 30)
+    np.testing.assert_allclose(data.X.mean(axis=0), 0, atol=1e-13)
+    np.testing.assert_allclose(data.X.std(axis=0), 1, rtol=1e-13)
+    assert np.bincount(data.y).tolist() == [212, 357]
+    assert load("breast_cancer", scale="none").X.max() > 4000
+
+
+@pytest.mark.parametrize("place", ["a1", "a1.npz", "libsvm/a1.npz", "a1/a1.npz"])
+def test_bare_name_is_found_in_the_folder(tmp_path, place):
+    """All documented places are searched."""
+    if place == "a1":  # without a suffix it is a LIBSVM file
+        pytest.importorskip("sklearn")
+        (tmp_path / place).write_text("0 1:4\n1 1:4\n")
+    else:
+        save(tmp_path / place, 4)
+    np.testing.assert_array_equal(load("a1", data_home=tmp_path).X, [[4], [4]])
+    np.testing.assert_array_equal(load("a1", data_home=str(tmp_path)).X, [[4], [4]])
+
+
+@pytest.mark.parametrize("suffix", ["bz2", "gz", "svm", "libsvm", "txt"])
+def test_bare_name_of_a_libsvm_file(tmp_path, suffix):
+    """All documented suffixes are tried."""
+    pytest.importorskip("sklearn")
+    import bz2
+    import gzip
+
+    encode = {"gz": gzip.compress, "bz2": bz2.compress}.get(suffix, bytes)
+    (tmp_path / "libsvm").mkdir()
+    (tmp_path / "libsvm" / f"a1.{suffix}").write_bytes(encode(b"0 1:4\n1 1:4\n"))
+    np.testing.assert_array_equal(load("a1", data_home=tmp_path).X, [[4], [4]])
+
+
+def test_file_name_with_suffix_is_found_in_the_folder(tmp_path):
+    """The suffix may be given."""
+    save(tmp_path / "b.npz", 4)
+    assert load("b.npz", data_home=tmp_path).X[0, 0] == 4
+
+
+def test_existing_path_comes_before_the_folder(tmp_path, monkeypatch):
+    """What the user sees in the current folder is what is read."""
+    save(tmp_path / "here" / "b.npz", 1)
+    save(tmp_path / "home" / "b.npz", 2)
+    monkeypatch.chdir(tmp_path / "here")
+    assert load("b.npz", data_home=tmp_path / "home").X[0, 0] == 1
+    monkeypatch.chdir(tmp_path)
+    assert load("b.npz", data_home=tmp_path / "home").X[0, 0] == 2
+
+
+def test_known_name_comes_before_a_file(tmp_path, monkeypatch):
+    """A stray file does not replace a named data set."""
+    save(tmp_path / "synthetic-regression", 1)
+    monkeypatch.chdir(tmp_path)
+    assert load("synthetic-regression", m=3, d=2).X.shape == (3, 2)
+
+
+def test_environment_names_the_folder_and_the_argument_overrides_it(tmp_path, monkeypatch):
+    """An empty variable is none."""
+    save(tmp_path / "one" / "b.npz", 1)
+    save(tmp_path / "two" / "b.npz", 2)
+    monkeypatch.setenv("DUALOPT_DATA_HOME", str(tmp_path / "one"))
+    assert load("b").X[0, 0] == 1
+    assert load("b", data_home=tmp_path / "two").X[0, 0] == 2
+    monkeypatch.setenv("DUALOPT_DATA_HOME", "")
+    with pytest.raises(ValueError, match="since none was passed"):
+        load("b")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "mnits",
+            r"^data 'mnits' is neither one of breast_cancer, .*none was passed; did you mean 'mnist'\?$",
+        ),
+        ("zzz", r"^data 'zzz' is neither one of .*digits.*none was passed\.$"),
+        ("gone.npz", r"^data 'gone\.npz' is not a file"),
+        ("folder/gone", r"^data 'folder/gone' is not a file"),
+        ("", r"^data '' is neither one of"),
+    ],
+)
+def test_unknown_name(name, message):
+    """Close matches are offered, and a file is told from a name."""
+    with pytest.raises(ValueError, match=message):
+        load(name)
+
+
+def test_unknown_name_says_where_it_looked(tmp_path):
+    """The folder is named."""
+    with pytest.raises(ValueError, match=f"nor a file in data_home {re.escape(repr(str(tmp_path)))}"):
+        load("zzz", data_home=tmp_path)
+
+
+def test_data_home_that_is_not_a_folder(tmp_path):
+    """A wrong folder is refused even where it is not needed."""
+    with pytest.raises(ValueError, match=r"^data_home .*gone' is not a folder"):
+        load("synthetic-regression", data_home=tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("synthetic-regression", {"rows": 3}, "option 'rows' is not known for .*, which takes m, d"),
+        ("digits", {"split": "test"}, "option 'split' is not known for data 'digits', which takes none"),
+        ("synthetic-regression", {"dtype": "int8"}, 'dtype must be "float64" or "float32", got .int8.'),
+        ("synthetic-regression", {"scale": "unitrows"}, r"scale must be .* did you mean 'unit-rows'\?$"),
+        ("synthetic-regression", {"scale": 0}, "scale must be .*, got 0"),
+        ("synthetic-regression", {"seed": -1}, "seed must be at least 0, got -1"),
+    ],
+)
+def test_wrong_options(name, options, message):
+    """Each wrong option has its sentence."""
+    with pytest.raises(ValueError, match=r"^" + message):
+        load(name, **options)
+
+
+def test_scaling_is_applied():
+    """The argument reaches the features."""
+    plain = load("synthetic-regression", m=7, d=3).X
+    np.testing.assert_array_equal(load("synthetic-regression", m=7, d=3, scale=4).X, plain / 4)
+    rows = load("synthetic-regression", m=7, d=3, scale="unit-rows").X
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-15)
+
+
+def test_scale_that_overflows_is_refused():
+    """Scaling cannot smuggle in infinity."""
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"^X must be finite"):
+        load("synthetic-regression", scale=1e-320)
+
+
+def test_dataset_refuses_integers():
+    """A data set made by hand is checked too."""
+    with pytest.raises(ValueError, match=r"^X must be of type float64 or float32, but it is int64"):
+        Dataset(X=np.eye(2, dtype=np.int64), y=np.arange(2), name="n", description="d")
