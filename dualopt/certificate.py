@@ -9,7 +9,7 @@ from dualopt.objectives import Objective
 from dualopt.solvers import LocalSolution
 from dualopt.xp import Array, array_namespace, epsilon
 
-__all__ = ["Certificate", "certificate"]
+__all__ = ["Certificate", "DualPoint", "certificate"]
 
 
 class Certificate(NamedTuple):
@@ -26,7 +26,14 @@ class Certificate(NamedTuple):
         return self.gap / lower if lower > 0 else math.inf
 
 
-def certificate(objective: Objective, theta: Array, work: LocalSolution | None = None) -> Certificate:
+class DualPoint(NamedTuple):
+    """Points ``xi_j`` of the domains of ``g_j*``, with upper bounds of ``g_j*(xi_j)``."""
+
+    dual: Array  # (N, *shape)
+    conjugate: Array  # (N,)
+
+
+def certificate(objective: Objective, theta: Array, work: LocalSolution | DualPoint | None = None) -> Certificate:
     r"""Certify the model ``theta``.
 
     Any dual points :math:`\xi_j` give, with :math:`g_j = f_j - \frac{\mu_j}{2}|\cdot|^2` and :math:`M = \sum_j \mu_j`,
@@ -47,7 +54,7 @@ def certificate(objective: Objective, theta: Array, work: LocalSolution | None =
         All clients.
     theta : array, shape ``shape``
         The model.
-    work : LocalSolution, optional
+    work : LocalSolution or DualPoint, optional
         Local solutions of all clients, at whatever points and of whatever accuracy.
 
     Returns

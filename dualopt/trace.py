@@ -123,7 +123,7 @@ class Trace:
         return cls(columns=columns, theta=theta, **head)
 
 
-def write_atomically(path: str | Path, write: Callable[[IO[Any]], None], mode: str = "w") -> None:
+def write_atomically(path: str | Path, write: Callable[[IO[Any]], Any], mode: str = "w") -> None:
     """Write a file under a temporary name and rename it: an earlier file stays whole if anything fails."""
     path = Path(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -17,9 +17,22 @@ Array = Any
 """Any array of a library that follows the Array API standard (there is no common base class)."""
 
 
+_namespaces: dict[type, Any] = {}
+
+
 def array_namespace(*arrays: Array) -> Any:
-    """Return the Array API namespace shared by the given arrays."""
-    return compat.array_namespace(*arrays)
+    """Return the Array API namespace shared by the given arrays.
+
+    The answer depends on the type alone and is remembered: the look-up takes longer than a product of short
+    vectors, and some solvers do one for every row of the data.
+    """
+    kind = type(arrays[0])
+    if any(type(x) is not kind for x in arrays) or kind not in _namespaces:
+        namespace = compat.array_namespace(*arrays)
+        if any(type(x) is not kind for x in arrays):
+            return namespace
+        _namespaces[kind] = namespace
+    return _namespaces[kind]
 
 
 def device(x: Array) -> Any:

@@ -19,8 +19,8 @@ def positive_number(name: str, value: float) -> float:
 def positive_step(step: float | Array, z: Array) -> Array:
     """Return ``step`` as an array like ``z``, or raise ``ValueError`` unless it is positive and finite."""
     xp = array_namespace(z)
-    steps = asarray_like(step, z)
-    if not bool(xp.all((steps > 0) & xp.isfinite(steps))):
+    steps = step if type(step) is type(z) and step.dtype == z.dtype else asarray_like(step, z)
+    if not (bool(xp.min(steps) > 0) and bool(xp.max(steps) < math.inf)):  # both are false for NaN
         raise ValueError(f"step must be positive and finite, got {step!r}.")
     return steps
 

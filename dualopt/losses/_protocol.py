@@ -98,3 +98,10 @@ class Loss(Protocol):
             If a step is not positive and finite.
         """
         ...
+
+    def cvxpy(self, z: Any, y: Any) -> Any:
+        """Return the loss of every row as a CVXPY expression, for independent reference solutions.
+
+        ``z`` is a CVXPY expression of shape ``(m,)`` or ``(k, m)``, ``y`` a host array.
+        """
+        ...

@@ -74,3 +74,9 @@ class AbsoluteDeviation:
         xp = array_namespace(z)
         step = positive_step(step, z)
         return xp.maximum(z - step, xp.minimum(y, z + step))
+
+    def cvxpy(self, z: Any, y: Any) -> Any:
+        """Return the CVXPY expression of the loss of every row, for reference solutions."""
+        import cvxpy as cp
+
+        return cp.abs(z - y)

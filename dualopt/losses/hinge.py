@@ -75,3 +75,9 @@ class Hinge:
         step = positive_step(step, z)
         margin = y * z
         return y * xp.maximum(margin, xp.minimum(margin + step, 1.0))
+
+    def cvxpy(self, z: Any, y: Any) -> Any:
+        """Return the CVXPY expression of the loss of every row, for reference solutions."""
+        import cvxpy as cp
+
+        return cp.pos(1 - cp.multiply(y, z))

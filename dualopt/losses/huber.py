@@ -94,3 +94,9 @@ class Huber:
         """Shrink a small residual by ``1 + step`` and a large one by ``delta step``."""
         step = positive_step(step, z)
         return z - step * array_namespace(z).clip((z - y) / (1.0 + step), -self.delta, self.delta)
+
+    def cvxpy(self, z: Any, y: Any) -> Any:
+        """Return the CVXPY expression of the loss of every row, for reference solutions."""
+        import cvxpy as cp
+
+        return 0.5 * cp.huber(z - y, self.delta)  # pyright: ignore[reportArgumentType]

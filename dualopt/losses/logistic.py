@@ -103,3 +103,9 @@ class Logistic:
             probability = decay / (1.0 + decay)
             w = w - (w - b - s * probability) / (1.0 + s * probability / (1.0 + decay))
         return y * xp.where(reflected, -w, w)
+
+    def cvxpy(self, z: Any, y: Any) -> Any:
+        """Return the CVXPY expression of the loss of every row, for reference solutions."""
+        import cvxpy as cp
+
+        return cp.logistic(-cp.multiply(y, z))

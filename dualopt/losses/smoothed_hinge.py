@@ -99,3 +99,10 @@ class SmoothedHinge:
         """Raise the margin by ``step`` times the slope at the result, which is again a clipped quotient."""
         step = positive_step(step, z)
         return z + y * step * array_namespace(z).clip((1.0 - y * z) / (self.gamma + step), 0.0, 1.0)
+
+    def cvxpy(self, z: Any, y: Any) -> Any:
+        """Return the CVXPY expression of the loss of every row, for reference solutions."""
+        import cvxpy as cp
+
+        shortfall = cp.pos(1 - cp.multiply(y, z))
+        return cp.huber(shortfall, self.gamma) / (2 * self.gamma)  # pyright: ignore[reportArgumentType]

@@ -68,3 +68,9 @@ class Squared:
         """Compute ``(z + step y) / (1 + step)`` in the form that stays accurate for large steps."""
         step = positive_step(step, z)
         return y + (z - y) / (1.0 + step)
+
+    def cvxpy(self, z: Any, y: Any) -> Any:
+        """Return the CVXPY expression of the loss of every row, for reference solutions."""
+        import cvxpy as cp
+
+        return 0.5 * cp.square(z - y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ from dualopt.objectives._protocol import Objective
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace
 
-__all__ = ["LocalProblem", "client_dot", "per_client"]
+__all__ = ["LocalProblem", "client_dot", "gap_bound", "per_client"]
 
 
 def per_client(numbers: float | Array, like: Array) -> float | Array:
@@ -25,6 +26,14 @@ def client_dot(x: Array, y: Array) -> Array:
     product = x * y
     # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
     return xp.sum(xp.reshape(product, (product.shape[0], -1)), axis=-1)
+
+
+def gap_bound(squared_norm: Array, mu: Array) -> Array:
+    """Return ``|grad|^2 / (2 mu)``, the largest suboptimality that such a gradient allows; infinite for ``mu = 0``."""
+    xp = array_namespace(squared_norm)
+    convex = mu > 0
+    bound = squared_norm / (2.0 * xp.where(convex, mu, xp.ones_like(mu)))
+    return xp.where(convex, bound, math.inf * xp.ones_like(bound))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +116,7 @@ class LocalProblem:
         dual point ``grad g_j(theta_j)``: no conjugate is evaluated, and it is finite everywhere.
         """
         gradient = self.gradient(theta)
-        return client_dot(gradient, gradient) / (2.0 * self.mu)
+        return gap_bound(client_dot(gradient, gradient), self.mu)
 
     def linear_term(self) -> Array:
         """Return ``tilt_j - weight_j anchor_j``: ``F_j`` is ``f_j`` plus this linear term plus ``weight_j/2 |.|^2``."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from dualopt.objectives.local import LocalProblem, client_dot, per_client
+from dualopt.objectives.local import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.participation import Round
 from dualopt.stopping import Progress, Stop
 from dualopt.tree import merge_clients, take_clients
@@ -136,7 +136,7 @@ def drive(
             round=round,
             value=state.value,
             previous=previous,
-            gap=now * now / (2.0 * problem.mu),
+            gap=gap_bound(now * now, problem.mu),
             gradient_norm=now,
             first_gradient_norm=first_norm,
         )
@@ -184,7 +184,7 @@ def gradient_solution(
         residual=gradient,
         dual=dual,
         conjugate=client_dot(dual, theta) - cost + 0.5 * mu * client_dot(theta, theta),
-        gap=client_dot(gradient, gradient) / (2.0 * problem.mu),
+        gap=gap_bound(client_dot(gradient, gradient), problem.mu),
         memory=memory,
         gradients=tuple(float(count) for count in to_numpy(gradients)),
         status=status,

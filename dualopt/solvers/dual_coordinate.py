@@ -193,7 +193,7 @@ def _sweep(problem: LocalProblem, s: State, orders: list[Any]) -> State:
     theta, new = s.theta, []
     for i in range(columns):
         x, q_i, old = X[i, ...], q[i, :], u[i, :]
-        v = xp.sum(x * theta, axis=-1) + q_i * old
+        v = xp.vecdot(x, theta) + q_i * old
         updated = (v - loss.prox(v, y[i, :], q_i)) / q_i
         theta = theta - (length[i, :] * (updated - old))[:, None] * x
         new.append(updated)

@@ -1,0 +1,255 @@
+"""Reference solutions that certify themselves, by two independent routes.
+
+``newton`` is damped Newton on ``E`` (smooth objectives of any size), ``cvxpy`` hands the problem to Clarabel, an
+interior
+point solver that shares no code with this package. Both compute an upper bound of their own error and refuse
+to answer when it is too large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dualopt.certificate import DualPoint, certificate
+from dualopt.objectives import LinearModel, LocalProblem, Objective, Quadratic
+from dualopt.participation import Full
+from dualopt.solvers import NewtonCG
+from dualopt.stopping import GradientNorm
+from dualopt.xp import Array, array_namespace, asarray_like, epsilon, to_numpy
+
+__all__ = ["NotOptimalError", "Reference", "cvxpy", "newton", "solve"]
+
+
+class NotOptimalError(RuntimeError):
+    """A reference solver missed the accuracy that was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reference:
+    """A solution with its certified accuracy.
+
+    Attributes
+    ----------
+    theta : array, shape ``shape``
+        The minimiser.
+    energy : float
+        ``E(theta)``.
+    gap : float
+        Upper bound of ``E(theta) - E*``; infinite for ``mu = 0``, where the gradient norm is checked instead.
+    gradient_norm : float
+        ``|grad E(theta)|`` (of a subgradient when nonsmooth, then without meaning).
+    solver : str
+        Who found it.
+    """
+
+    theta: Array
+    energy: float
+    gap: float
+    gradient_norm: float
+    solver: str
+
+
+def solve(objective: Objective, *, tol: float = 1e-11) -> Reference:
+    """Return a reference solution: :func:`newton` for a smooth objective, :func:`cvxpy` for a nonsmooth one.
+
+    The tolerance of the nonsmooth route is at least 1e-7, what an interior point method can be trusted with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.losses import Logistic
+    >>> from dualopt.objectives import linear_model
+    >>> f = linear_model(np.array([[1.0], [2.0]]), np.array([-1.0, 1.0]), loss=Logistic(), mu=0.1)
+    >>> found = solve(f)
+    >>> round(found.energy, 6), found.gap < 1e-11
+    (0.595751, True)
+    """
+    if math.isfinite(float(array_namespace(objective.L).max(objective.L))):
+        return newton(objective, tol=tol)
+    return cvxpy(objective, tol=max(tol, 1e-7))
+
+
+def newton(objective: Objective, *, tol: float = 1e-11, max_iter: int = 100) -> Reference:
+    r"""Minimise ``E`` by damped Newton with conjugate gradients, to a certified relative error of ``tol``.
+
+    Parameters
+    ----------
+    objective : Objective
+        Smooth, with ``hessian_operator``.
+    tol : float, default 1e-11
+        The bound :math:`|\nabla E|^2/(2\mu) \le \text{tol}\,|E|` that the answer must meet. For ``mu = 0`` the
+        gradient must
+        fall below ``tol`` times its norm at zero.
+    max_iter : int, default 100
+        Largest number of Newton steps.
+
+    Raises
+    ------
+    NotOptimalError
+        If the bound is not met.
+    """
+    mean = _Mean(objective)
+    problem = LocalProblem(objective=mean)
+    start = objective.zeros()[None, ...]
+    xp = array_namespace(start)
+    first = float(xp.sqrt(xp.sum(mean.gradient(start) ** 2)))
+    mu = float(mean.mu[0])
+    energy = abs(float(mean.value(start)[0]))
+    # a thousandth of what is needed: the last Newton steps are cheap and converge quadratically
+    target = max(epsilon(start) * first, 1e-3 * (math.sqrt(mu * tol * energy) if mu > 0 else tol * first))
+    first_round = next(Full().rounds(1, seed=0))
+    found = NewtonCG(max_iter=max_iter, max_cg=2000)(
+        problem, start, GradientNorm(tol=max(target, 1e-300)), (), first_round
+    )
+    return _checked(objective, found.theta[0, ...], None, tol=tol, scale=first, solver="newton")
+
+
+def cvxpy(objective: Objective, *, tol: float = 1e-7) -> Reference:
+    r"""Minimise ``E`` with CVXPY and Clarabel, to a certified relative error of ``tol``.
+
+    The certificate does not rely on the status that the solver reports: multipliers of ``z = X theta`` are brought
+    into the domain of the conjugates by one proximal step, and the duality gap is computed with our losses.
+
+    Raises
+    ------
+    ValueError
+        If the objective is neither a linear model nor a quadratic.
+    NotOptimalError
+        If the solver fails or the gap is too large.
+    """
+    try:
+        import cvxpy as cp
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError('reference solutions by CVXPY need: pip install "dualopt[theory]".') from error
+
+    theta = cp.Variable(objective.shape)
+    if isinstance(objective, LinearModel):
+        energy, links = _linear_energy(cp, objective, theta)
+    elif isinstance(objective, Quadratic):
+        energy, links = _quadratic_energy(cp, objective, theta), []
+    else:
+        raise ValueError(f"objective must be a linear model or a quadratic for CVXPY, not {type(objective).__name__}.")
+    problem = cp.Problem(cp.Minimize(energy), [link for link, _ in links])
+    try:
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    except cp.SolverError as error:
+        raise NotOptimalError(f"CVXPY found no solution: {error}") from error
+    if problem.status not in ("optimal", "optimal_inaccurate"):
+        raise NotOptimalError(f"CVXPY ended with status {problem.status}.")
+    point = asarray_like(theta.value, objective.zeros())
+    dual = None
+    if isinstance(objective, LinearModel):
+        dual = _dual_point(objective, point, [scale * link.dual_value for link, scale in links])
+    first = objective.gradient(objective.zeros())
+    scale = float(array_namespace(first).sqrt(array_namespace(first).sum(first**2))) / objective.n_clients
+    return _checked(objective, point, dual, tol=tol, scale=scale, solver="cvxpy")
+
+
+def _checked(
+    objective: Objective, theta: Array, dual: DualPoint | None, *, tol: float, scale: float, solver: str
+) -> Reference:
+    """Refuse a solution that does not meet its optimality condition."""
+    xp = array_namespace(theta)
+    bound = certificate(objective, theta, dual)
+    gradient = xp.mean(objective.gradient(theta), axis=0)
+    norm = float(xp.sqrt(xp.sum(gradient * gradient)))
+    allowed = tol * abs(bound.energy)
+    if math.isfinite(bound.gap) and not bound.gap <= allowed:
+        raise NotOptimalError(
+            f"{solver} is certified only to a gap of {bound.gap:.2e} where tol = {tol:g} allows {allowed:.2e}."
+        )
+    if not math.isfinite(bound.gap) and not norm <= tol * scale:
+        raise NotOptimalError(
+            f"{solver} stopped at a gradient of norm {norm:.2e}, above tol = {tol:g} times {scale:.2e}."
+        )
+    return Reference(theta=theta, energy=bound.energy, gap=bound.gap, gradient_norm=norm, solver=solver)
+
+
+def _linear_energy(cp: Any, objective: LinearModel, theta: Any) -> tuple[Any, list[tuple[Any, Any]]]:
+    """Return E and, for each client, its constraint ``z = theta X'`` with the factor that turns multipliers into u."""
+    energy = 0.5 * objective.ridge * cp.sum_squares(theta)
+    links = []
+    for X, y, w in objective.client_rows():
+        X, y, w = to_numpy(X), to_numpy(y), to_numpy(w)
+        predictor = X @ theta if objective.loss.outputs == 1 else theta @ X.T
+        z = cp.Variable(predictor.shape)
+        energy = energy + cp.sum(cp.multiply(w, objective.loss.cvxpy(z, y))) / objective.n_clients
+        positive = w > 0  # a row of weight zero has no say, and no multiplier
+        links.append((z == predictor, -objective.n_clients * positive / (w + (1.0 - positive))))
+    return energy, links
+
+
+def _quadratic_energy(cp: Any, objective: Quadratic, theta: Any) -> Any:
+    A, b = to_numpy(objective.A).mean(axis=0), to_numpy(objective.b).mean(axis=0)
+    constant = 0.0 if objective.c is None else float(to_numpy(objective.c).mean())
+    return 0.5 * cp.quad_form(theta, cp.psd_wrap(0.5 * (A + A.T))) - b @ theta + constant
+
+
+def _dual_point(objective: LinearModel, theta: Array, duals: Sequence[Any]) -> DualPoint:
+    """Build feasible ``xi_j = sum_i w_i u_i x_i`` from approximate multipliers ``u``.
+
+    ``z/s + u - prox(z + s u)/s`` lies in the domain of the conjugate, by Moreau's identity, and equals ``u`` at the
+    solution.
+    """
+    xp = array_namespace(theta)
+    points, conjugates = [], []
+    for (X, y, w), u in zip(objective.client_rows(), duals, strict=True):
+        z = theta @ xp.matrix_transpose(X) if objective.loss.outputs > 1 else X @ theta
+        v = z + asarray_like(u, theta)
+        u = v - objective.loss.prox(v, y, 1.0)
+        points.append((w * u) @ X)
+        conjugates.append(xp.sum(w * objective.loss.conjugate(u, y)))
+    return DualPoint(xp.stack(points), xp.stack(conjugates))
+
+
+class _Mean:
+    """``E`` as an objective of one client, so that local solvers can minimise it."""
+
+    n_clients = 1
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        self.shape = objective.shape
+        xp = array_namespace(objective.mu)
+        self.mu = xp.mean(objective.mu)[None]
+        self.L = xp.mean(objective.L)[None]
+
+    def zeros(self) -> Array:
+        return self.objective.zeros()
+
+    def value(self, theta: Array) -> Array:
+        return self.value_and_gradient(theta)[0]
+
+    def gradient(self, theta: Array) -> Array:
+        return self.value_and_gradient(theta)[1]
+
+    def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
+        values, gradients = self.objective.value_and_gradient(self._one(theta))
+        xp = array_namespace(values)
+        return xp.mean(values)[None], xp.mean(gradients, axis=0)[None, ...]
+
+    def hessian_operator(self, theta: Array) -> Callable[[Array], Array]:
+        product = self.objective.hessian_operator(self._one(theta))  # pyright: ignore[reportAttributeAccessIssue]
+        return self._averaged(product)
+
+    def preconditioner(self, weight: float | Array = 0.0) -> Callable[[Array], Array]:
+        if not hasattr(self.objective, "preconditioner"):
+            return lambda v: v
+        return self._averaged(self.objective.preconditioner(0.0))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def select(self, ids: Sequence[int]) -> Self:
+        return self
+
+    def _one(self, theta: Array) -> Array:
+        return array_namespace(theta).reshape(theta, self.shape)
+
+    def _averaged(self, operator: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        def apply(v: Array) -> Array:
+            xp = array_namespace(v)
+            stacked = xp.broadcast_to(v, (self.objective.n_clients, *self.shape))
+            return xp.mean(operator(stacked), axis=0)[None, ...]
+
+        return apply
