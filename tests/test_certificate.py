@@ -1,0 +1,108 @@
+"""Certificates are upper bounds, and tight enough to be useful."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualopt.algorithms import DualFL
+from dualopt.certificate import Certificate, DualPoint, certificate
+from dualopt.federation import iterate
+from dualopt.reference import newton
+from dualopt.solvers import LBFGS, DualCoordinate, Exact
+from dualopt.stopping import Steps
+from tests.problems import converted, digits, hinge, logistic, quadratic
+
+
+@given(seed=st.integers(0, 10_000), scale=st.floats(1e-8, 1e3))
+def test_gradient_form_bounds_the_error_anywhere(seed: int, scale: float) -> None:
+    f = quadratic(seed=seed)
+    optimum = f.minimiser()
+    theta = optimum + scale * np.random.default_rng(seed).standard_normal(4)
+    bound = certificate(f, theta)
+    true = float(f.value(theta).mean() - f.value(optimum).mean())
+    assert bound.gap >= true
+    assert bound.kind == "gradient"
+    assert bound.gap <= 20.0 * true + 1e-13  # |A v|^2/(2 mu) <= (L/mu) v'Av/2, kappa = 20, and rounding
+
+
+@given(seed=st.integers(0, 10_000), scale=st.floats(1e-3, 10.0))
+def test_dual_form_bounds_the_error_for_any_points(seed: int, scale: float) -> None:
+    """The points theta_j may be anything: g_j*(xi_j) is known at xi_j = grad g_j(theta_j)."""
+    f = logistic(seed=seed % 7)
+    rng = np.random.default_rng(seed)
+    theta = scale * rng.standard_normal(f.shape)
+    points = theta + scale * rng.standard_normal((f.n_clients, *f.shape))
+    dual = f.gradient(points) - 0.05 * points
+    conjugate = (dual * points).sum(axis=-1) - f.value(points) + 0.025 * (points**2).sum(axis=-1)
+    optimum = newton(f).energy
+    bound = certificate(f, theta, DualPoint(dual, conjugate))
+    assert bound.gap >= f.value(theta).mean() - optimum
+
+
+def test_the_dual_form_is_sharper_when_clients_differ() -> None:
+    f = digits()
+    optimum = newton(f).energy
+    snapshot = next(islice(iterate(DualFL(), f), 60, None))
+    theta = snapshot.server.theta
+    true = float(f.value(theta).mean()) - optimum
+    dual, gradient = certificate(f, theta, snapshot.work), certificate(f, theta)
+    assert dual.kind == "dual"
+    assert true <= dual.gap <= 5 * true
+    assert gradient.gap > 4 * dual.gap
+
+
+def test_a_wrong_conjugate_is_caught() -> None:
+    """Understating the conjugates by a percent breaks the bound: the test above can fail."""
+    f = digits(rows=500)
+    optimum = newton(f).energy
+    snapshot = next(islice(iterate(DualFL(), f), 60, None))
+    assert snapshot.work is not None
+    wrong = snapshot.work._replace(conjugate=snapshot.work.conjugate - 0.01 * np.abs(snapshot.work.conjugate))
+    theta = snapshot.server.theta
+    assert certificate(f, theta, wrong).gap < f.value(theta).mean() - optimum
+
+
+@pytest.mark.parametrize("solver", [LBFGS(), Exact()])
+def test_solver_duals_are_exact_conjugates(solver) -> None:
+    f = quadratic()
+    snapshot = next(iterate(DualFL(solver=solver, stop=Steps(steps=2)), f))
+    assert snapshot.work is not None
+    shifted = f.A - f.mu[:, None, None] * np.eye(4)
+    # mu is an eigenvalue: g_j* is finite on the range of the shifted matrix only, where the pseudo-inverse gives it
+    assert f.c is not None
+    right = snapshot.work.dual + f.b
+    expected = 0.5 * np.einsum("jk,jkl,jl->j", right, np.linalg.pinv(shifted, rcond=1e-9), right) - f.c
+    np.testing.assert_allclose(snapshot.work.conjugate, expected, rtol=1e-8)
+
+
+def test_nonsmooth_certificates_converge_only_in_the_dual_form() -> None:
+    f = hinge(n=3, rows=30, mu=0.3)
+    algorithm = DualFL(solver=DualCoordinate())
+    snapshot = next(islice(iterate(algorithm, f), 12, None))
+    dual = certificate(f, snapshot.server.theta, snapshot.work)
+    assert dual.kind == "dual"
+    assert dual.relative < 1e-3
+    assert certificate(f, snapshot.server.theta).gap > 10 * dual.gap
+
+
+def test_without_strong_convexity_nothing_is_certified() -> None:
+    f = logistic(mu=0.0)
+    assert certificate(f, f.zeros()).gap == np.inf
+
+
+def test_relative_error_needs_a_positive_lower_bound() -> None:
+    assert Certificate(1.0, 0.5, "dual").relative == 1.0
+    assert Certificate(1.0, 2.0, "dual").relative == np.inf
+
+
+def test_array_libraries_agree(backend) -> None:
+    f = quadratic()
+    theta = np.linspace(-1.0, 1.0, 4)
+    a, b = certificate(f, theta), certificate(converted(f, backend), backend(theta))
+    assert (a.energy, a.kind) == (pytest.approx(b.energy, rel=1e-14), b.kind)
+    assert a.gap == pytest.approx(b.gap, rel=1e-12)
