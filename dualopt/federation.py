@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
@@ -284,9 +285,9 @@ class _Recorder:
 
 def describe(value: Any) -> Any:
     """Turn a dataclass of hyperparameters into plain names and numbers."""
-    if hasattr(value, "__dataclass_fields__"):
-        fields = {name: describe(getattr(value, name)) for name in value.__dataclass_fields__}
-        return {"name": type(value).__name__, **fields} if fields else type(value).__name__
+    if is_dataclass(value):
+        found = {field.name: describe(getattr(value, field.name)) for field in fields(value)}
+        return {"name": type(value).__name__, **found} if found else type(value).__name__
     return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
 
 

@@ -130,6 +130,9 @@ def write_atomically(path: str | Path, write: Callable[[IO[Any]], Any], mode: st
     try:
         with os.fdopen(handle, mode) as file:
             write(file)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)  # mkstemp makes files for the owner alone
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

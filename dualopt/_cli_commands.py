@@ -1,0 +1,281 @@
+"""The commands of the program: run, compare, list."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Event
+from typing import Annotated, Any
+
+from rich.console import Console
+from typer import Argument, Exit, Option, Typer
+
+import dualopt.algorithms
+import dualopt.losses
+import dualopt.solvers
+from dualopt import _cli_output as output
+from dualopt import data, plotting, stopping
+from dualopt._cli_options import INTERRUPTED, LoopOptions, MethodOptions, ProblemOptions, pairs, takes_options
+from dualopt._cli_problem import Problem, Variant, accuracy, build_problem, parse_variant
+from dualopt.algorithms import Algorithm
+from dualopt.discover import discover, summary, unknown
+from dualopt.federation import run as run_federation
+from dualopt.federation import versions
+from dualopt.trace import Trace
+
+__all__ = ["app"]
+
+# Functions and classes that have no module of their own; their names are those that `partition` and `parse_stop` take.
+PARTITIONS = {
+    "iid": data.iid,
+    "consecutive": data.consecutive,
+    "by-label": data.by_label,
+    "dirichlet": data.dirichlet,
+    "lognormal": data.lognormal_sizes,
+}
+STOPPING = {
+    "steps": stopping.Steps,
+    "gradient": stopping.GradientNorm,
+    "reduction": stopping.GradientReduction,
+    "energy": stopping.RelativeEnergy,
+    "gap": stopping.Gap,
+}
+
+app = Typer(
+    name="dualopt",
+    help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a traceback stays Python's own
+)
+
+
+@app.command()
+@takes_options
+def run(
+    *,
+    algorithm: Annotated[str, Option(help="A method (see: dualopt list algorithms).")] = "dualfl",
+    param: Annotated[
+        list[str] | None,
+        Option("--param", "-p", help="Parameter of the algorithm, such as rho=1e-3; repeatable."),
+    ] = None,
+    problem: ProblemOptions,
+    method: MethodOptions,
+    loop: LoopOptions,
+) -> None:
+    """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
+    variant = Variant(
+        label=algorithm,
+        algorithm=algorithm,
+        parameters=pairs(param or [], "param"),
+        solver=method.solver,
+        solver_parameters=pairs(method.solver_param, "solver_param"),
+        stop=method.stop,
+    )
+    options = output.options_record(problem, method, loop) | {"algorithm": algorithm, "param": param or []}
+    session = _prepare(problem, loop, {algorithm: variant})
+    (result,), interrupted = session.compute()
+    trace, out = result.trace, loop.out
+    files = ["convergence.png", "trace.csv", "trace.npz", "run.json"]
+    plotting.save(plotting.single_run(trace, title=f"{algorithm} on {session.problem_in_short()}"), out / files[0])
+    trace.to_csv(out / files[1])
+    trace.to_npz(out / files[2])
+    record = {"command": "run", "options": options, "versions": versions(), **session.record(), **result.record()}
+    output.write_json(out / files[3], record)
+    told = session.described() | output.parameters_in_words(result.algorithm)
+    told |= output.outcome(trace, result.accuracy)
+    told["files"] = f"{out}: {', '.join(files)}"
+    output.show_pairs(session.console, f"dualopt run: {algorithm}", told)
+    if interrupted:
+        raise Exit(INTERRUPTED)
+
+
+@app.command()
+@takes_options
+def compare(
+    *,
+    algorithm: Annotated[
+        list[str],
+        Option(help="A method, or LABEL@NAME:name=value,... such as plain@dualfl:rho=0,solver=newton; repeatable."),
+    ],
+    problem: ProblemOptions,
+    method: MethodOptions,
+    loop: LoopOptions,
+) -> None:
+    """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
+    variants = [parse_variant(text, method) for text in algorithm]
+    names = dict(zip((v.label for v in variants), output.file_names([v.label for v in variants]), strict=True))
+    options = output.options_record(problem, method, loop) | {"algorithm": algorithm}
+    session = _prepare(problem, loop, {v.label: v for v in variants})
+    results, interrupted = session.compute()
+    out = loop.out
+    figure = plotting.convergence(
+        {_escape(result.label): result.trace for result in results},
+        x=("round", "gradients", "floats_up"),
+        y="error" if loop.reference else "certified_error",
+        title=session.problem_in_short(),
+    )
+    plotting.save(figure, out / "compare.png")
+    for result in results:
+        result.trace.to_csv(out / f"{names[result.label]}.csv")
+    runs = {result.label: result.record() for result in results}
+    record = {"command": "compare", "options": options, "versions": versions(), **session.record(), "runs": runs}
+    output.write_json(out / "compare.json", record)
+    files = ["compare.png", "compare.json", *(f"{names[result.label]}.csv" for result in results)]
+    told = session.described() | {"files": f"{out}: {', '.join(files)}"}
+    output.show_pairs(session.console, "dualopt compare", told)
+    rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
+    output.show_table(session.console, "", rows)
+    if interrupted:
+        raise Exit(INTERRUPTED)
+
+
+@app.command(name="list")
+def list_names(
+    kind: Annotated[
+        str | None, Argument(help="algorithms, losses, solvers, data, partitions or stopping; all by default.")
+    ] = None,
+) -> None:
+    """List what there is to choose from, with one line for each name."""
+    catalogue = {
+        "algorithms": _summaries(discover(dualopt.algorithms)),
+        "losses": _summaries(discover(dualopt.losses)),
+        "solvers": _summaries(discover(dualopt.solvers)),
+        "data": data.available() | {"FILE": "a file in LIBSVM format (.gz and .bz2 too) or a .npz with X and y"},
+        "partitions": _summaries(PARTITIONS),
+        "stopping": {f"{name}=NUMBER": text for name, text in _summaries(STOPPING).items()},
+    }
+    if kind is not None and kind not in catalogue:
+        raise unknown("kind", kind, catalogue)
+    console = output.make_console()
+    for title in catalogue if kind is None else [kind]:
+        output.show_pairs(console, title, catalogue[title])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One method that has run."""
+
+    label: str
+    algorithm: Algorithm
+    trace: Trace
+    accuracy: float | None
+    wall_seconds: float  # everything, measuring included
+
+    def record(self) -> dict[str, Any]:
+        """Return what the JSON file says of it."""
+        return {
+            "status": self.trace.status,
+            "parameters": self.trace.parameters,
+            "final": self.trace.last,
+            "training_accuracy": self.accuracy,
+            "wall_seconds": self.wall_seconds,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A problem with the methods to run on it."""
+
+    problem: Problem
+    algorithms: Mapping[str, Algorithm]
+    loop: LoopOptions
+    seed: int
+    console: Console
+
+    def compute(self) -> tuple[list[Result], bool]:
+        """Run the methods one after the other until Ctrl-C; return what has run, and whether it was interrupted."""
+        reference = _reference_energy(self.problem) if self.loop.reference else None
+        results: list[Result] = []
+        with output.interruptible() as interrupt:
+            for label, algorithm in self.algorithms.items():
+                results.append(self._run(label, algorithm, reference, interrupt))
+                if interrupt.is_set():
+                    break
+        return results, interrupt.is_set()
+
+    def _run(self, label: str, algorithm: Algorithm, reference: float | None, interrupt: Event) -> Result:
+        loop, objective = self.loop, self.problem.objective
+        start = time.perf_counter()
+        with output.progress_bar(self.console, label, loop.rounds) as advance:
+
+            def callback(snapshot: Any, row: Mapping[str, float]) -> bool:
+                advance(snapshot, row)
+                return interrupt.is_set()
+
+            trace = run_federation(
+                algorithm,
+                objective,
+                rounds=loop.rounds,
+                seed=self.seed,
+                tol=loop.tol or None,
+                certify_every=loop.certify_every,
+                reference=reference,
+                callback=callback,
+                check_assumptions=loop.check_assumptions,
+                threads=loop.threads,
+                parameters={"data": self.problem.data, "loss": self.problem.loss, "mu": objective.ridge},
+            )
+        return Result(
+            label=label,
+            algorithm=algorithm,
+            trace=trace,
+            accuracy=accuracy(objective, trace.theta),
+            wall_seconds=time.perf_counter() - start,
+        )
+
+    def problem_in_short(self) -> str:
+        """Name the problem for the title of a figure."""
+        problem, objective = self.problem, self.problem.objective
+        return f"{_escape(problem.name)}: {objective.n_clients} clients, {problem.loss}, $\\mu$ = {objective.ridge:g}"
+
+    def described(self) -> dict[str, str]:
+        """Say what the problem is."""
+        problem = self.problem
+        return {
+            "data": problem.data,
+            "clients": problem.partition,
+            "loss": problem.loss + (" (chosen for the labels; --loss changes it)" if problem.loss_was_chosen else ""),
+            "mu, kappa": f"mu = {problem.objective.ridge:g}, kappa = L/mu = {problem.condition:.4g}",
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Return what the JSON file says of the problem."""
+        problem = self.problem
+        return {
+            "problem": {
+                "data": problem.data,
+                "loss": problem.loss,
+                "client_rows": problem.objective.sizes,
+                "kappa": problem.condition,
+            }
+        }
+
+
+def _prepare(options: ProblemOptions, loop: LoopOptions, variants: Mapping[str, Variant]) -> Session:
+    """Refuse whatever is wrong, cheapest check first, before anything is computed."""
+    for variant in variants.values():
+        variant.build()
+    problem = build_problem(options)
+    algorithms = {label: variant.build(problem.objective) for label, variant in variants.items()}
+    if loop.check_assumptions:
+        for algorithm in algorithms.values():
+            getattr(algorithm, "check", lambda _: None)(problem.objective)
+    output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
+    return Session(problem=problem, algorithms=algorithms, loop=loop, seed=options.seed, console=output.make_console())
+
+
+def _reference_energy(problem: Problem) -> float:
+    from dualopt.reference import solve  # needed by this option alone
+
+    return float(solve(problem.objective).energy)
+
+
+def _escape(text: str) -> str:
+    """Keep what a user typed from being read as a formula in a figure."""
+    return text.replace("$", r"\$")
+
+
+def _summaries(documented: Mapping[str, Any]) -> dict[str, str]:
+    return {name: summary(thing) for name, thing in documented.items()}

@@ -1,0 +1,63 @@
+"""The program ``dualopt``: its commands, and how it reports what a user did wrong."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
+WRONG_INPUT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program; it ends by ``SystemExit``.
+
+    A mistake of the user's (a wrong name or value, a missing or damaged file, a full disk) gives one sentence on the
+    standard error and exit code 2. Any other exception is a bug and keeps its traceback.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the name of the program; ``sys.argv[1:]`` when not given.
+
+    Examples
+    --------
+    >>> try:
+    ...     main(["list", "stopping"])
+    ... except SystemExit as end:
+    ...     print("exit code", end.code)  # doctest: +ELLIPSIS
+    stopping
+    ...
+    exit code 0
+    """
+    try:
+        from dualopt._cli_commands import app  # here, because it needs the packages of the extra "app"
+
+        app(args=None if arguments is None else list(arguments), prog_name="dualopt")
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] not in EXTRAS:
+            raise
+        _refuse(f'package {error.name} is missing: pip install "dualopt[app]".' if error.name else str(error))
+    except ValueError as error:
+        if not _is_ours(error):
+            raise
+        _refuse(str(error))
+    except MemoryError as error:
+        _refuse(f"memory is too small: {error}." if str(error) else "memory is too small.")
+    except OSError as error:
+        where = f" {error.filename!r}" if error.filename else ""
+        _refuse(f"file{where} cannot be used: {error.strerror or error}.")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Tell whether this package raised the error; one from elsewhere is not written for the user to read."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]
+
+
+def _refuse(sentence: str) -> None:
+    print(f"dualopt: {sentence}", file=sys.stderr)
+    raise SystemExit(WRONG_INPUT)

@@ -1,0 +1,211 @@
+"""Pictures of traces: logarithmic, readable without colour, and the same style for a name in every figure."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from dualopt.trace import Trace, write_atomically
+
+__all__ = ["convergence", "save", "single_run", "style", "styles"]
+
+# Okabe and Ito (2008), made to be told apart by the colour-blind, without their yellow, too pale on white.
+COLOURS = ("#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#0072B2", "#000000")
+MARKERS = ("P", "s", "^", "D", "v", "o", "X")
+MARKS_PER_LINE = 12
+
+LABELS = {
+    "round": "communication rounds",
+    "gradients": "local gradients per client",
+    "floats_up": "numbers uploaded by all clients",
+    "floats_down": "numbers sent to all clients",
+    "seconds": "seconds of computing",
+    "energy": r"energy $E$",
+    "error": r"relative error $(E - E^*)/|E^*|$",
+    "certificate": r"certified bound of $E - E^*$",
+    "certified_error": r"certified bound of $(E - E^*)/E^*$",
+}
+
+
+def style(name: str) -> tuple[str, str]:
+    """Return the colour and the marker of a name, which depend on nothing but the name.
+
+    Examples
+    --------
+    >>> style("dualfl") == style("dualfl")
+    True
+    """
+    return _slot(zlib.crc32(name.encode()) % len(COLOURS))
+
+
+def styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the styles of names that share a figure: their own as long as it is free, else the next free one.
+
+    All are distinct up to 49 names. Names that come first keep their own style, so list them in the same order in
+    figures that are compared.
+
+    Examples
+    --------
+    >>> found = styles(f"method {i}" for i in range(49))
+    >>> len(set(found.values())), found["method 0"] == style("method 0")
+    (49, True)
+    """
+    chosen: dict[str, tuple[str, str]] = {}
+    for name in names:
+        first = zlib.crc32(name.encode()) % len(COLOURS)
+        # Colours before markers: a free colour is looked for first, then a free pair of both.
+        candidates = [_slot((first + i) % len(COLOURS) + i // len(COLOURS) * len(COLOURS)) for i in range(49)]
+        chosen[name] = next((pair for pair in candidates if pair not in chosen.values()), candidates[0])
+    return chosen
+
+
+def convergence(
+    traces: Mapping[str, Trace],
+    *,
+    x: str | Sequence[str] = "round",
+    y: str = "certified_error",
+    title: str | None = None,
+) -> Figure:
+    """Draw one curve per trace, logarithmic in ``y``.
+
+    Parameters
+    ----------
+    traces : dict of str to Trace
+        The label of each curve and what it shows.
+    x : str or sequence of str, default "round"
+        Columns for the horizontal axis; several give panels side by side.
+    y : str, default "certified_error"
+        Column for the vertical axis. Numbers that have no logarithm (infinite, zero, negative by rounding) are left
+        out.
+    title : str, optional
+        Title of the figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It belongs to no window: see :func:`save`.
+
+    Raises
+    ------
+    ValueError
+        If there is no trace, or a trace has no such column.
+
+    Examples
+    --------
+    >>> trace = Trace(columns={"round": [0, 1], "energy": [1.0, 0.5]}, status="max_rounds", theta=None)
+    >>> figure = convergence({"dualfl": trace}, y="energy")
+    >>> figure.axes[0].get_yscale()
+    'log'
+    """
+    if not traces:
+        raise ValueError("traces must hold at least one trace.")
+    columns = [x] if isinstance(x, str) else list(x)
+    for label, trace in traces.items():
+        for name in (*columns, y):
+            if name not in trace.columns:
+                raise ValueError(f"column {name!r} is not in trace {label!r}, which has {', '.join(trace.columns)}.")
+    figure, panels = _panels(len(columns), title)
+    look = styles(traces)
+    for axes, column in zip(panels, columns, strict=True):
+        for position, (label, trace) in enumerate(traces.items()):
+            colour, marker = look[label]
+            _curve(axes, trace[column], trace[y], label=label, colour=colour, marker=marker, offset=position)
+        _name_x(axes, column)
+    panels[0].set_ylabel(LABELS.get(y, y))
+    panels[0].legend(frameon=False)
+    return figure
+
+
+def single_run(trace: Trace, *, x: str = "round", title: str | None = None) -> Figure:
+    """Draw one run: the certified bound and, when the trace knows ``E*``, the error below it.
+
+    Parameters
+    ----------
+    trace : Trace
+        With the columns ``certified_error`` and perhaps ``error``.
+    x : str, default "round"
+        Column for the horizontal axis.
+    title : str, optional
+        Title of the figure.
+
+    Examples
+    --------
+    >>> columns = {"round": [0, 1], "certified_error": [0.3, 0.1], "error": [0.2, 0.05]}
+    >>> figure = single_run(Trace(columns=columns, status="max_rounds", theta=None))
+    >>> [line.get_label() for line in figure.axes[0].lines]
+    ['certified', 'error']
+    """
+    figure, (axes,) = _panels(1, title)
+    curves = {"certified": "certified_error", "error": "error"}
+    for i, (label, column) in enumerate(curves.items()):
+        if column in trace.columns:
+            _curve(axes, trace[x], trace[column], label=label, colour=COLOURS[5 - i], marker=MARKERS[5 - i], offset=i)
+    _name_x(axes, x)
+    axes.set_ylabel(r"relative error of $E$")
+    axes.legend(frameon=False)
+    return figure
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure under a temporary name and rename it; the suffix of ``path`` names the format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Figure(), Path(folder) / "empty.png")
+    ...     print([file.name for file in Path(folder).iterdir()])
+    ['empty.png']
+    """
+    path = Path(path)
+    kind = path.suffix.lstrip(".") or "png"
+    write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=150), "wb")
+
+
+def _slot(index: int) -> tuple[str, str]:
+    """Return pair ``index`` of 49: seven colours with their own markers, then the same with markers shifted."""
+    lap, colour = divmod(index, len(COLOURS))
+    return COLOURS[colour], MARKERS[(colour + lap) % len(MARKERS)]
+
+
+def _panels(count: int, title: str | None) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(6.4 if count == 1 else 4.6 * count, 4.4), layout="constrained")
+    panels = list(np.atleast_1d(figure.subplots(1, count, sharey=True)))
+    for axes in panels:
+        axes.set_yscale("log")
+        axes.grid(True, which="major", color="0.88", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    if title is not None:
+        figure.suptitle(title, fontsize="medium")
+    return figure, panels
+
+
+def _name_x(axes: Axes, column: str) -> None:
+    axes.set_xlabel(LABELS.get(column, column))
+    if column == "round":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    elif column.startswith("floats"):
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 300k instead of 300000
+
+
+def _curve(axes: Axes, x: np.ndarray, y: np.ndarray, *, label: str, colour: str, marker: str, offset: int) -> None:
+    drawable = np.isfinite(y) & (y > 0)  # a certificate of every tenth round has NaN in between: join what there is
+    x, y = x[drawable], y[drawable]
+    every = max(1, len(y) // MARKS_PER_LINE)
+    axes.plot(
+        x,
+        y,
+        label=label,
+        color=colour,
+        marker=marker,
+        markersize=5,
+        markevery=(offset % every, every),  # curves that coincide still show all their markers
+        linewidth=1.6,
+    )

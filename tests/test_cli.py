@@ -1,0 +1,463 @@
+"""The program: what it writes, what it shows, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import image
+
+import dualopt.algorithms
+import dualopt.losses
+import dualopt.solvers
+from dualopt import _cli_commands as commands
+from dualopt import data
+from dualopt._cli_options import MethodOptions, convert
+from dualopt._cli_problem import Variant, automatic_loss, parse_variant
+from dualopt.algorithms import DualFL
+from dualopt.cli import main
+from dualopt.data import load
+from dualopt.discover import discover
+from dualopt.federation import run as run_federation
+from dualopt.objectives import Quadratic, linear_model
+from dualopt.solvers import LBFGS, NewtonCG
+from dualopt.stopping import GradientNorm, parse_stop
+from dualopt.trace import Trace
+
+QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
+RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz"}
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch, capsys):
+    """Return a function that runs the program in an empty folder and returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        code = end.value.code
+        return (code if isinstance(code, int) else 0), captured.out, captured.err
+
+    return call
+
+
+def refusal(program, *arguments):
+    """Return the one sentence with which the program refuses."""
+    code, out, err = program(*arguments)
+    assert code == 2, (out, err)
+    assert out == ""
+    assert re.fullmatch(r"dualopt: [^\n]+[.?]\n", err), err
+    return err.removeprefix("dualopt: ").rstrip("\n")
+
+
+def told(out, name):
+    """Return what the closing table says of ``name``."""
+    return next(cells[2].strip() for line in out.splitlines() if (cells := line.split("│"))[1:] and name in cells[1])
+
+
+# What is written and shown.
+
+
+def test_run_writes_files_that_agree_with_each_other_and_with_the_library(program):
+    code, out, err = program("run", *QUICK, "--tol", "0", "--certify-every", "2", "--seed", "3")
+    assert (code, err) == (0, "")
+    assert {path.name for path in Path("out").iterdir()} == RUN_FILES
+    assert image.imread("out/convergence.png").shape[2] in (3, 4)
+    table, archive = Trace.from_csv("out/trace.csv"), Trace.from_npz("out/trace.npz")
+    assert table.status == archive.status == "max_rounds"
+    assert archive.theta.shape == (10, 65)
+    for name in archive.columns:
+        np.testing.assert_array_equal(table[name], archive[name])
+    assert np.isfinite(archive["certificate"]).tolist() == [True, False, True, False, True, True]
+
+    record = json.loads(Path("out/run.json").read_text(), parse_constant=pytest.fail)
+    assert record["command"] == "run"
+    assert record["status"] == "max_rounds"
+    assert record["options"]["rows"] == 200
+    assert record["options"]["seed"] == 3
+    assert record["options"]["loss"] == "auto"
+    assert record["problem"]["loss"] == "multinomial"
+    assert sum(record["problem"]["client_rows"]) == 200
+    assert record["final"] == archive.last
+    assert record["wall_seconds"] >= record["final"]["seconds"] > 0
+    assert record["versions"]["numpy"] == np.__version__
+    assert record["parameters"]["hyperparameters"]["nu"] == 0.01
+
+    # The same by hand: a wrong seed, partition, weight or intercept anywhere shows here.
+    digits = load("digits")
+    chosen = data.subsample(digits.y, 200, 3)
+    clients = data.partition("iid", digits.y[chosen], 3, seed=3)
+    objective = linear_model(
+        digits.X[chosen],
+        data.encode_labels(digits.y, "class")[chosen],
+        loss=dualopt.losses.Multinomial(classes=10),
+        mu=0.01,
+        clients=[part.tolist() for part in clients],
+    )
+    expected = run_federation(DualFL(), objective, rounds=5, seed=3)
+    assert archive.last["energy"] == expected.last["energy"]
+
+    assert told(out, "rounds") == "5"
+    assert told(out, "status").startswith("max_rounds: all rounds were run")
+    assert float(told(out, "energy E")) == pytest.approx(archive.last["energy"], rel=1e-9)
+    assert "chosen for the labels" in told(out, "loss")
+    scores = np.concatenate([archive.theta @ X.T for X, _, _ in objective.client_rows()], axis=1)
+    labels = np.concatenate([y for _, y, _ in objective.client_rows()])
+    assert told(out, "training accuracy") == f"{np.mean(scores.argmax(axis=0) == labels):.2%}"
+    for name in RUN_FILES:
+        assert name in told(out, "files")
+
+
+def test_run_is_repeatable(program):
+    for folder in ("a", "b"):
+        assert program("run", *QUICK, "--partition", "dirichlet", "--out", folder)[0] == 0
+    first, second = (Trace.from_npz(f"{folder}/trace.npz") for folder in ("a", "b"))
+    np.testing.assert_array_equal(first.theta, second.theta)
+    assert first["energy"].tolist() == second["energy"].tolist()
+
+
+def test_run_stops_at_the_certified_tolerance_and_says_so(program):
+    code, out, _ = program("run", *QUICK, "--tol", "0.5")
+    assert code == 0
+    assert told(out, "status").startswith("converged: the certified relative error is at most tol")
+    assert 0 < Trace.from_csv("out/trace.csv").last["certified_error"] <= 0.5
+    assert int(told(out, "rounds")) < 5
+
+
+def test_options_reach_what_they_name(program):
+    code, out, _ = program(
+        *("run", "--data", "synthetic-regression", "--data-param", "m=60", "--data-param", "d=4", "--clients", "3"),
+        *("--loss", "huber", "--loss-param", "delta=0.5", "--mu", "0.2", "--dtype", "float32", "--no-intercept"),
+        *("--partition", "lognormal", "--sigma", "0.5", "--weights", "rows", "--rounds", "2", "--out", "deep/er"),
+        *("--solver", "newton", "--solver-param", "max_cg=7", "--stop", "gradient=1e-3", "--threads", "1"),
+        *("-p", "rho=1e-3", "--param", "nu=0.1", "-p", "corrected=true"),
+    )
+    assert code == 0, out
+    archive = Trace.from_npz("deep/er/trace.npz")
+    used = archive.parameters["hyperparameters"]
+    assert archive.theta.shape == (4,)
+    assert archive.theta.dtype == np.float32
+    assert (used["rho"], used["nu"], used["corrected"]) == (1e-3, 0.1, True)
+    assert (used["solver"]["name"], used["solver"]["max_cg"]) == ("NewtonCG", 7)
+    assert used["stop"] == {"name": "GradientNorm", "tol": 1e-3}
+    record = json.loads(Path("deep/er/run.json").read_text())
+    assert record["training_accuracy"] is None
+    assert len(set(record["problem"]["client_rows"])) > 1
+    assert "accuracy" not in out
+
+
+def test_binary_labels_and_a_nonsmooth_loss(program):
+    arguments = ["run", "--data", "breast_cancer", "--clients", "4", "--rounds", "5"]
+    code, out, _ = program(*arguments, "--loss", "hinge", "--solver", "dual-coordinate")
+    assert code == 0
+    assert 0.9 < float(told(out, "training accuracy").rstrip("%")) / 100 <= 1
+    assert "inf" in told(out, "mu, kappa")
+    assert json.loads(Path("out/run.json").read_text())["problem"]["kappa"] is None
+
+
+def test_reference_adds_the_error(program):
+    assert program("run", *QUICK, "--reference", "--tol", "0")[0] == 0
+    trace = Trace.from_csv("out/trace.csv")
+    assert (trace["error"] > 0).all()
+    lower = trace["energy"][-1] - trace["certificate"][-1]
+    assert trace["error"][-1] <= trace["certificate"][-1] / lower
+
+
+def test_assumptions_can_be_waived(program):
+    assert program("run", *QUICK, "-p", "nu=0.02", "--no-check-assumptions")[0] == 0
+    assert Trace.from_csv("out/trace.csv").parameters["hyperparameters"]["nu"] == 0.02
+
+
+def test_compare_runs_variants_on_one_problem(program):
+    code, out, err = program(
+        *("compare", *QUICK, "--tol", "0", "--solver", "newton"),
+        *("--algorithm", "dualfl", "--algorithm", "plain@dualfl:rho=0,solver=lbfgs,solver.history=4,stop=steps=3"),
+    )
+    assert (code, err) == (0, "")
+    names = {"compare.png", "compare.json", "dualfl.csv", "plain.csv"}
+    assert {path.name for path in Path("out").iterdir()} == names
+    first, second = Trace.from_csv("out/dualfl.csv"), Trace.from_csv("out/plain.csv")
+    assert first["energy"][0] == second["energy"][0]
+    assert first.parameters["hyperparameters"]["solver"]["name"] == "NewtonCG"
+    used = second.parameters["hyperparameters"]
+    assert (used["rho"], used["solver"]["history"], used["stop"]) == (0.0, 4, {"name": "Steps", "steps": 3})
+    record = json.loads(Path("out/compare.json").read_text(), parse_constant=pytest.fail)
+    assert {label: run["final"]["energy"] for label, run in record["runs"].items()} == {
+        "dualfl": first.last["energy"],
+        "plain": second.last["energy"],
+    }
+    (row,) = (line for line in out.splitlines() if line.startswith("│ plain "))
+    assert [cell.strip() for cell in row.split("│")[2:5]] == ["max_rounds", "5", f"{second.last['energy']:.8g}"]
+    assert image.imread("out/compare.png").shape[1] > 1500
+
+
+def test_list_names_everything(program):
+    code, out, _ = program("list")
+    assert code == 0
+    shown = {line.split("│")[1].strip() for line in out.splitlines() if "│" in line}
+    for package in (dualopt.algorithms, dualopt.losses, dualopt.solvers):
+        assert set(discover(package)) <= shown
+    assert set(data.available()) <= shown
+    _, losses, _ = program("list", "losses")
+    assert {line.split("│")[1].strip() for line in losses.splitlines() if "│" in line} == set(discover(dualopt.losses))
+
+
+def test_partitions_and_stopping_rules_listed_are_those_that_exist():
+    with pytest.raises(ValueError, match="partition must be one of") as error:
+        data.partition("no such rule", np.arange(4), 2)
+    assert all(f"{name}," in str(error.value) for name in commands.PARTITIONS)
+    for name, function in commands.PARTITIONS.items():
+        assert len(data.partition(name, np.arange(4) % 2, 2)) == 2
+        assert name.replace("-", "_") in function.__name__
+    with pytest.raises(ValueError, match="stop must be one of") as error:
+        parse_stop("no such rule", nu=1.0, rho=0.0)
+    assert re.findall(r"(\w+)=NUMBER", str(error.value)) == list(commands.STOPPING)
+    for name, rule in commands.STOPPING.items():
+        assert isinstance(parse_stop(f"{name}=0.5" if name != "steps" else "steps=2", nu=1.0, rho=0.0), rule)
+
+
+def test_output_that_is_no_terminal_has_no_control_characters(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-m", "dualopt", "run", *QUICK]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stdout)
+    assert max(map(len, done.stdout.splitlines())) <= 120
+    assert "status" in done.stdout
+
+
+# What is refused.
+
+
+@pytest.fixture
+def earlier(program):
+    """Make results of an earlier run, and check after the test that they are as they were."""
+    Path("out").mkdir()
+    for name in RUN_FILES:
+        (Path("out") / name).write_text(f"earlier {name}")
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path("out").iterdir()}
+    yield
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in Path("out").iterdir()} == before
+
+
+@pytest.mark.usefixtures("earlier")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--algorithm dulafl", r"algorithm must be one of .*; not 'dulafl' \(did you mean dualfl\?\)"),
+        ("--loss multinomal", r"loss must be one of .*\(did you mean multinomial\?\)"),
+        ("--solver lbgfs", r"solver must be one of .*\(did you mean lbfgs\?\)"),
+        ("--data digit", r"data 'digit' .*did you mean 'digits'\?"),
+        ("--data missing/file.svm", r"data 'missing/file.svm'"),
+        ("--data-home missing --data mnist", r"data_home 'missing'"),
+        ("--data-param m=3", r"option 'm' is not known for data 'digits'"),
+        ("--data-param seed=3", r"data_param must not be seed"),
+        ("--split test", r"option 'split'"),
+        ("--partition alphabetical", r"partition must be one of iid, .*'alphabetical'"),
+        ("--partition dirichlet --alpha -1", r"alpha must be positive"),
+        ("--clients 1798", r"clients must be at most .*1798"),
+        ("--clients 0", r"clients must be at least 1"),
+        ("--rows 1798", r"rows must be at most the 1797 rows"),
+        ("--scale huge", r"scale must be one of"),
+        ("--dtype float16", r"dtype must be"),
+        ("--weights heavy", r"weights must be .*'heavy'"),
+        ("--mu -1", r"mu must be .*-1"),
+        ("--mu 0", r"mu is 0"),
+        ("--loss hinge", r"exactly two distinct labels"),
+        ("--loss huber --loss-param delta=-1", r"delta must be"),
+        ("--loss-param classes=3", r"loss_param classes must be at least the 10 classes"),
+        ("--loss-param classes=many", r"loss_param classes must be a whole number, not 'many'"),
+        ("-p roh=0.1", r"param of algorithm dualfl must be one of rho, nu.*'roh' \(did you mean rho\?\)"),
+        ("-p rho", r"param must be of the form name=value, not 'rho'"),
+        ("-p rho=1 -p rho=2", r"param rho is given twice"),
+        ("-p rho=big", r"param rho must be a number, not 'big'"),
+        ("-p rho=nan", r"param rho must be a number, not 'nan'"),
+        ("-p corrected=yes", r"param corrected must be true or false, not 'yes'"),
+        ("-p rho=1.5", r"rho must lie in \[0, 1\), not 1.5"),
+        ("-p nu=0.02", r"nu = 0.02 must not exceed mu = 0.01"),
+        ("--solver lbfgs --solver-param histroy=3", r"solver_param of solver lbfgs .*did you mean history"),
+        ("--solver lbfgs --solver-param history=0", r"history must be at least 1"),
+        ("--solver-param history=3", r"solver_param needs solver"),
+        ("--solver exact --solver-param x=1", r"solver_param x is unknown: solver exact has no parameters"),
+        ("--solver exact", r"solver 'exact' needs quadratic local problems"),
+        ("--stop never", r"stop must be one of .*'never'"),
+        ("--stop reduction=2", r"stop 'reduction=2': factor must lie strictly between 0 and 1"),
+        ("--rounds -1", r"rounds must be at least 0, not -1"),
+        ("--tol -1", r"tol must be positive"),
+        ("--threads 0", r"threads must be at least 1"),
+        ("--certify-every -1", r"certify_every must be at least 0"),
+        ("--seed -1", r"seed must be at least 0"),
+    ],
+)
+def test_a_mistake_gives_one_sentence_and_leaves_earlier_results_alone(program, arguments, sentence):
+    assert re.search(sentence, refusal(program, "run", *arguments.split()))
+
+
+@pytest.mark.parametrize(
+    ("variants", "sentence"),
+    [
+        (["dualfl:rho=2"], r"rho must lie in"),
+        (["dualfl", "dualfl"], r"algorithm 'dualfl' has no name of its own .*LABEL@"),
+        (["a/b@dualfl", "a:b@dualfl"], r"algorithm 'a:b' has no name of its own"),
+        (["@dualfl"], r"algorithm must be of the form LABEL@NAME"),
+        (["dualfl:"], r"algorithm must be of the form"),
+        (["dualfl:rho"], r"algorithm must be of the form name=value, not 'rho'"),
+        (["dualfl:solver=newton,solver.history=3"], r"solver_param of solver newton .*'history'"),
+    ],
+)
+def test_a_wrong_variant_is_refused_before_any_runs(program, variants, sentence):
+    options = [part for variant in variants for part in ("--algorithm", variant)]
+    assert re.search(sentence, refusal(program, "compare", *options))
+    assert list(Path().iterdir()) == []
+
+
+def test_a_file_in_the_way_of_the_folder_is_reported_before_computing(program, monkeypatch):
+    Path("taken").write_text("mine")
+    monkeypatch.setattr(commands, "run_federation", lambda *_, **__: pytest.fail("computed something"))
+    assert re.match(r"out 'taken' is not a folder that can be written", refusal(program, "run", "--out", "taken"))
+    assert re.match(r"out 'taken/a' is not a folder", refusal(program, "run", "--out", "taken/a"))
+    assert Path("taken").read_text() == "mine"
+
+
+def test_list_refuses_an_unknown_kind(program):
+    assert refusal(program, "list", "loses").endswith("(did you mean losses?).")
+
+
+def test_an_option_of_the_wrong_type_is_a_usage_error(program):
+    code, _, err = program("run", "--rounds", "many")
+    assert code == 2
+    assert "--rounds" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(28, "No space left on device", "out/trace.csv"), "file 'out/trace.csv' cannot be used: No space left"),
+        (MemoryError("Unable to allocate 9 EiB"), "memory is too small: Unable to allocate 9 EiB."),
+        (
+            ModuleNotFoundError("No module named 'rich'", name="rich"),
+            'package rich is missing: pip install "dualopt[app]"',
+        ),
+        (ModuleNotFoundError("data needs scikit-learn."), "data needs scikit-learn."),
+    ],
+)
+def test_what_the_machine_lacks_is_said_in_one_sentence(program, monkeypatch, error, sentence):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(commands, "run_federation", fail)
+    assert sentence in refusal(program, "run", *QUICK)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [lambda: int("x" + json.dumps([])), lambda: json.loads("{"), lambda: [][1], lambda: __import__("no_such_one")],
+)
+def test_a_bug_keeps_its_traceback(monkeypatch, bug):
+    monkeypatch.setattr(commands, "discover", lambda _: bug())
+    with pytest.raises((ValueError, IndexError, ModuleNotFoundError)):
+        main(["list"])
+
+
+def test_extras_that_are_missing_are_named(tmp_path):
+    program = "import sys; sys.modules['typer'] = None; from dualopt.cli import main; main(['list'])"
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'dualopt: package typer is missing: pip install "dualopt[app]".\n'
+
+
+# Ctrl-C.
+
+
+def press_ctrl_c(monkeypatch, *rounds):
+    """Let the user press Ctrl-C during the given rounds."""
+
+    def run(*arguments, callback, **options):
+        def pressed(snapshot, row):
+            if row["round"] in rounds:
+                signal.raise_signal(signal.SIGINT)
+            return callback(snapshot, row)
+
+        return run_federation(*arguments, callback=pressed, **options)
+
+    monkeypatch.setattr(commands, "run_federation", run)
+
+
+def test_ctrl_c_keeps_what_was_recorded(program, monkeypatch):
+    press_ctrl_c(monkeypatch, 2)
+    handler = signal.getsignal(signal.SIGINT)
+    code, out, err = program("run", *QUICK)
+    assert code == 130
+    assert "stopping after this round" in err
+    assert told(out, "status") == "stopped: interrupted by Ctrl-C"
+    assert {path.name for path in Path("out").iterdir()} == RUN_FILES
+    assert len(Trace.from_csv("out/trace.csv")) == 3
+    assert json.loads(Path("out/run.json").read_text())["status"] == "stopped"
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_ends_a_comparison_after_the_present_run(program, monkeypatch):
+    press_ctrl_c(monkeypatch, 5)  # in its last round the first run is complete; the second never begins
+    code, out, _ = program("compare", *QUICK, "--algorithm", "dualfl", "--algorithm", "b@dualfl", "--tol", "0")
+    assert code == 130
+    assert {path.name for path in Path("out").iterdir()} == {"compare.json", "compare.png", "dualfl.csv"}
+    assert "│ b " not in out
+
+
+def test_ctrl_c_twice_ends_at_once(program, monkeypatch):
+    def press_twice(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("went on")
+
+    monkeypatch.setattr(commands, "run_federation", press_twice)
+    code, _, _ = program("run", *QUICK)
+    assert code == 130
+    assert list(Path("out").iterdir()) == []
+
+
+# Parts.
+
+
+def test_variants():
+    objective = Quadratic(A=np.eye(2)[None] * [[[0.5]]], b=np.ones((1, 2)))
+    defaults = MethodOptions(solver="newton", solver_param=["max_cg=3"], stop="gradient=1e-5")
+    taken: DualFL = parse_variant("dualfl:nu=0.25", defaults).build(objective)  # pyright: ignore[reportAssignmentType]
+    assert taken.solver == NewtonCG(max_cg=3)
+    assert taken.stop == GradientNorm(tol=1e-5)
+    assert (taken.nu, taken.rho) == (0.25, 0.5)
+    own: DualFL = parse_variant("x@dualfl:solver=lbfgs", defaults).build(objective)  # pyright: ignore[reportAssignmentType]
+    assert own.solver == LBFGS()  # max_cg belongs to the default solver alone
+    gap: DualFL = Variant(label="", algorithm="dualfl", stop="gap=2").build(objective)  # pyright: ignore[reportAssignmentType]
+    assert gap.stop == parse_stop("gap=2", nu=0.5, rho=gap.rho or 0.0)
+
+
+def test_convert_follows_the_annotations():
+    given = convert(LBFGS, {"history": "4", "precondition": "False"}, "solver_param", "solver lbfgs")
+    assert given == {"history": 4, "precondition": False}
+    assert type(given["history"]) is int
+    assert convert(DualFL, {"rho": "suggested", "nu": "1"}, "param", "dualfl") == {"nu": 1.0}
+    with pytest.raises(ValueError, match="must be one of"):
+        convert(DualFL, {"solver": "x"}, "param", "dualfl")  # not a plain value
+
+
+@pytest.mark.parametrize(
+    ("labels", "loss"),
+    [([0, 1, 2], "multinomial"), ([-1.0, 1.0], "logistic"), ([0.5, 1.0], "squared"), (["a", "b"], "logistic")],
+)
+def test_labels_choose_the_loss(labels, loss):
+    assert automatic_loss(np.array(labels)) == loss

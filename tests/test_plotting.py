@@ -1,0 +1,128 @@
+"""Pictures of traces."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from matplotlib import image
+from matplotlib.figure import Figure
+
+from dualopt.plotting import convergence, save, single_run, style, styles
+from dualopt.trace import Trace
+
+
+def trace(**columns):
+    """Return a trace with rounds counted from 0."""
+    length = len(next(iter(columns.values())))
+    return Trace(columns={"round": range(length), **columns}, status="max_rounds", theta=None)
+
+
+def drawn(axes):
+    """Return what the lines of some axes show, by label."""
+    return {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
+
+
+def test_curves_show_the_columns_on_a_logarithmic_axis():
+    figure = convergence({"a": trace(energy=[3.0, 2.0, 1.0]), "b": trace(energy=[3.0, 1.0])}, y="energy", title="T")
+    (axes,) = figure.axes
+    assert drawn(axes) == {"a": ([0, 1, 2], [3, 2, 1]), "b": ([0, 1], [3, 1])}
+    assert axes.get_yscale() == "log"
+    assert axes.get_xscale() == "linear"
+    assert "rounds" in axes.get_xlabel()
+    assert "energy" in axes.get_ylabel()
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+    assert figure.get_suptitle() == "T"
+
+
+def test_numbers_without_a_logarithm_are_left_out_and_the_rest_is_joined(tmp_path):
+    values = [math.inf, 1.0, math.nan, 0.1, 0.0, -1e-17, 0.01]
+    figure = convergence({"a": trace(certified_error=values)})
+    assert drawn(figure.axes[0]) == {"a": ([1, 3, 6], [1.0, 0.1, 0.01])}
+    save(figure, tmp_path / "a.png")
+
+
+def test_nothing_to_draw_is_no_error(tmp_path):
+    figure = convergence({"a": trace(certified_error=[math.inf, math.nan])})
+    assert drawn(figure.axes[0]) == {"a": ([], [])}
+    save(figure, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 0
+
+
+def test_several_columns_give_panels_that_share_the_vertical_axis():
+    t = trace(energy=[2.0, 1.0], gradients=[0.0, 7.0], floats_up=[0.0, 5000.0])
+    figure = convergence({"a": t}, x=("round", "gradients", "floats_up"), y="energy")
+    assert [drawn(axes)["a"][0] for axes in figure.axes] == [[0, 1], [0, 7], [0, 5000]]
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match="traces must hold at least one"):
+        convergence({})
+    with pytest.raises(ValueError, match="column 'error' is not in trace 'a', which has round, energy"):
+        convergence({"a": trace(energy=[1.0])}, y="error")
+
+
+def test_a_single_run_shows_the_error_below_its_bound():
+    figure = single_run(trace(certified_error=[0.2, 0.1], error=[0.1, 0.05]))
+    assert drawn(figure.axes[0]) == {"certified": ([0, 1], [0.2, 0.1]), "error": ([0, 1], [0.1, 0.05])}
+    looks = {(line.get_color(), line.get_marker()) for line in figure.axes[0].lines}
+    assert len(looks) == 2
+    without = single_run(trace(certified_error=[0.2, 0.1]))
+    assert list(drawn(without.axes[0])) == ["certified"]
+
+
+def test_a_style_belongs_to_a_name_and_figures_agree():
+    assert style("dualfl") == ("#0072B2", "o")  # written down: changing it would change every figure
+    figures = [convergence({name: trace(energy=[2.0, 1.0]) for name in names}, y="energy") for names in ("ab", "a")]
+    looks = [(f.axes[0].lines[0].get_color(), f.axes[0].lines[0].get_marker()) for f in figures]
+    assert looks[0] == looks[1] == style("a")
+
+
+def test_styles_of_one_figure_differ_in_colour_as_long_as_there_are_colours():
+    names = [f"dualfl:rho={k}" for k in range(7)]
+    found = styles(names)
+    assert len({colour for colour, _ in found.values()}) == 7
+    assert found[names[0]] == style(names[0])
+    many = styles(str(k) for k in range(60))  # more than there are pairs: repeated, not refused
+    assert len(set(many.values())) == 49
+
+
+def test_markers_of_curves_that_coincide_stand_side_by_side():
+    values = list(np.logspace(0, -3, 40))
+    figure = convergence({"a": trace(energy=values), "b": trace(energy=values)}, y="energy")
+    first, second = (line.get_markevery() for line in figure.axes[0].lines)
+    assert first != second
+
+
+def test_save_replaces_a_file_only_when_the_new_one_is_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.png"
+    save(convergence({"a": trace(energy=[2.0, 1.0])}, y="energy"), path)
+    height, width, _ = image.imread(path).shape
+    assert (width, height) == (round(6.4 * 150), round(4.4 * 150))
+    before = path.read_bytes()
+
+    def fail(self, file, **_):
+        file.write(b"half a picture")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        save(Figure(), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_the_suffix_names_the_format(tmp_path):
+    save(Figure(), tmp_path / "a.svg")
+    assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+def test_no_global_figure_is_left_behind():
+    from matplotlib import pyplot
+
+    convergence({"a": trace(energy=[2.0, 1.0])}, y="energy")
+    assert pyplot.get_fignums() == []
