@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.participation import Round
-from dualopt.solvers import LBFGS, LocalSolution, LocalSolver
+from dualopt.solvers import LocalSolution, LocalSolver, default_solver
 from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["DualFL", "momentum"]
+
+Parameter = TypeVar("Parameter")
 
 
 class Server(NamedTuple):
@@ -59,8 +61,8 @@ class DualFL:
         Momentum parameter in [0, 1); suggested: ``nu / max L``, 0 when nonsmooth.
     nu : float, optional
         Duality parameter; suggested: ``min mu``.
-    solver : LocalSolver
-        Local solver of (3.1).
+    solver : LocalSolver, optional
+        Local solver of (3.1); suggested by :func:`dualopt.solvers.default_solver`.
     stop : Stop
         When a client stops its local solver.
     corrected : bool, default False
@@ -83,7 +85,7 @@ class DualFL:
 
     rho: float | None = None
     nu: float | None = None
-    solver: LocalSolver = field(default_factory=LBFGS)
+    solver: LocalSolver | None = None
     stop: Stop = field(default_factory=GradientReduction)
     corrected: bool = False
 
@@ -100,20 +102,25 @@ class DualFL:
         if nu <= 0:
             raise ValueError("nu cannot be suggested because mu is 0: give mu > 0 (Section 4 adds a ridge).")
         rho = nu / float(xp.max(objective.L)) if self.rho is None else self.rho
-        return replace(self, nu=nu, rho=min(rho, 1.0 - 1e-9))  # mu = L: any rho near 1 solves it in one round
+        solver = default_solver(objective) if self.solver is None else self.solver
+        # for mu = L any rho near 1 solves the problem in one round
+        return replace(self, nu=nu, rho=min(rho, 1.0 - 1e-9), solver=solver)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory: the dual problem is then not convex."""
         mu = float(array_namespace(objective.mu).min(objective.mu))
         if self.nu is not None and self.nu > mu * (1 + 1e-12):
-            raise ValueError(f"nu = {self.nu:g} must not exceed mu = {mu:g} (check_assumptions=False runs it anyway).")
+            raise ValueError(
+                f"nu = {self.nu:g} must not exceed mu = {mu:g}, unless check_assumptions is False "
+                "(--no-check-assumptions on the command line)."
+            )
 
     def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
         xp = array_namespace(theta0)
         start = xp.broadcast_to(theta0, (objective.n_clients, *objective.shape))
         zero = xp.zeros_like(start)
-        clients = Client(start, zero, zero, zero, self.solver.memory(objective))
+        clients = Client(start, zero, zero, zero, _given(self.solver).memory(objective))
         return Server(xp.zeros_like(theta0), 1.0), Message(xp.zeros_like(theta0), 0.0), clients
 
     def local(
@@ -121,7 +128,7 @@ class DualFL:
     ) -> tuple[Client, Array, LocalSolution]:
         """Solve (3.1)."""
         problem = LocalProblem(objective=objective, tilt=-_given(self.nu) * clients.zeta)
-        work = self.solver(problem, clients.theta, self.stop, clients.memory, round)
+        work = _given(self.solver)(problem, clients.theta, self.stop, clients.memory, round)
         sent = work.theta - work.residual / _given(self.nu) if self.corrected else work.theta
         return clients._replace(theta=work.theta, sent=sent, memory=work.memory), sent, work
 
@@ -139,13 +146,13 @@ class DualFL:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
         zeta = objective.gradient(theta) / _given(self.nu)
         start = array_namespace(theta).broadcast_to(theta, zeta.shape)
-        clients = Client(start, start, zeta, zeta, self.solver.memory(objective))
+        clients = Client(start, start, zeta, zeta, _given(self.solver).memory(objective))
         return Server(theta, 1.0), Message(theta, 0.0), clients
 
 
-def _given(parameter: float | None) -> float:
+def _given(parameter: Parameter | None) -> Parameter:
     if parameter is None:
-        raise ValueError("rho and nu must be given, or filled in by suggested(objective).")
+        raise ValueError("rho, nu and solver must be given, or filled in by suggested(objective).")
     return parameter
 
 

@@ -1,5 +1,6 @@
 """Local solvers: one file each, pure functions of problem, start and memory."""
 
+from dualopt.solvers._default import default_solver
 from dualopt.solvers._driver import LocalSolution, LocalSolver
 from dualopt.solvers.aogm import AOGM
 from dualopt.solvers.dual_coordinate import DualCoordinate
@@ -19,4 +20,5 @@ __all__ = [
     "LocalSolver",
     "Nesterov",
     "NewtonCG",
+    "default_solver",
 ]

@@ -1,0 +1,32 @@
+"""The local solver that suits an objective."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dualopt.solvers._driver import LocalSolver
+from dualopt.solvers.dual_coordinate import DualCoordinate
+from dualopt.solvers.exact import Exact
+from dualopt.solvers.lbfgs import LBFGS
+from dualopt.xp import array_namespace
+
+__all__ = ["default_solver"]
+
+
+def default_solver(objective: Any) -> LocalSolver:
+    """Return ``Exact`` for quadratic local problems, ``LBFGS`` for other smooth ones, else ``DualCoordinate``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.losses import Hinge, Logistic
+    >>> from dualopt.objectives import linear_model
+    >>> X, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
+    >>> [type(default_solver(linear_model(X, y, loss=loss, mu=0.1))).__name__ for loss in (Logistic(), Hinge())]
+    ['LBFGS', 'DualCoordinate']
+    """
+    if hasattr(objective, "exact_minimiser") and getattr(objective, "has_exact_minimiser", True):
+        return Exact()
+    smooth = math.isfinite(float(array_namespace(objective.L).max(objective.L)))
+    return LBFGS() if smooth else DualCoordinate()
