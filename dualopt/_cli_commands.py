@@ -84,6 +84,8 @@ def run(
     record = {"command": "run", "options": options, "versions": versions(), **session.record(), **result.record()}
     output.write_json(out / files[3], record)
     told = session.described() | output.parameters_in_words(result.algorithm)
+    if hasattr(result.algorithm, "regime"):
+        told["theory"] = result.algorithm.regime(session.problem.objective)  # pyright: ignore[reportAttributeAccessIssue]
     told |= output.outcome(trace, result.accuracy)
     told["files"] = f"{out}: {', '.join(files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", told)

@@ -64,6 +64,8 @@ def build_problem(options: ProblemOptions) -> Problem:
     if options.rows is not None:
         chosen = subsample(labels, options.rows, options.seed)
         X, y, labels = X[chosen], y[chosen], labels[chosen]
+    if not 1 <= options.clients <= len(labels):  # the partitions call it n_clients
+        raise ValueError(f"clients must be between 1 and the {len(labels)} rows of the data, not {options.clients}.")
     clients = partition(
         options.partition, labels, options.clients, alpha=options.alpha, sigma=options.sigma, seed=options.seed
     )

@@ -18,7 +18,8 @@ class Algorithm(Protocol):
     States are NamedTuples; those of clients, and uploads, carry the client axis first. ``server.theta`` is the
     returned model. Optional members: ``receive(clients, message) -> clients`` for the participants when the new
     message arrives, ``absent(clients, message) -> clients`` for the others, ``check(objective)`` which raises
-    ValueError in one sentence when an assumption of the method fails.
+    ValueError in one sentence when an assumption of the method fails, ``regime(objective) -> str`` which says what the
+    theory promises for the parameters at hand.
     """
 
     supports: ClassVar[frozenset[str]]

@@ -115,6 +115,20 @@ class DualFL:
                 "(--no-check-assumptions on the command line)."
             )
 
+    def regime(self, objective: Objective) -> str:
+        """Say which theorem covers these parameters, for exact local solutions."""
+        self = self.suggested(objective)
+        xp = array_namespace(objective.mu)
+        nu, rho = _given(self.nu), _given(self.rho)
+        largest = nu / float(xp.max(objective.L))
+        if nu > float(xp.min(objective.mu)) * (1 + 1e-12):
+            return "none: nu exceeds mu"
+        if rho == 0:
+            return "Theorem 3.2: |theta - theta*|^2 = O(1/n^2)"
+        if rho > largest * (1 + 1e-12):
+            return f"none: rho exceeds nu/L = {largest:.3g}"
+        return f"Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of {1 - math.sqrt(rho):.4f} per round"
+
     def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
         xp = array_namespace(theta0)

@@ -321,3 +321,17 @@ def test_default_parameters_are_the_optimal_ones_of_theorem_3_3() -> None:
     assert algorithm.nu == pytest.approx(2.0)
     assert algorithm.rho == pytest.approx(0.04)
     assert replace(algorithm, rho=0.5).suggested(f).rho == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "Theorem 3.3"),
+        ({"rho": 0.0}, "Theorem 3.2"),
+        ({"rho": 0.04}, "Theorem 3.3"),
+        ({"rho": 0.041}, "none: rho exceeds nu/L = 0.04"),
+        ({"rho": 0.0, "nu": 2.1}, "none: nu exceeds mu"),
+    ],
+)
+def test_says_which_theorem_applies(options: dict, said: str) -> None:
+    assert DualFL(**options).regime(quadratic(mu=2.0, L=50.0)).startswith(said)
