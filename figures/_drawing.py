@@ -1,0 +1,64 @@
+"""What the pictures have in common: errors over rounds, and curves outside the theorem told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from dualopt import plotting
+from dualopt.trace import Trace
+
+__all__ = ["draw_errors", "in_range", "parameter"]
+
+FLOOR = 1e-14  # below it, errors are rounding
+BOTTOM, TOP = 1e-10, 1e1
+
+
+def parameter(trace: Trace, name: str) -> float:
+    """Return a hyperparameter of the method that made the trace."""
+    return float(trace.parameters["hyperparameters"][name])
+
+
+def in_range(trace: Trace) -> bool:
+    r"""Tell whether :math:`0 < \rho \le \nu / L`, the range of Theorem 3.3, with the largest ``L`` of a client."""
+    nu, rho = parameter(trace, "nu"), parameter(trace, "rho")
+    return 0 < rho <= nu / trace.parameters["largest_L"] * (1 + 1e-12)
+
+
+def draw_errors(
+    traces: Mapping[str, Trace], *, title: str, legend: Mapping[str, str], legend_title: str | None = None
+) -> Figure:
+    """Draw relative energy errors over rounds, dashed where ``rho`` is outside the range of Theorem 3.3.
+
+    Parameters
+    ----------
+    traces : dict of str to Trace
+        The curves.
+    title : str
+        Title of the figure.
+    legend : dict of str to str
+        The words of each curve in the legend.
+    legend_title : str, optional
+        What is said above them.
+    """
+    figure = plotting.convergence({label: _drawable(trace) for label, trace in traces.items()}, y="error", title=title)
+    (axes,) = figure.axes
+    for line in axes.lines:
+        label = str(line.get_label())
+        line.set_label(legend[label])
+        if not in_range(traces[label]):
+            line.set_linestyle((0, (5, 2)))
+    shown = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
+    lowest = 10.0 ** np.floor(np.log10(np.nanmin(shown)))
+    axes.set_ylim(min(BOTTOM, lowest), TOP)
+    axes.margins(x=0.01)  # markers at both ends stay whole
+    axes.legend(frameon=False, title=legend_title, loc="upper right", alignment="left", handlelength=3.2)
+    return figure
+
+
+def _drawable(trace: Trace) -> Trace:
+    error = trace["error"]
+    return replace(trace, columns={**trace.columns, "error": np.where(error < FLOOR, np.nan, error)})

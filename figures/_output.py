@@ -1,0 +1,79 @@
+"""What a figure leaves behind: the pictures, the numbers as CSV, and a table on the screen."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from matplotlib.figure import Figure
+
+from dualopt import plotting
+from dualopt.trace import Trace, write_atomically
+
+__all__ = ["table", "write_all"]
+
+LEVELS = (1e-3, 1e-6, 1e-10)
+AT_ROUNDS = (1, 10)
+
+
+def write_all(folder: Path, name: str, figure: Figure, traces: Mapping[str, Trace]) -> list[str]:
+    """Write NAME.png, NAME.pdf and NAME.csv; return the names of the files.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go.
+    name : str
+        Name of the figure.
+    figure : Figure
+        The picture.
+    traces : dict of str to Trace
+        The curves; in the CSV file one row per curve and round.
+    """
+    files = [f"{name}.{suffix}" for suffix in ("png", "pdf", "csv")]
+    for file in files[:2]:
+        plotting.save(figure, folder / file)
+
+    def write(file: IO[Any]) -> None:
+        writer = csv.writer(file, lineterminator="\n")
+        columns = list(next(iter(traces.values())).columns)
+        writer.writerow(["curve", *columns])
+        for label, trace in traces.items():
+            for row in zip(*(trace[column] for column in columns), strict=True):
+                writer.writerow([label, *map(float, row)])
+
+    write_atomically(folder / files[2], write)
+    return files
+
+
+def table(traces: Mapping[str, Trace], deviations: Mapping[str, float]) -> list[dict[str, str]]:
+    """Return one row per curve: errors, rounds to given errors, local gradients per client, certified error.
+
+    Parameters
+    ----------
+    traces : dict of str to Trace
+        The curves.
+    deviations : dict of str to float
+        The distance of curves from those with exact local solutions; empty when it was not computed.
+    """
+    return [_row(label, trace, deviations.get(label)) for label, trace in traces.items()]
+
+
+def _row(label: str, trace: Trace, deviation: float | None) -> dict[str, str]:
+    last, error = trace.last, trace["error"]
+    row = {"curve": label, "rounds": f"{last['round']:.0f}"}
+    row |= {f"at {n}": f"{error[n]:.1e}" if n < len(trace) else "-" for n in AT_ROUNDS}
+    row["last"] = f"{last['error']:.1e}"
+    for level in LEVELS:
+        first = trace.first_below("error", level)
+        row[f"<={level:.0e}".replace("e-0", "e-")] = "-" if first is None else f"{first}"
+    certified = last["certified_error"]
+    row |= {
+        "grads": f"{last['gradients']:.0f}",
+        "sec": f"{last['seconds']:.1f}",
+        "certified": f"{certified:.1e}" if math.isfinite(certified) else "-",
+    }
+    return row if deviation is None else row | {"off": f"{deviation:.1%}"}

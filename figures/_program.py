@@ -1,0 +1,110 @@
+"""The program ``python -m figures``."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+from threadpoolctl import threadpool_limits
+from typer import Argument, Exit, Option, Typer
+
+import figures
+from dualopt import _cli_output as output
+from dualopt.cli import guarded
+from dualopt.discover import summary, unknown
+from figures._curves import deviation, exactly
+from figures._output import table, write_all
+from figures._settings import Settings
+
+__all__ = ["discover", "main"]
+
+ROUNDS = {False: 100, True: 30}
+LARGEST_DEVIATION = 0.1
+
+app = Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def discover() -> dict[str, ModuleType]:
+    """Return the module of every figure.
+
+    Examples
+    --------
+    >>> sorted(discover())
+    ['fig1b_clients', 'fig1c_rho']
+    """
+    names = sorted(entry.name for entry in pkgutil.iter_modules(figures.__path__) if not entry.name.startswith("_"))
+    return {name: importlib.import_module(f"figures.{name}") for name in names}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program; it ends by ``SystemExit``.
+
+    A mistake of the user's gives one sentence on the standard error and exit code 2; a bug keeps its traceback.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the name of the program; ``sys.argv[1:]`` when not given.
+    """
+    listed = None if arguments is None else list(arguments)
+    guarded(lambda: app(args=listed, prog_name="python -m figures"), "figures")
+
+
+@app.command()
+def draw(
+    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Figures; all by default.")] = None,
+    data: Annotated[str, Option(help="digits, mnist, fashion-mnist, ... or the path of a file.")] = "digits",
+    data_home: Annotated[Path | None, Option(help="Folder that holds your data sets.")] = None,
+    out: Annotated[Path, Option(help="Folder for the figures; traces go to its cache.")] = Path("figures-out"),
+    quick: Annotated[bool, Option("--quick", help="30 rounds instead of 100, and fewer curves.")] = False,
+    check: Annotated[
+        bool, Option("--check", help="Compare with exact local solves; exit code 1 if a curve is off by over 10%.")
+    ] = False,
+    threads: Annotated[int | None, Option(min=1, help="Threads of the linear algebra.")] = None,
+    redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,
+    show_list: Annotated[bool, Option("--list", help="List the figures and stop.")] = False,
+) -> None:
+    """Compute and draw the figures of the papers: NAME.png, NAME.pdf and NAME.csv for each.
+
+    Traces are stored, so that only what is missing is computed.
+    """
+    found = discover()
+    for name in names or []:
+        if name not in found:
+            raise unknown("figure", name, found)
+    console = output.make_console()
+    if show_list:
+        output.show_pairs(console, "figures", {name: summary(module) for name, module in found.items()})
+        return
+    settings = Settings(
+        data=data,
+        data_home=data_home,
+        out=out,
+        rounds=ROUNDS[quick],
+        quick=quick,
+        stored_only=redraw,
+        console=console,
+    )
+    with threadpool_limits(limits=threads):
+        _ = settings.whole  # refuses wrong data before the folder is made
+        output.prepare_folder(out)
+        largest = [_make(name, found[name], settings, check) for name in names or found]
+    if max(largest) > LARGEST_DEVIATION:
+        raise Exit(1)
+
+
+def _make(name: str, module: ModuleType, settings: Settings, check: bool) -> float:
+    """Compute, draw and write one figure; return the largest deviation from exact local solves (0 unchecked)."""
+    traces = module.compute(settings)
+    deviations: dict[str, float] = {}
+    if check:
+        exact = module.compute(exactly(settings))
+        deviations = {label: deviation(traces[label], exact[label]) for label in traces}
+    files = write_all(settings.out, name, module.draw(traces, settings), traces)
+    output.show_table(settings.console, f"{name}: {summary(module)}", table(traces, deviations))
+    settings.console.print(f"{settings.out}: {', '.join(files)}", highlight=False, markup=False)
+    return max(deviations.values(), default=0.0)

@@ -1,0 +1,129 @@
+"""What a user asked for, and the problem (7.1) that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from dualopt._cli_options import ProblemOptions
+from dualopt._cli_output import make_console
+from dualopt._cli_problem import Problem, build_problem
+from dualopt.objectives import LinearModel
+from dualopt.stopping import GradientReduction, Stop
+from dualopt.xp import to_numpy
+
+__all__ = ["Settings"]
+
+MU = 1e-2
+SEED = 0
+# Their rows come in random order, so that clients of consecutive rows have about equal shares of every class.
+SHUFFLED = ("cifar10", "fashion-mnist", "mnist")
+# Table 2 of the DualFL paper; the value for MNIST serves everywhere else.
+TUNED_RHO = {"cifar10": 0.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    r"""Data, length and accuracy of the runs of every figure.
+
+    The problem is multinomial logistic regression (7.1) with :math:`\mu = 10^{-2}` on all weights, the mean over all
+    rows; two classes give logistic, real labels linear regression. Its energy does not depend on the partition.
+
+    Parameters
+    ----------
+    data : str
+        Name of a data set or path of a file, as ``dualopt.data.load`` takes it.
+    data_home : Path, optional
+        The user's folder of data sets.
+    out : Path
+        Where figures go; traces are stored in ``out/cache``.
+    rounds : int
+        Communication rounds of every curve.
+    quick : bool
+        Whether figures leave curves out.
+    stored_only : bool
+        Whether to refuse to compute what is not stored.
+    stop : Stop
+        When a client stops its local solver.
+    console : Console
+        Where progress is shown.
+
+    Examples
+    --------
+    >>> settings = Settings(rounds=5)
+    >>> settings.partition, settings.tuned_rho
+    ('iid', 0.003)
+    """
+
+    data: str = "digits"
+    data_home: Path | None = None
+    out: Path = Path("figures-out")
+    rounds: int = 100
+    quick: bool = False
+    stored_only: bool = False
+    stop: Stop = field(default_factory=GradientReduction)
+    console: Console = field(default_factory=make_console)
+
+    @property
+    def mu(self) -> float:
+        """Weight of the ridge."""
+        return MU
+
+    @property
+    def tuned_rho(self) -> float:
+        """The momentum parameter of Table 2."""
+        return TUNED_RHO.get(self.data, 3e-3)
+
+    @property
+    def partition(self) -> str:
+        """How rows are dealt out "evenly": at random, or as they come where the data set is shuffled already."""
+        return "consecutive" if self.data in SHUFFLED else "iid"
+
+    def options(self, clients: int) -> ProblemOptions:
+        """Return the options of ``dualopt run`` that define the problem."""
+        return ProblemOptions(
+            data=self.data,
+            data_home=self.data_home,
+            clients=clients,
+            partition=self.partition,
+            weights="rows",
+            mu=self.mu,
+            seed=SEED,
+        )
+
+    def problem(self, clients: int) -> LinearModel:
+        """Return the objective of so many clients."""
+        return build_problem(self.options(clients)).objective
+
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem with all rows at one client."""
+        return build_problem(self.options(1))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of all rows and labels: files may change under the same name."""
+        digest = hashlib.sha256()
+        for rows in next(self.whole.objective.client_rows()):
+            digest.update(np.ascontiguousarray(to_numpy(rows)).data)
+        return digest.hexdigest()[:16]
+
+    def described(self, clients: int) -> dict[str, Any]:
+        """Return everything that defines the problem, as it is stored with a result."""
+        return asdict(self.options(clients)) | {
+            "data": self.whole.name,
+            "data_home": None,  # the same rows from another folder are the same problem
+            "rows": self.fingerprint,
+            "loss": self.whole.loss,
+        }
+
+    @property
+    def title(self) -> str:
+        """Name the problem in the title of a figure."""
+        return f"{Path(self.whole.name).name}: {self.whole.loss} loss, $\\mu$ = {self.mu:g}, {self.partition} rows"

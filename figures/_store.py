@@ -1,0 +1,102 @@
+"""Results on disk: each is stored as soon as it is known, under a name that hashes everything that defines it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualopt._cli_output import write_json
+from dualopt.federation import versions
+from dualopt.trace import Trace
+
+__all__ = ["key", "stored_number", "stored_trace"]
+
+FORMAT = 1  # to be raised when the meaning of what is stored changes
+DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
+
+
+def key(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description with the versions added, as JSON gives it back.
+
+    Examples
+    --------
+    >>> key({"clients": (8, 16)})["clients"]
+    [8, 16]
+    """
+    return json.loads(json.dumps({"format": FORMAT, "dualopt": versions().get("dualopt"), **description}))
+
+
+def stored_trace(
+    folder: Path, what: str, description: Mapping[str, Any], compute: Callable[[dict[str, Any]], Trace] | None
+) -> Trace:
+    """Return the stored trace of this description; compute and store it when there is none, or a damaged one.
+
+    Parameters
+    ----------
+    folder : Path
+        It is created when it is needed.
+    what : str
+        What the trace is, for messages.
+    description : dict
+        Everything that defines the result.
+    compute : callable, optional
+        It takes the key, which the trace must keep as ``parameters["key"]``; None refuses to compute.
+
+    Raises
+    ------
+    ValueError
+        If nothing is stored and nothing may be computed.
+    """
+    wanted = key(description)
+    path = folder / f"trace-{_digest(wanted)}.npz"
+    try:
+        with zipfile.ZipFile(path):  # refuses a damaged archive, of which NumPy would leave the file open
+            trace = Trace.from_npz(path)
+        if trace.parameters["key"] == wanted:
+            return trace
+    except DAMAGED:
+        pass
+    if compute is None:
+        raise _missing(what, folder)
+    trace = compute(wanted)
+    folder.mkdir(parents=True, exist_ok=True)
+    trace.to_npz(path)
+    return trace
+
+
+def stored_number(
+    folder: Path, what: str, description: Mapping[str, Any], compute: Callable[[], float] | None
+) -> float:
+    """Return the stored number of this description, computed as in :func:`stored_trace`.
+
+    Raises
+    ------
+    ValueError
+        If nothing is stored and nothing may be computed.
+    """
+    wanted = key(description)
+    path = folder / f"number-{_digest(wanted)}.json"
+    try:
+        record = json.loads(path.read_text())
+        if record["key"] == wanted:
+            return float(record["number"])
+    except DAMAGED:
+        pass
+    if compute is None:
+        raise _missing(what, folder)
+    number = compute()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"number": number, "key": wanted})
+    return number
+
+
+def _digest(wanted: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _missing(what: str, folder: Path) -> ValueError:
+    return ValueError(f"redraw: {what} is not stored in {str(folder)!r}; leave --redraw out to compute it.")

@@ -1,0 +1,33 @@
+"""Figure 1 (b, e) of the DualFL paper: more clients do not slow DualFL down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+
+from dualopt.algorithms import DualFL
+from dualopt.trace import Trace
+from figures._curves import Curve, trace_curves
+from figures._drawing import draw_errors, in_range
+from figures._settings import Settings
+
+__all__ = ["compute", "draw"]
+
+
+def compute(settings: Settings) -> dict[str, Trace]:
+    """Run DualFL with the tuned ``rho`` of Table 2 and ``nu = mu`` on 8 to 64 clients."""
+    method = DualFL(rho=settings.tuned_rho, nu=settings.mu, stop=settings.stop)
+    counts = (8, 32) if settings.quick else (8, 16, 32, 64)
+    return trace_curves({f"N = {n}": Curve(algorithm=method, clients=n) for n in counts}, settings)
+
+
+def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
+    """Draw the error over the rounds for each number of clients."""
+    legend = {label: f"${label}$" for label in traces}
+    covered = [in_range(trace) for trace in traces.values()]
+    where = "in" if all(covered) else "dashed: outside" if any(covered) else "outside"
+    said = rf"$\rho$ = {settings.tuned_rho:g}, $\nu = \mu$" + "\n" + rf"({where} $(0, \nu/L\,]$)"
+    if settings.tuned_rho == 0:
+        said = r"$\rho$ = 0, $\nu = \mu$ (Theorem 3.2)"
+    return draw_errors(traces, title=settings.title, legend=legend, legend_title=said)

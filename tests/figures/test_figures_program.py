@@ -1,0 +1,203 @@
+"""The program ``python -m figures``: its files, its store, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import figures._curves
+from dualopt import federation
+from figures import _program, fig1b_clients, fig1c_rho
+from figures._settings import Settings
+
+PNG, PDF = b"\x89PNG", b"%PDF"
+
+
+def run_program(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        _program.main(arguments)
+    return int(str(end.value.code))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run_program(*arguments) == 2
+    told = capsys.readouterr().err
+    assert re.fullmatch(r"figures: [^\n]+[.?]\n", told), told
+    return told
+
+
+def quick(out: Path, *arguments: str) -> int:
+    return run_program(*(arguments or ["fig1c_rho"]), "--out", str(out), "--quick", "--threads", "1")
+
+
+def compute(figure: ModuleType, out: Path, rounds: int = 3, data: str = "digits") -> None:
+    figure.compute(Settings(out=out, rounds=rounds, quick=True, data=data))
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(_program.ROUNDS, True, 12)
+    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The ``rho`` of every run that is really computed."""
+    computed: list[float] = []
+    genuine = federation.run
+
+    def counted(algorithm, *arguments, **options):
+        computed.append(algorithm.rho)
+        return genuine(algorithm, *arguments, **options)
+
+    monkeypatch.setattr(figures._curves.federation, "run", counted)
+    return computed
+
+
+def test_all_figures_leave_their_files(tmp_path, capsys):
+    assert run_program("--out", str(tmp_path), "--quick", "--threads", "1") == 0
+    told = capsys.readouterr().out
+    for name in _program.discover():
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
+        assert (tmp_path / f"{name}.pdf").read_bytes().startswith(PDF)
+        assert f"{name}.png, {name}.pdf, {name}.csv" in told
+    with (tmp_path / "fig1b_clients.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["curve"] for row in rows] == ["N = 8"] * 13 + ["N = 32"] * 13
+    assert [float(row["round"]) for row in rows] == [*range(13), *range(13)]
+    errors = np.array([float(row["error"]) for row in rows]).reshape(2, 13)
+    assert (errors > 0).all()
+    assert (errors[:, -1] < 1e-3).all()
+    np.testing.assert_allclose(errors[:, 0], np.log(10) / 0.7410569338310145 - 1, rtol=1e-12)  # E(0) = log 10
+    table_row = next(line for line in told.splitlines() if line.startswith("│ N = 8 "))
+    first = np.flatnonzero(errors[0] <= 1e-3)[0]
+    cells = [cell.strip() for cell in table_row.strip("│").split("│")]
+    assert cells[:6] == ["N = 8", "12", *(f"{errors[0, n]:.1e}" for n in (1, 10, 12)), str(first)]
+    assert "\x1b" not in told
+
+
+def test_stored_curves_are_not_computed_again(tmp_path, runs):
+    assert quick(tmp_path) == 0
+    assert runs == [0.0, 0.003, None]
+    before = (tmp_path / "fig1c_rho.csv").read_bytes()
+    (tmp_path / "fig1c_rho.png").unlink()
+    runs.clear()
+    assert quick(tmp_path) == 0
+    assert runs == []
+    assert (tmp_path / "fig1c_rho.csv").read_bytes() == before
+    assert (tmp_path / "fig1c_rho.png").exists()
+
+
+def test_curves_of_other_lengths_are_not_mistaken(tmp_path, runs):
+    compute(fig1c_rho, tmp_path, rounds=3)
+    compute(fig1c_rho, tmp_path, rounds=4)
+    assert len(runs) == 6
+
+
+def test_curves_of_changed_data_are_not_mistaken(tmp_path, runs):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    file = tmp_path / "mine.npz"
+    for scale in (1.0, 2.0):
+        np.savez(file, X=scale * X, y=y)
+        compute(fig1c_rho, tmp_path / "out", data=str(file))
+    assert len(runs) == 6
+
+
+def test_figures_share_their_curves(tmp_path, runs):
+    compute(fig1b_clients, tmp_path)
+    compute(fig1c_rho, tmp_path)
+    assert runs == [0.003, 0.003, 0.0, None]  # N = 8 with rho = 0.003 is in both
+
+
+def test_an_interrupted_computation_resumes(tmp_path, runs, monkeypatch):
+    counted = federation.run
+
+    def interrupted(algorithm, *arguments, **options):
+        if algorithm.rho is None:
+            raise KeyboardInterrupt
+        return counted(algorithm, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(figures._curves.federation, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compute(fig1c_rho, tmp_path)
+    assert runs == [0.0, 0.003]
+    compute(fig1c_rho, tmp_path)
+    assert runs == [0.0, 0.003, None]
+
+
+def test_what_is_damaged_is_computed_again(tmp_path, runs):
+    compute(fig1c_rho, tmp_path)
+    stored = {path: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
+    assert sorted(path.suffix for path in stored) == [".json", ".npz", ".npz", ".npz"]
+    for path, content in stored.items():
+        path.write_bytes(content[:-20])
+    runs.clear()
+    compute(fig1c_rho, tmp_path)
+    assert runs == [0.0, 0.003, None]
+    assert all(path.read_bytes() == content for path, content in stored.items() if path.suffix == ".json")
+
+
+def test_redraw_computes_nothing(tmp_path, runs, capsys):
+    told = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
+    assert "the reference energy is not stored" in told
+    assert quick(tmp_path, "fig1b_clients") == 0
+    runs.clear()
+    told = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
+    assert "'rho = 0' is not stored" in told
+    assert quick(tmp_path, "fig1b_clients", "--redraw") == 0
+    assert runs == []
+
+
+def test_list_names_every_figure(capsys):
+    assert run_program("--list") == 0
+    told = capsys.readouterr().out
+    for name in _program.discover():
+        assert name in told
+    assert "more clients do not slow DualFL down" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["fig1b"], "figure must be one of fig1b_clients, fig1c_rho; not 'fig1b'"),
+        (["--data", "digit"], "did you mean 'digits'"),
+        (["--data", "mnist"], "data_home"),
+        (["--data", "no/such/file.npz"], "data 'no/such/file.npz' is not a file"),
+    ],
+)
+def test_wrong_names_are_refused_before_anything_is_written(tmp_path, capsys, arguments, part):
+    out = tmp_path / "out"
+    assert part in refused(capsys, *arguments, "--out", str(out))
+    assert not out.exists()
+
+
+def test_a_file_in_the_way_is_refused(tmp_path, capsys):
+    blocked = tmp_path / "out"
+    blocked.write_text("mine")
+    assert "out " in refused(capsys, "--out", str(blocked))
+    assert blocked.read_text() == "mine"
+
+
+def test_too_few_rows_are_refused(tmp_path, capsys):
+    np.savez(tmp_path / "mine.npz", X=np.eye(5), y=np.arange(5) % 3)
+    told = refused(capsys, "fig1c_rho", "--data", str(tmp_path / "mine.npz"), "--out", str(tmp_path / "out"))
+    assert "8" in told
+    assert not (tmp_path / "out" / "fig1c_rho.png").exists()
+
+
+def test_check_reports_the_deviation_and_fails_above_ten_percent(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(_program.ROUNDS, True, 4)
+    assert quick(tmp_path, "fig1c_rho", "--check") == 0
+    told = capsys.readouterr().out
+    found = [float(x) for x in re.findall(r"([\d.]+)% │$", told, re.MULTILINE)]
+    assert len(found) == 3
+    assert 0 < max(found) < 10
+    monkeypatch.setattr(_program, "LARGEST_DEVIATION", 0.5e-2 * max(found))
+    assert quick(tmp_path, "fig1c_rho", "--check") == 1
