@@ -1,0 +1,50 @@
+"""Timing of several contestants in turns, so that a busy moment of the machine hits all of them alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+Contestant = Callable[[], Any]
+
+
+class Race(NamedTuple):
+    """What a race measured, by the names of the contestants."""
+
+    seconds: dict[str, float]  # median over the repetitions
+    results: dict[str, Any]  # of the last repetition
+
+
+def race(benchmark: Any, contestants: dict[str, Contestant], *, repetitions: int, warmup: int = 1) -> Race:
+    """Run every contestant once per repetition; the first one is what pytest-benchmark itself reports."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    results: dict[str, Any] = {}
+
+    def turn(name: str) -> None:
+        start = time.perf_counter()
+        results[name] = contestants[name]()
+        times[name].append(time.perf_counter() - start)
+
+    first, *others = contestants
+
+    def others_first() -> None:
+        for name in others:
+            turn(name)
+
+    benchmark.pedantic(turn, args=(first,), setup=others_first, rounds=repetitions, warmup_rounds=warmup)
+    return Race({name: statistics.median(all_[-repetitions:]) for name, all_ in times.items()}, results)
+
+
+def report(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table."""
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="left" if column == columns[0] else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
