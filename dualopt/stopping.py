@@ -209,8 +209,14 @@ class LinearSchedule:
         return self.scale / round.n_clients * ((1.0 - math.sqrt(self.rho)) / (1.0 + self.gamma)) ** round.n
 
 
+def _whole_steps(number: float) -> Steps:
+    if not number.is_integer():
+        raise ValueError(f"steps must be a whole number, not {number}.")
+    return Steps(steps=int(number))
+
+
 _RULES: dict[str, Callable[[float], Stop]] = {
-    "steps": lambda x: Steps(steps=int(x)),
+    "steps": _whole_steps,
     "gradient": lambda x: GradientNorm(tol=x),
     "reduction": lambda x: GradientReduction(factor=x),
     "energy": lambda x: RelativeEnergy(tol=x),

@@ -19,7 +19,7 @@ def positive_number(name: str, value: float) -> float:
 def positive_step(step: float | Array, z: Array) -> Array:
     """Return ``step`` as an array like ``z``, or raise ``ValueError`` unless it is positive and finite."""
     xp = array_namespace(z)
-    steps = step if type(step) is type(z) and step.dtype == z.dtype else asarray_like(step, z)
+    steps = asarray_like(step, z) if isinstance(step, float | int) or step.dtype != z.dtype else step
     if not (bool(xp.min(steps) > 0) and bool(xp.max(steps) < math.inf)):  # both are false for NaN
         raise ValueError(f"step must be positive and finite, got {step!r}.")
     return steps

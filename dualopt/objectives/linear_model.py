@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from dualopt.losses import Loss, Squared
+from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, asarray_like, device, is_host, to_numpy
 
 if TYPE_CHECKING:
@@ -95,16 +96,29 @@ class LinearModel:
         Clients of equal size stored together: no row is padded.
     places : tuple of (int, int)
         Client ``j`` is row ``places[j][1]`` of bucket ``places[j][0]``.
+    largest : int
+        Number of rows of the largest client of the whole federation, also after ``select``: states with one entry per
+        row have this width, so that those of different clients fit together.
     """
 
     loss: Loss
     ridge: float
     buckets: tuple[Bucket, ...]
     places: tuple[tuple[int, int], ...]
+    largest: int
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Fields only: cached pieces are views of the data and would travel as copies.
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the rows of these clients alone: what one process per client is sent."""
+        buckets, places = [], list(self.places)
+        for b in sorted({b for b, _ in self.places}):
+            members = [j for j, (own, _) in enumerate(self.places) if own == b]
+            rows = [self.places[j][1] for j in members]
+            bucket = self.buckets[b]
+            X, y, w = take_clients((bucket.X, bucket.y, bucket.w), rows)
+            buckets.append(Bucket(X=X, y=y, w=w))
+            for row, j in enumerate(members):
+                places[j] = (len(buckets) - 1, row)
+        return _rebuild, (self.loss, self.ridge, tuple(buckets), tuple(places), self.largest)
 
     @property
     def n_clients(self) -> int:
@@ -421,7 +435,7 @@ def linear_model(
                 w=xp.stack([parts[j] for j in members]),
             )
         )
-    return LinearModel(loss=loss, ridge=float(mu), buckets=tuple(buckets), places=tuple(places))
+    return LinearModel(loss=loss, ridge=float(mu), buckets=tuple(buckets), places=tuple(places), largest=max(by_size))
 
 
 def _check_arguments(X: Array, y: Array, *, loss: Loss, mu: float) -> None:
@@ -462,6 +476,10 @@ def _consecutive(m: int, n_clients: int) -> list[range]:
     small, larger = divmod(m, n_clients)
     starts = [j * small + min(j, larger) for j in range(n_clients + 1)]
     return [range(a, b) for a, b in pairwise(starts)]
+
+
+def _rebuild(loss: Loss, ridge: float, buckets: Any, places: Any, largest: int) -> LinearModel:
+    return LinearModel(loss=loss, ridge=ridge, buckets=buckets, places=places, largest=largest)
 
 
 def _squared_norm(theta: Array) -> Array:

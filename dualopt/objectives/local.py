@@ -113,7 +113,8 @@ class LocalProblem:
         r"""Return an upper bound of ``F_j(theta_j) - min F_j``, shape ``(N,)``.
 
         It is :math:`|\nabla F_j(\theta_j)|^2 / (2 (\mu_j + \text{weight}_j))`, which equals the primal-dual gap at the
-        dual point ``grad g_j(theta_j)``: no conjugate is evaluated, and it is finite everywhere.
+        dual point ``grad g_j(theta_j)``: no conjugate is evaluated. It is infinite only where
+        :math:`\mu_j + \text{weight}_j \le 0`.
         """
         gradient = self.gradient(theta)
         return gap_bound(client_dot(gradient, gradient), self.mu)
@@ -145,6 +146,7 @@ class LocalProblem:
         """Return value and gradient of the terms that are added to ``f_j``."""
         value: Array | float = 0.0
         gradient: Array | float = 0.0
+        theta = array_namespace(theta).broadcast_to(theta, (self.n_clients, *self.objective.shape))
         if self.tilt is not None:
             value = value + client_dot(self.tilt, theta)
             gradient = gradient + self.tilt

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 from dualopt.objectives.local import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.participation import Round
-from dualopt.stopping import Progress, Stop
+from dualopt.stopping import Progress, Steps, Stop
 from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, to_numpy
+from dualopt.xp import Array, array_namespace, epsilon, to_numpy
 
 __all__ = [
     "Known",
@@ -23,6 +23,11 @@ __all__ = [
     "remember",
     "require_smooth",
 ]
+
+
+# Long enough for the oscillations of an accelerated method, short beside the hundreds of steps that a tolerance below
+# rounding would otherwise cost in every round.
+PATIENCE = 30
 
 
 class LocalSolution(NamedTuple):
@@ -121,11 +126,17 @@ def drive(
     the client axis first. Finished clients are put aside and never touched again, so that the result of a
     client is the same whoever else is in the call. Solvers without a gradient give their own ``norm(problem,
     state)``, the norm of a gradient that would have the same gap.
+
+    A client is stalled when its solver says so, or after ``PATIENCE`` steps in a row that changed its value by rounding
+    only and reached no smaller norm. A fixed number of steps is carried out whatever happens.
     """
     n = problem.n_clients
+    patience = math.inf if isinstance(stop, Steps) else PATIENCE
     norm = norm or (lambda problem, state: _norm(state.gradient))
     first_norm = norm(problem, state)
-    previous = math.inf * array_namespace(first_norm).ones_like(first_norm)
+    xp = array_namespace(first_norm)
+    previous = best = math.inf * xp.ones_like(first_norm)
+    idle = xp.zeros_like(first_norm)
     status = ["max_iter"] * n
     running = list(range(n))
     whole = state  # finished clients are written back here
@@ -140,7 +151,10 @@ def drive(
             gradient_norm=now,
             first_gradient_norm=first_norm,
         )
-        done, stalled = to_numpy(stop.finished(progress)), to_numpy(state.stalled)
+        level = xp.abs(previous - state.value) <= 4.0 * epsilon(now) * xp.abs(state.value)
+        idle = xp.where(level & (now >= best), idle + 1.0, xp.zeros_like(idle))
+        best = xp.minimum(best, now)
+        done, stalled = to_numpy(stop.finished(progress)), to_numpy(state.stalled | (idle >= patience))
         over = [bool(a or b) for a, b in zip(done, stalled, strict=True)]
         for position, client in enumerate(running):
             if over[position]:
@@ -151,7 +165,7 @@ def drive(
             whole = merge_clients(whole, state, running)
             keep = [position for position in range(len(running)) if not over[position]]
             running = [running[position] for position in keep]
-            state, first_norm = take_clients((state, first_norm), keep)
+            state, first_norm, best, idle = take_clients((state, first_norm, best, idle), keep)
             problem = problem.select(keep)
         previous = state.value
         state = step(problem, state)

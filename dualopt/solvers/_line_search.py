@@ -27,9 +27,10 @@ class LineSearch(NamedTuple):
 def backtrack(problem: LocalProblem, theta: Array, value: Array, gradient: Array, direction: Array) -> LineSearch:
     """Find ``theta + t direction`` with sufficient decrease, from ``t = 1`` by safeguarded quadratic interpolation.
 
-    A point is accepted by Armijo's rule or, where the values differ by rounding only, by the sign-safe form
-    of it that uses slopes (Hager and Zhang's approximate Wolfe condition): function values lose half of the
-    digits near a minimum, gradients do not.
+    A point is accepted by Armijo's rule. Near a minimum function values lose half of the digits and gradients do not,
+    so two forms of the rule by slopes are accepted too: a slope at the new point of at most ``1e-4`` times the first
+    one proves the decrease, because local problems are convex; and, where the values differ by rounding only, Hager and
+    Zhang's approximate Wolfe condition admits points just beyond the minimum.
     """
     xp = array_namespace(theta)
     slope = client_dot(gradient, direction)
@@ -43,7 +44,8 @@ def backtrack(problem: LocalProblem, theta: Array, value: Array, gradient: Array
         new_slope = client_dot(new_gradient, direction)
         armijo = new_value <= value + SUFFICIENT_DECREASE * t * slope
         level = (new_value <= value + rounding) & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope)
-        accepted = armijo | level
+        proved = new_slope <= SUFFICIENT_DECREASE * slope
+        accepted = (slope <= 0) & (armijo | proved | level)  # uphill, Armijo's rule would admit a rise
         counted = take_clients(result.trials, trying) + 1.0
         failed = xp.logical_not(accepted)
         select = per_client(accepted, theta)

@@ -81,7 +81,7 @@ class DualCoordinate:
         if not isinstance(objective, LinearModel) or objective.loss.outputs != 1:
             raise ValueError("solver 'dual-coordinate' needs a linear model with a scalar loss, such as hinge.")
         zero = objective.zeros()
-        shape = (objective.n_clients, max(objective.sizes))
+        shape = (objective.n_clients, objective.largest)
         return (array_namespace(zero).zeros(shape, dtype=zero.dtype, device=device(zero)),)
 
     def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
@@ -183,8 +183,7 @@ def _sweep(problem: LocalProblem, s: State, orders: list[Any]) -> State:
         whole = xp.concat([order, asarray_like(range(X.shape[0], columns), order)]) if extra else order
         duals.append(xp.take(s.u[j, :], whole, axis=0))
         inverse.append(xp.argsort(whole))
-    X = xp.permute_dims(xp.stack(features), (1, 0, 2))  # rows first: each step reads one contiguous slice
-    X = xp.asarray(X, copy=True)
+    X = xp.stack(features, axis=1)  # (m, N, p), rows first: each step reads one contiguous slice
     y, w, u = (xp.matrix_transpose(xp.stack(part)) for part in (labels, weights, duals))
     q = w * xp.sum(X * X, axis=-1) / problem.mu
     # A larger q is only a shorter step, and keeps the division safe for rows that are nearly zero.

@@ -18,7 +18,7 @@ from dualopt.solvers import LBFGS, Exact
 from dualopt.stopping import GradientNorm
 from dualopt.tree import leaves, take_clients, tree_map
 from dualopt.xp import array_namespace, to_numpy
-from tests.problems import converted, logistic, quadratic
+from tests.problems import converted, hinge, logistic, quadratic
 
 ALGORITHMS = discover(dualopt.algorithms)
 
@@ -80,10 +80,15 @@ def test_equal_clients_are_one_client(exact) -> None:
     np.testing.assert_allclose(last(exact, many, 5).server.theta, last(exact, one, 5).server.theta, rtol=1e-12)
 
 
-def test_stacked_is_one_process_per_client(accurate) -> None:
+PROBLEMS = {"smooth": lambda: logistic(rows=62), "nonsmooth": lambda: hinge(rows=62, mu=0.5)}  # unequal clients
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_stacked_is_one_process_per_client(name: str, problem: str) -> None:
     """Each client alone with its own rows, talking by pickled messages: the difference is exactly zero."""
-    f = logistic()
-    algorithm = accurate.suggested(f)
+    f = PROBLEMS[problem]()
+    algorithm = ALGORITHMS[name]().suggested(f)
     stacked = iterate(algorithm, f)
     server, message, _ = algorithm.init(f, f.zeros())
     alone = [pickle.loads(pickle.dumps(f.select((j,)))) for j in range(f.n_clients)]

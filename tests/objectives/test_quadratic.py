@@ -1,0 +1,182 @@
+"""Contract of quadratic objectives."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from model_instances import EPS, assert_close
+
+from dualopt.objectives import LocalProblem, Objective, Quadratic
+from dualopt.xp import device, to_numpy
+
+RNG = np.random.default_rng(0)
+FACTORS = RNG.normal(size=(4, 3, 3))
+A = FACTORS @ FACTORS.swapaxes(1, 2) + 0.1 * np.eye(3)
+A = 0.5 * (A + A.swapaxes(1, 2))
+B = RNG.normal(size=(4, 3))
+C = RNG.normal(size=4)
+THETA = RNG.normal(size=(4, 3))
+V = RNG.normal(size=(4, 3))
+
+CALLS = {
+    "value": lambda f, theta, v: f.value(theta),
+    "gradient": lambda f, theta, v: f.gradient(theta),
+    "value_and_gradient[0]": lambda f, theta, v: f.value_and_gradient(theta)[0],
+    "value_and_gradient[1]": lambda f, theta, v: f.value_and_gradient(theta)[1],
+    "hessian_operator": lambda f, theta, v: f.hessian_operator(theta)(v),
+    "preconditioner": lambda f, theta, v: f.preconditioner(0.7)(v),
+    "preconditioner, a weight per client": lambda f, theta, v: f.preconditioner(0.5 + f.mu)(v),
+    "mu": lambda f, theta, v: f.mu,
+    "L": lambda f, theta, v: f.L,
+}
+
+
+def quadratic(move: Any = np.asarray, dtype: Any = np.float64) -> Quadratic:
+    return Quadratic(A=move(A.astype(dtype)), b=move(B.astype(dtype)), c=move(C.astype(dtype)))
+
+
+def expected(name):
+    """Compute each call with a loop over clients."""
+    spectra = [np.linalg.eigvalsh(a) for a in A]
+    weights = [0.5 + s[0] for s in spectra]
+    base = name.split("[")[0]
+    if base == "value_and_gradient":
+        base = "value" if name.endswith("[0]") else "gradient"
+    return {
+        "value": np.stack([0.5 * t @ a @ t - b @ t + c for a, b, c, t in zip(A, B, C, THETA, strict=True)]),
+        "gradient": np.stack([a @ t - b for a, b, t in zip(A, B, THETA, strict=True)]),
+        "hessian_operator": np.stack([a @ v for a, v in zip(A, V, strict=True)]),
+        "preconditioner": np.stack([np.linalg.inv(a + 0.7 * np.eye(3)) @ v for a, v in zip(A, V, strict=True)]),
+        "preconditioner, a weight per client": np.stack(
+            [np.linalg.inv(a + w * np.eye(3)) @ v for a, w, v in zip(A, weights, V, strict=True)]
+        ),
+        "mu": np.stack([s[0] for s in spectra]),
+        "L": np.stack([s[-1] for s in spectra]),
+    }[base]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_type_dtype_and_device(name, backend):
+    f, like = quadratic(backend), backend(THETA)
+    result = CALLS[name](f, like, backend(V))
+    assert_close(to_numpy(result), expected(name))
+    assert type(result) is type(like)
+    assert result.dtype == like.dtype
+    assert device(result) == device(like)
+    assert device(f.zeros()) == device(like)
+    assert isinstance(f, Objective)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_single_precision_stays_single(name):
+    result = CALLS[name](quadratic(dtype=np.float32), THETA.astype(np.float32), V.astype(np.float32))
+    assert result.dtype == np.float32
+    assert_close(result, expected(name), eps=float(np.finfo(np.float32).eps))
+
+
+@pytest.mark.parametrize("ids", [(2,), (3, 0), (3, 2, 1, 0)], ids=repr)
+def test_select_gives_the_bits_of_the_rows(ids):
+    f, index = quadratic(), list(ids)
+    part = f.select(ids)
+    assert part.n_clients == len(ids)
+    for name, call in CALLS.items():
+        assert call(part, THETA[index], V[index]).tobytes() == call(f, THETA, V)[index].tobytes(), name
+    assert f.select(range(4)) is f
+
+
+def test_select_without_constants():
+    f = Quadratic(A=A, b=B)
+    assert f.select((1, 3)).value(THETA[[1, 3]]).tobytes() == f.value(THETA)[[1, 3]].tobytes()
+    assert_close(f.value(THETA), expected("value") - C)
+
+
+def test_one_point_for_all_clients_is_broadcast(backend):
+    f = quadratic(backend)
+    stacked = backend(np.repeat(THETA[:1], 4, axis=0))
+    one = backend(THETA[0])
+    for name, call in CALLS.items():
+        if "preconditioner" not in name:
+            assert_close(to_numpy(call(f, one, one)), to_numpy(call(f, stacked, stacked)))
+
+
+def test_gradient_is_the_derivative_and_constants_are_attained():
+    f, h = quadratic(), 1e-5
+    difference = (f.value(THETA + h * V) - f.value(THETA - h * V)) / (2 * h)
+    assert np.max(np.abs(difference - np.sum(f.gradient(THETA) * V, axis=-1))) <= 1e-9
+    _, vectors = np.linalg.eigh(A)
+    for constant, column in ((f.L, -1), (f.mu, 0)):
+        step = vectors[:, :, column]
+        change = np.linalg.norm(f.gradient(THETA + step) - f.gradient(THETA), axis=-1)
+        assert np.max(np.abs(change - constant)) <= 1e-13 * np.max(f.L)
+
+
+def test_constants_of_an_indefinite_matrix():
+    f = Quadratic(A=np.asarray([np.diag([-3.0, 1.0])]), b=np.zeros((1, 2)))
+    assert (f.mu.tolist(), f.L.tolist()) == ([-3.0], [3.0])
+
+
+def test_minimiser_of_the_mean():
+    theta = quadratic().minimiser()
+    assert np.max(np.abs(np.mean(quadratic().gradient(theta), axis=0))) <= 64 * EPS * np.max(np.abs(B))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.7, "each"])
+def test_exact_minimiser_has_no_gradient(weight, backend):
+    weights = np.asarray([0.1, 0.5, 1.0, 4.0])
+    f = quadratic(backend)
+    problem = LocalProblem(
+        objective=f,
+        tilt=backend(V),
+        weight=backend(weights) if weight == "each" else weight,
+        anchor=backend(THETA),
+    )
+    theta = f.exact_minimiser(problem)
+    gradient = to_numpy(problem.gradient(theta))
+    scale = np.max(np.abs(B)) + np.max(np.abs(V)) + 4 * np.max(np.abs(THETA))
+    assert np.max(np.abs(gradient)) <= 64 * EPS * scale * float(np.max(np.linalg.cond(A)))
+
+
+def test_inputs_are_not_changed_and_pickle():
+    f = quadratic()
+    kept = A.copy(), B.copy(), THETA.copy()
+    before = {name: call(f, THETA, V) for name, call in CALLS.items()}
+    copy = pickle.loads(pickle.dumps(f))
+    for name, call in CALLS.items():
+        assert call(copy, THETA, V).tobytes() == before[name].tobytes(), name
+    assert np.array_equal(A, kept[0])
+    assert np.array_equal(B, kept[1])
+    assert np.array_equal(THETA, kept[2])
+
+
+def spoiled(array, value):
+    array = array.copy()
+    array.flat[1] = value
+    return array
+
+
+BAD = {
+    "A is a matrix": ({"A": A[0]}, r"A must have shape \(N, d, d\), not \(3, 3\)"),
+    "A is not square": ({"A": A[:, :2]}, r"A must have shape \(N, d, d\), not \(4, 2, 3\)"),
+    "b has too few clients": ({"b": B[:3]}, r"b must have shape \(4, 3\) to fit A, not \(3, 3\)"),
+    "c has too few clients": ({"c": C[:3]}, r"c must have shape \(4,\) to fit A, not \(3,\)"),
+    "A is not symmetric": ({"A": spoiled(A, 7.0)}, "A must be symmetric"),
+    "A has NaN": ({"A": spoiled(A, np.nan)}, "A and b must not contain NaN"),
+    "b has inf": ({"b": spoiled(B, np.inf)}, "A and b must not contain NaN or infinite"),
+    "c has NaN": ({"c": spoiled(C, np.nan)}, "c must not contain NaN"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_named_in_one_sentence(arguments, message):
+    with pytest.raises(ValueError, match="^" + message) as info:
+        Quadratic(**{"A": A, "b": B, "c": C, **arguments})
+    assert str(info.value).endswith(".")
+
+
+def test_rounding_in_single_precision_is_not_asymmetry():
+    single = (FACTORS.astype(np.float32) @ FACTORS.astype(np.float32).swapaxes(1, 2)).astype(np.float32)
+    single[:, 0, 1] = np.nextafter(single[:, 0, 1], np.float32(np.inf))
+    assert Quadratic(A=single, b=B.astype(np.float32)).L.dtype == np.float32

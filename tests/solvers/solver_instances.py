@@ -1,0 +1,156 @@
+"""Solvers found by walking the package, and small local problems on which they are tried."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+import pkgutil
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import dualopt.solvers as package
+from dualopt.losses import AbsoluteDeviation, Hinge, Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model
+from dualopt.participation import Round
+from dualopt.tree import tree_map
+from dualopt.xp import to_numpy
+
+
+def discovered() -> dict[str, type]:
+    """Return the public dataclass of every module of ``dualopt.solvers``."""
+    found = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        if info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module.__name__]
+        public = [c for c in own if dataclasses.is_dataclass(c) and not c.__name__.startswith("_")]
+        assert len(public) == 1, f"{info.name} must define one public dataclass, found {public}"
+        found[info.name] = public[0]
+    return found
+
+
+SOLVERS: dict[str, Any] = {name: cls() for name, cls in discovered().items()}
+SOLVERS["lbfgs_plain"] = package.LBFGS(precondition=False, history=5)
+
+
+def is_quadratic(objective: Any) -> bool:
+    return isinstance(objective, Quadratic) or isinstance(objective.loss, Squared)
+
+
+def applies(name: str, objective: Any) -> bool:
+    """Say which solver is made for which objective; whatever is not listed needs smoothness only."""
+    if name == "exact":
+        return is_quadratic(objective)
+    if name == "dual_coordinate":
+        return isinstance(objective, LinearModel) and objective.loss.outputs == 1
+    return isinstance(objective, Quadratic) or math.isfinite(objective.loss.curvature)
+
+
+def quadratic(n: int = 5, d: int = 4, seed: int = 0, kappa: float = 30.0) -> Quadratic:
+    """Return random quadratics whose condition numbers grow from client to client, up to ``kappa``."""
+    rng = np.random.default_rng(seed)
+    bases = np.linalg.qr(rng.normal(size=(n, d, d)))[0]
+    spectra = np.stack([np.geomspace(1.0, kappa ** ((j + 1) / n), d) for j in range(n)])
+    A = bases @ (spectra[:, :, None] * bases.swapaxes(1, 2))
+    return Quadratic(A=0.5 * (A + A.swapaxes(1, 2)), b=rng.normal(size=(n, d)), c=rng.normal(size=n))
+
+
+def labels(loss: Any, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw labels of the kind that the loss takes, related to ``z``."""
+    noisy = z + rng.normal(size=z.shape)
+    if loss.labels == "real":
+        return noisy
+    return np.where(noisy > 0, 1.0, -1.0) if loss.labels == "binary" else rng.integers(0, loss.outputs, z.shape)
+
+
+SIZES = (9, 4, 9, 2, 6)  # more and fewer rows than the four columns, equal sizes apart
+
+
+def linear(loss: Any, *, sizes: tuple[int, ...] = SIZES, d: int = 3, mu: float = 0.2, seed: int = 0) -> LinearModel:
+    """Return a linear model of clients of unequal sizes, each with features of its own scale."""
+    rng = np.random.default_rng(seed)
+    cuts = np.cumsum((0, *sizes))
+    clients = [list(range(a, b)) for a, b in pairwise(cuts)]
+    X = rng.normal(size=(cuts[-1], d))
+    for j, part in enumerate(clients):
+        X[part] *= 0.5 + 0.5 * j
+    return linear_model(X, labels(loss, X[:, 0], rng), loss=loss, mu=mu, clients=clients)
+
+
+OBJECTIVES: dict[str, Callable[[], Any]] = {
+    "quadratic": quadratic,
+    "squared": lambda: linear(Squared()),
+    "logistic": lambda: linear(Logistic()),
+    "multinomial": lambda: linear(Multinomial(classes=3)),
+    "huber": lambda: linear(Huber(delta=0.5)),
+    "smoothed_hinge": lambda: linear(SmoothedHinge(gamma=0.5)),
+    "hinge": lambda: linear(Hinge()),
+    "absolute_deviation": lambda: linear(AbsoluteDeviation()),
+}
+
+
+def local_problem(objective: Any, terms: str, seed: int = 1) -> LocalProblem:
+    """Add nothing, a tilt, a proximal term of one weight and a shared anchor, or everything client by client."""
+    rng = np.random.default_rng(seed)
+    n, shape = objective.n_clients, objective.shape
+    tilt = rng.normal(size=(n, *shape))
+    if terms == "plain":
+        return LocalProblem(objective=objective)
+    if terms == "tilt":
+        return LocalProblem(objective=objective, tilt=tilt)
+    if terms == "weight":
+        return LocalProblem(objective=objective, weight=0.7, anchor=rng.normal(size=shape))
+    return LocalProblem(
+        objective=objective,
+        tilt=tilt,
+        weight=rng.uniform(0.1, 2.0, size=n),
+        anchor=rng.normal(size=(n, *shape)),
+    )
+
+
+PAIRS = [(solver, objective) for solver in SOLVERS for objective, make in OBJECTIVES.items() if applies(solver, make())]
+
+
+def first(clients: int | tuple[int, ...], n: int = 0) -> Round:
+    """Return round ``n`` of a federation of ten in which these clients are called."""
+    ids = tuple(range(clients)) if isinstance(clients, int) else clients
+    return Round(n=n, n_clients=10, clients=ids, communicate=True, seed=7)
+
+
+def starts(problem: LocalProblem, seed: int = 2) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(problem.n_clients, *problem.objective.shape))
+
+
+def to_backend(tree: Any, backend: Callable[[np.ndarray], Any]) -> Any:
+    """Move the arrays of a tree to another library; numbers and strings stay."""
+    return tree_map(lambda x: backend(x) if isinstance(x, np.ndarray) else x, tree)
+
+
+def move_problem(problem: LocalProblem, backend: Callable[[np.ndarray], Any]) -> LocalProblem:
+    """Move a local problem, its data included, to another library."""
+    f = problem.objective
+    if isinstance(f, Quadratic):
+        moved: Any = Quadratic(A=backend(f.A), b=backend(f.b), c=None if f.c is None else backend(f.c))
+    else:
+        assert isinstance(f, LinearModel)
+        buckets = tuple(
+            dataclasses.replace(b, X=backend(b.X), y=backend(b.y), w=backend(b.w), cache={}) for b in f.buckets
+        )
+        moved = dataclasses.replace(f, buckets=buckets)
+    fields = {name: getattr(problem, name) for name in ("tilt", "weight", "anchor")}
+    return LocalProblem(
+        objective=moved, **{k: backend(v) if isinstance(v, np.ndarray) else v for k, v in fields.items()}
+    )
+
+
+def arrays(solution: Any) -> list[np.ndarray]:
+    """Return the arrays of a solution, memory included, on the host."""
+    found: list[np.ndarray] = []
+    tree_map(lambda x: found.append(to_numpy(x)), solution._replace(gradients=None, status=None))
+    return found

@@ -1,0 +1,113 @@
+"""A client's result never depends on which other clients are in the call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from solver_instances import OBJECTIVES, PAIRS, SOLVERS, arrays, first, linear, local_problem, quadratic, starts
+
+from dualopt.losses import Logistic, Multinomial
+from dualopt.solvers import Gradient
+from dualopt.stopping import Gap, GradientNorm, GradientReduction, RelativeEnergy, Steps
+from dualopt.tree import take_clients
+
+# Terms of the local problem and a rule; every rule and every kind of term occurs.
+CASES = {
+    "steps": ("tilt", Steps(steps=3)),
+    "gradient": ("all", GradientNorm(tol=1e-4)),
+    "gap": ("tilt", Gap(schedule=lambda round: 1e-4)),
+    "reduction": ("weight", GradientReduction(first=1e-2)),
+    "energy": ("all", RelativeEnergy(tol=1e-6)),
+}
+
+
+def assert_same(part, whole, ids):
+    """Assert that ``part`` has the bits of the rows ``ids`` of ``whole``."""
+    assert part.status == tuple(whole.status[j] for j in ids)
+    assert part.gradients == tuple(whole.gradients[j] for j in ids)
+    rows = take_clients(whole._replace(gradients=None, status=None), ids)
+    for a, b in zip(arrays(part), arrays(rows._replace(gradients=(), status=())), strict=True):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        assert a.tobytes() == b.tobytes()
+
+
+def call(solver, problem, start, stop, memory, ids, n=0):
+    """Solve for the clients ``ids`` alone."""
+    return solver(problem.select(ids), take_clients(start, ids), stop, take_clients(memory, ids), first(ids, n))
+
+
+@pytest.mark.parametrize(("terms", "stop"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("name", "objective"), PAIRS)
+def test_a_client_alone_gets_the_bits_of_its_row(name, objective, terms, stop):
+    solver = SOLVERS[name]
+    problem = local_problem(OBJECTIVES[objective](), terms)
+    start, memory = starts(problem), solver.memory(problem.objective)
+    everyone = tuple(range(problem.n_clients))
+    whole = call(solver, problem, start, stop, memory, everyone)
+    parts = [(j,) for j in everyone] + [(3, 1), (0, 2, 4)]
+    for ids in parts:
+        assert_same(call(solver, problem, start, stop, memory, ids), whole, ids)
+
+    # the next round starts from the memory that the first one left
+    later = local_problem(problem.objective, terms, seed=5)
+    again = call(solver, later, whole.theta, stop, whole.memory, everyone, n=1)
+    for ids in parts:
+        assert_same(call(solver, later, whole.theta, stop, whole.memory, ids, n=1), again, ids)
+
+
+@pytest.mark.parametrize(("name", "objective"), [pair for pair in PAIRS if pair[0] != "exact"])
+def test_the_instances_make_clients_stop_at_different_steps(name, objective):
+    problem = local_problem(OBJECTIVES[objective](), "all")
+    solver = SOLVERS[name]
+    memory = solver.memory(problem.objective)
+    solution = solver(problem, starts(problem), CASES["gradient"][1], memory, first(problem.n_clients))
+    if (name, objective) not in {("newton", "quadratic"), ("lbfgs", "quadratic")}:  # one exact step for all
+        assert len(set(solution.gradients)) > 1
+
+
+LARGE = {
+    "quadratic": lambda: quadratic(n=4, d=37),
+    "logistic": lambda: linear(Logistic(), sizes=(120, 45, 120, 70), d=66),
+    "multinomial": lambda: linear(Multinomial(classes=5), sizes=(120, 45, 120, 70), d=34),
+}
+
+
+@pytest.mark.parametrize("objective", LARGE)
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in {"exact", "dual_coordinate"}])
+def test_the_same_in_dimensions_where_linear_algebra_is_blocked(name, objective):
+    problem = local_problem(LARGE[objective](), "all")
+    solver, stop, start = SOLVERS[name], Steps(steps=4), starts(problem)
+    memory = solver.memory(problem.objective)
+    everyone = tuple(range(problem.n_clients))
+    whole = call(solver, problem, start, stop, memory, everyone)
+    for ids in [*((j,) for j in everyone), (2, 0)]:
+        assert_same(call(solver, problem, start, stop, memory, ids), whole, ids)
+
+
+@pytest.mark.parametrize("objective", ["quadratic", "logistic"])
+def test_a_diverging_client_leaves_the_others_alone(objective):
+    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    start = starts(problem)
+    start[2] = np.inf
+    everyone = tuple(range(problem.n_clients))
+    solver, stop = Gradient(step=0.05), Steps(steps=5)
+    with np.errstate(all="ignore"):
+        whole = call(solver, problem, start, stop, (), everyone)
+    assert whole.status[2] == "stalled"
+    for j in (0, 1, 3, 4):
+        assert_same(call(solver, problem, start, stop, (), (j,)), whole, (j,))
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in {"exact", "dual_coordinate"}])
+def test_a_client_that_starts_at_its_minimiser_stays_there(name):
+    f = quadratic()
+    problem = local_problem(f, "all")
+    start = starts(problem)
+    start[1] = f.exact_minimiser(problem)[1]
+    solver = SOLVERS[name]
+    memory = solver.memory(problem.objective)
+    whole = call(solver, problem, start, GradientNorm(tol=1e-9), memory, tuple(range(5)))
+    assert whole.theta[1].tobytes() == start[1].tobytes()
+    assert whole.gradients[1] == 1.0
+    assert set(whole.status) == {"converged"}

@@ -1,0 +1,288 @@
+"""What makes each method the method that it is: line search, conjugate gradients, momentum, adaptive steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from solver_instances import OBJECTIVES, first, local_problem, quadratic, starts
+
+from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
+from dualopt.solvers._line_search import SUFFICIENT_DECREASE, backtrack
+from dualopt.solvers.newton import conjugate_gradients
+from dualopt.stopping import GradientNorm, Steps
+from dualopt.tree import take_clients
+
+
+def dot(x, y):
+    return np.sum((x * y).reshape(len(x), -1), axis=-1)
+
+
+# Line search.
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3, 1e10])
+@pytest.mark.parametrize("objective", ["quadratic", "logistic", "multinomial"])
+def test_line_search_decreases_enough_from_any_descent_direction(objective, factor):
+    problem = local_problem(OBJECTIVES[objective](), "all")
+    theta = starts(problem)
+    value, gradient = problem.value_and_gradient(theta)
+    direction = -factor * gradient
+    found = backtrack(problem, theta, value, gradient, direction)
+    assert not np.any(found.failed)
+    t = dot(found.theta - theta, direction) / dot(direction, direction)
+    assert np.all(t > 0)
+    assert np.all(t <= 1 + 1e-9)  # theta + t direction is rounded
+    assert np.all(found.value <= value + SUFFICIENT_DECREASE * t * dot(gradient, direction) * (1 - 1e-9))
+    again = problem.value_and_gradient(found.theta)
+    assert found.value.tobytes() == again[0].tobytes()
+    assert found.gradient.tobytes() == again[1].tobytes()
+    if factor >= 1e3:
+        assert np.all(found.trials >= 2)
+
+
+def test_line_search_takes_the_whole_newton_step_at_once():
+    f = quadratic()
+    problem = local_problem(f, "all")
+    theta = starts(problem)
+    direction = f.exact_minimiser(problem) - theta
+    found = backtrack(problem, theta, *problem.value_and_gradient(theta), direction)
+    assert found.trials.tolist() == [1.0] * 5
+    assert found.theta.tobytes() == (theta + direction).tobytes()
+
+
+def test_line_search_at_the_minimiser_and_uphill():
+    f = quadratic()
+    problem = local_problem(f, "all")
+    best = f.exact_minimiser(problem)
+    value, gradient = problem.value_and_gradient(best)
+    still = backtrack(problem, best, value, gradient, 0.0 * gradient)
+    assert still.theta.tobytes() == best.tobytes()
+    assert still.trials.tolist() == [1.0] * 5
+    theta = starts(problem)
+    value, gradient = problem.value_and_gradient(theta)
+    uphill = backtrack(problem, theta, value, gradient, 0.1 * gradient)
+    assert np.all(uphill.failed)
+    assert uphill.theta.tobytes() == theta.tobytes()
+    assert uphill.value.tobytes() == value.tobytes()
+    assert uphill.gradient.tobytes() == gradient.tobytes()
+
+
+def test_line_search_survives_infinite_values():
+    f = Quadratic(A=np.asarray([[[1.0]], [[1.0]]]), b=np.zeros((2, 1)))
+    problem = LocalProblem(objective=f)
+    theta = np.asarray([[1.0], [1.0]])
+    with np.errstate(over="ignore"):
+        found = backtrack(problem, theta, *problem.value_and_gradient(theta), np.asarray([[-1e160], [-1.0]]))
+    assert found.trials[1] == 1.0
+    assert found.failed.tolist() == [True, False]  # 30 trials reach 1e-30, and 1e160 needs more
+
+
+def test_line_search_of_a_client_does_not_see_the_others():
+    problem = local_problem(OBJECTIVES["logistic"](), "all")
+    theta = starts(problem)
+    value, gradient = problem.value_and_gradient(theta)
+    direction = -np.asarray([1.0, 50.0, 1e4, 1e-2, 3.0])[:, None] * gradient
+    found = backtrack(problem, theta, value, gradient, direction)
+    assert len(set(found.trials.tolist())) > 1
+    for j in range(5):
+        part = take_clients((theta, value, gradient, direction), (j,))
+        for a, b in zip(backtrack(problem.select((j,)), *part), take_clients(found, (j,)), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+# Conjugate gradients.
+
+
+def systems(seed=0, d=12):
+    rng = np.random.default_rng(seed)
+    bases = np.linalg.qr(rng.normal(size=(4, d, d)))[0]
+    spectra = np.stack(
+        [np.ones(d), np.geomspace(1, 10, d), np.geomspace(1, 1e3, d), np.repeat([1.0, 5.0, 9.0], d // 3)]
+    )
+    return bases @ (spectra[:, :, None] * bases.swapaxes(1, 2)), rng.normal(size=(4, d))
+
+
+def multiply(H):
+    return lambda v: (H @ v[..., None])[..., 0]
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-8])
+@pytest.mark.parametrize("preconditioned", [False, True])
+def test_conjugate_gradients_solve_to_the_tolerance(tol, preconditioned):
+    H, b = systems()
+    diagonal = np.einsum("nii->ni", H)
+    x, products = conjugate_gradients(
+        multiply(H),
+        b,
+        tol=np.full(4, tol),
+        max_iter=100,
+        precondition=(lambda v: v / diagonal) if preconditioned else None,
+    )
+    residual = np.linalg.norm(b - multiply(H)(x), axis=-1)
+    assert np.all(residual <= tol * (1 + 1e-6))
+    error = np.linalg.norm(x - np.linalg.solve(H, b[..., None])[..., 0], axis=-1)
+    assert np.all(error <= tol * 1.001)  # the smallest eigenvalue is 1
+    if not preconditioned:
+        assert products[0] == 1  # a multiple of the identity
+        assert products[3] <= 3  # three distinct eigenvalues
+        assert products[2] > 8 or tol > 1e-8
+
+
+def test_conjugate_gradients_freeze_finished_clients():
+    H, b = systems()
+    tol = np.asarray([1e-6, 1e-2, 1e-9, 1e-12])
+    x, products = conjugate_gradients(multiply(H), b, tol=tol, max_iter=100)
+    assert len(set(products.tolist())) > 2
+    for j in range(4):
+        row = slice(j, j + 1)
+        alone, count = conjugate_gradients(multiply(H[row]), b[row], tol=tol[row], max_iter=100)
+        assert alone.tobytes() == x[row].tobytes()
+        assert count[0] == products[j]
+
+
+def test_conjugate_gradients_limits_and_negative_curvature():
+    H, b = systems()
+    x, products = conjugate_gradients(multiply(H), b, tol=np.full(4, 1e-12), max_iter=2)
+    assert products.tolist() == [1.0, 2.0, 2.0, 2.0]
+    assert np.all(dot(x, b) > 0)  # a descent direction all the same
+    zero, none = conjugate_gradients(multiply(H), 0 * b, tol=np.zeros(4), max_iter=10)
+    assert np.all(zero == 0)
+    assert none.tolist() == [0.0] * 4
+    stopped, one = conjugate_gradients(multiply(-1e-6 * H), b, tol=np.full(4, 1e-12), max_iter=10)
+    assert np.all(stopped == 0)
+    assert one.tolist() == [1.0] * 4
+
+
+# Rates. The bounds hold at every step without fitting, and gradient descent breaks them on the same instance.
+
+
+def chain(d=200, weight=0.0):
+    """Return Nesterov's tridiagonal quadratic, hard for every first-order method, with ``L = 1`` and minimiser."""
+    A = 0.25 * (2 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1))
+    b = np.zeros(d)
+    b[0] = 0.25
+    A = A + weight * np.eye(d)
+    f = Quadratic(A=A[None], b=b[None])
+    return LocalProblem(objective=f), np.linalg.solve(A, b)
+
+
+def gradient_step_points(solver, problem, ks):
+    """Yield ``F`` after the k-th gradient step: a gradient step from where ``k - 1`` steps of the solver end."""
+    zero = np.zeros((1, *problem.objective.shape))
+    for k in ks:
+        solution = solver(problem, zero, Steps(steps=k - 1), (), first(1))
+        yield k, problem.value(solution.theta - solution.residual / problem.L)[0]
+
+
+def convex_bound(k, L, squared_distance, q):
+    return 2 * L * squared_distance / (k + 1) ** 2
+
+
+def linear_bound(k, L, squared_distance, q):
+    return (1 + np.sqrt(q)) * (1 - np.sqrt(q)) ** k * 0.5 * L * squared_distance
+
+
+@pytest.mark.parametrize(
+    ("weight", "bound", "ks"),
+    [(0.0, convex_bound, range(2, 180, 7)), (1e-3, linear_bound, range(2, 700, 19))],
+    ids=["convex", "strongly convex"],
+)
+def test_nesterov_has_its_rate_and_gradient_descent_has_not(weight, bound, ks):
+    problem, best = chain(weight=weight)
+    lowest = problem.value(best[None])[0]
+    L, q = problem.L[0], problem.mu[0] / problem.L[0]
+    ratios = {}
+    for solver in (Nesterov(), Gradient()):
+        ratios[type(solver)] = [
+            (value - lowest) / bound(k, L, float(best @ best), q)
+            for k, value in gradient_step_points(solver, problem, ks)
+        ]
+    assert max(ratios[Nesterov]) <= 1.0
+    assert max(ratios[Gradient]) > 1.5
+
+
+def ill_conditioned(kappa=1e4):
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    A = basis @ (np.geomspace(1 / kappa, 1, 40)[:, None] * basis.T)
+    return LocalProblem(objective=Quadratic(A=0.5 * (A + A.T)[None], b=A[None] @ rng.normal(size=40)))
+
+
+def test_aogm_is_accelerated():
+    problem = ill_conditioned()
+    counts = {}
+    for solver in (AOGM(), Gradient(max_iter=100_000)):
+        memory = solver.memory(problem.objective)
+        solution = solver(problem, np.zeros((1, 40)), GradientNorm(tol=1e-5), memory, first(1))
+        assert solution.status == ("converged",)
+        counts[type(solver)] = solution.gradients[0]
+    assert 10 * counts[AOGM] < counts[Gradient]
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_aogm_adapts_its_step_in_both_directions(factor):
+    problem = ill_conditioned(kappa=100.0)
+    solver = AOGM()
+    solution = solver(problem, np.ones((1, 40)), Steps(steps=120), (factor * problem.L,), first(1))
+    (estimate,) = solution.memory
+    # backtracking leaves it below increase times the true constant, decrease keeps it from staying high
+    assert 0.1 * problem.L[0] <= estimate[0] <= solver.increase * problem.L[0]
+    assert problem.value(solution.theta)[0] < problem.value(np.ones((1, 40)))[0]
+    _, gradient = problem.value_and_gradient(solution.theta)
+    assert np.linalg.norm(gradient) < 1e-3
+
+
+def test_aogm_starts_a_call_from_its_last_step_size():
+    problem = ill_conditioned(kappa=100.0)
+    solver = AOGM()
+    cold = solver(problem, np.ones((1, 40)), Steps(steps=1), (1e-6 * problem.L,), first(1))
+    warm = solver(problem, np.ones((1, 40)), Steps(steps=1), cold.memory, first(1))
+    assert warm.gradients[0] < cold.gradients[0]
+
+
+def test_newton_converges_superlinearly():
+    problem = local_problem(OBJECTIVES["logistic"](), "tilt")
+    norms = {}
+    for solver in (NewtonCG(), NewtonCG(max_cg=1)):
+        solution = solver(problem, starts(problem), Steps(steps=8), (), first(5))
+        norms[solver.max_cg] = np.sqrt(dot(solution.residual, solution.residual))
+    assert np.all(norms[200] <= 1e-12)
+    assert np.any(norms[1] > 1e-9)  # one step of conjugate gradients is a kind of gradient descent
+
+
+@pytest.mark.parametrize("precondition", [False, True])
+def test_lbfgs_two_loops_are_the_bfgs_formula(precondition):
+    problem = local_problem(OBJECTIVES["logistic"](), "all")
+    solver = LBFGS(history=4, precondition=precondition)
+    pairs = solver(problem, starts(problem), Steps(steps=3), solver.memory(problem.objective), first(5)).memory.pairs
+    apply = solver._inverse_hessian(problem, pairs)
+    units = np.eye(4)
+    product = np.stack([apply(np.broadcast_to(unit, (5, 4))) for unit in units], axis=-1)
+    assert np.all(np.sum(pairs.inverse > 0, axis=-1) == 3)
+    initial = problem.objective.preconditioner(problem.weight)  # pyright: ignore[reportAttributeAccessIssue]
+    for j in range(5):
+        s, y = pairs.s[j], pairs.y[j]
+        if precondition:
+            H = np.stack([initial(np.broadcast_to(unit, (5, 4)))[j] for unit in units], axis=-1)
+        else:
+            H = (s[-1] @ y[-1]) / (y[-1] @ y[-1]) * np.eye(4)
+        for i in range(1, 4):
+            V = np.eye(4) - np.outer(y[i], s[i]) / (s[i] @ y[i])
+            H = V.T @ H @ V + np.outer(s[i], s[i]) / (s[i] @ y[i])
+        assert np.max(np.abs(product[j] - H)) <= 1e-12 * np.max(np.abs(H)) * np.linalg.cond(H)
+    assert np.max(np.abs(apply(pairs.y[:, -1]) - pairs.s[:, -1])) <= 1e-12  # the secant equation
+
+
+def test_nesterov_is_its_recursion():
+    problem, _ = chain(d=30, weight=1e-2)
+    L, q = problem.L[0], problem.mu[0] / problem.L[0]
+    y = x = np.zeros((1, 30))
+    t = 1.0
+    for k in range(1, 25):
+        x_new = y - problem.gradient(y) / L
+        t_new = 0.5 * (1 - q * t**2 + np.sqrt((1 - q * t**2) ** 2 + 4 * t**2))
+        y = x_new + (t - 1) / t_new * (1 - t_new * q) / (1 - q) * (x_new - x)
+        x, t = x_new, t_new
+        theta = Nesterov()(problem, np.zeros((1, 30)), Steps(steps=k), (), first(1)).theta
+        assert np.max(np.abs(theta - y)) <= 1e-14

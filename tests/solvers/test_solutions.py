@@ -1,0 +1,441 @@
+"""What every local solver returns: minimisers, gaps, dual points, counts, and nothing changed on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize
+from solver_instances import (
+    OBJECTIVES,
+    PAIRS,
+    SOLVERS,
+    arrays,
+    first,
+    linear,
+    local_problem,
+    move_problem,
+    starts,
+    to_backend,
+)
+
+from dualopt.losses import Hinge, Logistic
+from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
+from dualopt.solvers._driver import Known, evaluate_start
+from dualopt.stopping import Gap, GradientNorm, Steps
+from dualopt.tree import leaves
+from dualopt.xp import device, to_numpy
+
+every_pair = pytest.mark.parametrize(("name", "objective"), PAIRS)
+ITERATIVE = [pair for pair in PAIRS if pair[0] != "exact"]
+every_iterative_pair = pytest.mark.parametrize(("name", "objective"), ITERATIVE)
+
+
+def solve(name, problem, stop, start=None, memory=None, n=0):
+    solver = SOLVERS[name] if isinstance(name, str) else name
+    memory = solver.memory(problem.objective) if memory is None else memory
+    start = starts(problem) if start is None else start
+    return solver(problem, start, stop, memory, first(problem.n_clients, n))
+
+
+def dot(x, y):
+    return np.sum((x * y).reshape(len(x), -1), axis=-1)
+
+
+def spread(numbers, like):
+    return np.asarray(numbers).reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def reference(problem):
+    """Return minimisers from another route: closed form, quasi-Newton or an interior-point method."""
+    f = problem.objective
+    shape = (problem.n_clients, *f.shape)
+    if isinstance(f, Quadratic):
+        shifted = f.A + np.asarray(problem.weight).reshape(-1, 1, 1) * np.eye(f.shape[0])
+        return np.stack([np.linalg.solve(a, r) for a, r in zip(shifted, f.b - problem.linear_term(), strict=True)])
+    if math.isinf(f.loss.curvature):
+        return interior_point(problem)
+    found = []
+    for j in range(problem.n_clients):
+        one = problem.select((j,))
+
+        def both(x, one=one):
+            value, gradient = one.value_and_gradient(x.reshape(1, *one.objective.shape))
+            return value[0], gradient.ravel()
+
+        x = optimize.minimize(both, np.zeros(math.prod(f.shape)), jac=True, method="BFGS", options={"gtol": 1e-7}).x
+        found.append(x)
+    return np.stack(found).reshape(shape)
+
+
+def interior_point(problem):
+    cp = pytest.importorskip("cvxpy")
+    found = []
+    linear_term = problem.linear_term()
+    for j, (X, y, w) in enumerate(problem.objective.client_rows()):
+        theta = cp.Variable(X.shape[1])
+        z = X @ theta
+        losses = cp.pos(1 - cp.multiply(y, z)) if isinstance(problem.objective.loss, Hinge) else cp.abs(z - y)
+        energy = w @ losses + linear_term[j] @ theta + 0.5 * problem.mu[j] * cp.sum_squares(theta)
+        cp.Problem(cp.Minimize(energy)).solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        found.append(theta.value)
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("terms", ["tilt", "all"])
+@every_pair
+def test_reaches_the_minimiser_with_an_honest_gap(name, objective, terms):
+    problem = local_problem(OBJECTIVES[objective](), terms)
+    stop = Gap(schedule=lambda round: 1e-12)
+    solution = solve(name, problem, stop)
+    assert solution.status == ("converged",) * problem.n_clients
+    assert np.all(solution.gap <= 1e-12)
+    best = reference(problem)
+    distance = np.sqrt(dot(solution.theta - best, solution.theta - best))
+    # strong convexity turns the gap into a distance; the reference has its own error
+    assert np.all(distance <= np.sqrt(2 * solution.gap / problem.mu) + 2e-6)
+    assert np.all(problem.value(solution.theta) <= problem.value(best) + 2e-12)
+
+
+@pytest.mark.parametrize("terms", ["plain", "tilt", "weight", "all"])
+@every_iterative_pair
+def test_gap_is_an_upper_bound_on_the_way(name, objective, terms):
+    problem = local_problem(OBJECTIVES[objective](), terms)
+    accurate = "dual_coordinate" if name == "dual_coordinate" else "newton"
+    lowest = problem.value(solve(accurate, problem, Gap(schedule=lambda round: 1e-13)).theta)
+    for steps in (1, 3):
+        solution = solve(name, problem, Steps(steps=steps))
+        true = problem.value(solution.theta) - lowest
+        assert np.all(solution.gap >= true - 1e-12)
+
+
+@pytest.mark.parametrize("terms", ["plain", "tilt", "weight", "all"])
+@every_pair
+def test_dual_point_and_conjugate(name, objective, terms):
+    problem = local_problem(OBJECTIVES[objective](), terms)
+    f = problem.objective
+    solution = solve(name, problem, Steps(steps=2))
+    xi, conjugate = solution.dual, solution.conjugate
+    rng = np.random.default_rng(8)
+    for scale in (0.1, 1.0, 10.0):
+        t = solution.theta + scale * rng.normal(size=xi.shape)
+        g = f.value(t) - 0.5 * f.mu * dot(t, t)
+        assert np.all(conjugate >= dot(xi, t) - g - 1e-12 * (1 + scale**2))
+    # primal minus dual value of the local problem is the gap
+    linear_term = problem.linear_term()
+    anchor = 0.0 if problem.anchor is None else np.broadcast_to(problem.anchor, xi.shape)
+    constant = 0.5 * problem.weight * dot(anchor, anchor) if problem.anchor is not None else 0.0
+    total = xi + linear_term
+    dual_value = constant - conjugate - dot(total, total) / (2 * problem.mu)
+    value = problem.value(solution.theta)
+    size = np.abs(value) + np.abs(conjugate) + dot(total, total) / problem.mu + np.abs(constant)
+    assert np.all(np.abs(value - dual_value - solution.gap) <= 1e-13 * size)
+
+
+@every_pair
+def test_dual_corrected_point(name, objective):
+    f = OBJECTIVES[objective]()
+    nu = f.mu
+    zeta = np.random.default_rng(9).normal(size=(f.n_clients, *f.shape))
+    problem = LocalProblem(objective=f, tilt=-spread(nu, zeta) * zeta)
+    solution = solve(name, problem, Steps(steps=2))
+    corrected = solution.theta - solution.residual / spread(nu, zeta)
+    expected = spread(nu, zeta) * (zeta - corrected)
+    scale = np.max(np.abs(expected)) + np.max(np.abs(solution.residual)) + np.max(np.abs(solution.theta))
+    assert np.max(np.abs(solution.dual - expected)) <= 1e-13 * scale
+
+
+class Spy:
+    """A rule that writes down the steps at which it was asked."""
+
+    def __init__(self, stop):
+        self.stop, self.asked = stop, []
+
+    def finished(self, progress):
+        self.asked.append(progress.steps)
+        return self.stop.finished(progress)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@every_iterative_pair
+def test_steps_are_counted_exactly(name, objective, k):
+    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    spy = Spy(Steps(steps=k))
+    solution = solve(name, problem, spy)
+    assert spy.asked == list(range(k + 1))
+    assert solution.status == ("converged",) * problem.n_clients
+
+
+@pytest.mark.parametrize(
+    ("name", "objective"), [pair for pair in ITERATIVE if pair[1] in {"multinomial", "absolute_deviation"}]
+)
+def test_max_iter_is_a_status_and_a_number_of_steps(name, objective):
+    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    limited = solve(dataclasses.replace(SOLVERS[name], max_iter=2), problem, GradientNorm(tol=1e-300))
+    reached = [j for j, status in enumerate(limited.status) if status == "max_iter"]
+    assert len(reached) >= 4  # the dual problem of a small client may be solved in one epoch
+    solution = solve(name, problem, Steps(steps=2))
+    assert limited.theta[reached].tobytes() == solution.theta[reached].tobytes()
+
+
+def test_steps_are_carried_out_at_the_minimiser_too():
+    problem = local_problem(OBJECTIVES["quadratic"](), "tilt")
+    start = reference(problem)
+    for k in (5, 100):
+        assert solve("gradient", problem, Steps(steps=k), start=start).gradients == (k + 1.0,) * 5
+
+
+@pytest.mark.parametrize("objective", ["quadratic", "multinomial", "huber"])
+@pytest.mark.parametrize("name", ["gradient", "nesterov", "lbfgs", "lbfgs_plain", "newton"])
+def test_a_tolerance_below_rounding_ends_in_a_stall(name, objective):
+    problem = local_problem(OBJECTIVES[objective](), "all")
+    solution = solve(name, problem, GradientNorm(tol=1e-300))
+    assert set(solution.status) == {"stalled"}
+    assert max(solution.gradients) <= 1000  # max_iter is 10000, 1000, or 100 Newton steps
+    assert np.all(solution.gap <= 1e-28)  # and the point is as good as it gets
+
+
+def test_a_stall_of_the_dual_solver():
+    problem = local_problem(OBJECTIVES["hinge"](), "all")
+    solution = solve("dual_coordinate", problem, GradientNorm(tol=1e-300))
+    assert set(solution.status) <= {"stalled", "converged"}
+    assert max(solution.gradients) <= 500
+
+
+def test_divergence_is_a_stall():
+    problem = local_problem(OBJECTIVES["quadratic"](), "tilt")
+    with np.errstate(all="ignore"):
+        solution = solve(Gradient(step=1.0), problem, GradientNorm(tol=1e-8))
+    assert solution.status[-1] == "stalled"
+    assert solution.gradients[-1] < 10_000
+
+
+@pytest.mark.parametrize("terms", ["tilt", "all"])
+@every_pair
+def test_every_library_gets_the_same_numbers_back(name, objective, terms, backend):
+    problem = local_problem(OBJECTIVES[objective](), terms)
+    start = starts(problem)
+    expected = solve(name, problem, Steps(steps=3), start=start)
+    moved = move_problem(problem, backend)
+    solver = SOLVERS[name]
+    memory = solver.memory(moved.objective)
+    result = solver(moved, backend(start), Steps(steps=3), memory, first(problem.n_clients))
+    assert result.status == expected.status
+    assert result.gradients == expected.gradients
+    like = backend(start)
+    for array in leaves(result._replace(gradients=None, status=None)):
+        assert type(array) is type(like)
+        assert array.dtype == like.dtype
+        assert device(array) == device(like)
+    for field in ("theta", "residual", "dual", "conjugate", "gap"):
+        a, b = to_numpy(getattr(result, field)), getattr(expected, field)
+        assert np.max(np.abs(a - b)) <= 1e-10 * (1 + np.max(np.abs(b))), field
+
+
+@every_pair
+def test_nothing_is_changed_and_a_call_can_be_repeated(name, objective):
+    def read_only(x):
+        x = np.array(x)
+        x.flags.writeable = False
+        return x
+
+    problem = move_problem(local_problem(OBJECTIVES[objective](), "all"), read_only)
+    solver = SOLVERS[name]
+    memory = to_backend(solver.memory(problem.objective), read_only)
+    start = read_only(starts(problem))
+    once = solver(problem, start, Steps(steps=4), memory, first(5))
+    twice = solver(problem, start, Steps(steps=4), memory, first(5))
+    for a, b in zip(arrays(once), arrays(twice), strict=True):
+        assert a.tobytes() == b.tobytes()
+    memory = to_backend(once.memory, read_only)
+    solver(problem, read_only(once.theta), Steps(steps=4), memory, first(5, 1))
+
+
+@pytest.mark.parametrize("name", ["gradient", "aogm", "nesterov", "lbfgs", "newton"])
+@pytest.mark.parametrize("objective", ["quadratic", "logistic"])
+def test_single_precision_stays_single(name, objective):
+    problem = move_problem(local_problem(OBJECTIVES[objective](), "all"), to_single)
+    start = to_single(starts(problem))
+    solution = solve(name, problem, GradientNorm(tol=1e-3), start=start)
+    assert {a.dtype for a in arrays(solution)} == {np.dtype(np.float32)}
+    assert set(solution.status) == {"converged"}
+
+
+def to_single(x):
+    return x.astype(np.float32)
+
+
+class Counting:
+    """An objective that counts what is asked of it, in the units of ``LocalSolution.gradients``."""
+
+    def __init__(self, objective, count):
+        self.objective, self.count = objective, count
+
+    def __getattr__(self, name):
+        return getattr(self.objective, name)
+
+    def _add(self, price):
+        self.count[0] += price * self.objective.n_clients
+
+    def value(self, theta):
+        self._add(0.5)
+        return self.objective.value(theta)
+
+    def gradient(self, theta):
+        self._add(1.0)
+        return self.objective.gradient(theta)
+
+    def value_and_gradient(self, theta):
+        self._add(1.0)
+        return self.objective.value_and_gradient(theta)
+
+    def hessian_operator(self, theta):
+        product = self.objective.hessian_operator(theta)
+
+        def counted(v):
+            self._add(1.0)
+            return product(v)
+
+        return counted
+
+    def select(self, ids):
+        return Counting(self.objective.select(ids), self.count)
+
+
+@pytest.mark.parametrize(("name", "objective"), [pair for pair in PAIRS if pair[0] != "dual_coordinate"])
+def test_gradients_are_counted(name, objective):
+    problem = local_problem(OBJECTIVES[objective](), "all")
+    stop = GradientNorm(tol=1e-4)
+    for j in range(5):
+        alone = problem.select((j,))
+        count = [0.0]
+        counted = dataclasses.replace(alone, objective=Counting(alone.objective, count))
+        solution = solve(name, counted, stop, start=starts(problem)[j : j + 1])
+        assert solution.gradients == (count[0],)
+    if name != "newton":  # its finished systems are multiplied along with the others, and not charged
+        count = [0.0]
+        solution = solve(name, dataclasses.replace(problem, objective=Counting(problem.objective, count)), stop)
+        assert sum(solution.gradients) == count[0]
+
+
+def test_dual_coordinate_charges_two_gradients_an_epoch():
+    problem = local_problem(OBJECTIVES["hinge"](), "tilt")
+    assert solve("dual_coordinate", problem, Steps(steps=7)).gradients == (14.0,) * 5
+
+
+# Memory.
+
+
+def test_lbfgs_is_cheaper_from_its_memory():
+    f = linear(Logistic(), sizes=(80, 60, 90), d=12, mu=1e-3)
+    solver = LBFGS(precondition=False)
+    rng = np.random.default_rng(0)
+    tilt = 0.05 * rng.normal(size=(3, *f.shape))
+    stop = GradientNorm(tol=1e-7)
+    one = LocalProblem(objective=f, tilt=tilt)
+    solution = solve(solver, one, stop)
+    later = LocalProblem(objective=f, tilt=tilt + 1e-4 * rng.normal(size=tilt.shape))
+    warm = solve(solver, later, stop, start=solution.theta, memory=solution.memory, n=1)
+    cold = solve(solver, later, stop, start=solution.theta, n=1)
+    scratch = solve(solver, later, stop)
+    assert set(warm.status + cold.status) == {"converged"}
+    for a, b, c in zip(warm.gradients, cold.gradients, scratch.gradients, strict=True):
+        assert a < b < c
+
+
+def test_lbfgs_pays_nothing_where_it_ended():
+    problem = local_problem(OBJECTIVES["logistic"](), "tilt")
+    stop = GradientNorm(tol=1e-6)
+    solution = solve("lbfgs", problem, stop)
+    again = solve("lbfgs", problem, stop, start=solution.theta, memory=solution.memory, n=1)
+    assert again.gradients == (0.0,) * 5
+    assert again.theta.tobytes() == solution.theta.tobytes()
+    other = solution.theta.copy()
+    other[2] += 1.0
+    moved = solve("lbfgs", problem, Steps(steps=1), start=other, memory=solution.memory, n=1)
+    free = solve("lbfgs", problem, Steps(steps=1), start=solution.theta, memory=solution.memory, n=1)
+    assert moved.gradients[2] >= 2.0
+    assert [g for j, g in enumerate(moved.gradients) if j != 2] == [g for j, g in enumerate(free.gradients) if j != 2]
+
+
+@pytest.mark.parametrize("objective", ["quadratic", "logistic", "multinomial"])
+def test_a_known_start_is_the_evaluation_without_its_price(objective):
+    problem = local_problem(OBJECTIVES[objective](), "all")
+    theta = starts(problem)
+    known = Known(theta, *problem.objective.value_and_gradient(theta))
+    value, gradient, cost = evaluate_start(problem, theta, known)
+    assert cost.tolist() == [0.0] * 5
+    assert value.tobytes() == problem.value_and_gradient(theta)[0].tobytes()
+    assert gradient.tobytes() == problem.value_and_gradient(theta)[1].tobytes()
+    partly = theta.copy()
+    partly[[0, 3]] += 1.0
+    value, gradient, cost = evaluate_start(problem, partly, known)
+    assert cost.tolist() == [1.0, 0.0, 0.0, 1.0, 0.0]
+    assert value.tobytes() == problem.value_and_gradient(partly)[0].tobytes()
+    assert gradient.tobytes() == problem.value_and_gradient(partly)[1].tobytes()
+
+
+@pytest.mark.parametrize("objective", ["hinge", "absolute_deviation", "logistic"])
+def test_dual_coordinate_goes_on_from_its_memory(objective):
+    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    stop = Gap(schedule=lambda round: 1e-9)
+    solution = solve("dual_coordinate", problem, stop)
+    again = solve("dual_coordinate", problem, stop, start=solution.theta, memory=solution.memory, n=1)
+    assert again.gradients == (0.0,) * 5
+    assert again.theta.tobytes() == solution.theta.tobytes()
+
+
+# A solver that does not fit an objective says so in one sentence.
+
+MISFITS = {
+    **{
+        f"{name} on hinge": (name, "hinge", rf"solver '{name}' needs a smooth loss; .*dual-coordinate")
+        for name in ("gradient", "nesterov", "aogm", "lbfgs", "newton")
+    },
+    "exact on logistic": ("exact", "logistic", "solver 'exact' needs quadratic local problems"),
+    "dual_coordinate on multinomial": (
+        "dual_coordinate",
+        "multinomial",
+        "solver 'dual-coordinate' needs .* scalar loss",
+    ),
+    "dual_coordinate on quadratic": ("dual_coordinate", "quadratic", "solver 'dual-coordinate' needs a linear model"),
+}
+
+
+@pytest.mark.parametrize(("name", "objective", "message"), MISFITS.values(), ids=MISFITS)
+def test_misfits_are_refused(name, objective, message):
+    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    with pytest.raises(ValueError, match="^" + message) as info:
+        solve(name, problem, Steps(steps=1))
+    assert str(info.value).endswith(".")
+
+
+def test_more_misfits():
+    flat = linear(Hinge(), mu=0.0)
+    with pytest.raises(ValueError, match=r"^solver 'dual-coordinate' needs mu > 0\.$"):
+        solve("dual_coordinate", LocalProblem(objective=flat), Steps(steps=1))
+    hinge = LocalProblem(objective=linear(Hinge()))
+    stepped = solve(Gradient(step=0.01), hinge, Steps(steps=2))  # subgradient steps, asked for by name
+    assert stepped.gradients == (3.0,) * 5
+    for make, message in [
+        (lambda: Gradient(step=0.0), "step must be positive, not 0.0"),
+        (lambda: LBFGS(history=0), "history must be at least 1, not 0"),
+        (lambda: dataclasses.replace(SOLVERS["aogm"], increase=1.0), "increase must be greater than 1, not 1.0"),
+        (lambda: dataclasses.replace(SOLVERS["aogm"], decrease=0.9), "decrease must be greater than 1, not 0.9"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{message}"):
+            make()
+    assert DualCoordinate().memory(linear(Hinge()))[0].shape == (5, 9)
+    assert Exact().memory(OBJECTIVES["squared"]()) == ()
+
+
+@pytest.mark.parametrize("name", ["gradient", "nesterov", "aogm", "lbfgs", "lbfgs_plain", "newton"])
+def test_without_strong_convexity_the_gap_is_infinite_and_the_descent_goes_on(name):
+    problem = LocalProblem(objective=linear(Logistic(), mu=0.0))
+    start = starts(problem)
+    solution = solve(name, problem, Steps(steps=3), start=start)
+    assert np.all(np.isinf(solution.gap))
+    assert np.all(problem.value(solution.theta) < problem.value(start))
