@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -54,7 +53,7 @@ def make_console() -> Console:
     """Return a console on the standard output, wide enough for a table when it is a file or a pipe."""
     if sys.stdout.isatty():
         return Console()
-    return Console(width=max(100, shutil.get_terminal_size((WIDTH, 40)).columns), force_terminal=False)
+    return Console(width=WIDTH, force_terminal=False)
 
 
 def prepare_folder(folder: Path) -> None:

@@ -10,6 +10,7 @@ import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
@@ -18,6 +19,13 @@ settings.register_profile(
     "deep", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Linear algebra on one thread: test processes run side by side, and sums keep their order."""
+    with threadpool_limits(limits=1):
+        yield
 
 
 def _read_only(values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from dualopt.objectives.local import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.participation import Round
 from dualopt.stopping import Progress, Steps, Stop
-from dualopt.tree import merge_clients, take_clients
+from dualopt.tree import merge_clients, take_clients, tree_map
 from dualopt.xp import Array, array_namespace, epsilon, to_numpy
 
 __all__ = [
@@ -139,7 +139,7 @@ def drive(
     idle = xp.zeros_like(first_norm)
     status = ["max_iter"] * n
     running = list(range(n))
-    whole = state  # finished clients are written back here
+    finished: list[tuple[list[int], Any]] = []
     for steps in range(max_iter + 1):
         now = norm(problem, state)
         progress = Progress(
@@ -162,14 +162,24 @@ def drive(
         if steps == max_iter or all(over):
             break
         if any(over):
-            whole = merge_clients(whole, state, running)
+            leave = [position for position in range(len(running)) if over[position]]
             keep = [position for position in range(len(running)) if not over[position]]
+            finished.append(([running[position] for position in leave], take_clients(state, leave)))
             running = [running[position] for position in keep]
             state, first_norm, best, idle = take_clients((state, first_norm, best, idle), keep)
             problem = problem.select(keep)
         previous = state.value
         state = step(problem, state)
-    return merge_clients(whole, state, running), tuple(status)
+    return _assemble([*finished, (running, state)]), tuple(status)
+
+
+def _assemble(parts: list[tuple[list[int], Any]]) -> Any:
+    """Put the states of groups of clients together again, in the order of the clients."""
+    clients = [client for group, _ in parts for client in group]
+    if len(parts) == 1:
+        return parts[0][1]
+    together = tree_map(lambda *rows: array_namespace(*rows).concat(list(rows), axis=0), *(s for _, s in parts))
+    return take_clients(together, sorted(range(len(clients)), key=clients.__getitem__))
 
 
 def gradient_solution(

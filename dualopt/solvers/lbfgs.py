@@ -20,17 +20,20 @@ from dualopt.solvers._driver import (
 )
 from dualopt.solvers._line_search import backtrack
 from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace, device
+from dualopt.xp import Array, array_namespace
 
 __all__ = ["LBFGS"]
 
 
 class Pairs(NamedTuple):
-    """Curvature pairs, the newest last; an empty place has ``inverse = 0`` and so no effect."""
+    """Curvature pairs, one entry per place, the newest last; ``inverse = 0`` takes a pair out.
 
-    s: Array  # (N, history, *shape)  steps
-    y: Array  # (N, history, *shape)  gradient changes
-    inverse: Array  # (N, history)  1 / <s, y>
+    Places are separate arrays, so that appending a pair copies nothing.
+    """
+
+    s: tuple[Array, ...]  # (N, *shape)  steps
+    y: tuple[Array, ...]  # (N, *shape)  gradient changes
+    inverse: tuple[Array, ...]  # (N,)  1 / <s, y>
 
 
 class Memory(NamedTuple):
@@ -103,10 +106,9 @@ class LBFGS:
         """Return no pairs and no known point for every client."""
         zero = objective.zeros()
         xp = array_namespace(zero)
-        shape = (objective.n_clients, self.history)
-        options = {"dtype": zero.dtype, "device": device(zero)}
-        empty = xp.zeros((*shape, *zero.shape), **options)
-        return Memory(Pairs(empty, empty, xp.zeros(shape, **options)), know_nothing(objective))
+        empty = xp.broadcast_to(zero, (objective.n_clients, *zero.shape))
+        none = (xp.zeros_like(objective.mu),) * self.history
+        return Memory(Pairs((empty,) * self.history, (empty,) * self.history, none), know_nothing(objective))
 
     def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
         """Run L-BFGS from ``start`` with the pairs in ``memory``."""
@@ -141,37 +143,30 @@ class LBFGS:
 
         def apply(v: Array) -> Array:
             coefficients = []
-            for i in reversed(range(self.history)):
-                a = pairs.inverse[:, i] * client_dot(pairs.s[:, i, ...], v)
-                v = v - per_client(a, v) * pairs.y[:, i, ...]
+            for s, y, inverse in reversed(list(zip(*pairs, strict=True))):
+                a = inverse * client_dot(s, v)
+                v = v - per_client(a, v) * y
                 coefficients.append(a)
             v = initial(v)
-            for i in range(self.history):
-                b = pairs.inverse[:, i] * client_dot(pairs.y[:, i, ...], v)
-                v = v + per_client(coefficients[self.history - 1 - i] - b, v) * pairs.s[:, i, ...]
+            for s, y, inverse in zip(*pairs, strict=True):
+                b = inverse * client_dot(y, v)
+                v = v + per_client(coefficients.pop() - b, v) * s
             return v
 
         return apply
 
 
 def _scaled_identity(pairs: Pairs) -> Callable[[Array], Array]:
-    xp = array_namespace(pairs.s)
-    last = pairs.y[:, -1, ...]
-    squared = client_dot(last, last)
-    product = pairs.inverse[:, -1] * squared  # <y, y> / <s, y>, or 0 while there is no pair
+    xp = array_namespace(pairs.s[-1])
+    product = pairs.inverse[-1] * client_dot(pairs.y[-1], pairs.y[-1])  # <y, y> / <s, y>, or 0 without a pair
     scale = xp.where(product > 0, 1.0 / xp.where(product > 0, product, xp.ones_like(product)), xp.ones_like(product))
     return lambda v: per_client(scale, v) * v
 
 
 def _append(pairs: Pairs, s: Array, y: Array) -> Pairs:
-    """Append a pair to every client whose step has positive curvature, beyond rounding; keep the others' pairs."""
+    """Append a pair; it is taken out for clients whose step has no positive curvature beyond rounding."""
     xp = array_namespace(s)
     product = client_dot(s, y)
     good = product > 1e-14 * xp.sqrt(client_dot(s, s) * client_dot(y, y))
     inverse = xp.where(good, 1.0 / xp.where(good, product, xp.ones_like(product)), xp.zeros_like(product))
-
-    def shift(old: Array, new: Array) -> Array:
-        moved = xp.concat([old[:, 1:, ...], new[:, None, ...]], axis=1)
-        return xp.where(per_client(good, old), moved, old)
-
-    return Pairs(shift(pairs.s, s), shift(pairs.y, y), shift(pairs.inverse, inverse))
+    return Pairs((*pairs.s[1:], s), (*pairs.y[1:], y), (*pairs.inverse[1:], inverse))

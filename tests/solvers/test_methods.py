@@ -259,10 +259,11 @@ def test_lbfgs_two_loops_are_the_bfgs_formula(precondition):
     apply = solver._inverse_hessian(problem, pairs)
     units = np.eye(4)
     product = np.stack([apply(np.broadcast_to(unit, (5, 4))) for unit in units], axis=-1)
-    assert np.all(np.sum(pairs.inverse > 0, axis=-1) == 3)
+    steps, changes, inverse = (np.stack(part, axis=1) for part in pairs)
+    assert np.all(np.sum(inverse > 0, axis=-1) == 3)
     initial = problem.objective.preconditioner(problem.weight)  # pyright: ignore[reportAttributeAccessIssue]
     for j in range(5):
-        s, y = pairs.s[j], pairs.y[j]
+        s, y = steps[j], changes[j]
         if precondition:
             H = np.stack([initial(np.broadcast_to(unit, (5, 4)))[j] for unit in units], axis=-1)
         else:
@@ -271,7 +272,7 @@ def test_lbfgs_two_loops_are_the_bfgs_formula(precondition):
             V = np.eye(4) - np.outer(y[i], s[i]) / (s[i] @ y[i])
             H = V.T @ H @ V + np.outer(s[i], s[i]) / (s[i] @ y[i])
         assert np.max(np.abs(product[j] - H)) <= 1e-12 * np.max(np.abs(H)) * np.linalg.cond(H)
-    assert np.max(np.abs(apply(pairs.y[:, -1]) - pairs.s[:, -1])) <= 1e-12  # the secant equation
+    assert np.max(np.abs(apply(changes[:, -1]) - steps[:, -1])) <= 1e-12  # the secant equation
 
 
 def test_nesterov_is_its_recursion():
