@@ -106,5 +106,5 @@ def _make(name: str, module: ModuleType, settings: Settings, check: bool) -> flo
         deviations = {label: deviation(traces[label], exact[label]) for label in traces}
     files = write_all(settings.out, name, module.draw(traces, settings), traces)
     output.show_table(settings.console, f"{name}: {summary(module)}", table(traces, deviations))
-    settings.console.print(f"{settings.out}: {', '.join(files)}", highlight=False, markup=False)
+    settings.console.print(f"{settings.out}: {', '.join(files)}", highlight=False, markup=False, soft_wrap=True)
     return max(deviations.values(), default=0.0)
