@@ -3,12 +3,13 @@
 The public names, by what they are for:
 
 * problems: :func:`linear_model`, :class:`LinearModel`, :class:`Quadratic`, :class:`LocalProblem`, and the losses;
-* methods: :class:`DualFL`; local solvers in :mod:`dualopt.solvers`, stopping rules in :mod:`dualopt.stopping`;
+* methods: :class:`DualFL`, :class:`OptimizedDualFL`;
+* local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.stopping`;
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
 * references: :func:`newton`, :func:`cvxpy`, :func:`solve`.
 """
 
-from dualopt.algorithms import DualFL
+from dualopt.algorithms import DualFL, OptimizedDualFL
 from dualopt.certificate import certificate
 from dualopt.federation import Snapshot, iterate, run
 from dualopt.losses import (
@@ -38,6 +39,7 @@ __all__ = [
     "Logistic",
     "Multinomial",
     "NotOptimalError",
+    "OptimizedDualFL",
     "Quadratic",
     "Reference",
     "Round",
