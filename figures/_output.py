@@ -63,10 +63,12 @@ def table(traces: Mapping[str, Trace], deviations: Mapping[str, float]) -> list[
 
 
 def _row(label: str, trace: Trace, deviation: float | None) -> dict[str, str]:
-    last, error = trace.last, trace["error"]
+    last, error = trace.last, dict(zip(trace["round"], trace["error"], strict=True))
     row = {"curve": label, "rounds": f"{last['round']:.0f}"}
-    row |= {f"at {n}": f"{error[n]:.1e}" if n < len(trace) else "-" for n in AT_ROUNDS}
+    row |= {f"at {n}": f"{error[n]:.1e}" if n in error else "-" for n in AT_ROUNDS}
     row["last"] = f"{last['error']:.1e}"
+    if "gradients" not in last:  # computed, not run
+        return row
     for level in LEVELS:
         first = trace.first_below("error", level)
         row[f"<={level:.0e}".replace("e-0", "e-")] = "-" if first is None else f"{first}"

@@ -34,7 +34,7 @@ def discover() -> dict[str, ModuleType]:
     Examples
     --------
     >>> sorted(discover())
-    ['fig1b_clients', 'fig1c_rho']
+    ['fig1b_clients', 'fig1c_rho', 'worst_case']
     """
     names = sorted(entry.name for entry in pkgutil.iter_modules(figures.__path__) if not entry.name.startswith("_"))
     return {name: importlib.import_module(f"figures.{name}") for name in names}

@@ -166,7 +166,7 @@ def test_list_names_every_figure(capsys):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["fig1b"], "figure must be one of fig1b_clients, fig1c_rho; not 'fig1b'"),
+        (["fig1b"], "figure must be one of fig1b_clients, fig1c_rho, worst_case; not 'fig1b'"),
         (["--data", "digit"], "did you mean 'digits'"),
         (["--data", "mnist"], "data_home"),
         (["--data", "no/such/file.npz"], "data 'no/such/file.npz' is not a file"),
@@ -201,3 +201,15 @@ def test_check_reports_the_deviation_and_fails_above_ten_percent(tmp_path, capsy
     assert 0 < max(found) < 10
     monkeypatch.setattr(_program, "LARGEST_DEVIATION", 0.5e-2 * max(found))
     assert quick(tmp_path, "fig1c_rho", "--check") == 1
+
+
+def test_worst_cases_lie_between_measurements_and_theorems(tmp_path, capsys):
+    assert quick(tmp_path, "worst_case") == 0
+    rows = list(csv.DictReader((tmp_path / "worst_case.csv").read_text().splitlines()))
+    curves = {label: [float(r["error"]) for r in rows if r["curve"] == label] for label in {r["curve"] for r in rows}}
+    for method in ("DualFL", "OptimizedDualFL"):
+        theorem, worst, measured = (curves[f"{method}: {kind}"] for kind in ("theorem", "worst case", "measured"))
+        assert len(worst) == 6
+        assert all(m <= w * (1 + 1e-4) and w <= t for t, w, m in zip(theorem, worst, measured, strict=True))
+        assert measured[0] > 0.7 * worst[0]
+    assert curves["OptimizedDualFL: worst case"][-1] < 0.75 * curves["DualFL: worst case"][-1]

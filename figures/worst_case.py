@@ -1,0 +1,99 @@
+"""Theorem, exact worst case and measurement on one axis: how tight Theorem 3.2 is, and what one more term gains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from dualopt.algorithms import DualFL, OptimizedDualFL
+from dualopt.federation import iterate
+from dualopt.objectives import Quadratic
+from dualopt.solvers import Exact
+from dualopt.trace import Trace
+from figures._settings import Settings
+from figures._store import stored_trace
+from theory.worst_case.dualfl import worst_case
+
+__all__ = ["compute", "draw"]
+
+ROUNDS = {False: 20, True: 6}
+PROBLEMS = {False: 300, True: 30}
+METHODS = {"DualFL": ("paper", DualFL), "OptimizedDualFL": ("optimized", OptimizedDualFL)}
+STYLES = {"DualFL": ("#0072B2", "o"), "OptimizedDualFL": ("#D55E00", "s")}
+
+
+def compute(settings: Settings) -> dict[str, Trace]:
+    r"""Return bounds, worst cases and measurements of :math:`|\theta^n - \theta^*|^2` for ``rho = 0``, any convex loss.
+
+    The unit is :math:`\sum_j |\xi_j^*|^2/\nu^2`, for two clients. Measured is the largest error over random quadratics
+    of condition numbers up to 1e5.
+    """
+    rounds, problems = ROUNDS[settings.quick], PROBLEMS[settings.quick]
+    traces: dict[str, Trace] = {}
+    for method, (momentum, algorithm) in METHODS.items():
+        curves: dict[str, Callable[[], list[Any]]] = {
+            f"{method}: theorem": lambda m=momentum: [
+                worst_case(n, momentum=m).bound or np.nan for n in _up_to(rounds)
+            ],
+            f"{method}: worst case": lambda m=momentum: [worst_case(n, momentum=m).value for n in _up_to(rounds)],
+            f"{method}: measured": lambda a=algorithm: _measured(a, rounds, problems),
+        }
+        for label, values in curves.items():
+
+            def trace(key: dict[str, Any], values: Callable[[], list[Any]] = values) -> Trace:
+                columns = {"round": list(_up_to(rounds)), "error": values()}
+                return Trace(columns=columns, status="max_rounds", theta=None, parameters={"key": key})
+
+            description = {"figure": "worst_case", "curve": label, "rounds": rounds, "problems": problems}
+            compute_it = None if settings.stored_only else trace
+            traces[label] = stored_trace(settings.out / "cache", f"the curve {label!r}", description, compute_it)
+    return traces
+
+
+def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
+    """Draw theorems dashed, worst cases with markers, measurements thin."""
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    kinds = {"theorem": {"linestyle": "--"}, "worst case": {"linewidth": 0}, "measured": {"linewidth": 0.9}}
+    for label, trace in traces.items():
+        method, kind = label.split(": ")
+        colour, marker = STYLES[method]
+        shown = kinds[kind] | ({"marker": marker, "markersize": 5} if kind == "worst case" else {})
+        axes.loglog(trace["round"], trace["error"], color=colour, label=label, **shown)
+    axes.set_xlabel("communication rounds $n$")
+    axes.set_ylabel(r"largest $|\theta^n - \theta^*|^2 \, \nu^2 / \sum_j |\xi_j^*|^2$")
+    axes.set_title(r"Any convex loss, $\rho = 0$, 2 clients, exact local solutions", fontsize="medium")
+    axes.grid(which="both", color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    ticks = [n for n in (1, 2, 3, 5, 10, 20) if n <= max(trace["round"][-1] for trace in traces.values())]
+    axes.set_xticks(ticks, labels=[str(n) for n in ticks], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.legend(frameon=False)
+    return figure
+
+
+def _up_to(rounds: int) -> range:
+    return range(1, rounds + 1)
+
+
+def _measured(algorithm: Callable[..., Any], rounds: int, problems: int) -> list[float]:
+    """Return the largest error of every round over random quadratics of two clients."""
+    rng = np.random.default_rng(0)
+    worst = np.zeros(rounds)
+    method = algorithm(rho=0.0, nu=1.0, solver=Exact())
+    for _ in range(problems):
+        d = int(rng.integers(1, 4))
+        shape = (2, d)
+        eigenvalues = 1.0 + 10.0 ** rng.uniform(-2, 5, shape)
+        bases = np.linalg.qr(rng.standard_normal((2, d, d)))[0]
+        A = (bases * eigenvalues[:, None, :]) @ np.swapaxes(bases, 1, 2)
+        f = Quadratic(A=0.5 * (A + np.swapaxes(A, 1, 2)), b=rng.standard_normal(shape) * 10.0 ** rng.uniform(-2, 2))
+        theta = f.minimiser()
+        unit = float(np.sum((f.gradient(theta) - theta) ** 2))  # sum_j |xi_j*|^2 with nu = 1
+        shots = islice(iterate(method, f), rounds)
+        worst = np.maximum(worst, [float(np.sum((s.server.theta - theta) ** 2)) / unit for s in shots])
+    return worst.tolist()
