@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def test_own_measures_and_own_stopping_rule() -> None:
         EXACT,
         quadratic(),
         rounds=100,
-        measure={"norm": lambda s: np.linalg.norm(s.server.theta)},
+        measure={"norm": lambda s: float(np.linalg.norm(s.server.theta))},
         stop=lambda s, row: row["norm"] > 0,
     )
     assert (trace.status, len(trace)) == ("converged", 2)
@@ -154,7 +154,7 @@ class Half(NamedTuple):
 
 def test_refuses_participation_that_the_method_does_not_support() -> None:
     with pytest.raises(ValueError, match="DualFL does not support partial participation"):
-        next(iterate(EXACT, quadratic(), participation=Half()))
+        next(iterate(EXACT, quadratic(), participation=cast(Any, Half())))
 
 
 def test_parameters_are_recorded() -> None:
@@ -184,7 +184,7 @@ class Schedule(NamedTuple):
 def test_idle_clients_are_untouched_and_messages_are_counted_once() -> None:
     f = Quadratic(A=quadratic(n=3).A, b=quadratic(n=3).b)
     plan = Schedule((((0, 1), True), ((), True), ((2,), False), ((2,), True)))
-    shots = list(iterate(Idle(solver=Exact()), f, participation=plan))
+    shots = list(iterate(cast(Any, Idle(solver=Exact())), f, participation=cast(Any, plan)))
     np.testing.assert_array_equal(shots[0].clients.theta[2], np.zeros(4))
     np.testing.assert_array_equal(shots[2].clients.theta[:2], shots[1].clients.theta[:2])
     assert (shots[1].work, shots[1].floats_up, shots[1].floats_down) == (None, 0, 0)

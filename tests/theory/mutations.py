@@ -1,0 +1,129 @@
+"""Wrong variants: of the method, of what is known about the problem, and of single formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dualopt.algorithms import DualFL
+from dualopt.algorithms.dualfl import momentum
+from dualopt.claims import Case
+from dualopt.solvers import Gradient
+from dualopt.stopping import Steps
+from theory.dualfl._fista import Fista
+
+
+class NoMomentum(DualFL):
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        return new, message._replace(beta=0.0)
+
+
+class ShiftedMomentum(DualFL):
+    """Beta of another round: ``shift`` is 1 for early, -1 for late."""
+
+    shift = 1
+
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        t, beta = 1.0, 0.0
+        for _ in range(max(round.n + self.shift, 0) + 1):
+            t, beta = momentum(t, self.rho)  # pyright: ignore[reportArgumentType]
+        return new, message._replace(beta=beta)
+
+
+class LateMomentum(ShiftedMomentum):
+    shift = -1
+
+
+class OneClient(DualFL):
+    """The first client's point where the average belongs."""
+
+    def local(self, objective, clients, message, round):
+        clients, sent, work = super().local(objective, clients, message, round)
+        return clients, np.broadcast_to(sent[:1], sent.shape), work
+
+
+class WrongSign(DualFL):
+    """The second bracket of (3.3) added, not subtracted."""
+
+    def receive(self, clients, message):
+        v = clients.zeta + message.theta - clients.sent
+        return clients._replace(zeta=(1 + message.beta) * v + message.beta * clients.v, v=v)
+
+
+class WarmCorrected(DualFL):
+    """The local solver starts from the corrected point."""
+
+    def local(self, objective, clients, message, round):
+        clients, sent, work = super().local(objective, clients, message, round)
+        return clients._replace(theta=sent), sent, work
+
+
+class NoFistaMomentum(Fista):
+    def momentum(self, t):
+        return super().momentum(t)[0], 0.0
+
+
+class NoisierFista(Fista):
+    """Errors a thousand times those that are admitted."""
+
+    def sequence(self, f):
+        errors = self.errors
+        return Fista(rho=self.rho, nu=self.nu, errors=lambda n: 1e3 * errors(n)).sequence(f)
+
+
+@dataclass
+class Overstated:
+    """An objective that claims to be four times as strongly convex as it is."""
+
+    objective: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.objective, name)
+
+    @property
+    def mu(self) -> Any:
+        return 4.0 * self.objective.mu
+
+    def select(self, ids):
+        return Overstated(self.objective.select(ids))
+
+
+def becomes(kind: type, case: Case) -> Case:
+    """The same parameters in a wrong method."""
+    method = case.algorithm
+    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method)}))
+
+
+def nu_beyond_mu(case: Case) -> Case:
+    return replace(case, algorithm=replace(case.algorithm, nu=2.0 * float(np.min(case.objective.mu))))
+
+
+def loose(case: Case) -> Case:
+    return replace(case, algorithm=replace(case.algorithm, solver=Gradient(), stop=Steps(steps=1)))
+
+
+def overstated(case: Case) -> Case:
+    return replace(case, objective=Overstated(case.objective))
+
+
+METHODS: dict[str, Callable[[Case], Case]] = {
+    "momentum dropped": partial(becomes, NoMomentum),
+    "beta early": partial(becomes, ShiftedMomentum),
+    "beta late": partial(becomes, LateMomentum),
+    "one client for the average": partial(becomes, OneClient),
+    "wrong sign in (3.3)": partial(becomes, WrongSign),
+    "warm start from the corrected point": partial(becomes, WarmCorrected),
+    "nu beyond mu": nu_beyond_mu,
+    "loose local solutions": loose,
+    "mu overstated": overstated,
+}
+FISTA: dict[str, Callable[[Case], Case]] = {
+    "momentum dropped in FISTA": partial(becomes, NoFistaMomentum),
+    "larger errors in FISTA": partial(becomes, NoisierFista),
+}

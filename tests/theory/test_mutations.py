@@ -1,0 +1,147 @@
+"""Every claim can fail: wrong variants of the method, the problem or a formula are caught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.algorithms.dualfl import momentum
+from dualopt.claims import Claim, Verdict, check
+from tests.theory.mutations import FISTA, METHODS
+from theory._claims import discover
+from theory.dualfl import _local_counts, proposition_6_2, theorem_3_2_inexact, theorem_3_4
+from theory.dualfl._envelope import inexact
+
+CHAPTERS = discover()
+
+# What must be caught by whom. Envelopes do not see a beta of a neighbouring round: Lemma 6.5 does.
+CATCHES = {
+    "momentum dropped": {
+        "lemma_6_5",
+        "theorem_3_2",
+        "theorem_3_2_inexact",
+        "theorem_3_3",
+        "theorem_3_3_inexact",
+        "theorem_4_2",
+        "theorem_4_2_rounds",
+    },
+    "beta early": {"lemma_6_5"},
+    "beta late": {"lemma_6_5"},
+    "one client for the average": {
+        "lemma_6_4",
+        "lemma_6_5",
+        "relation_6_5",
+        "sum_zeta",
+        "theorem_3_2",
+        "theorem_3_2_inexact",
+        "theorem_3_3",
+        "theorem_3_3_inexact",
+        "theorem_4_2",
+        "theorem_4_2_rounds",
+    },
+    "wrong sign in (3.3)": {
+        "lemma_6_5",
+        "theorem_3_2",
+        "theorem_3_2_inexact",
+        "theorem_3_3",
+        "theorem_4_1",
+        "theorem_4_2",
+    },
+    "warm start from the corrected point": {"dual_certificate", "gradient_certificate", "theorem_3_3_inexact"},
+    "nu beyond mu": {"gap_3_6", "lemma_6_4", "proposition_3_1", "relation_6_5", "theorem_3_2"},
+    "mu overstated": {"gap_3_6", "gradient_certificate", "dual_certificate"},
+    "momentum dropped in FISTA": {"proposition_6_2", "proposition_6_3"},
+    "larger errors in FISTA": {"proposition_6_2", "proposition_6_3"},
+}
+# Formulas of a claim's own, with the wrong value that they get.
+FORMULAS = {
+    "theorem_3_4": (_local_counts, "decreasing_step", lambda mu, k: 1.0 / mu),
+    "theorem_3_5": (_local_counts, "constant_momentum", lambda q: 0.0 * q),
+}
+# Bounds that are attained: half of them is too little.
+TIGHT = {"dual_certificate", "gap_3_6", "gradient_certificate", "momentum_3_4"}
+
+
+def telling_cases(name: str) -> Iterator[Any]:
+    """The cases on which the claim says something and holds."""
+    return (case for case, verdict in CHAPTERS[name].cases(True) if verdict == "holds")
+
+
+def verdicts(claim: Claim, cases: Iterator[Any]) -> Iterator[Verdict]:
+    with np.errstate(all="ignore"):  # a wrong method may diverge
+        for case in cases:
+            yield check(claim, case, check_assumptions=False)
+
+
+def is_caught(claim: Claim, cases: Iterator[Any]) -> bool:
+    return any(v.verdict != "holds" for v in verdicts(claim, cases))
+
+
+@pytest.mark.parametrize(("mutation", "name"), [(m, name) for m, names in CATCHES.items() for name in sorted(names)])
+def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
+    mutate = (METHODS | FISTA)[mutation]
+    claim = CHAPTERS[name].claim
+    smooth = (c for c in telling_cases(name) if mutation != "mu overstated" or np.isfinite(c.objective.L).all())
+    assert is_caught(claim, (mutate(case) for case in smooth))
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_wrong_formulas_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*FORMULAS[name])
+    monkeypatch.setattr(theorem_3_4, "LIMIT", 1000)
+    assert is_caught(CHAPTERS[name].claim, telling_cases(name))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (proposition_6_2, "proposition_6_2"),
+        (proposition_6_2, "proposition_6_3"),
+        (theorem_3_2_inexact, "theorem_3_3_inexact"),
+    ],
+)
+def test_the_bound_needs_the_errors(module, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "envelope", lambda errors, **known: inexact((0.0 * e for e in errors), **known))
+    assert any(v.verdict == "violated" for v in verdicts(CHAPTERS[name].claim, telling_cases(name)))
+
+
+@pytest.mark.parametrize("name", sorted(TIGHT))
+def test_attained_bounds_cannot_be_halved(name: str) -> None:
+    claim = CHAPTERS[name].claim
+    halved = replace(claim, compare=lambda case: (c._replace(bound=0.5 * c.bound) for c in claim.compare(case)))
+    assert any(v.verdict == "violated" for v in verdicts(halved, telling_cases(name)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda t, rho: momentum(t, 0.9 * rho),
+        lambda t, rho: (momentum(t, rho)[0], 0.0),
+        lambda t, rho: (momentum(t, rho)[0], momentum(momentum(t, rho)[0], rho)[1]),
+        lambda t, rho: (0.5 * (1.0 + (1.0 + 4.0 * t * t) ** 0.5), momentum(t, rho)[1]),
+    ],
+    ids=["smaller rho", "beta = 0", "beta early", "t without rho"],
+)
+def test_wrong_momentum_is_caught(wrong) -> None:
+    claim = CHAPTERS["momentum_3_4"].claim
+    assert is_caught(claim, (case._replace(momentum=wrong) for case in telling_cases("momentum_3_4")))
+
+
+@pytest.mark.parametrize("name", ["theorem_3_2_inexact", "theorem_3_3_inexact"])
+def test_loose_local_solutions_make_the_inexact_theorems_vacuous(name: str) -> None:
+    """The bound is made of the errors that were made: it stays true and becomes empty."""
+    mutated = map(METHODS["loose local solutions"], telling_cases(name))
+    found = [v.verdict for v in verdicts(CHAPTERS[name].claim, mutated)]
+    assert "vacuous" in found
+    assert "violated" not in found
+
+
+def test_every_claim_is_caught_by_some_mutation() -> None:
+    covered = set().union(*CATCHES.values()) | set(FORMULAS) | TIGHT
+    printed = {name for name, chapter in CHAPTERS.items() if chapter.paper == "Errata"}  # a printed form is a mutation
+    assert covered | printed == set(CHAPTERS)
+    assert set(CATCHES) <= set(METHODS | FISTA)

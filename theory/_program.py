@@ -1,0 +1,100 @@
+"""The program ``python -m theory``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from threadpoolctl import threadpool_limits
+from typer import Argument, Exit, Option, Typer
+
+from dualopt import _cli_output as output
+from dualopt.cli import guarded
+from dualopt.discover import unknown
+from dualopt.trace import write_atomically
+from theory._claims import Chapter, Result, discover, judge
+from theory._report import record, report, table
+
+__all__ = ["main"]
+
+app = Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program; it ends by ``SystemExit``.
+
+    The exit code is 1 if a verdict is not the expected one, and 2, with one sentence on the standard error, for a
+    mistake of the user's.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the name of the program; ``sys.argv[1:]`` when not given.
+    """
+    listed = None if arguments is None else list(arguments)
+    guarded(lambda: app(args=listed, prog_name="python -m theory"), "theory")
+
+
+@app.command()
+def check(
+    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Claims; all by default.")] = None,
+    quick: Annotated[bool, Option("--quick", help="Fewer and smaller cases, in less than a minute.")] = False,
+    json: Annotated[Path | None, Option(metavar="FILE", help="Write all verdicts as JSON.")] = None,
+    report_to: Annotated[
+        Path | None, Option("--report", metavar="FILE", help="Write statements and verdicts as Markdown.")
+    ] = None,
+    show_list: Annotated[bool, Option("--list", help="List the claims and stop.")] = False,
+) -> None:
+    """Check the theorems of the papers, constants and all, on problems with known solutions.
+
+    Data sets that are not embedded are used where DUALOPT_DATA_HOME holds them.
+    """
+    found = discover()
+    for name in names or []:
+        if name not in found:
+            raise unknown("claim", name, found)
+    chapters = {name: found[name] for name in names or found}
+    console = output.make_console()
+    if show_list:
+        output.show_pairs(console, "claims", {name: chapter.claim.source for name, chapter in chapters.items()})
+        return
+    for option, file in (("json", json), ("report", report_to)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise ValueError(f"{option} {str(file)!r} is not in a folder that exists.")
+    results = _judge_all(console, chapters, quick)
+    output.show_table(console, "theorems", [table(chapters[name], of) for name, of in results.items()])
+    if json is not None:
+        output.write_json(json, {"quick": quick, "claims": [record(chapters[n], of) for n, of in results.items()]})
+    if report_to is not None:
+        text = report([(chapters[name], of) for name, of in results.items()])
+        write_atomically(report_to, lambda file: file.write(text))
+    surprises = [result for of in results.values() for result in of if not result.as_expected]
+    for result in surprises:
+        console.print(_explain(result), highlight=False, markup=False)
+    if surprises:
+        raise Exit(1)
+
+
+def _judge_all(console: Console, chapters: Mapping[str, Chapter], quick: bool) -> dict[str, list[Result]]:
+    """Check everything, with a progress bar on terminals."""
+    columns: Any = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    results = {}
+    with (
+        threadpool_limits(limits=1),  # the matrices are small
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
+        task = progress.add_task("", total=len(chapters))
+        for name, chapter in chapters.items():
+            progress.update(task, description=name)
+            results[name] = list(judge(chapter, quick=quick))
+            progress.advance(task)
+    return results
+
+
+def _explain(result: Result) -> str:
+    v = result.verdict
+    reason = str(v.witness or ", ".join(v.failed) or v.case)
+    return f"{v.claim}: {v.verdict} where {result.expected!r} is expected; {reason}"
