@@ -337,7 +337,7 @@ def test_student_quantile() -> None:
         assert _student_quantile(probability, 7) == pytest.approx(stats.t.ppf(probability, 7), rel=1e-5, abs=1e-12)
 
 
-@given(factor=st.floats(0.5, 0.99), prefactor=st.integers(0, 2), scale=st.floats(1e-30, 1e30))
+@given(factor=st.floats(0.5, 0.9), prefactor=st.integers(0, 2), scale=st.floats(1e-30, 1e30))
 def test_polynomial_prefactors_do_not_bias_the_factor(factor: float, prefactor: int, scale: float) -> None:
     """A double root of a momentum method gives n q^n, its square n^2 q^(2n)."""
     n = np.arange(1.0, 102.0)
@@ -392,13 +392,15 @@ def test_errors_that_are_over_soon_pass_if_the_claim_takes_as_long() -> None:
     for order in (2.0, 25.0):
         assert_sublinear_rate(errors, order)
     back = np.where(np.arange(53) == 20, 0.1, errors)
-    never = np.full(53, np.nan)
-    never[:3] = errors[:3]
+    infinite, missing = (np.where(np.arange(53) == 1, bad, errors) for bad in (-math.inf, math.nan))
+    negative = np.where(np.arange(53) > 2, -0.5, errors)  # below a reference that is not the minimum
     refused = [
         lambda: assert_linear_rate(errors, 0.99e-4),
         lambda: assert_sublinear_rate(errors, 26.0),
         lambda: assert_linear_rate(back, 0.9),
-        lambda: assert_linear_rate(never, 0.9),
+        lambda: assert_linear_rate(infinite, 0.9),
+        lambda: assert_linear_rate(missing, 0.9),
+        lambda: assert_linear_rate(negative, 0.9),
         lambda: assert_linear_rate(errors[:3], 0.9),
         lambda: assert_linear_rate([1.0, 1e-14, 0.5], 0.9),
         lambda: assert_linear_rate(np.zeros(53), 0.9),
@@ -412,29 +414,46 @@ def test_errors_that_are_over_soon_pass_if_the_claim_takes_as_long() -> None:
         assert_linear_rate(late, 0.9)
 
 
-def test_linear_assertion_heeds_its_options() -> None:
-    """100 rounds of nothing, then a factor of 0.5 down to a floor of 1e-10."""
-    n = np.arange(301)
-    late = np.where(n < 100, 1.0, np.maximum(0.5 ** (n - 100.0), 1e-10))
-    trace = Trace(columns={"error": np.ones(301), "late": late}, status="max_rounds", theta=None)
-    options: dict[str, Any] = {"column": "late", "start": 100, "rounding": 1e-9}
-    assert_linear_rate(trace, 0.5, **options)
-    for missing in options:
-        with pytest.raises(AssertionError):
-            assert_linear_rate(trace, 0.5, **{name: value for name, value in options.items() if name != missing})
+@pytest.mark.parametrize(
+    ("assertion", "claim", "make"), [(assert_linear_rate, 0.9, geometric), (assert_sublinear_rate, 2.0, power)]
+)
+@pytest.mark.parametrize("wrong", [{"rounding": 0.0}, {"column": "error"}, {"start": 192}])
+def test_assertions_heed_their_options(assertion, claim, make, wrong: dict[str, Any]) -> None:
+    """Errors that are right down to a floor at round 200, next to some that are not."""
+    good = np.maximum(make(claim, 2001), make(claim)[-1])
+    trace = Trace(columns={"error": np.ones(2001), "good": good}, status="max_rounds", theta=None)
+    options: dict[str, Any] = {"column": "good", "rounding": 1.01 * good[-1], "start": 10}
+    assertion(trace, claim, **options)
+    with pytest.raises((AssertionError, ValueError), match=r"do not show convergence|than|at least 10|a decade"):
+        assertion(trace, claim, **options | wrong)
 
 
-def test_sublinear_assertion_heeds_its_options() -> None:
-    """An order of 4 for 30 rounds, then of 1/2 to round 300, then a floor."""
-    n = np.arange(1, 2001)
-    slow = np.where(n < 30, n**-4.0, 30**-4.0 * (n / 30.0) ** -0.5)
-    early = np.concatenate([[1.0], np.maximum(slow, slow[299])])
-    trace = Trace(columns={"error": np.ones(2001), "early": early}, status="max_rounds", theta=None)
-    options: dict[str, Any] = {"column": "early", "start": 1, "rounding": slow[298]}
-    assert_sublinear_rate(trace, 1.5, **options)
-    for missing in options:
-        with pytest.raises(AssertionError):
-            assert_sublinear_rate(trace, 1.5, **{name: value for name, value in options.items() if name != missing})
+@pytest.mark.parametrize("floor", [1e-1, 1e-3])
+@pytest.mark.parametrize("share", [0.2, 0.35, 0.5])
+def test_methods_that_stop_short_fail(share: float, floor: float) -> None:
+    """A biased method falls as fast as it should, down to where it stays."""
+    n = np.arange(201)
+    stop = share * 200
+    for errors in (np.maximum(floor ** (n / stop), floor), floor ** (n / stop) + floor):
+        with pytest.raises(AssertionError, match=r"more than|do not show convergence"):
+            assert_linear_rate(errors, floor ** (1 / stop))
+    with pytest.raises(AssertionError, match=r"less than|do not show convergence"):
+        assert_sublinear_rate(np.maximum(power(2.0), stop**-2.0), 2.0)
+
+
+def test_the_second_half_decides_whether_errors_fall() -> None:
+    """A kink is no straight line: these intervals exclude nothing, and the claims are wrong."""
+    stops = np.maximum(power(2.0, 301), 150.0**-2)
+    p = estimate_order(stops)
+    assert p.low < 0 < 1.0 < p.high
+    with pytest.raises(AssertionError, match="rounds 166 to 300 do not show convergence"):
+        assert_sublinear_rate(stops, 1.0)
+    n = np.arange(101)
+    stops = np.where(n < 70, 1.0, np.maximum(0.8 ** (n - 70.0), 0.1))
+    assert estimate_factor(stops, start=70).low < 0.8
+    with pytest.raises(AssertionError, match="rounds 86 to 100 do not show convergence"):
+        assert_linear_rate(stops, 0.8, start=70)
+    assert_linear_rate(geometric(0.5, 12), 0.5)  # of few rounds, the last 10
 
 
 def test_start_and_the_default_tenth() -> None:
@@ -448,14 +467,22 @@ def test_start_and_the_default_tenth() -> None:
 
 def test_a_method_that_does_not_converge_fails() -> None:
     ripple = 1 + 0.9 * np.cos(0.11 * np.arange(201))
-    with pytest.raises(AssertionError, match="convergence is not shown"):
+    with pytest.raises(AssertionError, match="do not show convergence"):
         assert_linear_rate(ripple, 0.9999)
-    with pytest.raises(AssertionError, match="convergence is not shown"):
+    with pytest.raises(AssertionError, match="do not show convergence"):
         assert_sublinear_rate(ripple, 0.01)
     with pytest.raises(AssertionError, match="more than"):
         assert_linear_rate(geometric(1.05), 0.99)
     with pytest.raises(AssertionError, match="less than"):
         assert_sublinear_rate(geometric(1.05), 1.0)
+
+
+def test_wild_errors_give_a_wide_interval_and_no_overflow() -> None:
+    errors = 10.0 ** np.random.default_rng(0).uniform(-250, 250, 1001)
+    errors[0] = 1e250
+    q = estimate_factor(errors, start=990, rounding=0.0)
+    assert q.low < 1e-3
+    assert 1e3 < q.high < math.inf
 
 
 def test_the_bound_is_one_sided() -> None:
