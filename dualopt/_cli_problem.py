@@ -12,7 +12,7 @@ import dualopt.solvers
 from dualopt._cli_options import MethodOptions, ProblemOptions, convert, pairs
 from dualopt.algorithms import Algorithm
 from dualopt.data import class_count, encode_labels, load, partition, subsample
-from dualopt.discover import choose, discover
+from dualopt.discover import choose
 from dualopt.objectives import LinearModel, Objective, linear_model
 from dualopt.stopping import Stop, parse_stop
 from dualopt.xp import Array, array_namespace
@@ -173,8 +173,7 @@ class Variant:
         if self.solver is None:
             raise ValueError("solver_param needs solver: without a name the objective decides which solver is used.")
         kind: Any = choose(dualopt.solvers, self.solver, "solver")
-        name = next((name for name, known in discover(dualopt.solvers).items() if known is kind), kind.__name__)
-        return kind(**convert(kind, self.solver_parameters, "solver_param", f"solver {name}"))
+        return kind(**convert(kind, self.solver_parameters, "solver_param", f"solver {self.solver}"))
 
 
 def parse_variant(text: str, defaults: MethodOptions) -> Variant:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, Self, runtime_checkable
 
 from dualopt.xp import Array
@@ -68,6 +68,3 @@ class Objective(Protocol):
     def select(self, ids: Sequence[int]) -> Self:
         """Return the objective of the clients ``ids`` (positions), without a copy of their data."""
         ...
-
-
-HessianOperator = Callable[[Array], Array]

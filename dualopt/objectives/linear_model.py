@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from dualopt.losses import Loss, Squared
+from dualopt.objectives.local import LocalProblem, client_dot
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, asarray_like, device, is_host, to_numpy
-
-if TYPE_CHECKING:
-    from dualopt.objectives.local import LocalProblem
 
 __all__ = ["Bucket", "LinearModel", "linear_model"]
 
@@ -168,7 +166,7 @@ class LinearModel:
             return (xp.sum(w * self.loss.value(self._predict(points, X), y), axis=-1),)
 
         (value,) = self._sum_over_rows(theta, one)
-        return value + 0.5 * self.ridge * _squared_norm(theta)
+        return value + 0.5 * self.ridge * client_dot(theta, theta)
 
     def gradient(self, theta: Array) -> Array:
         """Return the gradients (a subgradient when nonsmooth), shape ``(N, *shape)``."""
@@ -185,7 +183,7 @@ class LinearModel:
 
         value, gradient = self._sum_over_rows(theta, one)
         return (
-            value + 0.5 * self.ridge * _squared_norm(theta),
+            value + 0.5 * self.ridge * client_dot(theta, theta),
             xp.reshape(gradient + self.ridge * theta, (self.n_clients, *self.shape)),
         )
 
@@ -480,8 +478,3 @@ def _consecutive(m: int, n_clients: int) -> list[range]:
 
 def _rebuild(loss: Loss, ridge: float, buckets: Any, places: Any, largest: int) -> LinearModel:
     return LinearModel(loss=loss, ridge=ridge, buckets=buckets, places=places, largest=largest)
-
-
-def _squared_norm(theta: Array) -> Array:
-    xp = array_namespace(theta)
-    return xp.sum(xp.reshape(theta * theta, (theta.shape[0], -1)), axis=-1)
