@@ -82,7 +82,8 @@ def run(
     (result,), interrupted = session.compute()
     trace, out = result.trace, loop.out
     files = ["convergence.png", "trace.csv", "trace.npz", "run.json"]
-    plotting.save(plotting.single_run(trace, title=f"{algorithm} on {session.problem_in_short()}"), out / files[0])
+    title = f"{algorithm} on {session.problem_in_short()}"
+    plotting.save(plotting.single_run(trace, x="communications", title=title), out / files[0])
     trace.to_csv(out / files[1])
     trace.to_npz(out / files[2])
     record = {"command": "run", "options": options, "versions": versions(), **session.record(), **result.record()}
@@ -123,7 +124,7 @@ def compare(
     out = loop.out
     figure = plotting.convergence(
         {_escape(result.label): result.trace for result in results},
-        x=("round", "gradients", "floats_up"),
+        x=("communications", "gradients", "floats_up"),
         y=plot or session.telling_column(),
         title=session.problem_in_short(),
     )

@@ -121,6 +121,7 @@ def outcome(trace: Trace, accuracy: float | None) -> dict[str, str]:
     told = {
         "status": f"{trace.status}: {REASONS[trace.status]}",
         "rounds": f"{last['round']:.0f}",
+        "communications": f"{last['communications']:.0f}",
         "energy E": f"{last['energy']:.10g}",
         "certified gap": _bound(last["certificate"]),
         "certified relative error": _bound(last["certified_error"]),
@@ -147,6 +148,7 @@ def table_row(label: str, trace: Trace, accuracy: float | None) -> dict[str, str
         "run": label,
         "status": trace.status,
         "rounds": f"{last['round']:.0f}",
+        "communications": f"{last['communications']:.0f}",
         "energy E": f"{last['energy']:.8g}",
         "certified": _bound(last["certified_error"]),
     }

@@ -33,7 +33,9 @@ __all__ = ["app"]
 class SearchOptions:
     """What is sought, how far to go for it, and where to write it."""
 
-    metric: Annotated[str, Option(help="What a run costs: rounds, floats (sent, up and down) or gradients.")] = "rounds"
+    metric: Annotated[
+        str, Option(help="What a run costs: rounds, communications, floats (sent, up and down) or gradients.")
+    ] = "rounds"
     target: Annotated[float, Option(help="Relative error to reach: the certified one, or the true one.")] = 1e-6
     reference: Annotated[bool, Option("--reference", help="Solve to high accuracy first; aim at the true error.")] = (
         False

@@ -204,7 +204,9 @@ def run(
     Returns
     -------
     Trace
-        Row 0 is the start.
+        Row 0 is the start. ``communications`` counts the rounds so far in which something was sent, ``floats_up`` and
+        ``floats_down`` the numbers, ``gradients`` the local gradients (mean over the clients), ``seconds`` the time of
+        the method alone.
 
     Raises
     ------
@@ -241,7 +243,7 @@ def run(
             n = len(recorder.rows)
             bound = certificate(objective, theta, snapshot.work) if every and n % every == 0 else None
             row = recorder.add(snapshot, seconds, bound)
-            if snapshot.work is not None and snapshot.round.communicate:
+            if communicated(snapshot):
                 still = 0 if _moved(theta, last) else still + 1
             last = theta
             answer = None if callback is None else callback(snapshot, row)
@@ -272,6 +274,11 @@ def run(
     return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
 
 
+def communicated(snapshot: Snapshot) -> bool:
+    """Tell whether anything was sent in the round: it was to communicate, and somebody was active."""
+    return snapshot.round.communicate and snapshot.work is not None
+
+
 class _Recorder:
     """Collects the rows of a trace."""
 
@@ -284,7 +291,8 @@ class _Recorder:
         self.limit = math.inf
 
     def start(self, theta: Array, bound: Certificate | None) -> None:
-        zero = dict.fromkeys(("round", "floats_up", "floats_down", "gradients", "seconds"), 0.0)
+        names = ("round", "communications", "floats_up", "floats_down", "gradients", "seconds")
+        zero = dict.fromkeys(names, 0.0)
         self.rows.append(zero | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
         energy = self.rows[0]["energy"]
         self.limit = energy + EXPLOSION * (1.0 + abs(energy))
@@ -296,6 +304,7 @@ class _Recorder:
                 self.work[client] += count
         row = {
             "round": float(len(self.rows)),
+            "communications": last["communications"] + float(communicated(snapshot)),
             "floats_up": last["floats_up"] + snapshot.floats_up,
             "floats_down": last["floats_down"] + snapshot.floats_down,
             "gradients": sum(self.work) / len(self.work),

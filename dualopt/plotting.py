@@ -47,7 +47,8 @@ SLOTS = {
 SHARES = ("test_accuracy",)  # of what is right: the rest is drawn, which tells good models apart
 
 LABELS = {
-    "round": "communication rounds",
+    "round": "rounds",
+    "communications": "communication rounds",
     "gradients": "local gradients per client",
     "floats_up": "numbers uploaded by all clients",
     "floats_down": "numbers sent to all clients",
@@ -252,7 +253,7 @@ def _panels(count: int, title: str | None) -> tuple[Figure, list[Axes]]:
 
 def _name_x(axes: Axes, column: str) -> None:
     axes.set_xlabel(LABELS.get(column, column))
-    if column == "round":
+    if column in ("round", "communications"):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     elif column.startswith("floats"):
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 300k instead of 300000

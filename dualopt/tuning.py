@@ -20,7 +20,12 @@ from dualopt.participation import Full, Participation
 
 __all__ = ["METRICS", "Candidate", "Outcome", "check", "settled", "tune", "winner"]
 
-METRICS = {"rounds": ("round",), "floats": ("floats_up", "floats_down"), "gradients": ("gradients",)}
+METRICS = {
+    "rounds": ("round",),
+    "communications": ("communications",),
+    "floats": ("floats_up", "floats_down"),
+    "gradients": ("gradients",),
+}
 """The columns of a trace that add up to each cost; none of them ever falls."""
 HOPELESS = "hopeless"
 TICK = 0.2  # seconds between two looks at whether the user has interrupted
@@ -145,8 +150,8 @@ def tune(
     objective : Objective
         The clients.
     metric : str, default "rounds"
-        What a run costs: ``rounds``, ``floats`` (numbers sent, up and down) or ``gradients`` (local ones, mean over
-        the clients).
+        What a run costs: ``rounds``, ``communications`` (rounds that send something), ``floats`` (numbers sent, up
+        and down) or ``gradients`` (local ones, mean over the clients).
     target : float, default 1e-6
         The relative error to reach: the certified one, or with ``reference`` the true one.
     rounds : int, default 100

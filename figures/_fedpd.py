@@ -16,7 +16,7 @@ from figures._fedpd_methods import Curve, curves, problem
 from figures._settings import Settings
 from figures._store import stored_trace
 
-__all__ = ["communications", "draw_gaps", "stationarity", "tabulate", "trace_curves"]
+__all__ = ["draw_gaps", "stationarity", "tabulate", "trace_curves"]
 
 ROUNDS = 600
 MARKS = 9
@@ -39,11 +39,6 @@ LOOKS = {
 def stationarity(objective: Any, theta: Any) -> float:
     r"""Return :math:`|\nabla E(\theta)|^2`."""
     return float(np.sum(np.mean(objective.gradient(theta), axis=0) ** 2))
-
-
-def communications(trace: Trace) -> np.ndarray:
-    """Return how many rounds have communicated so far, for every row."""
-    return np.cumsum(np.diff(trace["floats_up"], prepend=0.0) > 0).astype(float)
 
 
 def trace_curves(data: str, settings: Settings, **options: Any) -> dict[str, Trace]:
@@ -71,9 +66,8 @@ def trace_curves(data: str, settings: Settings, **options: Any) -> dict[str, Tra
                     callback=advance,
                     parameters={"key": key},
                 )
-            columns = dict(trace.columns)
-            columns["error"] = np.concatenate([[at_start], trace["error"][1:]])
-            return replace(trace, columns=columns | {"communications": communications(trace)})
+            errors = np.concatenate([[at_start], trace["error"][1:]])
+            return replace(trace, columns={**trace.columns, "error": errors})
 
         description = {
             "figure": "fedpd_fig2",

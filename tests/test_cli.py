@@ -196,7 +196,7 @@ def test_compare_runs_variants_on_one_problem(program):
         "plain": second.last["energy"],
     }
     (row,) = (line for line in out.splitlines() if line.startswith("│ plain "))
-    assert [cell.strip() for cell in row.split("│")[2:5]] == ["max_rounds", "5", f"{second.last['energy']:.8g}"]
+    assert [cell.strip() for cell in row.split("│")[2:6]] == ["max_rounds", "5", "5", f"{second.last['energy']:.8g}"]
     assert image.imread("out/compare.png").shape[1] > 1500
 
 

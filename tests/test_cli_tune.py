@@ -270,7 +270,10 @@ def test_a_damaged_record_is_refused(program, text):
         ("--grid paper --units total", "units must be one of mean, sum; not 'total'"),
         ("--grid paper --grid eta=1", "grid eta is already in the grid of the paper"),
         ("--grid paper --algorithm fedavg", "grid paper is there for apda-inexact, dualfl, "),
-        ("--grid eta=1 --metric round", "metric must be one of rounds, floats, gradients; not 'round' (did you"),
+        (
+            "--grid eta=1 --metric round",
+            "metric must be one of rounds, communications, floats, gradients; not 'round' (",
+        ),
         ("--grid eta=1 --target 0", "target must be positive"),
         ("--grid eta=1 --rounds 0", "rounds must be at least 1"),
         ("--grid eta=1 --jobs 0", "jobs must be at least 1"),

@@ -28,11 +28,12 @@ def test_counts_floats() -> None:
     trace = run(EXACT, f, rounds=3)
     assert trace["floats_up"].tolist() == [0, 20, 40, 60]
     assert trace["floats_down"].tolist() == [0, 50, 75, 100]
+    assert trace["communications"].tolist() == [0, 1, 2, 3]
 
 
 def test_counts_gradients() -> None:
     trace = run(DualFL(solver=Gradient(), stop=Steps(steps=3)), logistic(), rounds=2)
-    assert trace["gradients"].tolist() == [0.0, 4.0, 8.0]  # three steps need the gradient at the start and after each
+    assert trace["gradients"].tolist() == [0.0, 3.0, 6.0]
 
 
 def test_row_zero_is_the_start() -> None:
@@ -189,5 +190,7 @@ def test_idle_clients_are_untouched_and_messages_are_counted_once() -> None:
     np.testing.assert_array_equal(shots[2].clients.theta[:2], shots[1].clients.theta[:2])
     assert (shots[1].work, shots[1].floats_up, shots[1].floats_down) == (None, 0, 0)
     assert [s.floats_up for s in shots] == [8, 0, 0, 4]
+    trace = run(cast(Any, Idle(solver=Exact())), f, rounds=4, participation=cast(Any, plan))
+    assert trace["communications"].tolist() == [0, 1, 1, 1, 2]
     # 2 messages of 5 to two clients; none; client 2 fetches what it lacks; holds it already, receives the next
     assert [s.floats_down for s in shots] == [20, 0, 5, 5]

@@ -24,6 +24,7 @@ __all__ = [
     "require_positive",
     "smallest",
     "suggested_weight",
+    "with_one_gradient_more",
 ]
 
 Parameter = TypeVar("Parameter")
@@ -117,6 +118,11 @@ def require_local_gradients(solver: LocalSolver | None) -> None:
 def loss_gradient(problem: LocalProblem, work: LocalSolution) -> Array:
     """Return ``grad f_j(theta_j)`` at a local solution, ``(N, *shape)``, without computing it again."""
     return work.residual - problem.added_gradient(work.theta)
+
+
+def with_one_gradient_more(work: LocalSolution) -> LocalSolution:
+    """Charge every client one gradient more than its local solver did."""
+    return work._replace(gradients=tuple(count + 1.0 for count in work.gradients))
 
 
 def plain_steps(objective: Objective, weight: float) -> Gradient:

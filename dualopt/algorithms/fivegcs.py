@@ -13,6 +13,7 @@ from dualopt.algorithms._parameters import (
     require_local_gradients,
     require_positive,
     smallest,
+    with_one_gradient_more,
 )
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.participation import Round
@@ -156,6 +157,8 @@ class FiveGCS:
         start = array_namespace(message).broadcast_to(message, clients.dual.shape)
         work = given(self.solver)(problem, start, given(self.stop), clients.memory, round)
         dual = (loss_gradient(problem, work) - mu * work.theta) / round.n_clients
+        if isinstance(self.solver, Gradient) and isinstance(self.stop, Steps):
+            work = with_one_gradient_more(work)  # the one at the end is the new dual
         return Client(dual, work.memory), dual - clients.dual, work
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import given, plain_steps, require_plain_steps, require_positive
+from dualopt.algorithms._parameters import (
+    given,
+    plain_steps,
+    require_plain_steps,
+    require_positive,
+    with_one_gradient_more,
+)
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local import per_client
 from dualopt.participation import Round
@@ -112,7 +118,7 @@ class Scaffold:
         moved = work.theta - theta
         if self.option == 1:
             control = objective.gradient(theta)
-            work = work._replace(gradients=tuple(count + 1.0 for count in work.gradients))
+            work = with_one_gradient_more(work)
         else:
             length = solver.path_length(problem, self.stop, round)
             control = clients.control - message.control - moved / per_client(length, moved)

@@ -28,6 +28,9 @@ class State(NamedTuple):
 class Gradient:
     r"""Gradient descent, :math:`\theta_j \leftarrow \theta_j - \text{step}\, \nabla F_j(\theta_j)`.
 
+    ``Steps(K)`` is charged K gradients: the one where it ends serves certificates alone, and a method that needs it
+    there adds it. Other rules look at that gradient too, so it counts for them.
+
     Parameters
     ----------
     step : float, optional
@@ -83,6 +86,5 @@ class Gradient:
         never = xp.zeros_like(value, dtype=xp.bool)
         state = State(start, value, gradient, xp.ones_like(value), never)
         state, status = drive(step, problem, state, stop, round, max_iter=self.max_iter)
-        return gradient_solution(
-            problem, state.theta, state.value, state.gradient, gradients=state.gradients, status=status
-        )
+        used = state.gradients - 1.0 if isinstance(stop, Steps) else state.gradients
+        return gradient_solution(problem, state.theta, state.value, state.gradient, gradients=used, status=status)

@@ -13,7 +13,7 @@ from dualopt.algorithms._parameters import given
 from dualopt.algorithms.fivegcs import Client, Server
 from dualopt.federation import State, iterate
 from dualopt.participation import UniformSubset
-from dualopt.solvers import SGD, Exact, Gradient, Sarah
+from dualopt.solvers import SGD, Exact, Gradient, Nesterov, Sarah
 from dualopt.stopping import Steps
 from tests.problems import hinge, logistic, quadratic
 from theory._chance import subsets, worst_growth
@@ -153,3 +153,13 @@ def test_more_strong_convexity_than_there_is_is_refused() -> None:
     f = quadratic(mu=1.0)
     with pytest.raises(ValueError, match="mu = 2 must not exceed 1"):
         FiveGCS(mu=2.0).suggested(f).check(f)
+
+
+def test_the_gradient_at_the_end_is_the_new_dual_and_counts() -> None:
+    counts = [
+        s.work.gradients
+        for solver in (Gradient(), Nesterov())  # the latter counts the gradient where it ends by itself
+        for s in islice(iterate(FiveGCS(solver=solver, stop=Steps(steps=3)), quadratic()), 1)
+        if s.work
+    ]
+    assert counts == [(4.0,) * len(counts[0])] * 2
