@@ -272,7 +272,7 @@ def test_a_damaged_record_is_refused(program, text):
         ("--grid paper --algorithm fedavg", "grid paper is there for apda-inexact, dualfl, "),
         (
             "--grid eta=1 --metric round",
-            "metric must be one of rounds, communications, floats, gradients; not 'round' (",
+            "metric must be one of rounds, communications, floats, gradients; not 'round' (did you",
         ),
         ("--grid eta=1 --target 0", "target must be positive"),
         ("--grid eta=1 --rounds 0", "rounds must be at least 1"),
