@@ -17,7 +17,7 @@ class OnTop:
     Optional members are there when the objective has them, so that ``hasattr`` tells the truth.
     """
 
-    passed_on: ClassVar[frozenset[str]] = frozenset({"sizes", "draw", "initial"})
+    passed_on: ClassVar[frozenset[str]] = frozenset({"sizes", "draw", "initial", "gradient_cost"})
     """Optional members that the change does not touch."""
 
     objective: Any

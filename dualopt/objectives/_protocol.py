@@ -34,6 +34,8 @@ class Objective(Protocol):
         replacement from its own generator. Lengths may differ and rows may repeat; ``batch=None`` is every row once.
     ``sample_gradient(theta, sample)``
         the unbiased estimate of the gradients from these rows, ``(N, *shape)``. One sample may be used at two points.
+    ``gradient_cost``
+        how many gradients of the clients one evaluation of ``gradient`` takes, 1 if not said: what solvers count.
     """
 
     @property

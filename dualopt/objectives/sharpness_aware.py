@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dualopt.objectives._on_top import OnTop
 from dualopt.objectives._sampling import Sample
@@ -28,7 +28,8 @@ class SharpnessAware(OnTop):
 
     The perturbed gradient is the gradient of no function and ``value`` is that of ``f_j``: meant for ``SGD`` and for
     gradient descent with a step, not for line searches. Because dual points and gaps made from it would certify
-    nothing, ``mu`` is ``-inf``, which turns all of them off. An evaluation costs two gradients; solvers count one.
+    nothing, ``mu`` is ``-inf``, which turns all of them off. An evaluation costs two gradients, and solvers
+    count two.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ class SharpnessAware(OnTop):
     >>> SharpnessAware(objective=f, radius=0.5, epsilon=2.0).gradient(np.ones(1)).tolist()
     [[2.5]]
     """
+
+    gradient_cost: ClassVar[int] = 2
 
     objective: Any
     radius: float = 0.1

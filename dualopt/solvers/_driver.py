@@ -241,7 +241,7 @@ def gradient_solution(
         conjugate=xp.where(known, conjugate, math.inf * xp.ones_like(conjugate)),
         gap=gap_bound(client_dot(gradient, gradient), problem.mu),
         memory=memory,
-        gradients=tuple(float(count) for count in to_numpy(gradients)),
+        gradients=tuple(_price(problem) * float(count) for count in to_numpy(gradients)),
         status=status,
     )
 
@@ -277,9 +277,14 @@ def sampled_solution(problem: LocalProblem, theta: Array, *, rows: list[int], me
         conjugate=infinite,
         gap=infinite,
         memory=memory,
-        gradients=tuple(used / m for used, m in zip(rows, sizes, strict=True)),
+        gradients=tuple(_price(problem) * used / m for used, m in zip(rows, sizes, strict=True)),
         status=tuple("converged" if good else "stalled" for good in finite),
     )
+
+
+def _price(problem: LocalProblem) -> float:
+    """Return how many gradients of the clients a gradient of the objective costs."""
+    return getattr(problem.objective, "gradient_cost", 1.0)
 
 
 def _norm(x: Array) -> Array:

@@ -91,6 +91,8 @@ def test_solvers_use_it_with_a_step():
     result = SGD(step=0.1, batch=12, epochs=1)(problem, start, Steps(steps=1), (), first)
     perturbed = uphill(start, plain.gradient(start))
     assert_close(result.theta, start - 0.1 * (plain.gradient(perturbed) + 0.5 * start))
+    assert result.gradients == (2.0,) * 7  # uphill and there
+    assert Gradient(step=0.1)(problem, start, Steps(steps=3), (), first).gradients == (6.0,) * 7
     ids = [4, 1]
     part = aware(plain).select(ids)
     assert part.gradient(start[ids]).tobytes() == aware(plain).gradient(start)[ids].tobytes()
