@@ -59,6 +59,10 @@ class AFedPDSAM(AFedPD):
         rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
         return replace(self, rho=rho, solver=plain_steps(objective, rho) if self.solver is None else self.solver)
 
+    def regime(self, objective: Objective) -> str:
+        """Say that the limit is biased."""
+        return "none: the limit is biased"
+
     def local(
         self, objective: Objective, clients: Client, message: Message, round: Round
     ) -> tuple[Client, Array, LocalSolution]:

@@ -1,4 +1,4 @@
-"""FedADMM: FedPD under partial participation (Wang et al. 2022; Gong et al. 2022)."""
+"""FedADMM: FedPD under partial participation (Wang et al. 2022; Gong et al. 2022; recalled)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class FedADMM:
         \theta^+ &= \theta + \frac{\eta_s}{P} \textstyle\sum_{\text{active}} \Delta_j, \quad
         \Delta_j = (\theta_j^+ + \lambda_j^+/\rho) - (\theta_j + \lambda_j/\rho)
 
-    Start: no duals, every client at ``theta0``; local solvers start from the server's model.
+    Start: no duals, every client at ``theta0``; local solvers start from the server's model. The papers were not at
+    hand; the A-FedPD paper writes it without changes and without a server step (:class:`dualopt.algorithms.FedSpeed`).
 
     With the server step :math:`\eta_s = P/N` the model stays the mean of all augmented models, as in FedPD. Any
     other step, 1 among them, drifts: every fixed point that can be reached from zero duals solves

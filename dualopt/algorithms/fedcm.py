@@ -40,10 +40,10 @@ class FedCM:
         \theta^+ = \theta - s_g\,\Delta^+
 
     :math:`\Delta` is an exponential average of the clients' mean gradients along their paths. Two vectors travel down
-    and one up. Clients keep nothing, so any may take part. With ``alpha=1`` and :math:`s_g = K s` it is FedAvg, and for
-    all others its fixed points are biased as well: there :math:`\Delta = 0`, but the mean of the local paths is zero
-    elsewhere than the gradient of ``E``. No theorem of this package covers it. Start: no momentum. The paper was not
-    at hand.
+    and one up. Clients keep nothing, so any may take part. With ``alpha=1`` and :math:`s_g = K s` it is FedAvg, and
+    with more than one step its fixed points are biased for every ``alpha``: there :math:`\Delta = 0`, but the mean of
+    the local paths is zero elsewhere than the gradient of ``E``. No theorem of this package covers it. Start: no
+    momentum. The paper was not at hand.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""FedDR: randomised Douglas-Rachford splitting (Tran-Dinh, Pham, Phan, Nguyen 2021, Algorithm 1)."""
+"""FedDR: randomised Douglas-Rachford splitting (Tran-Dinh, Pham, Phan, Nguyen 2021, Algorithm 1; recalled)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FedDR:
 
     The server adds ``1/N`` times the sum of the uploaded changes of :math:`\hat x_j`, so that clients that sleep count
     with their latest point. Start: :math:`x_j = y_j = \hat x_j` at ``theta0``; local solvers go on from the client's
-    own :math:`x_j`.
+    own :math:`x_j`. The paper was not at hand.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class FedSAM(FedAvg):
         \quad K \text{ times from } \theta && j \text{ active} \\
         \theta^+ &= \tfrac1P \textstyle\sum_{\text{active}} y_j
 
-    Both gradients use the same rows, so that a step costs two; solvers count one. One vector travels in each direction.
+    Both gradients use the same rows, so that a step costs two, as solvers count. One vector travels in each direction.
     This is no gradient of a function, so only solvers that take plain steps suit. Its fixed points are not the
     minimisers of ``E`` unless the clients agree, even with one step, and no theorem of this package covers it. The
     paper was not at hand: the step is as the A-FedPD paper, which compares with it, describes such methods.

@@ -1,4 +1,4 @@
-"""FedSplit: Peaceman-Rachford splitting (Pathak and Wainwright 2020), also under partial participation."""
+"""FedSplit: Peaceman-Rachford splitting (Pathak and Wainwright 2020; recalled), also under partial participation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FedSplit:
     distance of the :math:`z_j` from their limits falls by the factor :math:`1 - 2/(\sqrt\kappa + 1)` per round.
     The two forms for partial participation are those that the FedDyn paper (Appendix A.4) compares with: "all" keeps
     the mean of the :math:`z_j` of all clients, stale ones included, "active" takes the mean over the active ones.
-    Start: every client at ``theta0``.
+    Start: every client at ``theta0``. The paper of the method itself was not at hand.
 
     Parameters
     ----------
