@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 from dualopt.algorithms._parameters import (
+    common_step,
     given,
-    plain_steps,
     require_plain_steps,
     require_positive,
     with_one_gradient_more,
@@ -60,7 +60,7 @@ class Scaffold:
     Parameters
     ----------
     solver : Gradient or SGD, optional
-        The local steps; suggested: ``Gradient(step=1/(K max L))``.
+        The local steps; suggested: ``Gradient(step=1/(3 K max L))``.
     stop : Steps
         The number ``K`` of steps, 10 when not given; ``SGD`` with ``epochs`` counts its own.
     server_step : float, default 1
@@ -95,10 +95,10 @@ class Scaffold:
             raise ValueError(f"option must be 1 or 2, not {self.option}.")
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in ``K`` steps that together are as long as one of gradient descent."""
+        """Fill in ``K`` steps that together are a third of the step of gradient descent: whoever takes part."""
         if self.solver is not None:
             return self
-        return replace(self, solver=Gradient(step=given(plain_steps(objective, 0.0).step) / self.stop.steps))
+        return replace(self, solver=common_step(objective, None, 1.0 / (3.0 * self.stop.steps)))
 
     def init(self, objective: Objective, theta0: Array) -> tuple[Server, Server, Client]:
         """No controls."""
