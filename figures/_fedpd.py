@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from dualopt import federation
 from dualopt._cli_output import progress_bar
+from dualopt.plotting import style
 from dualopt.trace import Trace
 from figures._fedpd_methods import Curve, curves, problem
 from figures._settings import Settings
@@ -23,16 +24,17 @@ MARKS = 9
 LEVELS = (1e-6, 1e-9)
 TAIL = 10  # rounds: stochastic curves scatter
 
-# As in the paper, a colour for each family; the marker tells its members apart.
+# As in the paper, a colour for each family, that of the method in all figures; the marker tells its members apart.
+FEDPD, FEDAVG = style("fedpd"), style("fedavg")
 LOOKS = {
-    "FedPD-GD, p = 0": ("#0072B2", "o", "-"),
-    "FedPD-GD, p = 0, Algorithm 2": ("#000000", "x", "--"),
-    "FedPD-GD, p = 0.5": ("#0072B2", "v", "-"),
+    "FedPD-GD, p = 0": (*FEDPD, "-"),
+    "FedPD-GD, p = 0, Algorithm 2": ("#0072B2", "x", "--"),
+    "FedPD-GD, p = 0.5": (FEDPD[0], "v", "-"),
     "FedPD-VR": ("#56B4E9", "D", "-"),
     "FedPD-SGD": ("#56B4E9", "P", ":"),
-    "FedAvg-GD": ("#D55E00", "s", "-"),
-    "FedAvg-SGD": ("#D55E00", "^", ":"),
-    "FedProx-VR": ("#009E73", "X", "-"),
+    "FedAvg-GD": (*FEDAVG, "-"),
+    "FedAvg-SGD": (FEDAVG[0], "s", ":"),
+    "FedProx-VR": (*style("fedprox"), "-"),
 }
 
 

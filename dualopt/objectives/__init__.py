@@ -8,6 +8,7 @@ from dualopt.objectives.mlp import MLP, mlp
 from dualopt.objectives.penalised import NonconvexPenalty
 from dualopt.objectives.quadratic import Quadratic
 from dualopt.objectives.sharpness_aware import SharpnessAware
+from dualopt.objectives.zero_chain import ZeroChain
 
 __all__ = [
     "MLP",
@@ -18,6 +19,7 @@ __all__ = [
     "Objective",
     "Quadratic",
     "SharpnessAware",
+    "ZeroChain",
     "linear_model",
     "mlp",
 ]

@@ -49,7 +49,7 @@ TIGHT = {
     "fedpd_table_iii",
     "fedpd_theorem_2",
 }
-SLIPS = {"p1", "p2", "p3", "p4", "p5", "p7", "p8"}  # p6 is about the lower bound
+SLIPS = {"p1", "p2", "p3", "p4", "p5", "p7", "p8"}  # p6 is about the lower bound: test_zero_chain.py
 
 
 def telling_cases(name: str) -> Iterator[Any]:

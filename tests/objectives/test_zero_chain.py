@@ -1,0 +1,179 @@
+"""The zero chain: the literal sums, derivatives, the constants, and array types."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualopt.objectives import LocalProblem, Objective, ZeroChain
+from dualopt.participation import Full
+from dualopt.solvers import LBFGS, Gradient, Nesterov, NewtonCG
+from dualopt.stopping import Steps
+from dualopt.xp import device, to_numpy
+
+RNG = np.random.default_rng(0)
+WEIGHTS = RNG.uniform(0.0, 3.0, (4, 6)) * (RNG.random((4, 6)) < 0.7)
+WEIGHTS[3, 0] = 0.0
+THETA = RNG.standard_normal((4, 6))
+THETA[1, 2:] = 0.0
+V = RNG.standard_normal((4, 6))
+HEIGHT, WIDTH = 0.3, 1.7
+CALLS = {
+    "value": lambda f, theta, v: f.value(theta),
+    "gradient": lambda f, theta, v: f.gradient(theta),
+    "value too": lambda f, theta, v: f.value_and_gradient(theta)[0],
+    "gradient too": lambda f, theta, v: f.value_and_gradient(theta)[1],
+    "hessian": lambda f, theta, v: f.hessian_operator(theta)(v),
+    "mu": lambda f, theta, v: f.mu,
+    "L": lambda f, theta, v: f.L,
+    "infimum": lambda f, theta, v: f.infimum,
+}
+
+
+def chain(kind=np.array, dtype: type = np.float64, **changes):
+    return ZeroChain(**({"weights": kind(WEIGHTS.astype(dtype)), "height": HEIGHT, "width": WIDTH} | changes))
+
+
+def psi(t):
+    return -math.expm1(-t * t) if t > 0 else 0.0
+
+
+def phi(t):
+    return 4.0 * math.atan(t) + 2.0 * math.pi
+
+
+def term(k, x):
+    """Theta_k for k = 1, 2, ... as the paper writes it."""
+    if k == 1:
+        return -psi(1.0) * phi(x[0])
+    u, v = x[k - 2], x[k - 1]
+    return psi(-u) * phi(-v) - psi(u) * phi(v)
+
+
+def literal(j, theta):
+    return HEIGHT * sum(WEIGHTS[j, k - 1] * term(k, theta / WIDTH) for k in range(1, 7))
+
+
+def differences(function, x, h=1e-5):
+    steps = h * np.eye(len(x))
+    return np.array([(function(x + s) - function(x - s)) / (2 * h) for s in steps])
+
+
+def test_the_values_are_the_literal_sums():
+    expected = [literal(j, theta) for j, theta in enumerate(THETA)]
+    np.testing.assert_allclose(chain().value(THETA), expected, rtol=1e-13, atol=1e-15)
+    one = [literal(j, THETA[0]) for j in range(4)]
+    np.testing.assert_allclose(chain().value(THETA[0]), one, rtol=1e-13, atol=1e-15)
+
+
+def test_derivatives_are_differences():
+    f, away = chain(), np.where(THETA == 0, 0.4, THETA)  # the second derivative of Psi jumps at zero
+    for theta, atol in ((away, 1e-8), (THETA, 1e-5 * float(f.L.max()))):
+        expected = [differences(lambda x, j=j: literal(j, x), point) for j, point in enumerate(theta)]
+        np.testing.assert_allclose(f.gradient(theta), expected, atol=atol)
+    second = (f.gradient(away + 1e-6 * V) - f.gradient(away - 1e-6 * V)) / 2e-6
+    np.testing.assert_allclose(f.hessian_operator(away)(V), second, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_type_dtype_and_device(name, backend):
+    f, like = chain(backend), backend(THETA)
+    result = CALLS[name](f, like, backend(V))
+    np.testing.assert_allclose(to_numpy(result), CALLS[name](chain(), THETA, V), rtol=1e-13, atol=1e-15)
+    assert (type(result), result.dtype, device(result)) == (type(like), like.dtype, device(like))
+    assert device(f.zeros()) == device(like)
+    assert isinstance(f, Objective)
+    single = CALLS[name](chain(dtype=np.float32), THETA.astype(np.float32), V.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, CALLS[name](chain(), THETA, V), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("ids", [(2,), (3, 0), (3, 2, 1, 0)], ids=repr)
+def test_select_gives_the_bits_of_the_rows(ids):
+    f, index = chain(), list(ids)
+    for name, call in CALLS.items():
+        assert call(f.select(ids), THETA[index], V[index]).tobytes() == call(f, THETA, V)[index].tobytes(), name
+    assert f.select(range(4)) is f
+
+
+def test_inputs_are_not_changed_and_pickle():
+    weights, theta, v = WEIGHTS.copy(), THETA.copy(), V.copy()
+    copy = pickle.loads(pickle.dumps(chain()))
+    for name, call in CALLS.items():
+        assert call(copy, THETA, V).tobytes() == call(chain(), THETA, V).tobytes(), name
+    assert all(np.array_equal(a, b) for a, b in ((weights, WEIGHTS), (theta, THETA), (v, V)))
+
+
+@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-3, 1.0, 30.0]))
+def test_declared_constants_hold(seed, scale):
+    rng = np.random.default_rng(seed)
+    f, theta = chain(), scale * rng.standard_normal((4, 6))
+    hessians = np.stack([f.hessian_operator(theta)(np.tile(e, (4, 1))) for e in np.eye(6)], axis=-1)
+    np.testing.assert_allclose(hessians, np.swapaxes(hessians, 1, 2), atol=1e-13)
+    spectra = np.linalg.eigvalsh(hessians)
+    assert np.all(spectra[:, -1] <= f.L)
+    assert np.all(spectra[:, 0] >= f.mu)
+    assert np.all(f.value(theta) >= f.infimum)
+
+
+def test_the_infimum_is_approached():
+    np.testing.assert_allclose(chain().value(np.full(6, 1e9)), chain().infimum, rtol=1e-7)
+
+
+@given(L=st.floats(1e-3, 1e3), eps=st.floats(1e-6, 1e3), seed=st.integers(0, 10**6))
+def test_scaling_sets_smoothness_and_accuracy(L, eps, seed):
+    """With every term at some client; the floor is attained where the means of all weights are equal."""
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.1, 1.0, (3, 5))
+    f = ZeroChain(weights=weights).scaled(L=L, eps=eps)
+    level = ZeroChain(weights=weights / weights.mean(axis=0)).scaled(L=L, eps=eps)
+    assert float(np.max(f.L)) == pytest.approx(L)
+    theta = f.width * rng.standard_normal(5)
+    theta[-1] = 0.0
+    assert np.sum(f.gradient(theta).mean(axis=0) ** 2) >= eps
+    assert np.sum(level.gradient(level.zeros()).mean(axis=0) ** 2) == pytest.approx(eps)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-60, 1e-150])
+def test_the_smallest_entry_opens_the_next(size):
+    """``1 - exp(-t^2)`` would be zero."""
+    f = ZeroChain(weights=np.ones((1, 3)))
+    opened = f.gradient(np.array([size, 0.0, 0.0]))[0]
+    np.testing.assert_allclose(opened[1], -4.0 * size**2, rtol=1e-12)
+    assert opened[2] == 0
+
+
+@pytest.mark.parametrize("solver", [LBFGS(), Gradient(), Nesterov(), NewtonCG()], ids=lambda s: type(s).__name__)
+def test_solvers_take_steps(solver):
+    f = chain()
+    problem = LocalProblem(objective=f, weight=2.0 * float(f.L.max()), anchor=THETA)
+    solution = solver(problem, THETA, Steps(steps=3), solver.memory(f), next(Full().rounds(4, seed=0)))
+    assert np.all(problem.value(solution.theta) < problem.value(THETA))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"weights": np.ones(3)}, r"weights must have shape \(N, d\), not \(3,\)\."),
+        ({"weights": np.ones((2, 0))}, r"weights must have shape \(N, d\), not \(2, 0\)\."),
+        ({"weights": -np.ones((1, 2))}, r"weights must be finite and not negative\."),
+        ({"weights": np.full((1, 2), np.nan)}, r"weights must be finite and not negative\."),
+        ({"height": 0.0}, r"height must be a positive finite number, not 0\.0\."),
+        ({"width": math.inf}, r"width must be a positive finite number, not inf\."),
+    ],
+)
+def test_bad_input_is_named_in_one_sentence(arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        chain(**arguments)
+
+
+def test_scaling_refuses_what_it_cannot_do():
+    with pytest.raises(ValueError, match=r"^L and eps must be positive, not 1\.0 and 0\.0\.$"):
+        chain().scaled(L=1.0, eps=0.0)
+    with pytest.raises(ValueError, match=r"^weights must give every term to some client\.$"):
+        ZeroChain(weights=np.eye(2, 3)).scaled(L=1.0, eps=1.0)

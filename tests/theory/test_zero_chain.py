@@ -1,0 +1,332 @@
+"""The zero chain: the lemmas as properties, random linear-span methods, and wrong variants that are caught."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualopt.algorithms import FedAvg
+from dualopt.claims import Verdict, check
+from dualopt.objectives import ZeroChain
+from dualopt.objectives import zero_chain as functions
+from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Schedule, UniformSubset
+from dualopt.solvers import Gradient
+from dualopt.stopping import Steps
+from theory._claims import discover
+from theory.lower_bounds._race import Race, races
+from theory.lower_bounds._span import Eavesdropper, LinearSpan, reach
+from theory.lower_bounds._zero_chain import SPLITS, as_printed, zero_chain
+from theory.lower_bounds.zero_chain_rounds import rounds_needed, squared_gradient
+
+ERRATUM = "p6_split_of_the_chain"
+EVERY = discover()
+CHAPTERS = {name: chapter for name, chapter in EVERY.items() if name.startswith("zero_chain")}
+SUPPORT, ROUNDS = CHAPTERS["zero_chain_support"].claim, CHAPTERS["zero_chain_rounds"].claim
+few = settings(max_examples=max(15, (settings.default.max_examples if settings.default else 40) // 2))
+ENTRIES = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+def of(function: Callable[..., Any], t: float) -> float:
+    return float(function(np.array(t)))
+
+
+# The lemmas ------------------------------------------------------------------
+
+
+@given(w=ENTRIES, v=ENTRIES)
+def test_lemma_1_bounds(w: float, v: float) -> None:
+    assert 0.0 <= of(functions.psi, w) <= 1.0
+    assert 0.0 <= of(functions.psi_slope, w) <= math.sqrt(2.0 / math.e) * (1 + 1e-15)
+    assert -4.0 * math.exp(-1.5) * (1 + 1e-15) <= of(functions.psi_curvature, w) <= 2.0
+    assert 0.0 < of(functions.phi, v) < 4.0 * math.pi
+    assert 0.0 < of(functions.phi_slope, v) <= 4.0
+    assert abs(of(functions.phi_curvature, v)) <= 1.5 * math.sqrt(3.0) * (1 + 1e-15)
+
+
+@given(w=st.floats(1.0, 1e6), v=st.floats(-1.0, 1.0, exclude_min=True, exclude_max=True))
+def test_lemma_1_the_key_property(w: float, v: float) -> None:
+    assert of(functions.psi, w) * of(functions.phi_slope, v) > 2.0 * (1.0 - math.exp(-1.0)) * (1 - 1e-15)
+
+
+@given(t=st.floats(-5.0, 5.0).filter(lambda t: abs(t) > 1e-3))
+def test_derivatives_are_those_of_the_functions(t: float) -> None:
+    h = 1e-4 * abs(t)
+    for function, slope in (
+        (functions.psi, functions.psi_slope),
+        (functions.psi_slope, functions.psi_curvature),
+        (functions.phi, functions.phi_slope),
+        (functions.phi_slope, functions.phi_curvature),
+    ):
+        assert of(slope, t) == pytest.approx((of(function, t + h) - of(function, t - h)) / (2 * h), abs=1e-5)
+
+
+@given(x=st.lists(ENTRIES, min_size=2, max_size=8), opened=st.integers(0, 7))
+def test_a_gradient_opens_one_entry(x: list[float], opened: int) -> None:
+    """The mean of all clients, from a point that vanishes behind some entry."""
+    f = ZeroChain(weights=np.ones((1, len(x))))
+    theta = np.where(np.arange(len(x)) < opened, x, 0.0)
+    assert reach(f.gradient(theta)) <= min(reach(theta) + 1, len(x))
+
+
+@given(
+    x=st.lists(st.floats(-10.0, 10.0), min_size=1, max_size=8), held=st.integers(0, 7), inside=st.floats(-0.999, 0.999)
+)
+def test_lemma_3_and_the_better_constant(x: list[float], held: int, inside: float) -> None:
+    f, theta = ZeroChain(weights=np.ones((1, len(x)))), np.array(x)
+    theta[held % len(x)] = inside
+    assert np.linalg.norm(f.gradient(theta)) > 2.0 * (1.0 - math.exp(-1.0))
+    assert np.all(f.gradient(theta) <= 0)
+    theta[-1] = 0.0
+    assert np.linalg.norm(f.gradient(theta)) >= functions.FLOOR * (1 - 1e-15)
+
+
+def test_the_inequalities_in_the_proof_of_the_better_constant() -> None:
+    r, m = 0.3, np.linspace(0.0, 8.0, 200_001)
+    psi, slope, low = functions.psi(m), functions.psi_slope(m), of(functions.phi, -r)
+    two = np.hypot(4.0 / (1.0 + r * r) * psi, low * slope)
+    assert np.min(two[m >= r]) > 2.8 > functions.FLOOR
+    first = functions.FLOOR / (1.0 + m * m) + low * slope
+    assert np.all(first[m <= r] >= functions.FLOOR)
+    assert np.min(two) < functions.FLOOR  # without m >= r it would be false
+
+
+def test_the_inequalities_in_the_proof_of_the_smoothness() -> None:
+    u, v = np.meshgrid(np.geomspace(1e-6, 20.0, 400), np.sinh(np.linspace(-14.0, 14.0, 801)))
+    a = functions.psi_curvature(u) * functions.phi(v)
+    b = functions.psi_slope(u) * functions.phi_slope(v)
+    c = functions.psi(u) * functions.phi_curvature(v)
+    M = functions.CURVATURE
+    for sign in (1.0, -1.0):
+        assert np.all(M - sign * a > 0)
+        assert np.all((M - sign * a) * (M - sign * c) >= b**2)
+    assert np.any((0.99 * M - a) * (0.99 * M - c) < b**2)
+
+
+# Linear-span methods -----------------------------------------------------------
+
+
+@st.composite
+def linear_span_races(draw: st.DrawFn) -> Race:
+    """Random methods of the class, random participation, any number of local steps in each round."""
+    split = draw(st.sampled_from(sorted(SPLITS)))
+    n = 6 * draw(st.integers(1, 2))
+    f = zero_chain(n, draw(st.integers(2, 10)), split=split, L=draw(st.floats(0.1, 10.0)))
+    steps = tuple(draw(st.lists(st.integers(0, 5), min_size=1, max_size=4)))
+    length = draw(st.floats(0.1, 50.0)) / float(f.L.max())
+    subsets = st.lists(
+        st.sets(st.integers(0, n - 1), min_size=1).map(lambda s: tuple(sorted(s))), min_size=1, max_size=4
+    )
+    participation = draw(
+        st.one_of(
+            st.just(Full()),
+            st.builds(UniformSubset, size=st.integers(1, n)),
+            st.builds(Bernoulli, probability=st.floats(0.3, 1.0)),
+            st.builds(CommunicateWithProbability, probability=st.floats(0.3, 1.0)),
+            st.builds(Schedule, clients=subsets.map(tuple)),
+        )
+    )
+    method = LinearSpan(steps=steps, length=length, seed=draw(st.integers(0, 2**32 - 1)))
+    return Race(name="drawn", algorithm=method, objective=f, participation=participation, everybody=False)
+
+
+@few
+@given(race=linear_span_races())
+def test_no_linear_span_method_is_faster(race: Race) -> None:
+    for claim in (SUPPORT, ROUNDS):
+        verdict = check(claim, race)
+        assert verdict.verdict == "holds", verdict.witness
+
+
+@few
+@given(race=linear_span_races())
+def test_one_that_reads_other_clients_is_caught(race: Race) -> None:
+    """Its clients add gradients of the mean to what they know: two entries in a round of two steps."""
+    method = replace(race.algorithm, steps=(2,), length=30.0 / float(race.objective.L.max()))
+    cheating = race.but(algorithm=Reader(**vars(method)), participation=Full())
+    assert check(SUPPORT, cheating).verdict == "violated"
+    assert check(SUPPORT, race.but(algorithm=method, participation=Full())).verdict == "holds"
+
+
+class Reader(LinearSpan):
+    """A linear-span method whose clients take each other's gradients."""
+
+    def local(self, objective, clients, message, round):
+        shared: Any = Shared(objective)
+        return super().local(shared, clients, message, round)
+
+
+class Shared:
+    def __init__(self, objective: Any) -> None:
+        self.objective = objective
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Gradients of the mean, at each client's own point."""
+        whole = replace(self.objective, weights=np.mean(self.objective.weights, axis=0, keepdims=True))
+        return np.concatenate([whole.gradient(point) for point in theta])
+
+
+def opened(race: Race, rounds: int) -> list[int]:
+    return [reach(shot.server.theta) for _, shot in islice(race.communications(), rounds)]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_cheating_fedavg_gains_one_entry_per_step(steps: int) -> None:
+    fedavg = next(races(6, 7))
+    cheat = fedavg.but(algorithm=Eavesdropper(solver=Gradient(step=20.0), stop=Steps(steps=steps)))
+    assert opened(cheat, 2) == [steps, 2 * steps]
+    verdict = check(SUPPORT, cheat, check_assumptions=False)
+    assert verdict.verdict == ("holds" if steps == 1 else "violated")
+    assert check(SUPPORT, cheat).verdict == "outside assumptions"
+
+
+def test_a_cheating_fedavg_breaks_the_bound_on_rounds() -> None:
+    fedavg = next(races(6, 12))
+    cheat = fedavg.but(algorithm=Eavesdropper(solver=Gradient(step=100.0), stop=Steps(steps=30)))
+    verdict = check(ROUNDS, cheat)
+    assert verdict.verdict == "violated"
+    assert verdict.witness
+    assert verdict.witness.n <= 3
+
+
+# Wrong splits and units --------------------------------------------------------
+
+
+def one_client_holds_the_first_two(weights: np.ndarray) -> np.ndarray:
+    weights = weights.copy()
+    weights[:, 0] = 0.0
+    weights[weights[:, 1] > 0, 0] = 3.0  # the mean stays the same
+    return weights
+
+
+def everybody_holds_all(weights: np.ndarray) -> np.ndarray:
+    return np.ones_like(weights)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [(one_client_holds_the_first_two, [2, 3, 4, 5]), (everybody_holds_all, [8, 8, 8, 8])],
+)
+def test_wrong_splits_are_caught(wrong: Callable[[np.ndarray], np.ndarray], expected: list[int]) -> None:
+    fedavg = next(races(6, 8))
+    f = replace(fedavg.objective, weights=wrong(fedavg.objective.weights))
+    np.testing.assert_allclose(f.weights.mean(axis=0), 1.0)
+    method = FedAvg(solver=Gradient(step=20.0), stop=Steps(steps=20))
+    race = fedavg.but(objective=f, algorithm=method)
+    assert opened(race, 4) == expected
+    assert check(SUPPORT, race).verdict == "violated"
+    assert opened(fedavg.but(algorithm=method), 4) == [1, 2, 3, 4]
+
+
+def test_the_printed_split_starts_with_two_entries() -> None:
+    f = as_printed(6, 8)
+    method = FedAvg(solver=Gradient(step=1.0), stop=Steps(steps=20))
+    assert opened(Race(name="printed", algorithm=method, objective=f), 5) == [2, 3, 4, 5, 6]
+
+
+def test_psi_must_not_round_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 1 - exp(-w^2) the chain stalls where entries are small."""
+    slow = next(races(6, 8)).but(algorithm=FedAvg(solver=Gradient(step=1.0), stop=Steps(steps=3)))
+    assert opened(slow, 5) == [1, 2, 3, 4, 5]
+    monkeypatch.setattr(functions, "psi", lambda t: np.where(t > 0, 1.0 - np.exp(-t * t), 0.0))
+    assert opened(slow, 5)[-1] < 5
+    assert check(SUPPORT, slow).verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    "name", ["zero_chain_gradient", "zero_chain_infimum", "zero_chain_scalars", "zero_chain_rounds"]
+)
+def test_phi_must_be_positive(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without 2 pi the parts of a partial derivative cancel."""
+    monkeypatch.setattr(functions, "phi", lambda t: 4.0 * np.arctan(t))
+    assert any(v.verdict == "violated" for v in verdicts(name, lambda case: case))
+
+
+def telling_cases(name: str) -> Iterator[Any]:
+    return (case for case, verdict in EVERY[name].cases(True) if verdict == "holds")
+
+
+def verdicts(name: str, mutate: Callable[[Any], Any]) -> Iterator[Verdict]:
+    return (check(CHAPTERS[name].claim, mutate(case)) for case in telling_cases(name))
+
+
+def with_weights(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], Any]:
+    def mutate(case: Any) -> Any:
+        f = replace(case.objective, weights=change(case.objective.weights))
+        return case.but(objective=f) if isinstance(case, Race) else case._replace(objective=f)
+
+    return mutate
+
+
+def mean_misses_a_factor(weights: np.ndarray) -> np.ndarray:
+    weights = weights.copy()
+    weights[:, 1:] /= 3.0
+    return weights
+
+
+def heavier_by_a_tenth(weights: np.ndarray) -> np.ndarray:
+    return 1.1 * weights
+
+
+def lower(case: Race) -> Race:
+    return case.but(objective=replace(case.objective, height=0.9 * case.objective.height))
+
+
+CATCHES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
+    "mean misses a factor": (
+        with_weights(mean_misses_a_factor),
+        {"zero_chain_gradient", "zero_chain_smoothness", "zero_chain_infimum"},
+    ),
+    "heavier by a tenth": (
+        with_weights(heavier_by_a_tenth),
+        {"zero_chain_smoothness", "zero_chain_infimum"},
+    ),
+    "one client holds the first two": (with_weights(one_client_holds_the_first_two), {"zero_chain_support"}),
+    "lower by a tenth": (lower, {"zero_chain_rounds"}),
+}
+
+
+@pytest.mark.parametrize(("mutation", "name"), [(m, n) for m, (_, names) in CATCHES.items() for n in sorted(names)])
+def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
+    assert any(v.verdict == "violated" for v in verdicts(name, CATCHES[mutation][0]))
+
+
+@pytest.mark.parametrize("name", sorted([*CHAPTERS, ERRATUM]))
+def test_every_bound_is_attained_up_to_a_twentieth(name: str) -> None:
+    """So a bound less by a tenth is broken; the exact ones are compared in both directions by the claims themselves."""
+    claim = EVERY[name].claim
+    less = replace(claim, compare=lambda case: (c._replace(bound=0.9 * c.bound) for c in claim.compare(case)))
+    assert any(check(less, case).verdict == "violated" for case in telling_cases(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("CURVATURE", 1.01), ("CURVATURE", 0.99), ("CURVATURE_1", 1.01), ("CURVATURE_1", 0.99)]
+)
+def test_wrong_smoothness_constants_are_caught(name: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, name, wrong * getattr(functions, name))
+    assert any(v.verdict == "violated" for v in verdicts("zero_chain_smoothness", lambda case: case))
+
+
+@pytest.mark.parametrize("split", sorted(SPLITS))
+def test_the_bound_with_its_constant(split: str) -> None:
+    f = zero_chain(6, 21, split=split, L=3.0, eps=0.01)
+    fall = float(np.mean(f.value(f.zeros()) - f.infimum))
+    constant = {"thirds": 15.02, "halves": 10.02}[split]
+    stated = 3.0 * fall / (constant * math.pi**2 * 0.01)
+    assert stated <= rounds_needed(f, 0.01) == pytest.approx(stated, rel=1e-3)
+    assert rounds_needed(f, 0.01) == pytest.approx(20.0 + 0.5 * functions.PSI_1)
+    assert squared_gradient(f, f.zeros()) == pytest.approx(0.01)
+
+
+def test_splits_need_fitting_numbers_of_clients() -> None:
+    with pytest.raises(ValueError, match="n must be divisible by 3, not 4"):
+        zero_chain(4, 5)
+    with pytest.raises(ValueError, match="n must be even, not 3"):
+        zero_chain(3, 5, split="halves")

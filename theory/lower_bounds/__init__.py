@@ -1,0 +1,3 @@
+"""How many rounds every method needs, whatever its clients compute between them."""
+
+PAPER = "Lower bounds on communication"
