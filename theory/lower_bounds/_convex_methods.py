@@ -1,0 +1,107 @@
+"""The methods that are run against the lower bounds, all of them from zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from dualopt.algorithms import DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
+from dualopt.objectives import Objective
+from dualopt.participation import CommunicateWithProbability, Full, Participation, Round
+from dualopt.solvers import Gradient
+from dualopt.xp import Array
+from theory._instances import Instance
+from theory.lower_bounds._convex_chain import Chain, ChainCase
+
+__all__ = ["ConjugateGradients", "chain_case", "runs"]
+
+SELDOM = 0.1  # the probability of communication where none is suggested
+SHORT = 0.1  # a step on absolute values, times their slope
+
+
+class State(NamedTuple):
+    """State of the server; the clients have none."""
+
+    theta: Array
+    residual: Array  # -grad E(theta)
+    direction: Array
+    start: Array  # -grad E(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConjugateGradients:
+    """Conjugate gradients on a quadratic E: a round asks every client for its gradient at one point.
+
+    The first round asks at zero. Each later one asks along the direction, and then the model is the least point of E in
+    the span of all that was heard before: after ``n`` rounds nobody does better within the first ``n - 1`` coordinates.
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset()
+
+    def suggested(self, objective: Objective) -> Self:
+        """Nothing is open."""
+        return self
+
+    def init(self, objective: Objective, theta0: Array) -> tuple[State, Array, tuple[()]]:
+        """All zero."""
+        zero = np.zeros_like(theta0)
+        return State(zero, zero, zero, zero), zero, ()
+
+    def local(
+        self, objective: Objective, clients: tuple[()], message: Array, round: Round
+    ) -> tuple[tuple[()], Array, Any]:
+        """Return the gradients."""
+        return (), objective.gradient(message), ()
+
+    def server(self, server: State, mean: Array, round: Round) -> tuple[State, Array]:
+        """Go to the least point along the direction, and find the next one."""
+        if round.n == 0:
+            return State(server.theta, -mean, -mean, -mean), -mean
+        curved = mean + server.start  # hess E times the direction
+        square = np.sum(server.residual**2)
+        length = square / np.sum(server.direction * curved)
+        residual = server.residual - length * curved
+        direction = residual + np.sum(residual**2) / square * server.direction
+        return State(server.theta + length * server.direction, residual, direction, server.start), direction
+
+
+def chain_case(instance: Instance, method: Any, rounds: int, *, seldom: float | None = None) -> ChainCase:
+    """Put a method on a chain, with its suggested parameters; it may communicate ``seldom``, with a probability.
+
+    Examples
+    --------
+    >>> from theory.lower_bounds._convex_chain import geometric
+    >>> chain_case(geometric(9.0, 8), DualFL(), 3).name
+    'geometric chain (kappa=9, d=8), DualFL'
+    """
+    name = type(method).__name__
+    told = instance.case(method.suggested(instance.objective), rounds, f"{name}, p = {seldom:.3g}" if seldom else name)
+    rule: Participation = CommunicateWithProbability(probability=seldom) if seldom else Full()
+    return ChainCase(**vars(told), participation=rule)
+
+
+def runs(instance: Instance, rounds: int) -> Iterator[ChainCase]:
+    """Yield a chain with every method that can be run on it.
+
+    DualFL and its relative need a ridge, conjugate gradients a quadratic. Steps on absolute values are short, and
+    nothing more: the bounds do not depend on how well a method works.
+    """
+    f: Chain = instance.objective
+    smooth = bool(np.isfinite(f.L).all())
+    step = 1.0 / float(np.max(f.L)) if smooth else SHORT / f.weight
+    rho = None if smooth else 0.0
+    rarely = float(np.sqrt(f.ridge / np.max(f.L))) if smooth and f.ridge > 0 else SELDOM
+    if f.ridge > 0:
+        yield chain_case(instance, DualFL(rho=rho), rounds)
+        yield chain_case(instance, OptimizedDualFL(rho=rho), rounds)
+    if smooth:
+        yield chain_case(instance, ConjugateGradients(), rounds)
+    yield chain_case(instance, FedSplit(), rounds)
+    yield chain_case(instance, FedPD(), rounds)
+    yield chain_case(instance, FedPD(), rounds, seldom=SELDOM)
+    yield chain_case(instance, FedAvg(solver=Gradient(step=step)), rounds)
+    yield chain_case(instance, Scaffold(solver=Gradient(step=step / 10)), rounds)  # ten of them
+    yield chain_case(instance, Scaffnew(probability=rarely, solver=Gradient(step=step)), rounds, seldom=rarely)
