@@ -14,6 +14,7 @@ from dualopt.algorithms.dualfl import momentum
 from dualopt.claims import Case
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
+from theory.counterexamples.dualfl_corrected_start import FromCorrected
 from theory.dualfl._fista import Fista
 
 
@@ -54,14 +55,6 @@ class WrongSign(DualFL):
     def receive(self, clients, message):
         v = clients.zeta + message.theta - clients.sent
         return clients._replace(zeta=(1 + message.beta) * v + message.beta * clients.v, v=v)
-
-
-class WarmCorrected(DualFL):
-    """The local solver starts from the corrected point."""
-
-    def local(self, objective, clients, message, round):
-        clients, sent, work = super().local(objective, clients, message, round)
-        return clients._replace(theta=sent), sent, work
 
 
 class NoFistaMomentum(Fista):
@@ -118,7 +111,7 @@ METHODS: dict[str, Callable[[Case], Case]] = {
     "beta late": partial(becomes, LateMomentum),
     "one client for the average": partial(becomes, OneClient),
     "wrong sign in (3.3)": partial(becomes, WrongSign),
-    "warm start from the corrected point": partial(becomes, WarmCorrected),
+    "warm start from the corrected point": partial(becomes, FromCorrected),
     "nu beyond mu": nu_beyond_mu,
     "loose local solutions": loose,
     "mu overstated": overstated,

@@ -46,6 +46,26 @@ PAPERS = {
         "afedpd_range_of_rho",
         "fedadmm_dual_drift",
     },
+    "theory.lower_bounds": {
+        *(f"zero_chain_{part}" for part in ("gradient", "infimum", "rounds", "scalars", "smoothness", "support")),
+        *(f"convex_strong_{part}" for part in ("bound", "attained", "rounds")),
+        *(f"convex_smooth_{part}" for part in ("bound", "rounds")),
+        *(f"convex_nonsmooth_{part}" for part in ("bound", "order", "rounds")),
+        "convex_span",
+    },
+    "theory.counterexamples": {
+        "fedavg_constant_step",
+        "fedavg_vanishing_step",
+        "fedavg_biased_point",
+        "fedprox_biased_point",
+        "fedadmm_two_clients",
+        "afedpd_small_rho",
+        "fedpd_large_eta",
+        "dualfl_large_nu",
+        "dualfl_large_rho",
+        "dualfl_corrected_start",
+        "scaffnew_long_step",
+    },
 }
 
 

@@ -1,0 +1,400 @@
+"""Every counterexample shows both sides, and wrong closed forms and wrong methods are caught on it."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dualopt import run
+from dualopt.algorithms import AFedPD, DualFL, FedADMM, FedAvg, Scaffnew
+from dualopt.algorithms._parameters import fedpd_step_limit
+from dualopt.claims import check
+from dualopt.participation import UniformSubset
+from dualopt.solvers import Exact
+from dualopt.stopping import Steps
+from tests.theory import mutations, mutations_fedpd
+from tests.theory.test_mutations_compared import HalfTheWeight, NearZero, StepMore
+from theory._claims import discover
+from theory._instances import solved
+from theory.counterexamples import (
+    PAPER,
+    _reflections,
+    afedpd_small_rho,
+    dualfl_corrected_start,
+    dualfl_large_nu,
+    dualfl_large_rho,
+    fedadmm_two_clients,
+    fedavg_biased_point,
+    fedavg_constant_step,
+    fedavg_vanishing_step,
+    fedpd_large_eta,
+    fedprox_biased_point,
+    scaffnew_long_step,
+)
+from theory.counterexamples._recursion import scalars
+from theory.dualfl import theorem_3_3
+from theory.dualfl._methods import exact
+
+CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.paper == PAPER}
+EXAMPLES = max(10, settings.default.max_examples // 4) if settings.default else 10
+many = settings(max_examples=EXAMPLES)
+ONE_SIDED = {"fedavg_biased_point", "fedavg_vanishing_step", "fedprox_biased_point", "dualfl_large_rho"}
+
+
+def telling_cases(name: str) -> Iterator[Any]:
+    """The cases on which the claim holds."""
+    return (case for case, verdict in CHAPTERS[name].cases(True) if verdict == "holds")
+
+
+def is_violated(name: str, cases: Iterator[Any]) -> bool:
+    with np.errstate(all="ignore"):  # a wrong method may diverge
+        return any(check(CHAPTERS[name].claim, case, check_assumptions=False).verdict == "violated" for case in cases)
+
+
+@pytest.mark.parametrize("name", sorted(set(CHAPTERS) - ONE_SIDED))
+def test_runs_converge_and_diverge(name: str) -> None:
+    assert {case.converges for case in telling_cases(name)} == {True, False}
+
+
+def times(share: float) -> Callable[[Callable], Callable]:
+    """A multiple of the right result."""
+    return lambda right: lambda *known: share * right(*known)
+
+
+# Claim, its closed form, and what is wrong with it; the cases lie 3 % beside the borders.
+WRONG_FORMS: dict[str, tuple[str, str, Callable[[Callable], Callable]]] = {
+    "FedAvg: factors 1 -+ s as printed": (
+        "fedavg_constant_step",
+        "factor",
+        lambda right: lambda s, Q, a, b: right(0.5 * s, Q, a, b),
+    ),
+    "FedAvg: longest step up": ("fedavg_constant_step", "longest_step", times(1.04)),
+    "FedAvg: longest step down": ("fedavg_constant_step", "longest_step", times(0.96)),
+    "FedAvg: longest step of gradient descent": (
+        "fedavg_constant_step",
+        "longest_step",
+        lambda _: lambda a, b: 2.0 / a if a else 0.0,
+    ),
+    "FedAvg: half of the squares": ("fedavg_vanishing_step", "excess", times(0.5)),
+    "FedAvg: twice the squares": ("fedavg_vanishing_step", "excess", times(2.0)),
+    "FedAvg: wrong product": (
+        "fedavg_vanishing_step",
+        "product",
+        lambda right: lambda steps, n: tuple(1.02 * bound for bound in right(steps, n)),
+    ),
+    "FedAvg: wrong sign of the bias": ("fedavg_biased_point", "bias", times(-1.0)),
+    "FedAvg: bias of one step": ("fedavg_biased_point", "bias", lambda _: lambda *known: 0.0),
+    "FedAvg: weights of a step more": (
+        "fedavg_biased_point",
+        "weights",
+        lambda right: lambda a, s, K: right(a, s, K + 1),
+    ),
+    "FedProx: wrong sign of the bias": ("fedprox_biased_point", "bias", times(-1.0)),
+    "FedProx: half of the weight": ("fedprox_biased_point", "weights", lambda right: lambda a, w: right(a, w / 2)),
+    "FedADMM: drift up": ("fedadmm_two_clients", "drift", times(1.04)),
+    "FedADMM: no drift": ("fedadmm_two_clients", "drift", times(0.0)),
+    "FedADMM: N/P for P/N": (
+        "fedadmm_two_clients",
+        "drift",
+        lambda _: lambda rho, server_step: rho * (1.0 - 2.0 / server_step),
+    ),
+    "A-FedPD: least rho up": ("afedpd_small_rho", "least_rho", times(1.04)),
+    "A-FedPD: least rho down": ("afedpd_small_rho", "least_rho", times(0.96)),
+    "A-FedPD: convex local problems": ("afedpd_small_rho", "least_rho", lambda _: lambda a1, a2: -1.05 * a2),
+    "FedPD: largest eta up": ("fedpd_large_eta", "largest_eta", times(1.04)),
+    "FedPD: limit of Theorem 1": ("fedpd_large_eta", "largest_eta", lambda _: lambda N: fedpd_step_limit(1.0)),
+    "FedPD: convex local problems": ("fedpd_large_eta", "largest_eta", lambda _: lambda N: 1.0),
+    "FedPD: shares exchanged": (
+        "fedpd_large_eta",
+        "polynomial",
+        lambda right: lambda rho, a, share: right(rho, a, 1.0 - share),
+    ),
+    "DualFL: largest nu up": ("dualfl_large_nu", "largest_nu", times(1.04)),
+    "DualFL: largest nu down": ("dualfl_large_nu", "largest_nu", times(0.96)),
+    "DualFL: nu up to mu": ("dualfl_large_nu", "largest_nu", lambda _: lambda rho, a1, a2: min(a1, a2)),
+    "DualFL: arithmetic mean": (
+        "dualfl_large_nu",
+        "largest_nu",
+        lambda _: lambda rho, a1, a2: 4.0 / (3.0 - math.sqrt(rho)) * 0.5 * (a1 + a2),
+    ),
+    "DualFL: rate promised everywhere": (
+        "dualfl_large_rho",
+        "factor",
+        lambda _: lambda rho, q: math.sqrt(1.0 - math.sqrt(rho)),
+    ),
+    "DualFL: the promise fails at q": ("dualfl_large_rho", "least_step", lambda _: lambda rho: rho),
+    "DualFL: three quarters exactly": ("dualfl_large_rho", "least_step", lambda _: lambda rho: 0.75 * rho),
+    "DualFL: the promise fails earlier": ("dualfl_large_rho", "least_step", times(1.03)),
+    "DualFL: largest kappa up": ("dualfl_corrected_start", "largest_kappa", times(1.04)),
+    "DualFL: largest kappa down": ("dualfl_corrected_start", "largest_kappa", times(0.96)),
+    "DualFL: kappa/(e(K + 1))": (
+        "dualfl_corrected_start",
+        "worst_factor",
+        lambda _: lambda kappa, K: kappa / (math.e * (K + 1)),
+    ),
+    "Scaffnew: longest step up": ("scaffnew_long_step", "longest_step", times(1.04)),
+    "Scaffnew: longest step down": ("scaffnew_long_step", "longest_step", times(0.96)),
+    "Scaffnew: 1 + sL": ("scaffnew_long_step", "factor", lambda right: lambda s, L: right(-s, L)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_FORMS)
+def test_wrong_closed_forms_are_caught(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, form, change = WRONG_FORMS[wrong]
+    module = importlib.import_module(f"theory.counterexamples.{name}")
+    monkeypatch.setattr(module, form, change(getattr(module, form)))
+    assert is_violated(name, telling_cases(name))
+
+
+class OwnModels(FedADMM):
+    """Changes of the models alone, without the duals, are uploaded."""
+
+    def local(self, objective, clients, message, round):
+        new, _, work = super().local(objective, clients, message, round)
+        return new, new.theta - clients.theta, work
+
+
+class NoCorrection(AFedPD):
+    """The mean of the active models without the mean dual."""
+
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        return new._replace(theta=mean), message._replace(theta=mean)
+
+
+class AsItIs(dualfl_corrected_start.FromCorrected):
+    """DualFL from the plain points."""
+
+    def local(self, objective, clients, message, round):
+        return DualFL.local(self, objective, clients, message, round)
+
+
+class ColdStart(DualFL):
+    """Local solvers start from the same point in every round."""
+
+    def local(self, objective, clients, message, round):
+        new, sent, work = super().local(objective, clients, message, round)
+        return new._replace(theta=clients.theta), sent, work
+
+
+class FirstClient(Scaffnew):
+    """One client's model for the average."""
+
+    def local(self, objective, clients, message, round):
+        new, upload, work = super().local(objective, clients, message, round)
+        return new, np.broadcast_to(upload[:1], upload.shape), work
+
+
+class OneStep(FedAvg):
+    def local(self, objective, clients, message, round):
+        return FedAvg(solver=self.solver, stop=Steps(steps=1)).local(objective, clients, message, round)
+
+
+WRONG_METHODS = [
+    ("fedavg_constant_step", StepMore),
+    ("fedavg_constant_step", OneStep),
+    ("fedavg_biased_point", StepMore),
+    ("fedavg_biased_point", OneStep),
+    ("fedprox_biased_point", HalfTheWeight),
+    ("fedprox_biased_point", NearZero),
+    ("fedadmm_two_clients", OwnModels),
+    ("afedpd_small_rho", NoCorrection),
+    ("fedpd_large_eta", mutations_fedpd.WrongSign),
+    ("fedpd_large_eta", mutations_fedpd.NoDualStep),
+    ("fedpd_large_eta", mutations_fedpd.MisscaledProximalTerm),
+    ("dualfl_large_nu", mutations.NoMomentum),
+    ("dualfl_large_nu", mutations.WrongSign),
+    ("dualfl_large_rho", mutations.NoMomentum),
+    ("dualfl_large_rho", mutations.ShiftedMomentum),
+    ("dualfl_corrected_start", AsItIs),
+    ("dualfl_corrected_start", ColdStart),
+    ("scaffnew_long_step", FirstClient),
+]
+
+
+@pytest.mark.parametrize(("name", "wrong"), WRONG_METHODS)
+def test_wrong_methods_are_caught(name: str, wrong: Any) -> None:
+    def becomes(case: Any) -> Any:
+        return replace(case, algorithm=wrong(**{f.name: getattr(case.algorithm, f.name) for f in fields(wrong)}))
+
+    cases = [case for case in telling_cases(name) if isinstance(case.algorithm, wrong.__bases__)]
+    assert is_violated(name, map(becomes, cases))
+
+
+def test_longer_steps_than_told_are_caught() -> None:
+    assert is_violated(
+        "fedavg_vanishing_step", map(mutations_fedpd.LOCAL["long local steps"], telling_cases("fedavg_vanishing_step"))
+    )
+
+
+def test_every_claim_is_caught() -> None:
+    assert {name for name, _, _ in WRONG_FORMS.values()} == set(CHAPTERS)
+    assert {name for name, _ in WRONG_METHODS} | {"fedavg_vanishing_step"} == set(CHAPTERS)
+
+
+# Parameters that Hypothesis draws: u is a place between 0 and 1, a and b are curvatures, and the parameter may lie
+# beyond the border. The border itself is avoided, for runs beside it are long.
+def beside(border: float, u: float, beyond: bool) -> float:
+    return border * (1.1 + 2.0 * u if beyond else 0.9 * u)
+
+
+def draw_constant_step(u: float, a: float, b: float, beyond: bool) -> Any:
+    return fedavg_constant_step.averaged(a, b, beside(fedavg_constant_step.longest_step(a, b), 0.1 + 0.9 * u, beyond))
+
+
+def draw_fedavg_bias(u: float, a: float, b: float, beyond: bool) -> Any:
+    return fedavg_biased_point.averaged((0.2 + 1.7 * u) / max(a, b), 1 + beyond, (a, b))
+
+
+def draw_fedprox_bias(u: float, a: float, b: float, beyond: bool) -> Any:
+    return fedprox_biased_point.near(10.0 ** (3.0 * u - 2.0), (a, b))
+
+
+def draw_fedadmm(u: float, a: float, b: float, beyond: bool) -> Any:
+    server_step = 0.6 + 0.4 * min(b / 4.0, 1.0)
+    return fedadmm_two_clients.in_turn(beside(1.0 / (1.0 - 0.5 / server_step), 0.05 + 0.95 * u, beyond), server_step)
+
+
+def draw_afedpd(u: float, a: float, b: float, beyond: bool) -> Any:
+    concave = -0.9 * a * b / (1.0 + b)
+    border = afedpd_small_rho.least_rho(a, concave)
+    rho = border * (1.1 + 3.0 * u) if beyond else -concave + (border + concave) * (0.1 + 0.8 * u)
+    return afedpd_small_rho.opposed(rho, (a, concave))
+
+
+def draw_fedpd(u: float, a: float, b: float, beyond: bool) -> Any:
+    N = 3 + round(3.0 * a)
+    border = fedpd_large_eta.largest_eta(N)
+    eta = 1.1 * border + (0.99 - 1.1 * border) * u if beyond else beside(border, 0.2 + 0.8 * u, False)
+    return fedpd_large_eta.one_concave(eta, N)
+
+
+def draw_large_nu(u: float, a: float, b: float, beyond: bool) -> Any:
+    assume(abs(a - b) > 0.1)
+    border = dualfl_large_nu.largest_nu(0.3, a, b)
+    return dualfl_large_nu.with_nu(beside(border, 0.2 + 0.8 * u, beyond), 0.3, (a, b))
+
+
+def draw_large_rho(u: float, a: float, b: float, beyond: bool) -> Any:
+    q = 0.05 + 0.2 * a
+    return dualfl_large_rho.with_rho(q + (0.99 - q) * u if beyond else q * (0.2 + 0.8 * u), q)
+
+
+def draw_corrected_start(u: float, a: float, b: float, beyond: bool) -> Any:
+    K = 1 + round(a)
+    kappa = beside(dualfl_corrected_start.largest_kappa(K), 0.5 + 0.5 * u, beyond)
+    return dualfl_corrected_start.started(dualfl_corrected_start.FromCorrected, kappa, K, half=True)
+
+
+def draw_scaffnew(u: float, a: float, b: float, beyond: bool) -> Any:
+    return scaffnew_long_step.tossed(beside(2.0, 0.1 + 0.9 * u, beyond), 0.05 + 0.9 * u, L=b)
+
+
+def draw_vanishing_step(u: float, a: float, b: float, beyond: bool) -> Any:
+    return fedavg_vanishing_step.vanishing(0.05 + 0.2 * u, 0.5 if beyond else 1.0, 2, 30)
+
+
+DRAWN: dict[str, Callable[[float, float, float, bool], Any]] = {
+    "afedpd_small_rho": draw_afedpd,
+    "dualfl_corrected_start": draw_corrected_start,
+    "dualfl_large_nu": draw_large_nu,
+    "dualfl_large_rho": draw_large_rho,
+    "fedadmm_two_clients": draw_fedadmm,
+    "fedavg_biased_point": draw_fedavg_bias,
+    "fedavg_constant_step": draw_constant_step,
+    "fedavg_vanishing_step": draw_vanishing_step,
+    "fedpd_large_eta": draw_fedpd,
+    "fedprox_biased_point": draw_fedprox_bias,
+    "scaffnew_long_step": draw_scaffnew,
+}
+
+
+def test_every_claim_is_drawn() -> None:
+    assert set(DRAWN) == set(CHAPTERS)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_claim_on_drawn_parameters(name: str) -> None:
+    @many
+    @given(u=st.floats(0.0, 1.0), a=st.floats(0.5, 4.0), b=st.floats(0.5, 4.0), beyond=st.booleans())
+    def holds(u: float, a: float, b: float, beyond: bool) -> None:
+        verdict = check(CHAPTERS[name].claim, DRAWN[name](u, a, b, beyond))
+        assert verdict.verdict == "holds", verdict.witness or verdict.failed
+
+    holds()
+
+
+def test_fedavg_diverges_on_strongly_convex_problems_too() -> None:
+    """Claim II.2 with an E that is x^2/2: for every step there are clients, here for 1e-3."""
+    s = 1e-3
+    b = 1.1 * math.sqrt(2.0 / s)
+    assert fedavg_constant_step.factor(s, 2, 1.0, b) > 1.0 > fedavg_constant_step.factor(s, 2, 1.0, b / 1.2)
+
+
+def test_fedadmm_ends_at_the_same_wrong_point_in_any_order() -> None:
+    """rho = 1.2: the model drifts from 0 to 2.5, past the solution 1."""
+    f = scalars([1.0, 1.0], [0.0, 2.0])
+    method = FedADMM(rho=1.2, server_step=1.0, solver=Exact())
+    ends = [run(method, f, rounds=400, participation=UniformSubset(size=1), seed=seed).theta for seed in range(3)]
+    assert np.array(ends).ravel() == pytest.approx(2.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("N", [3, 4, 6, 11, 40])
+def test_fedpd_converges_for_every_smaller_eta(N: int) -> None:
+    end = fedpd_large_eta.largest_eta(N)
+    for eta in end * np.linspace(1e-3, 0.999, 300):
+        roots = np.roots(_reflections.polynomial(1.0 / eta, (2.0 / (N - 1), -1.0), 1.0 - 1.0 / N))
+        assert np.max(np.abs(roots)) < 1.0
+
+
+def test_limits_of_fedpd() -> None:
+    ends = [fedpd_large_eta.largest_eta(N) for N in (3, 4, 5, 10, 100, 10_000)]
+    assert ends[0] == pytest.approx((math.sqrt(17.0) - 1.0) / 4.0)
+    assert np.all(np.diff(ends) < 0)
+    assert ends[-1] == pytest.approx(0.5, rel=1e-3)
+    assert ends[-1] > 0.5 > fedpd_step_limit(1.0)
+    for N in (3, 100):
+        case = fedpd_large_eta.one_concave(0.99, N)
+        case.algorithm.check(case.objective)  # raises if a local problem is not strongly convex
+
+
+def test_least_rho_of_afedpd() -> None:
+    """The errata's instance: 1.3 is just too small."""
+    assert afedpd_small_rho.least_rho(3.0, -1.0) == pytest.approx((math.sqrt(13.0) - 1.0) / 2.0)
+    assert 1.3 < afedpd_small_rho.least_rho(3.0, -1.0) < 1.4
+
+
+def test_dualfl_refuses_large_nu_unless_told_otherwise() -> None:
+    case = dualfl_large_nu.with_nu(3.0, 0.25, (1.0, 2.0))
+    with pytest.raises(ValueError, match=r"nu = 3 must not exceed mu = 1"):
+        run(case.algorithm, case.objective)
+    assert run(case.algorithm, case.objective, check_assumptions=False).status == "diverged"
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(1.3, "holds"), (10.0, "violated")])
+def test_theorem_3_3_beyond_its_range(share: float, verdict: str) -> None:
+    """rho may exceed q by nearly a third, and not by a factor of ten."""
+    f = solved("two clients", scalars([1.0, 3.0], [-1.0, 1.0]))
+    q = 0.03
+    nu = q / float(np.mean(1.0 / f.objective.A))
+    case = f.case(exact(f, nu=nu, rho=share * q), 60)
+    assert check(theorem_3_3.CLAIM, case).verdict == "outside assumptions"
+    assert check(theorem_3_3.CLAIM, case, check_assumptions=False).verdict == verdict
+
+
+def test_twenty_steps_are_too_few_for_kappa_100() -> None:
+    assert dualfl_corrected_start.worst_factor(100.0, 20) == pytest.approx(1.453, abs=1e-3)
+    found = dualfl_corrected_start.worst_curvature(100.0, 20)
+
+    def factor(a: float) -> float:
+        return (a - 1.0) * (1.0 - a / 100.0) ** 20
+
+    assert factor(found) > max(factor(0.99 * found), factor(1.01 * found))
