@@ -86,9 +86,11 @@ def test_known_methods_have_pairs_of_their_own_whoever_shares_the_figure():
     known = {name: style(name) for name in SLOTS}
     assert len(set(known.values())) == len(known)
     written_down = {"a-fedpd": ("#56B4E9", "P"), "feddyn": ("#009E73", "^"), "fedavg": ("#000000", "X")}
-    written_down |= {"fedpd": ("#D55E00", "^"), "scaffold": ("#CC79A7", "v"), "scaffnew": ("#0072B2", "X")}
+    written_down |= {"fedpd": ("#D55E00", "^"), "scaffold": ("#CC79A7", "v"), "scaffnew": ("#56B4E9", "s")}
     assert {name: known[name] for name in written_down} == written_down
     assert {name: styles([name])[name] for name in SLOTS} == known
+    compared = ("dualfl", "fedpd", "feddr", "feddualavg", "feddyn", "scaffnew", "apda-inexact")
+    assert len({known[name][0] for name in compared}) == len(compared)  # the eighth, 5GCS, shares a colour
     strangers = [f"stranger {k}" for k in range(20)]
     found = styles([*strangers, *SLOTS])
     assert {name: found[name] for name in SLOTS} == known
