@@ -1,0 +1,321 @@
+"""Table 1 of the DualFL paper as a measurement: communication rounds and local gradients against kappa."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dualopt import plotting
+from dualopt.algorithms import (
+    AFedPD,
+    AFedPDSAM,
+    APDAInexact,
+    DualFL,
+    FedADMM,
+    FedAvg,
+    FedCM,
+    FedDR,
+    FedDualAvg,
+    FedDyn,
+    FedPD,
+    FedProx,
+    FedSAM,
+    FedSpeed,
+    FedSplit,
+    FiveGCS,
+    LazyAFedPD,
+    OptimizedDualFL,
+    Scaffnew,
+    Scaffold,
+)
+from dualopt.federation import describe
+from dualopt.objectives import Quadratic
+from dualopt.solvers import Exact, Nesterov
+from dualopt.stopping import GradientReduction, Steps
+from dualopt.testing import Order, estimate_order
+from dualopt.trace import Trace
+from figures._settings import Settings
+from figures._store import stored_trace
+from theory._instances import Instance, solved
+from theory.compared import _rounds
+from theory.compared._rounds import AtOnce, Count, Counter, exponent, in_matrices, kappas, one_by_one, planes
+from theory.compared.dualfl_table_1 import WithoutMomentum, short_step
+from theory.dualfl._regularised import plain_case
+from theory.dualfl.theorem_4_2_rounds import compare as rounds_to_gradient
+from theory.lower_bounds._convex_chain import power
+from theory.lower_bounds._convex_methods import chain_case
+from theory.lower_bounds._convex_rounds import distances
+
+__all__ = ["compute", "draw", "tabulate"]
+
+KAPPAS = {False: 32, True: 10}  # 10 n^2: to 10240, or to 1000
+SEEDS = {False: 3, True: 1}
+SHOWN = (1, 3, 10, 32)  # the n of the columns of the table
+WEIGHTS = (0.5, 1.0, 2.0)  # times sqrt(L mu)
+BIASED_ROUNDS = 300
+CHAINS = {False: (3000, 300), True: (1000, 100)}  # dimension and rounds
+FLAT = 1e4  # kappa of the planes that lose their strong convexity
+ALPHA = 1e-3  # the ridge that DualFL gets there, over n^2 and in units of L
+ACCURATE = {"solver": Nesterov(), "stop": GradientReduction(factor=1e-6, first=1e-6)}
+
+Build = Callable[[Instance], Any]
+
+
+def closed_form(algorithm: Any, instance: Instance) -> Count:
+    """Return the error of the fixed point."""
+    return Count(math.inf, math.nan, _rounds.limit_error(algorithm, instance))
+
+
+def ends_somewhere(algorithm: Any, instance: Instance) -> Count:
+    """Return the error after many rounds, for the least condition number alone."""
+    least = instance.L / instance.mu < 1.001 * kappas(1)[0]
+    return one_by_one(algorithm, instance, limit=BIASED_ROUNDS) if least else Count(math.inf, math.nan, math.nan)
+
+
+def best_weight(algorithm: FedPD, instance: Instance) -> Count:
+    """Return the count with the best of several weights."""
+    best = 1.0 / math.sqrt(instance.L * instance.mu)
+    return min(in_matrices(FedPD(eta=best / times), instance) for times in WEIGHTS)
+
+
+class Row(NamedTuple):
+    """A method."""
+
+    build: Build
+    count: Counter = in_matrices
+    paper: str = "-"  # what Table 1 says of its rounds
+    local: Build | None = None  # the method with local problems solved by gradients, where those are counted
+    look: str = ""  # whose colour and marker it has in the picture; none: it is not drawn
+    dashed: bool = False
+
+
+ROWS = {
+    "DualFL": Row(lambda f: DualFL(), one_by_one, "yes", lambda f: DualFL(**ACCURATE), "dualfl"),
+    "OptimizedDualFL": Row(lambda f: OptimizedDualFL(), one_by_one, look="optimized-dualfl"),
+    "Scaffnew": Row(lambda f: Scaffnew(), _rounds.with_coins, "yes", look="scaffnew"),
+    "RandProx": Row(lambda f: Scaffnew(probability=1.0 / (1.0 + _omega(f))), _rounds.with_coins, "yes"),
+    "5GCS": Row(lambda f: FiveGCS(solver=AtOnce()), in_matrices, "yes", look="fivegcs"),
+    "APDA-Inexact, exact": Row(
+        lambda f: APDAInexact(solver=Exact()), in_matrices, "yes", lambda f: APDAInexact(**ACCURATE), "apda-inexact"
+    ),
+    "APDA-Inexact, K = 10": Row(
+        lambda f: APDAInexact(solver=AtOnce()), in_matrices, "yes", look="apda-inexact", dashed=True
+    ),
+    "FedSplit": Row(lambda f: FedSplit(), local=lambda f: FedSplit(**ACCURATE), look="fedsplit"),
+    "FedDR, a = 2": Row(lambda f: FedDR(relaxation=2.0)),
+    "FedPD": Row(lambda f: FedPD(), local=lambda f: FedPD(**ACCURATE), look="fedpd"),
+    "FedPD, best weight": Row(lambda f: FedPD(), best_weight),
+    "FedPD, step of its theorem": Row(short_step, look="fedpd", dashed=True),
+    "FedDyn": Row(lambda f: FedDyn()),
+    "A-FedPD": Row(lambda f: AFedPD()),
+    "A-FedPD, lazy": Row(lambda f: LazyAFedPD()),
+    "FedADMM": Row(lambda f: FedADMM()),
+    "FedDR, a = 1": Row(lambda f: FedDR()),
+    "DualFL, rho = 0": Row(lambda f: DualFL(rho=0.0), one_by_one, look="dualfl", dashed=True),
+    "DualFL, no momentum": Row(lambda f: WithoutMomentum(), look="optimized-dualfl", dashed=True),
+    "FedAvg, K = 1": Row(lambda f: FedAvg(stop=Steps(steps=1)), look="fedavg"),
+    "FedDualAvg, K = 1": Row(lambda f: FedDualAvg(stop=Steps(steps=1))),
+    "SCAFFOLD, option I": Row(lambda f: Scaffold(solver=AtOnce(step=0.1 / f.L), option=1)),
+    "SCAFFOLD, option II": Row(lambda f: Scaffold(solver=AtOnce(step=0.1 / f.L)), look="scaffold"),
+    "FedAvg, K = 10": Row(lambda f: FedAvg(solver=AtOnce()), closed_form),
+    "FedDualAvg, K = 10": Row(lambda f: FedDualAvg(), closed_form),
+    "FedProx": Row(lambda f: FedProx(), closed_form),
+    "FedCM": Row(lambda f: FedCM(solver=AtOnce(step=1.0 / f.L)), closed_form),
+    "FedSAM": Row(lambda f: FedSAM(), ends_somewhere),
+    "FedSpeed": Row(lambda f: FedSpeed(), ends_somewhere),
+    "A-FedPDSAM": Row(lambda f: AFedPDSAM(), ends_somewhere),
+}
+CHAIN, CONVEX = "DualFL, nonsmooth", "DualFL, not strongly convex"
+
+
+def compute(settings: Settings) -> dict[str, Trace]:
+    """Count rounds and local gradients of every method; one row per condition number, means over the problems.
+
+    ``rounds`` are communication rounds to a squared distance of 1e-8, infinite where the method has a bias, and then
+    ``error`` is where it ends. ``gradients`` are those of a client per communication round; they are not counted for
+    exact local solutions; for some methods they are counted with Nesterov's method, stopped when local gradients are
+    reduced by 1e6.
+
+    DualFL on a nonsmooth chain has the ``error`` after ``rounds``, and on a smooth problem that is not strongly convex
+    the ``rounds`` until the norm of the gradient is ``error``.
+    """
+    traces = {label: _stored(settings, label, _counts(settings, label, row)) for label, row in ROWS.items()}
+    traces[CHAIN] = _stored(settings, CHAIN, lambda: _on_chain(*CHAINS[settings.quick]))
+    traces[CONVEX] = _stored(settings, CONVEX, _until_gradients)
+    return traces
+
+
+def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
+    """Draw rounds and local gradients against the condition number, with the exponents."""
+    figure = Figure(figsize=(11.6, 7.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    drawn = [label for label, row in ROWS.items() if row.look]
+    _lines(left, traces, drawn, "rounds")
+    _lines(right, traces, [label for label in drawn if _grows(traces[label]["gradients"])], "gradients")
+    left.set_title(
+        r"communication rounds to $|\theta - \theta^*|^2 \leq 10^{-8}\,|\theta_0 - \theta^*|^2$", fontsize="medium"
+    )
+    right.set_title(
+        "local gradients of a client per communication round;\n"
+        r"for exact methods with Nesterov's, until reduced by $10^6$",
+        fontsize="medium",
+    )
+    figure.suptitle(
+        "Quadratic clients with the same planes of curvature and different axes, everybody active;\n"
+        r"exponents of $\kappa$ with their 95% intervals",
+        fontsize="medium",
+    )
+    return figure
+
+
+def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
+    """Return one row per method: rounds at some condition numbers, exponents with their intervals, local gradients."""
+    rows = []
+    for label, trace in traces.items():
+        fitted = _fit(label, trace)
+        row = {"method": label, "Table 1": ROWS[label].paper if label in ROWS else "yes"}
+        for n in SHOWN:
+            known = label in ROWS and n <= len(trace) and math.isfinite(trace["rounds"][n - 1])
+            row[f"{kappas(n)[-1]:g}"] = f"{trace['rounds'][n - 1]:.0f}" if known else "-"
+        row |= _order(fitted)
+        gradients = trace["gradients"]
+        known = [f"{gradients[n - 1]:.3g}" for n in SHOWN if n <= len(trace) and math.isfinite(gradients[n - 1])]
+        row["local gradients"] = ", ".join(known) or "-"
+        row["local exponent"] = _order(exponent(gradients))["exponent"] if _grows(gradients) else "-"
+        rows.append(row | {"status": _status(label, trace)})
+    return rows
+
+
+def _counts(settings: Settings, label: str, row: Row) -> Callable[[], dict[str, Any]]:
+    def columns() -> dict[str, Any]:
+        found = [_count(row, kappa, SEEDS[settings.quick]) for kappa in kappas(KAPPAS[settings.quick])]
+        names = ("rounds", "gradients", "error")
+        return {"kappa": kappas(len(found))} | {name: [c[i] for c in found] for i, name in enumerate(names)}
+
+    return columns
+
+
+def _count(row: Row, kappa: float, seeds: int) -> Count:
+    problems = [planes(kappa, seed) for seed in range(seeds)]
+    rounds, gradients, error = np.mean([row.count(row.build(f), f) for f in problems], axis=0).tolist()
+    if row.local is not None:
+        gradients = _rounds.local_gradients(row.local(problems[0]), problems[0])
+    elif isinstance(row.build(problems[0]).suggested(problems[0].objective).solver, Exact):
+        gradients = math.nan
+    return Count(rounds, gradients, error)
+
+
+def _omega(f: Instance) -> float:
+    """Return the variance of the Bernoulli operator of RandProx that matches the condition number."""
+    return math.sqrt(f.L / f.mu) - 1.0
+
+
+def _on_chain(dimension: int, rounds: int) -> dict[str, Any]:
+    """Return the errors of DualFL on a nonsmooth chain that keeps every method to the order 2."""
+    case = chain_case(power(dimension), DualFL(rho=0.0), rounds)
+    errors = np.array([1.0, *(distance / float(np.sum(case.theta**2)) for distance in distances(case))])
+    n = np.arange(errors.size)
+    return {"kappa": np.inf + n, "rounds": n, "gradients": np.nan * n, "error": errors}
+
+
+def _until_gradients() -> dict[str, Any]:
+    """Return the rounds of Theorem 4.2 for accuracies that fall like the inverse square of integers."""
+    curved = planes(FLAT).objective
+    f = solved("flat planes", Quadratic(A=curved.A - np.eye(curved.shape[0]), b=curved.b))
+    alphas = np.array([ALPHA * f.L / n**2 for n in range(1, 11)])
+    rounds = [next(iter(rounds_to_gradient(plain_case(f, alpha, 1, accelerated=True)))).measured for alpha in alphas]
+    accuracies = 2.0 * float(np.linalg.norm(f.theta)) * alphas
+    return {"kappa": np.inf * alphas, "rounds": rounds, "gradients": np.nan * alphas, "error": accuracies}
+
+
+def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]]) -> Trace:
+    def compute(key: Mapping[str, Any]) -> Trace:
+        return Trace(columns=columns(), status="converged", theta=None, parameters={"key": key})
+
+    description: dict[str, Any] = {
+        "figure": "table1",
+        "method": label,
+        "accuracy": _rounds.ACCURACY,
+        "kappas": KAPPAS[settings.quick],
+        "seeds": SEEDS[settings.quick],
+        "weights": WEIGHTS,
+        "biased_rounds": BIASED_ROUNDS,
+        "chain": CHAINS[settings.quick],
+        "flat": FLAT,
+        "alpha": ALPHA,
+        "local": describe(ACCURATE["stop"]),
+    }
+    if label in ROWS:
+        description["algorithm"] = describe(ROWS[label].build(planes(10.0)))
+    return stored_trace(settings.cache, f"the row {label!r}", description, None if settings.stored_only else compute)
+
+
+def _lines(axes: Axes, traces: Mapping[str, Trace], labels: Sequence[str], column: str) -> None:
+    """Draw the lines, the highest end first, above the slopes of the square root and of kappa itself."""
+    for position, label in enumerate(sorted(labels, key=lambda label: -float(traces[label][column][-1]))):
+        trace, row, found = traces[label], ROWS[label], exponent(traces[label][column])
+        colour, marker = plotting.style(row.look)
+        marks = [n - 1 for n in (1, 2, 3, 5, 10, 18, 32) if n <= len(trace)]
+        axes.plot(
+            trace["kappa"],
+            trace[column],
+            color=colour,
+            marker=marker,
+            markersize=5,
+            markevery=marks[position % 2 :: 2],  # lines that coincide still show all their markers
+            linestyle=(0, (4, 2)) if row.dashed else "-",
+            linewidth=1.5,
+            label=f"{label}: {found.value:.2f} ± {found.high - found.value:.2f}",
+        )
+    kappa = traces[labels[0]]["kappa"]
+    low = 0.7 * min(float(traces[label][column].min()) for label in labels)
+    for name, slope in ((r"$\sqrt{\kappa}$", np.sqrt(kappa / kappa[0])), (r"$\kappa$", kappa / kappa[0])):
+        axes.plot(kappa, low * slope, color="0.65", linewidth=0.9, linestyle=":", zorder=1)
+        axes.annotate(name, (kappa[-1], low * slope[-1]), (4, -3), textcoords="offset points", color="0.45")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.9 * low)
+    axes.set_xlabel(r"condition number $\kappa = L/\mu$")
+    axes.grid(True, which="major", color="0.88", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(
+        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, handlelength=3.2
+    )
+
+
+def _fit(label: str, trace: Trace) -> Order | None:
+    if label == CHAIN:
+        return estimate_order(trace["error"], start=1)
+    return exponent(trace["rounds"]) if np.isfinite(trace["rounds"]).all() else None
+
+
+def _grows(counts: np.ndarray) -> bool:
+    """Tell whether an exponent says anything: all are known and they differ."""
+    return bool(np.isfinite(counts).all() and counts.max() > counts.min())
+
+
+def _order(found: Order | None) -> dict[str, str]:
+    if found is None:
+        return {"exponent": "-", "interval": "-"}
+    return {"exponent": f"{found.value:.2f}", "interval": f"{found.low:.2f} to {found.high:.2f}"}
+
+
+def _status(label: str, trace: Trace) -> str:
+    if label == CHAIN:
+        return "error after n rounds: like n^-p"
+    if label == CONVEX:
+        return "rounds to |grad E| <= eps: like eps^-p, and a logarithm"
+    if np.isfinite(trace["rounds"]).all():
+        return "reached"
+    ends = trace["error"][np.isfinite(trace["error"])]
+    told = f"{ends[0]:.1e}" if len(ends) == 1 else f"{ends[0]:.1e} to {ends[-1]:.1e}"
+    if ROWS[label].count not in (closed_form, ends_somewhere):
+        return f"not reached: {told}"
+    how = "closed form" if ROWS[label].count is closed_form else "measured"
+    return f"biased: stops at {told} ({how})"
