@@ -74,6 +74,15 @@ class Case:
         return islice(iterate(self.algorithm, self.objective), self.rounds)
 
 
+# Functions of the module, which pickle, so that a claim can be attacked by several processes.
+def _none_fails(case: Any) -> list[str]:
+    return []
+
+
+def _nothing_known(case: Any) -> float:
+    return math.inf
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     r"""A statement with everything needed to test it.
@@ -115,8 +124,8 @@ class Claim:
     source: str
     statement: str
     compare: Callable[[Any], Iterable[Comparison]]
-    assumptions: Callable[[Any], list[str]] = field(default=lambda case: [])
-    trivial: Callable[[Any], float] = field(default=lambda case: math.inf)
+    assumptions: Callable[[Any], list[str]] = field(default=_none_fails)
+    trivial: Callable[[Any], float] = field(default=_nothing_known)
     constant: Literal["explicit", "hidden"] = "explicit"
     rounding: float = 1e-11
 

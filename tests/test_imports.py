@@ -16,6 +16,7 @@ HOST_MODULES = {
     "reference.py",
     "plotting.py",
     "testing.py",
+    "attack.py",
     "cli.py",
 }
 

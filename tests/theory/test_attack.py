@@ -1,0 +1,241 @@
+"""Attacks on the theorems: what is found, what is not, and how near the search comes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.attack import Attack, Numbers, attack
+from dualopt.claims import Claim, Comparison, check
+from tests.theory.mutations import NoMomentum, WrongSign, becomes
+from theory._claims import discover
+from theory.afedpd._moments import mean_square_radius
+from theory.attack import _program, targets
+from theory.attack._quadratics import bounded_below, convex
+from theory.attack._witness import witness
+from theory.attack.dualfl import sublinear
+from theory.dualfl.theorem_3_2 import CLAIM as THEOREM_3_2
+from theory.errata._form import Form
+
+TARGETS = targets()
+WRONG = ["a1_range_of_rho", "p1_scale_of_constants", "p8_initial_duals"]
+RIGHT = [name for name in TARGETS if name not in WRONG]
+
+
+def attacked(name: str, evaluations: int, seed: int = 0) -> Attack:
+    claim, families = TARGETS[name]
+    return attack(claim, families, evaluations=evaluations, seed=seed)
+
+
+def case_of(name: str, found: Attack) -> Any:
+    return TARGETS[name].families[found.family](Numbers(found.vector))
+
+
+def shrunk(claim: Claim, factor: float) -> Claim:
+    """The claim with bounds that are ``factor`` times as large."""
+
+    def compare(case: Any) -> Iterator[Comparison]:
+        return (c._replace(bound=factor * c.bound) for c in claim.compare(case))
+
+    return replace(claim, compare=compare)
+
+
+# What is wrong is found.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_rho_is_too_generous(seed: int) -> None:
+    found = attacked("a1_range_of_rho", 200, seed)
+    assert found.violated
+    case = case_of("a1_range_of_rho", found)
+    assert case.printed
+    assert case.case.rho < 2 * case.case.L
+    assert mean_square_radius(case.case) > 1  # it diverges: the constant is not to blame
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_constants_have_a_scale(seed: int) -> None:
+    found = attacked("p1_scale_of_constants", 300, seed)
+    assert found.violated
+    case = case_of("p1_scale_of_constants", found)
+    assert case.case.L**2 < 0.5  # what the step after (44) needs
+    corrected = check(TARGETS["p1_scale_of_constants"].claim, Form(case.case, printed=False))
+    assert corrected.worst_ratio < 0.5
+
+
+def test_a_start_without_duals_costs_something() -> None:
+    found = attacked("p8_initial_duals", 400, seed=1)
+    assert found.violated
+    case = case_of("p8_initial_duals", found).case
+    excess = float(np.mean(case.objective.value(case.theta0))) - case.lowest
+    pull = float(np.mean(np.sum(case.objective.gradient(case.theta0) ** 2, axis=1))) / case.L
+    assert excess < 0.1 * pull  # near the solution, where the clients pull apart
+
+
+@pytest.mark.parametrize(("method", "rounds"), [(WrongSign, 12), (NoMomentum, 28)])
+def test_wrong_methods_break_theorem_3_2(method: type, rounds: int) -> None:
+    """Lost momentum shows after some twenty rounds, on hard problems only: the bound is loose by a factor of 4."""
+
+    def wrong(numbers: Numbers) -> Any:
+        return becomes(method, sublinear(numbers, 2, 2, rounds=rounds))
+
+    assert attack(THEOREM_3_2, wrong, evaluations=120).violated
+    assert not attack(THEOREM_3_2, partial(sublinear, N=2, d=2, rounds=rounds), evaluations=20).violated
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluations"), [("fedsplit_contraction", 25), ("scaffnew_one_step", 30), ("fivegcs_one_step", 100)]
+)
+def test_the_best_constants_cannot_be_made_smaller(name: str, evaluations: int) -> None:
+    """The search comes within a thousandth of bounds that are attained, and breaks them if they are that much less."""
+    claim, families = TARGETS[name]
+    found = attack(claim, families[0], evaluations=evaluations)
+    assert not found.violated
+    assert 0.999 < found.ratio <= 1
+    assert attack(shrunk(claim, 0.999), families[0], evaluations=evaluations).violated
+
+
+# What is right is not.
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    # the exact worst case over all convex losses is 0.281 for two rounds; REPORT.md has 0.156, and 0.0933 of 3.3
+    [("theorem_3_2", 0.25), ("theorem_3_3", 0.24)],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_is_found_against_theorems_3_2_and_3_3(name: str, least: float, seed: int) -> None:
+    found = attacked(name, 80, seed)
+    assert not found.violated
+    assert found.evaluations == 80
+    assert found.rejected == 0
+    assert least < found.ratio < 0.5
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_random_cases_of_what_is_right_are_admitted(name: str) -> None:
+    """Every family stays within the assumptions, and is asked about something."""
+    families = TARGETS[name].families
+    found = attacked(name, 4 * len(families))
+    assert not found.violated
+    assert found.rejected == 0
+    assert found.ratio > 1e-3
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_bounds_that_are_much_too_small_are_found(name: str) -> None:
+    """So the attacks above can fail: a thousandth of the bound does not stand."""
+    claim, families = TARGETS[name]
+    assert attack(shrunk(claim, 1e-3), families, evaluations=40).violated
+
+
+# Families.
+
+
+def test_every_target_is_a_claim_and_can_be_sent_to_a_process() -> None:
+    chapters = discover()
+    for name, (claim, families) in TARGETS.items():
+        original = chapters[name.partition(":")[0]].claim
+        assert (claim.name, claim.statement) == (original.name, original.statement)
+        sent, several = pickle.loads(pickle.dumps((claim, families)))
+        numbers = Numbers(np.random.default_rng(0).standard_normal(100))
+        case = several[0](numbers)
+        assert check(sent, case).worst_ratio == check(original, case).worst_ratio
+
+
+def test_quadratics_keep_what_they_promise() -> None:
+    rng = np.random.default_rng(0)
+    for N, d in ((2, 1), (3, 2), (4, 3)):
+        f = convex(Numbers(rng.standard_normal(100)), N, d, kappa=50.0)
+        assert 1.0 - 1e-12 <= f.mu <= f.L <= 50.0 * (1 + 1e-12)
+        f = convex(Numbers(rng.standard_normal(100)), N, d, kappa=50.0, attained=True)
+        assert (f.mu, f.L) == pytest.approx((1.0, 50.0), rel=1e-12)
+        f = bounded_below(Numbers(rng.standard_normal(100)), N, d, L=3.0)
+        assert abs(f.L - 3.0) < 1e-12
+        assert np.linalg.eigvalsh(np.mean(f.objective.A, axis=0))[0] > 0
+        np.testing.assert_allclose(np.sum(f.subgradients, axis=0), 0, atol=1e-10)
+
+
+# The program.
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        _program.main(arguments)
+    out, err = capsys.readouterr()
+    return int(str(end.value.code or 0)), out, err
+
+
+def test_the_program_tells_a_witness_that_runs(capsys, tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    code, out, _ = run(capsys, "p1_scale_of_constants", "--evaluations", "120", "--json", str(file))
+    assert code == 0
+    assert out.startswith("p1_scale_of_constants: violated: ratio ")
+    (told,) = json.loads(file.read_text())["attacks"]
+    assert told["verdict"] == "violated"
+    found = attacked("p1_scale_of_constants", 120)
+    assert (told["vector"], told["ratio"]) == (list(found.vector), found.ratio)
+    _, _, program = out.partition("The worst case:\n")
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert names["verdict"] == found.verdict
+
+
+@pytest.mark.parametrize(("expect", "code"), [("violated", 1), ("none", 0)])
+def test_what_is_expected_decides_the_exit_code(capsys, expect: str, code: int) -> None:
+    arguments = ("fedsplit_contraction", "--evaluations", "60", "--expect", expect)
+    ended, out, _ = run(capsys, *arguments)
+    assert ended == code
+    assert "fedsplit_contraction: no violation found in 60 evaluations, largest ratio 1\n" in out
+
+
+def test_an_interrupted_search_tells_the_best_so_far(capsys, monkeypatch) -> None:
+    def interrupted(*arguments, report: Callable, **options) -> Attack:
+        found = attacked("theorem_3_2", 20)
+        report(found)
+        return replace(found, interrupted=True)
+
+    monkeypatch.setattr(_program, "attack", interrupted)
+    code, out, _ = run(capsys, "theorem_3_2", "theorem_3_3")
+    assert code == 0
+    assert ", interrupted\nThe worst case:\n" in out
+    assert "theorem_3_3:" not in out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--list",)])
+def test_the_list_names_every_target(capsys, arguments: Iterable[str]) -> None:
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert all(name in out for name in TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["theorem_3_22"], "claim must be one of"),
+        (["theorem_3_22"], "(did you mean theorem_3_2?)"),
+        (["theorem_3_2", "--expect", "holds"], "expect must be one of violated, none; not 'holds'"),
+        (["theorem_3_2", "--json", "nowhere/a.json"], "json 'nowhere/a.json' is not in a folder that exists."),
+        (["theorem_3_2", "--budget", "0"], "seconds must be positive, not 0.0."),
+    ],
+)
+def test_mistakes_end_with_2_and_one_sentence(capsys, arguments: list[str], sentence: str) -> None:
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_witness_describes_the_case() -> None:
+    found = Attack(claim="", vector=(0.0,) * 7)
+    text = witness("theorem_3_2", TARGETS["theorem_3_2"], found)
+    assert text.splitlines()[0].startswith("# DualFL(rho=0, nu=31.6228, ")
+    assert "# A = [[[100.0]], [[100.0]]]" in text
