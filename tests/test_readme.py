@@ -13,7 +13,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 def test_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict = {}
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(block, names)  # the second block goes on where the first ends, as a reader would
     assert capsys.readouterr().out.startswith("converged ")
