@@ -120,8 +120,7 @@ def outcome(trace: Trace, accuracy: float | None) -> dict[str, str]:
     last = trace.last
     told = {
         "status": f"{trace.status}: {REASONS[trace.status]}",
-        "rounds": f"{last['round']:.0f}",
-        "communications": f"{last['communications']:.0f}",
+        "rounds": _rounds(trace),
         "energy E": f"{last['energy']:.10g}",
         "certified gap": _bound(last["certificate"]),
         "certified relative error": _bound(last["certified_error"]),
@@ -147,8 +146,7 @@ def table_row(label: str, trace: Trace, accuracy: float | None) -> dict[str, str
     row = {
         "run": label,
         "status": trace.status,
-        "rounds": f"{last['round']:.0f}",
-        "communications": f"{last['communications']:.0f}",
+        "rounds": _rounds(trace),
         "energy E": f"{last['energy']:.8g}",
         "certified": _bound(last["certified_error"]),
     }
@@ -239,6 +237,12 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return os.fspath(value) if isinstance(value, Path) else describe(value)
+
+
+def _rounds(trace: Trace) -> str:
+    """Return the number of rounds, and of those that communicated if there are fewer."""
+    rounds, sent = trace.last["round"], trace.last["communications"]
+    return f"{rounds:.0f}" if sent == rounds else f"{rounds:.0f} ({sent:.0f} sent)"
 
 
 def _bound(value: float) -> str:

@@ -196,7 +196,7 @@ def test_compare_runs_variants_on_one_problem(program):
         "plain": second.last["energy"],
     }
     (row,) = (line for line in out.splitlines() if line.startswith("│ plain "))
-    assert [cell.strip() for cell in row.split("│")[2:6]] == ["max_rounds", "5", "5", f"{second.last['energy']:.8g}"]
+    assert [cell.strip() for cell in row.split("│")[2:5]] == ["max_rounds", "5", f"{second.last['energy']:.8g}"]
     assert image.imread("out/compare.png").shape[1] > 1500
 
 
@@ -538,3 +538,12 @@ def test_what_a_method_does_not_support_is_refused_before_the_data_are_loaded(pr
 )
 def test_bad_problems_get_one_sentence(program, options, sentence):
     assert refusal(program, "run", *options).startswith(sentence)
+
+
+def test_rounds_that_send_nothing_are_told_apart(program):
+    chance = ["--participation", "communicate=0.3", "--seed", "1", "--tol", "0"]
+    _, out, _ = program("run", *QUICK, "--algorithm", "scaffnew", *chance)
+    coins = participation.CommunicateWithProbability(probability=0.3).rounds(3, seed=1)
+    assert told(out, "rounds") == f"5 ({sum(next(coins).communicate for _ in range(5))} sent)"
+    _, out, _ = program("run", *QUICK, "--tol", "0")
+    assert told(out, "rounds") == "5"
