@@ -26,7 +26,7 @@ from dualopt.federation import versions
 from dualopt.participation import parse_participation
 from dualopt.tuning import Candidate, Outcome, winner
 
-__all__ = ["app"]
+__all__ = ["app", "search_progress"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ def tune(
     console = output.make_console()
     todo = len([n for n in range(len(candidates)) if n not in record.known])
     reference = reference_energy(built) if loop.reference and todo else None
-    with output.interruptible() as interrupt, _progress(console, algorithm, todo, record) as advance:
+    with output.interruptible() as interrupt, search_progress(console, algorithm, todo, record) as advance:
         outcomes = tuning.tune(
             candidates,
             objective,
@@ -178,7 +178,7 @@ def _common(problem: Problem, options: ProblemOptions, method: MethodOptions, lo
 
 
 @contextmanager
-def _progress(
+def search_progress(
     console: Console, label: str, points: int, record: Record
 ) -> Iterator[Callable[[Mapping[int, Outcome]], None]]:
     """Show on terminals how many points are done; yields the callback that saves them and moves the bar."""

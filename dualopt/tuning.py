@@ -35,6 +35,15 @@ TICK = 0.2  # seconds between two looks at whether the user has interrupted
 class Candidate:
     """A method with all its parameters, and who takes part.
 
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The method.
+    participation : Participation
+        Everybody when not given.
+    rounds : int, optional
+        Largest number of rounds, if it is not that of the search: a method that rarely communicates needs more.
+
     Examples
     --------
     >>> from dualopt.algorithms import FedPD
@@ -44,6 +53,7 @@ class Candidate:
 
     algorithm: Algorithm
     participation: Participation = field(default_factory=Full)
+    rounds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +165,7 @@ def tune(
     target : float, default 1e-6
         The relative error to reach: the certified one, or with ``reference`` the true one.
     rounds : int, default 100
-        Largest number of rounds of each run.
+        Largest number of rounds of each run, unless its candidate says otherwise.
     seed : int, default 0
         Seed of every run.
     reference : float, optional
@@ -235,7 +245,7 @@ class _Race:
         trace = run(
             candidate.algorithm,
             self.objective,
-            rounds=self.rounds,
+            rounds=self.rounds if candidate.rounds is None else candidate.rounds,
             participation=candidate.participation,
             seed=self.seed,
             tol=self.target if certified else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,10 +12,12 @@ import numpy as np
 from dualopt import federation
 from dualopt._cli_output import progress_bar
 from dualopt.algorithms import Algorithm
+from dualopt.participation import Full, Participation
 from dualopt.reference import solve
 from dualopt.stopping import GradientNorm
 from dualopt.trace import Trace
 from dualopt.xp import array_namespace
+from figures._remember import Remembering
 from figures._settings import Settings
 from figures._store import stored_number, stored_trace
 
@@ -28,10 +30,15 @@ EXACT = GradientNorm(tol=1e-9)
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One curve of a figure: a method with its parameters, and the number of clients."""
+    """One curve of a figure: a method with its parameters, the number of clients, and what is not as usual.
+
+    ``rounds`` are those of the settings when not given.
+    """
 
     algorithm: Algorithm
     clients: int
+    participation: Participation = field(default_factory=Full)
+    rounds: int | None = None
 
 
 def trace_curves(curves: Mapping[str, Curve], settings: Settings) -> dict[str, Trace]:
@@ -50,18 +57,24 @@ def trace_curves(curves: Mapping[str, Curve], settings: Settings) -> dict[str, T
         If there are more clients than rows, or a result that is not stored must not be computed.
     """
     energy = _reference_energy(settings)
-    problem = lru_cache(maxsize=1)(settings.problem)  # neighbouring curves often share their clients
+
+    @lru_cache(maxsize=1)  # neighbouring curves often share their clients
+    def problem(clients: int) -> Any:
+        return Remembering(settings.problem(clients))
+
     traces = {}
     for label, curve in curves.items():
 
         def compute(key: Mapping[str, Any], label: str = label, curve: Curve = curve) -> Trace:
             objective = problem(curve.clients)
+            rounds = _rounds(curve, settings)
             largest = float(array_namespace(objective.L).max(objective.L))
-            with progress_bar(settings.console, label, settings.rounds) as advance:
+            with progress_bar(settings.console, label, rounds) as advance:
                 return federation.run(
                     curve.algorithm,
                     objective,
-                    rounds=settings.rounds,
+                    rounds=rounds,
+                    participation=curve.participation,
                     reference=energy,
                     certify_every=CERTIFY_EVERY,
                     callback=advance,
@@ -70,14 +83,13 @@ def trace_curves(curves: Mapping[str, Curve], settings: Settings) -> dict[str, T
 
         description = settings.described(curve.clients) | {
             "algorithm": federation.describe(curve.algorithm),
-            "rounds": settings.rounds,
+            "participation": federation.describe(curve.participation),
+            "rounds": _rounds(curve, settings),
             "reference": energy,
             "certify_every": CERTIFY_EVERY,
         }
         what = f"the curve {label!r}"
-        traces[label] = stored_trace(
-            settings.out / "cache", what, description, None if settings.stored_only else compute
-        )
+        traces[label] = stored_trace(settings.cache, what, description, None if settings.stored_only else compute)
     return traces
 
 
@@ -112,4 +124,8 @@ def _reference_energy(settings: Settings) -> float:
     """Return ``E*``, which is the same for all partitions."""
     description = settings.described(1) | {"result": "reference energy"}
     compute = None if settings.stored_only else lambda: float(solve(settings.whole.objective).energy)
-    return stored_number(settings.out / "cache", "the reference energy", description, compute)
+    return stored_number(settings.cache, "the reference energy", description, compute)
+
+
+def _rounds(curve: Curve, settings: Settings) -> int:
+    return settings.rounds if curve.rounds is None else curve.rounds

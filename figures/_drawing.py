@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from dualopt import plotting
 from dualopt.trace import Trace
 
-__all__ = ["draw_errors", "in_range", "parameter"]
+__all__ = ["draw_errors", "drawable", "in_range", "parameter"]
 
 FLOOR = 1e-14  # below it, errors are rounding
 BOTTOM, TOP = 1e-10, 1e1
@@ -44,7 +44,7 @@ def draw_errors(
     legend_title : str, optional
         What is said above them.
     """
-    figure = plotting.convergence({label: _drawable(trace) for label, trace in traces.items()}, y="error", title=title)
+    figure = plotting.convergence({label: drawable(trace) for label, trace in traces.items()}, y="error", title=title)
     (axes,) = figure.axes
     for line in axes.lines:
         label = str(line.get_label())
@@ -59,6 +59,7 @@ def draw_errors(
     return figure
 
 
-def _drawable(trace: Trace) -> Trace:
+def drawable(trace: Trace) -> Trace:
+    """Return the trace without errors that are rounding."""
     error = trace["error"]
     return replace(trace, columns={**trace.columns, "error": np.where(error < FLOOR, np.nan, error)})

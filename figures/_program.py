@@ -65,6 +65,10 @@ def draw(
         bool, Option("--check", help="Compare with exact local solves; exit code 1 if a curve is off by over 10%.")
     ] = False,
     threads: Annotated[int | None, Option(min=1, help="Threads of the linear algebra.")] = None,
+    jobs: Annotated[int, Option(min=1, help="Processes of a search for parameters, each with one thread.")] = 1,
+    most_gradients: Annotated[
+        int, Option(min=1, help="In a search, leave out what prescribes a client more local gradients in all.")
+    ] = Settings.most_gradients,
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,
     show_list: Annotated[bool, Option("--list", help="List the figures and stop.")] = False,
 ) -> None:
@@ -87,6 +91,8 @@ def draw(
         rounds=ROUNDS[quick],
         quick=quick,
         stored_only=redraw,
+        jobs=jobs,
+        most_gradients=most_gradients,
         console=console,
     )
     with threadpool_limits(limits=threads):

@@ -51,6 +51,10 @@ class Settings:
         Whether to refuse to compute what is not stored.
     stop : Stop
         When a client stops its local solver.
+    jobs : int
+        Number of processes of a search for parameters.
+    most_gradients : int
+        Local gradients that tuned parameters may prescribe to a client, in all rounds together.
     console : Console
         Where progress is shown.
 
@@ -68,7 +72,14 @@ class Settings:
     quick: bool = False
     stored_only: bool = False
     stop: Stop = field(default_factory=GradientReduction)
+    jobs: int = 1
+    most_gradients: int = 10_000
     console: Console = field(default_factory=make_console)
+
+    @property
+    def cache(self) -> Path:
+        """Where results are stored."""
+        return self.out / "cache"
 
     @property
     def mu(self) -> float:

@@ -13,7 +13,7 @@ from dualopt._cli_output import write_json
 from dualopt.federation import versions
 from dualopt.trace import Trace
 
-__all__ = ["key", "stored_number", "stored_trace"]
+__all__ = ["digest", "key", "missing", "stored_number", "stored_trace"]
 
 FORMAT = 1  # to be raised when the meaning of what is stored changes
 DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
@@ -52,7 +52,7 @@ def stored_trace(
         If nothing is stored and nothing may be computed.
     """
     wanted = key(description)
-    path = folder / f"trace-{_digest(wanted)}.npz"
+    path = folder / f"trace-{digest(wanted)}.npz"
     try:
         with zipfile.ZipFile(path):  # refuses a damaged archive, of which NumPy would leave the file open
             trace = Trace.from_npz(path)
@@ -61,7 +61,7 @@ def stored_trace(
     except DAMAGED:
         pass
     if compute is None:
-        raise _missing(what, folder)
+        raise missing(what, folder)
     trace = compute(wanted)
     folder.mkdir(parents=True, exist_ok=True)
     trace.to_npz(path)
@@ -79,7 +79,7 @@ def stored_number(
         If nothing is stored and nothing may be computed.
     """
     wanted = key(description)
-    path = folder / f"number-{_digest(wanted)}.json"
+    path = folder / f"number-{digest(wanted)}.json"
     try:
         record = json.loads(path.read_text())
         if record["key"] == wanted:
@@ -87,16 +87,18 @@ def stored_number(
     except DAMAGED:
         pass
     if compute is None:
-        raise _missing(what, folder)
+        raise missing(what, folder)
     number = compute()
     folder.mkdir(parents=True, exist_ok=True)
     write_json(path, {"number": number, "key": wanted})
     return number
 
 
-def _digest(wanted: Mapping[str, Any]) -> str:
+def digest(wanted: Mapping[str, Any]) -> str:
+    """Return the name of what a key describes."""
     return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:20]
 
 
-def _missing(what: str, folder: Path) -> ValueError:
+def missing(what: str, folder: Path) -> ValueError:
+    """Return the refusal to compute what is not stored."""
     return ValueError(f"redraw: {what} is not stored in {str(folder)!r}; leave --redraw out to compute it.")

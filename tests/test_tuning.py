@@ -72,6 +72,15 @@ def test_the_metrics_are_what_runs_record():
         assert found.error == trace.last["certified_error"]
 
 
+def test_a_candidate_may_have_a_number_of_rounds_of_its_own():
+    usual = Candidate(algorithm=FedPD(eta=0.003, solver=Exact()))
+    outcomes = tune([usual, replace(usual, rounds=7)], PROBLEM, target=1e-12, rounds=4)
+    assert [(outcome.status, len(outcome.costs)) for outcome in outcomes.values()] == [
+        ("max_rounds", 4),
+        ("max_rounds", 7),
+    ]
+
+
 def test_the_order_of_candidates_does_not_change_what_each_is_worth():
     found = timeless(tune(GRID, PROBLEM, metric="gradients", **SEARCH))
     for seed in range(3):

@@ -73,8 +73,12 @@ class Bucket:
         inverse = self.ridge_inverse(row, ridge)
         if inverse.shape[0] == v.shape[-1]:
             return v @ inverse
-        A = self.weighted_rows(row)  # fewer rows than columns: Woodbury's identity
-        return (v - ((v @ array_namespace(A).matrix_transpose(A)) @ inverse) @ A) / ridge
+        # Fewer rows than columns: Woodbury's identity. The roots of the weights go to the (k, m) products, because
+        # weighting all rows anew would cost more than the products.
+        xp = array_namespace(v)
+        X, root = self.X[row, ...], xp.sqrt(self.w[row, :])
+        products = (v @ xp.matrix_transpose(X)) * root
+        return (v - ((products @ inverse) * root) @ X) / ridge
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,187 @@
+"""The grid search of the DualFL paper, on a part of the rows; every outcome is stored as soon as it is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from dualopt._cli_options import ProblemOptions
+from dualopt._cli_problem import build_problem
+from dualopt._cli_record import Record, load
+from dualopt._cli_tune import search_progress
+from dualopt.federation import describe
+from dualopt.reference import solve
+from dualopt.stopping import GradientReduction
+from dualopt.tuning import Outcome, tune
+from dualopt.xp import array_namespace
+from figures._remember import Remembering
+from figures._settings import Settings
+from figures._store import digest, key, missing, stored_number
+from figures._table2 import METHODS, Point, gradients_needed, grid, to_candidate
+
+__all__ = ["CLIENTS", "ROWS", "TARGET", "Search", "Tuned", "best"]
+
+CLIENTS = 8
+ROWS = 6000
+TARGET = 1e-6
+# Gradient steps, times 1/L: a shorter one is beaten by that ten times as long, which is still safe; a longer one leaps.
+SHORTEST, LONGEST = 0.1, 300.0
+TUNING_STOP = GradientReduction()  # also where the curves themselves are checked with exact local solutions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What won a search.
+
+    Parameters
+    ----------
+    point : dict of str to str
+        The parameters.
+    outcome : Outcome
+        How its run on the part of the rows went.
+    """
+
+    point: Point
+    outcome: Outcome
+
+    @property
+    def reached(self) -> int | None:
+        """Communications to the target; None if it was not reached."""
+        return int(self.outcome.cost) if self.outcome.status == "converged" else None
+
+
+@dataclass(frozen=True)
+class Search:
+    """The searches of all methods, on one problem: the settings', but with at most ``ROWS`` rows."""
+
+    settings: Settings
+
+    def tuned(self, name: str) -> Tuned:
+        """Return the stored winner of a method, or search for it.
+
+        The winner needs the fewest communications to the relative error ``TARGET``, by the true error. Of several, and
+        when none arrives, it is the one with the lowest error at the end.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer rows than clients, or a search that is not stored must not be made.
+        """
+        points, outcomes = self.points(name), self.outcomes(name)
+        winner = best(outcomes)
+        return Tuned(point=points[winner], outcome=outcomes[winner])
+
+    def outcomes(self, name: str) -> Mapping[int, Outcome]:
+        """Return how the run of every point went, by its number; what is not stored is run and stored."""
+        settings, points = self.settings, self.points(name)
+        record = self._record(name, points)
+        left = len(points) - len(record.known)
+        if left and settings.stored_only:
+            raise missing(f"the search for the parameters of {name!r}", settings.cache)
+        if left == 0:
+            return record.known
+        record.folder.mkdir(parents=True, exist_ok=True)
+        with search_progress(settings.console, f"tuning {METHODS[name].title}", left, record) as advance:
+            return tune(
+                [to_candidate(name, p, stop=TUNING_STOP, communications=settings.rounds) for p in points],
+                self.problem,
+                metric="communications",
+                target=TARGET,
+                reference=self.energy,
+                jobs=settings.jobs,
+                known=record.known,
+                report=advance,
+            )
+
+    def points(self, name: str) -> list[Point]:
+        """Return the points to be tried, those with the least local work first: they stop the dearer ones.
+
+        Left out are points that prescribe more local gradients than the settings admit, and gradient steps outside
+        ``SHORTEST / L`` to ``LONGEST / L``.
+        """
+        points = sorted(grid(name, rows_per_client=self.rows / CLIENTS), key=self._work)  # stable
+        most = self.settings.most_gradients // (10 if self.settings.quick else 1)
+        kept = [point for point in points if self._work(point) <= most and self._moves(point)]
+        return kept[::3] if self.settings.quick else kept
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all clients in the figure."""
+        return self.settings.whole.objective.sizes[0]
+
+    @cached_property
+    def problem(self) -> Any:
+        """The objective of the search."""
+        return Remembering(build_problem(self._options).objective)
+
+    @cached_property
+    def energy(self) -> float:
+        """``E*`` of that objective."""
+        return self._number("reference energy", lambda: float(solve(self.problem).energy))
+
+    @cached_property
+    def smoothness(self) -> float:
+        """The largest ``L_j`` of that objective."""
+        return self._number("largest L", lambda: float(array_namespace(self.problem.L).max(self.problem.L)))
+
+    @property
+    def _options(self) -> ProblemOptions:
+        return replace(self.settings.options(CLIENTS), rows=ROWS if self.rows > ROWS else None)
+
+    @property
+    def _described(self) -> dict[str, Any]:
+        return self.settings.described(CLIENTS) | {"rows_used": self._options.rows}
+
+    def _number(self, what: str, compute: Callable[[], float]) -> float:
+        settings = self.settings
+        description = self._described | {"result": what}
+        return stored_number(settings.cache, f"the {what}", description, None if settings.stored_only else compute)
+
+    def _work(self, point: Point) -> float:
+        return gradients_needed(point, self.settings.rounds)
+
+    def _moves(self, point: Point) -> bool:
+        step = float(point.get("solver.step", 1.0 / self.smoothness))
+        return SHORTEST <= step * self.smoothness <= LONGEST
+
+    def _record(self, name: str, points: Sequence[Point]) -> Record:
+        """Return what is stored of a search: nothing if that is damaged."""
+        described = self._described | {
+            "method": name,
+            "points": points,
+            "solver": METHODS[name].solver,
+            "stop": describe(TUNING_STOP),
+            "metric": "communications",
+            "target": TARGET,
+            "rounds": self.settings.rounds,
+        }
+        wanted = key(described)
+        folder = self.settings.cache / f"tune-{name}-{digest(wanted)}"
+        try:
+            return load(folder, wanted, points, fresh=False)
+        except ValueError:
+            return load(folder, wanted, points, fresh=True)
+
+
+def best(outcomes: Mapping[int, Outcome]) -> int:
+    """Return the number of the winner: the cheapest that reached the target, else the lowest error at the end.
+
+    Of several equally cheap ones it is that with the lowest error.
+
+    Examples
+    --------
+    >>> first = Outcome(status="converged", costs=(1.0,), errors=(1e-7,), seconds=0.0)
+    >>> best({0: replace(first, errors=(math.nan,), status="diverged"), 1: first, 2: replace(first, errors=(1e-8,))})
+    2
+    """
+
+    def merit(n: int) -> tuple[bool, float, float]:
+        outcome = outcomes[n]
+        reached = outcome.status == "converged"
+        error = math.inf if math.isnan(outcome.error) else outcome.error
+        return not reached, outcome.cost if reached else 0.0, error
+
+    return min(outcomes, key=merit)

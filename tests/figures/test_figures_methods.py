@@ -1,0 +1,336 @@
+"""Figure 1 (a) of the DualFL paper: how methods are tuned, what is stored, and what is drawn and tabulated."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt import federation, plotting
+from dualopt.algorithms import DualFL, Scaffnew
+from dualopt.federation import iterate
+from dualopt.participation import CommunicateWithProbability
+from dualopt.reference import newton
+from dualopt.solvers import Gradient
+from dualopt.stopping import GradientReduction
+from dualopt.trace import Trace
+from dualopt.tuning import Outcome
+from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, table2_tuning
+from figures._curves import deviation, exactly
+from figures._methods import method_traces
+from figures._remember import Remembering
+from figures._settings import Settings
+from figures._table2 import METHODS, gradients_needed, grid, paper_values, per_row, to_candidate
+from figures._tuned import TARGET, Search, best
+from tests.problems import quadratic
+
+FEW = {name: METHODS[name] for name in ("fedpd", "scaffnew", "dualfl")}
+POINTS = {
+    "fedpd": [{"eta": "0.0001"}, {"eta": "2"}, {"eta": "20"}],
+    "scaffnew": [
+        {"solver": "gradient", "solver.step": s, "probability": "0.5", "participation": "communicate=0.5"}
+        for s in ("0.2", "0.02")
+    ],
+    "dualfl": [{"rho": "0.5"}, {"rho": "0.003"}],
+}
+
+
+ROWS = 160
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small data set of three classes, ``small.npz``, in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
+    rng = np.random.default_rng(0)
+    X, W = rng.standard_normal((ROWS, 4)), rng.standard_normal((4, 3))
+    np.savez("small.npz", X=X, y=(X @ W + rng.gumbel(size=(ROWS, 3))).argmax(1))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three methods with two or three points each, the first or the last of which is poor."""
+    for module in (_methods, table2_tuning):
+        monkeypatch.setattr(module, "METHODS", FEW)
+    monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: POINTS[name])
+
+
+def settings(out: Path, **options: Any) -> Settings:
+    return Settings(**{"data": "small.npz", "out": out, "rounds": 8, **options})
+
+
+def outcome(*errors: float, status: str = "max_rounds") -> Outcome:
+    costs = tuple(float(n) for n in range(1, len(errors) + 1))
+    return Outcome(status=status, costs=costs, errors=errors, seconds=0.0)
+
+
+def test_a_poor_value_loses_whatever_the_order(few, tmp_path, monkeypatch):
+    found = {name: Search(settings(tmp_path)).tuned(name) for name in FEW}
+    assert found["fedpd"].point == {"eta": "20"}
+    assert found["scaffnew"].point["solver.step"] == "0.2"
+    assert found["dualfl"].point == {"rho": "0.003"}
+    monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: POINTS[name][::-1])
+    again = {name: Search(settings(tmp_path / "reversed")).tuned(name) for name in FEW}
+    assert {name: tuned.point for name, tuned in again.items()} == {name: tuned.point for name, tuned in found.items()}
+
+
+def test_the_winner_is_the_first_to_arrive_then_the_most_accurate():
+    arrived = outcome(0.1, 1e-7, status="converged")
+    closer = outcome(0.1, 1e-8, status="converged")
+    later = outcome(0.1, 0.1, 1e-9, status="converged")
+    far, lost = outcome(0.1, 0.1, 0.2), outcome(0.1, float("nan"), status="diverged")
+    assert best({0: lost, 1: later, 2: far, 3: arrived, 4: closer}) == 4
+    assert best({0: lost, 1: later, 2: far, 3: arrived}) == 3
+    assert best({0: lost, 1: far, 2: outcome(0.3, 0.1)}) == 2
+    assert best({0: lost, 1: far}) == 1
+
+
+def test_searches_end_where_the_winner_arrives(few, tmp_path):
+    search = Search(settings(tmp_path, rounds=60))
+    outcomes, tuned = search.outcomes("dualfl"), search.tuned("dualfl")
+    assert tuned.reached is not None
+    assert tuned.outcome.error <= TARGET < tuned.outcome.errors[-2]
+    assert tuned.outcome.costs == tuple(range(1, tuned.reached + 1))
+    assert {o.status for o in outcomes.values()} == {"converged", "hopeless"}
+    assert Search(settings(tmp_path, rounds=3)).tuned("dualfl").reached is None
+
+
+def test_every_curve_has_the_same_number_of_communications(few, tmp_path):
+    traces = method_traces(settings(tmp_path))
+    assert list(traces) == list(FEW)
+    for trace in traces.values():
+        np.testing.assert_array_equal(trace["communications"], np.arange(9.0))
+        np.testing.assert_array_equal(trace["floats"], trace["floats_up"] + trace["floats_down"])
+    scaffnew = traces["scaffnew"]
+    assert scaffnew.last["round"] > 8  # and so it has rounds without communication, which are left out
+    np.testing.assert_array_equal(scaffnew["gradients"], scaffnew["round"])
+    f = settings(tmp_path).problem(8)
+    method = Scaffnew(probability=0.5, solver=Gradient(step=0.2))
+    snapshots = islice(iterate(method, f, participation=CommunicateWithProbability(probability=0.5)), 30)
+    energies = [float(np.mean(f.value(s.server.theta))) for s in snapshots if s.round.communicate]
+    np.testing.assert_allclose(scaffnew["energy"][1:], energies[:8], rtol=1e-13)
+
+
+def test_nothing_that_is_stored_is_computed_again(few, tmp_path, monkeypatch):
+    first = method_traces(settings(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(_tuned, "tune", None)
+        patch.setattr(federation, "run", None)
+        again = method_traces(settings(tmp_path, stored_only=True))
+        table2_tuning.compute(settings(tmp_path, stored_only=True))
+        for name, trace in first.items():
+            np.testing.assert_array_equal(again[name]["error"], trace["error"])
+            assert again[name].parameters["search"] == trace.parameters["search"]
+        with pytest.raises(ValueError, match="redraw: the search for the parameters of 'fedpd' is not stored"):
+            method_traces(settings(tmp_path, stored_only=True, rounds=9))
+
+
+def test_an_interrupted_search_resumes(few, tmp_path, monkeypatch):
+    genuine = _tuned.tune
+    tried: list[int] = []
+
+    def interrupted(candidates, *arguments, known, report, **options):
+        def report_once(outcomes):
+            report(outcomes)
+            if len(tried) == 1:
+                raise KeyboardInterrupt
+
+        tried.append(len(candidates) - len(known))
+        return genuine(candidates, *arguments, known=known, report=report_once, **options)
+
+    monkeypatch.setattr(_tuned, "tune", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Search(settings(tmp_path)).tuned("fedpd")
+    resumed = Search(settings(tmp_path)).tuned("fedpd")
+    assert tried == [3, 2]
+    monkeypatch.setattr(_tuned, "tune", genuine)
+    assert resumed.point == Search(settings(tmp_path / "at once")).tuned("fedpd").point
+
+
+def test_a_damaged_search_is_made_again(few, tmp_path):
+    found = Search(settings(tmp_path)).tuned("dualfl")
+    (path,) = tmp_path.glob("cache/tune-dualfl-*/tune.json")
+    content = path.read_text()
+    path.write_text(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="is not stored"):
+        Search(settings(tmp_path, stored_only=True)).tuned("dualfl")
+    assert Search(settings(tmp_path)).tuned("dualfl").point == found.point
+    assert Search(settings(tmp_path, stored_only=True)).tuned("dualfl").point == found.point
+
+
+def test_exact_local_solutions_are_run_with_the_same_parameters(few, tmp_path):
+    exact = settings(tmp_path / "exact", stop=GradientReduction(factor=1e-6, first=1e-6))
+    for name in FEW:
+        found, usual = Search(exact).tuned(name), Search(settings(tmp_path)).tuned(name)
+        assert (found.point, found.outcome.errors) == (usual.point, usual.outcome.errors)
+    near, far = method_traces(exact)["fedpd"], method_traces(settings(tmp_path))["fedpd"]
+    assert 0 < np.abs(near["error"] / far["error"] - 1).max() < 0.5
+
+
+def test_a_part_of_the_rows_serves_for_tuning(few, tmp_path, monkeypatch):
+    whole = Search(settings(tmp_path))
+    assert (sum(whole.problem.sizes), whole.rows) == (ROWS, ROWS)
+    minimum, errors = whole.energy, whole.tuned("dualfl").outcome.errors
+    monkeypatch.setattr(_tuned, "ROWS", 80)
+    converted = []
+    monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: converted.append(rows_per_client) or POINTS[name])
+    part = Search(settings(tmp_path))
+    assert (sum(part.problem.sizes), part.rows) == (80, ROWS)
+    assert part.energy == pytest.approx(newton(part.problem).energy, rel=1e-12)
+    assert part.energy != pytest.approx(minimum, rel=1e-3)
+    assert part.tuned("dualfl").outcome.errors != errors  # stored apart from each other
+    assert set(converted) == {ROWS / 8}
+    trace = method_traces(settings(tmp_path))["dualfl"]
+    method = DualFL(rho=0.003, stop=_methods.CAREFUL)
+    expected = federation.run(method, settings(tmp_path).problem(8), rounds=8)  # curves are of all rows
+    np.testing.assert_allclose(trace["energy"], expected["energy"], rtol=1e-13)
+
+
+def test_points_are_tried_from_the_cheapest_to_the_dearest_admitted(tmp_path):
+    search = Search(settings(tmp_path, rounds=100, most_gradients=1000))
+    work = [gradients_needed(point, 100) for point in search.points("scaffnew")]
+    assert work == sorted(work)
+    assert set(work) == {100.0, 1000.0}
+    dearer = Search(settings(tmp_path, rounds=100, most_gradients=10_000)).points("scaffnew")
+    assert {float(point["probability"]) for point in dearer} == {1.0, 0.1, 0.01}
+    L = float(settings(tmp_path).problem(8).L.max())
+    steps = {float(point["solver.step"]) * L for point in dearer}
+    assert 0.1 <= min(steps) < 1 < 10 < max(steps) <= 300
+    everything = {float(point["solver.step"]) for point in grid("scaffnew", rows_per_client=ROWS / 8)}
+    assert len(steps) == sum(0.1 <= step * L <= 300 for step in everything)
+
+
+def test_the_values_of_table_2_in_units_of_means():
+    def mean(name: str, data: str, rows: float) -> dict[str, float]:
+        return {p: per_row(name, p, v, rows_per_client=1.0 / rows) for p, v in paper_values(name, data).items()}
+
+    assert mean("fedpd", "mnist", 7500) == {"eta": pytest.approx(0.75)}
+    assert mean("feddyn", "mnist", 7500) == {"alpha": pytest.approx(2 / 15)}
+    assert mean("scaffnew", "cifar10", 6250) == {"solver.step": pytest.approx(6.25e-4), "probability": 1e-3}
+    assert mean("dualfl", "mnist", 7500) == {"rho": 3e-3}
+    for name in METHODS:  # the paper's values are points of the grid, wherever it is not cut off
+        for data, rows in (("mnist", 7500.0), ("cifar10", 6250.0)):
+            for parameter, value in mean(name, data, rows).items():
+                listed = {_tuned_value(point[parameter]) for point in grid(name, rows_per_client=rows)}
+                assert any(entry == pytest.approx(value, rel=1e-9, abs=1e-15) for entry in listed), (name, parameter)
+
+
+def _tuned_value(text: str) -> float:
+    return float(text.removeprefix("steps="))
+
+
+def test_all_methods_that_minimise_use_the_same_solver_and_rule():
+    f, stop = settings(Path()).problem(8), GradientReduction(factor=0.3)
+    for name in METHODS:
+        point = grid(name, rows_per_client=200.0)[0]
+        algorithm: Any = to_candidate(name, point, stop=stop, communications=5).algorithm.suggested(f)
+        if name in ("feddualavg", "scaffnew"):
+            assert type(algorithm.solver).__name__ == "Gradient"
+        else:
+            assert (type(algorithm.solver).__name__, algorithm.stop) == ("LBFGS", stop)
+
+
+def test_local_solutions_leave_the_curves_where_exact_ones_put_them(tmp_path, monkeypatch):
+    chosen = settings(tmp_path, rounds=25)
+    points = {"fedpd": [{"eta": "2"}], "feddyn": [{"alpha": "0.5"}], "feddr": [{"eta": "2", "relaxation": "2"}]}
+    monkeypatch.setattr(_methods, "METHODS", {name: METHODS[name] for name in points})
+    monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: points[name])
+    curves, exact = method_traces(chosen), method_traces(exactly(chosen))
+    assert max(deviation(curves[name], exact[name]) for name in points) <= 0.1
+    monkeypatch.setattr(_methods, "CAREFUL", GradientReduction(factor=0.3))
+    loose = method_traces(chosen)
+    assert max(deviation(loose[name], exact[name]) for name in points) > 0.1
+
+
+def test_remembering_saves_gradients_and_changes_no_bit():
+    f = quadratic(3)
+    counts = {"value": 0, "value_and_gradient": 0}
+
+    class Counting(Remembering):
+        def __getattr__(self, name):
+            return getattr(f, name)
+
+        def _at(self, name, theta):
+            before = self._known.get(name)
+            found = super()._at(name, theta)
+            counts[name] += self._known[name] is not before
+            return found
+
+    rare = CommunicateWithProbability(probability=0.25)
+    method = Scaffnew(probability=0.25, solver=Gradient(step=0.05))
+    objectives: tuple[Any, ...] = (f, Counting(f))
+    plain, known = (federation.run(method, g, rounds=20, participation=rare) for g in objectives)
+    np.testing.assert_array_equal(plain.theta, known.theta)
+    np.testing.assert_array_equal(plain["energy"], known["energy"])
+    communications = int(plain.last["communications"])
+    assert 0 < communications < 10
+    assert 20 < counts["value_and_gradient"] <= 20 + communications + 2  # 40 without it
+    assert counts["value"] == communications + 1  # 21 without it
+
+
+def made_up(errors: list[float], **columns: list[float]) -> Trace:
+    n = np.arange(len(errors))
+    given = {"communications": n, "gradients": 3.0 * n, "floats": 10.0 * n, "error": errors, **columns}
+    return Trace(
+        columns=given, status="max_rounds", theta=None, parameters={"search": {"tuned": "eta = 1", "part": None}}
+    )
+
+
+def test_the_tables_count_what_was_spent_up_to_the_levels():
+    traces = {"fedpd": made_up([1.0, 0.5, 1e-3, 1e-4, 2e-7, 1e-7]), "dualfl": made_up([1.0, 1e-9])}
+    first, second = fig1a_methods.tabulate(traces)
+    assert (first["method"], first["part"], second["method"]) == ("FedPD", "-", "DualFL")
+    assert [first[f"at {n}"] for n in (1, 3, 5, 10)] == ["5.0e-01", "1.0e-04", "1.0e-07", "-"]
+    assert [first[level] for level in ("<=1e-3", "<=1e-6", "<=1e-9")] == ["2", "4", "-"]
+    assert [second[level] for level in ("<=1e-3", "<=1e-6", "<=1e-9")] == ["1", "1", "1"]
+    assert fig1a_gradients.tabulate(traces)[0] == {
+        "method": "FedPD",
+        "tuned": "eta = 1",
+        "<=1e-3": "6",
+        "<=1e-6": "12",
+        "<=1e-9": "-",
+        "in all": "15",
+        "last": "1.0e-07",
+    }
+    assert fig1a_floats.tabulate(traces)[1]["<=1e-9"] == "10"
+
+
+@pytest.mark.parametrize(
+    ("figure", "column"),
+    [(fig1a_methods, "communications"), (fig1a_floats, "floats"), (fig1a_gradients, "gradients")],
+)
+def test_methods_have_their_own_style_and_what_they_spent_in_every_picture(figure, column, tmp_path):
+    traces = {name: made_up([1.0, 0.5 / (n + 1), 1e-3, 1e-16]) for n, name in enumerate(METHODS)}
+    (axes,) = figure.draw(traces, settings(tmp_path)).axes
+    assert [line.get_label() for line in axes.lines] == [method.title for method in METHODS.values()]
+    assert {(line.get_color(), line.get_marker()) for line in axes.lines} == {plotting.style(name) for name in METHODS}
+    start = 1 if figure is fig1a_gradients else 0  # no gradient has a place on a logarithmic axis
+    for name, line in zip(METHODS, axes.lines, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), traces[name][column][start:3])
+        np.testing.assert_array_equal(line.get_ydata(), traces[name]["error"][start:3])
+    assert {line.get_linestyle() for line in axes.lines if line.get_label() != "OptimizedDualFL"} == {"-"}
+
+
+def test_the_cost_of_bad_tuning_is_measured_when_the_winner_has_arrived(few, tmp_path):
+    chosen = settings(tmp_path, rounds=60)
+    traces = table2_tuning.compute(chosen)
+    search, trace = Search(chosen), traces["dualfl"]
+    np.testing.assert_array_equal(trace["value"], [0.003, 0.5])
+    np.testing.assert_array_equal(trace["step"], [0.0, 1.0])
+    tuned, outcomes = search.tuned("dualfl"), search.outcomes("dualfl")
+    poor = search.points("dualfl").index({"rho": "0.5"})
+    assert tuned.reached is not None
+    assert trace["error"].tolist() == [tuned.outcome.error, outcomes[poor].errors[tuned.reached - 1]]
+    assert trace["error"][0] <= TARGET < trace["error"][1]
+    rows = {(row["method"], row["parameter"]): row for row in table2_tuning.tabulate(traces)}
+    assert rows["FedPD", "eta"]["paper, of a sum"] == "0.0001"
+    assert rows["FedPD", "eta"]["paper"] == "0.75"
+    assert float(rows["FedPD", "eta"]["of a sum"]) == pytest.approx(20 / (ROWS / 8), rel=1e-2)
+    assert (rows["DualFL", "rho"]["tuned"], rows["DualFL", "rho"]["of a sum"]) == ("0.003", "0.003")
+    assert rows["DualFL", "rho"]["rounds"] == f"{tuned.reached}"
+    figure = table2_tuning.draw({"dualfl": trace, "fedpd": traces["fedpd"]}, chosen)
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), trace["error"])
