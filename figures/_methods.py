@@ -17,7 +17,7 @@ from figures._curves import Curve, trace_curves
 from figures._drawing import drawable
 from figures._settings import Settings
 from figures._table2 import METHODS, OURS, in_words, to_candidate
-from figures._tuned import CLIENTS, ROWS, TARGET, Search, Tuned
+from figures._tuned import CLIENTS, TARGET, Search, Tuned
 
 __all__ = ["LEVELS", "at_communications", "cost_table", "draw_methods", "first_cost", "level_name", "method_traces"]
 
@@ -109,7 +109,9 @@ def cost_table(traces: Mapping[str, Trace], column: str) -> list[dict[str, str]]
 
 def title_of(settings: Settings) -> str:
     """Name the problem, and say how the methods were tuned."""
-    tuned = rf"tuned on at most {ROWS:,} rows for the fewest communications to $10^{{{math.log10(TARGET):.0f}}}$"
+    rows = settings.whole.objective.sizes[0]
+    part = "all" if rows <= settings.part else f"{settings.part:,} of {rows:,}"
+    tuned = rf"tuned on {part} rows for the fewest communications to $10^{{{math.log10(TARGET):.0f}}}$"
     return f"{settings.title}\n{CLIENTS} clients, {tuned}"
 
 

@@ -61,11 +61,13 @@ def draw(
     data_home: Annotated[Path | None, Option(help="Folder that holds your data sets.")] = None,
     out: Annotated[Path, Option(help="Folder for the figures; traces go to its cache.")] = Path("figures-out"),
     quick: Annotated[bool, Option("--quick", help="30 rounds instead of 100, and fewer curves.")] = False,
+    rounds: Annotated[int | None, Option(min=1, help="Communication rounds of every curve.")] = None,
     check: Annotated[
         bool, Option("--check", help="Compare with exact local solves; exit code 1 if a curve is off by over 10%.")
     ] = False,
     threads: Annotated[int | None, Option(min=1, help="Threads of the linear algebra.")] = None,
     jobs: Annotated[int, Option(min=1, help="Processes of a search for parameters, each with one thread.")] = 1,
+    part: Annotated[int, Option(min=1, help="In a search, the number of rows: a random part of them.")] = Settings.part,
     most_gradients: Annotated[
         int, Option(min=1, help="In a search, leave out what prescribes a client more local gradients in all.")
     ] = Settings.most_gradients,
@@ -88,10 +90,11 @@ def draw(
         data=data,
         data_home=data_home,
         out=out,
-        rounds=ROUNDS[quick],
+        rounds=ROUNDS[quick] if rounds is None else rounds,
         quick=quick,
         stored_only=redraw,
         jobs=jobs,
+        part=part,
         most_gradients=most_gradients,
         console=console,
     )

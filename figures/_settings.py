@@ -53,6 +53,8 @@ class Settings:
         When a client stops its local solver.
     jobs : int
         Number of processes of a search for parameters.
+    part : int
+        Largest number of rows that a search looks at.
     most_gradients : int
         Local gradients that tuned parameters may prescribe to a client, in all rounds together.
     console : Console
@@ -73,6 +75,7 @@ class Settings:
     stored_only: bool = False
     stop: Stop = field(default_factory=GradientReduction)
     jobs: int = 1
+    part: int = 6000
     most_gradients: int = 10_000
     console: Console = field(default_factory=make_console)
 

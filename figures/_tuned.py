@@ -22,10 +22,9 @@ from figures._settings import Settings
 from figures._store import digest, key, missing, stored_number
 from figures._table2 import METHODS, Point, gradients_needed, grid, to_candidate
 
-__all__ = ["CLIENTS", "ROWS", "TARGET", "Search", "Tuned", "best"]
+__all__ = ["CLIENTS", "TARGET", "Search", "Tuned", "best"]
 
 CLIENTS = 8
-ROWS = 6000
 TARGET = 1e-6
 # Gradient steps, times 1/L: a shorter one is beaten by that ten times as long, which is still safe; a longer one leaps.
 SHORTEST, LONGEST = 0.1, 300.0
@@ -55,7 +54,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Search:
-    """The searches of all methods, on one problem: the settings', but with at most ``ROWS`` rows."""
+    """The searches of all methods, on one problem: the settings', but with a part of the rows at most."""
 
     settings: Settings
 
@@ -129,7 +128,8 @@ class Search:
 
     @property
     def _options(self) -> ProblemOptions:
-        return replace(self.settings.options(CLIENTS), rows=ROWS if self.rows > ROWS else None)
+        part = self.settings.part
+        return replace(self.settings.options(CLIENTS), rows=part if self.rows > part else None)
 
     @property
     def _described(self) -> dict[str, Any]:

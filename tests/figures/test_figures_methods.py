@@ -175,16 +175,15 @@ def test_a_part_of_the_rows_serves_for_tuning(few, tmp_path, monkeypatch):
     whole = Search(settings(tmp_path))
     assert (sum(whole.problem.sizes), whole.rows) == (ROWS, ROWS)
     minimum, errors = whole.energy, whole.tuned("dualfl").outcome.errors
-    monkeypatch.setattr(_tuned, "ROWS", 80)
     converted = []
     monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: converted.append(rows_per_client) or POINTS[name])
-    part = Search(settings(tmp_path))
+    part = Search(settings(tmp_path, part=80))
     assert (sum(part.problem.sizes), part.rows) == (80, ROWS)
     assert part.energy == pytest.approx(newton(part.problem).energy, rel=1e-12)
     assert part.energy != pytest.approx(minimum, rel=1e-3)
     assert part.tuned("dualfl").outcome.errors != errors  # stored apart from each other
     assert set(converted) == {ROWS / 8}
-    trace = method_traces(settings(tmp_path))["dualfl"]
+    trace = method_traces(settings(tmp_path, part=80))["dualfl"]
     method = DualFL(rho=0.003, stop=_methods.CAREFUL)
     expected = federation.run(method, settings(tmp_path).problem(8), rounds=8)  # curves are of all rows
     np.testing.assert_allclose(trace["energy"], expected["energy"], rtol=1e-13)
