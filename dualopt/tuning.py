@@ -6,6 +6,7 @@ import math
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -192,6 +193,8 @@ def tune(
     ------
     ValueError
         If an argument is out of range, or an assumption of a method fails.
+    MemoryError
+        If a process is killed, which systems do that run out of memory; ``report`` has had what was known.
 
     Examples
     --------
@@ -287,6 +290,8 @@ def _in_processes(
                 done, _ = wait(waiting, timeout=TICK, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield waiting.pop(future), future.result()
+        except BrokenProcessPool:
+            raise MemoryError(f"one of {jobs} processes was killed, so use fewer jobs") from None
         finally:
             budget.value = -math.inf  # nobody can win any more: what still runs ends with its round
             pool.shutdown(cancel_futures=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +55,19 @@ def test_stopping_early_finds_what_complete_runs_find(metric, reference):
     for o in hopeless:  # not a round too late or too early
         assert o.cost > budget >= max((0.0, *o.costs[:-1]))
     assert timeless(settled(complete)) == timeless(found)
+
+
+class Killed(FedPD):
+    """A method whose process the system kills."""
+
+    def local(self, objective, clients, message, round):
+        os._exit(9)
+
+
+def test_a_killed_process_is_told_in_a_sentence():
+    doomed = [Candidate(algorithm=Killed(eta=eta, solver=Exact())) for eta in (0.1, 0.2)]
+    with pytest.raises(MemoryError, match="one of 2 processes was killed, so use fewer jobs"):
+        tune(doomed, PROBLEM, jobs=2, **SEARCH)
 
 
 def test_the_metrics_are_what_runs_record():
