@@ -13,7 +13,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from dualopt.trace import Trace, write_atomically
 
-__all__ = ["convergence", "save", "single_run", "style", "styles"]
+__all__ = ["convergence", "save", "single_run", "style", "styles", "tidy"]
 
 # Okabe and Ito (2008), made to be told apart by the colour-blind, without their yellow, too pale on white.
 COLOURS = ("#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#0072B2", "#000000")
@@ -200,6 +200,21 @@ def single_run(trace: Trace, *, x: str = "round", title: str | None = None) -> F
     return figure
 
 
+def tidy(axes: Axes) -> None:
+    """Put a pale grid behind the curves and take the frame away above and to the right.
+
+    Examples
+    --------
+    >>> axes = Figure().subplots()
+    >>> tidy(axes)
+    >>> axes.get_axisbelow(), axes.spines["top"].get_visible()
+    (True, False)
+    """
+    axes.grid(True, which="major", color="0.88", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def _heights(trace: Trace, name: str) -> np.ndarray:
     return 1.0 - trace[name] if name in SHARES else trace[name]
 
@@ -243,9 +258,7 @@ def _panels(count: int, title: str | None) -> tuple[Figure, list[Axes]]:
     panels = list(np.atleast_1d(figure.subplots(1, count, sharey=True)))
     for axes in panels:
         axes.set_yscale("log")
-        axes.grid(True, which="major", color="0.88", linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
     if title is not None:
         figure.suptitle(title, fontsize="medium")
     return figure, panels

@@ -19,11 +19,12 @@ from dualopt.participation import UniformSubset
 from dualopt.reference import solve
 from dualopt.stopping import GradientReduction
 from dualopt.trace import Trace
+from figures._fedpd import stationarity
 from figures._latest import LatestModels
 from figures._settings import Settings
 from figures._store import stored_number, stored_trace
 
-__all__ = ["CLIENTS", "KINDS", "RHO", "Residuals", "drift_traces", "methods", "name_of", "rounds_of"]
+__all__ = ["CLIENTS", "KINDS", "RHO", "Residuals", "drift_traces", "methods", "name_of", "rounds_of", "stationarity"]
 
 CLIENTS = 100
 CONCENTRATION = 0.3
@@ -151,7 +152,7 @@ class _Runs:
         """Return ``E*`` of the convex problem."""
         compute = None if self.settings.stored_only else lambda: float(solve(self.problem("convex")).energy)
         description = self.described("convex") | {"result": "reference energy"}
-        return stored_number(self.settings.out / "cache", "the reference energy", description, compute)
+        return stored_number(self.settings.cache, "the reference energy", description, compute)
 
     def trace(self, kind: str, percent: int, name: str, algorithm: Algorithm) -> Trace:
         """Return the stored trace of a run, or run it."""
@@ -187,9 +188,4 @@ class _Runs:
             "rounds": rounds,
         }
         what = f"the curve {label!r}"
-        return stored_trace(settings.out / "cache", what, description, None if settings.stored_only else compute)
-
-
-def stationarity(objective: Objective, theta: Any) -> float:
-    r"""Return :math:`|\nabla E(\theta)|^2`."""
-    return float(np.sum(np.mean(np.asarray(objective.gradient(theta)), axis=0) ** 2))
+        return stored_trace(settings.cache, what, description, None if settings.stored_only else compute)

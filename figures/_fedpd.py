@@ -81,7 +81,7 @@ def trace_curves(data: str, settings: Settings, **options: Any) -> dict[str, Tra
             "rounds": rounds,
         }
         compute_it = None if settings.stored_only else compute
-        traces[label] = stored_trace(settings.out / "cache", f"the curve {label!r}", description, compute_it)
+        traces[label] = stored_trace(settings.cache, f"the curve {label!r}", description, compute_it)
     return traces
 
 

@@ -69,9 +69,7 @@ def draw_panels(
     for panels, axes_of_row in zip(rows, grid, strict=True):
         for panel, axes in zip(panels, axes_of_row, strict=True):
             axes.set_yscale("log")
-            axes.grid(True, which="major", color="0.88", linewidth=0.8)
-            axes.set_axisbelow(True)
-            axes.spines[["top", "right"]].set_visible(False)
+            plotting.tidy(axes)
             axes.set_title(panel.title, fontsize="medium")
             axes.set_xlabel(panel.xlabel)
             axes.set_ylabel(panel.ylabel)

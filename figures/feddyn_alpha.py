@@ -62,9 +62,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     for axes in (left, right):
         axes.set_yscale("log")
         plain_ticks(axes)
-        axes.grid(True, which="major", color="0.88", linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        plotting.tidy(axes)
     left.set_ylabel("training loss of the mean of all latest models")
     figure.suptitle(
         f"FedDyn on its synthetic problem, 20 devices, 2 active; SGD with rate {RATE:g}, {EPOCHS} epochs",
@@ -109,4 +107,4 @@ def _trace(settings: Settings, setting: str, alpha: float) -> Trace:
         "rounds": settings.rounds,
     }
     what = f"the run of {_name(setting, alpha)!r}"
-    return stored_trace(settings.out / "cache", what, description, None if settings.stored_only else compute)
+    return stored_trace(settings.cache, what, description, None if settings.stored_only else compute)

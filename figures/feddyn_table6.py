@@ -149,4 +149,4 @@ def _tuned(settings: Settings, setting: str, method: str, rounds: int, target: f
         "target": target,
     }
     what = f"the race of {method!r} on {setting!r} data"
-    return stored_trace(settings.out / "cache", what, description, None if settings.stored_only else compute)
+    return stored_trace(settings.cache, what, description, None if settings.stored_only else compute)

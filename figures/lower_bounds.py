@@ -61,7 +61,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
         sizes = {"kappas": kappas, "rounds": rounds, "length": length}
         description = {"figure": "lower_bounds", "curve": label, **sizes}
         compute_it = None if settings.stored_only else trace
-        traces[label] = stored_trace(settings.out / "cache", f"the curve {label!r}", description, compute_it)
+        traces[label] = stored_trace(settings.cache, f"the curve {label!r}", description, compute_it)
     return traces
 
 
@@ -136,9 +136,7 @@ def _curves(axes: Axes, traces: Mapping[str, Trace]) -> None:
     axes.plot(first["at"], edge, color="black", linewidth=2.2, zorder=1.9, label="no method is below")
     axes.set_ylim(bottom=bottom)
     axes.margins(x=0.02)
-    axes.grid(True, which="major", color="0.88", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plotting.tidy(axes)
 
 
 def _visible(numbers: np.ndarray) -> np.ndarray:

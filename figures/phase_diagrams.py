@@ -183,7 +183,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
             "active": ACTIVE,
         }
         what = f"the panel {name!r}"
-        traces[name] = stored_trace(settings.out / "cache", what, description, None if settings.stored_only else trace)
+        traces[name] = stored_trace(settings.cache, what, description, None if settings.stored_only else trace)
     return traces
 
 

@@ -281,9 +281,7 @@ def _lines(axes: Axes, traces: Mapping[str, Trace], labels: Sequence[str], colum
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.9 * low)
     axes.set_xlabel(r"condition number $\kappa = L/\mu$")
-    axes.grid(True, which="major", color="0.88", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    plotting.tidy(axes)
     axes.legend(
         frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, handlelength=3.2
     )

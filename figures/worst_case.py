@@ -50,7 +50,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
             description = {"figure": "worst_case", "curve": label, "rounds": rounds, "problems": problems}
             compute_it = None if settings.stored_only else trace
-            traces[label] = stored_trace(settings.out / "cache", f"the curve {label!r}", description, compute_it)
+            traces[label] = stored_trace(settings.cache, f"the curve {label!r}", description, compute_it)
     return traces
 
 

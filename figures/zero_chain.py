@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt.plotting import style
+from dualopt.plotting import style, tidy
 from dualopt.trace import Trace
 from figures._settings import Settings
 from theory.lower_bounds._race import STEPS, Race, races
@@ -147,6 +147,4 @@ def _first(there: np.ndarray) -> str:
 def _finish(axes: Axes, end: int) -> None:
     axes.set_xlim(0, end)
     axes.set_xlabel("communication rounds")
-    axes.grid(True, which="major", color="0.88", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)

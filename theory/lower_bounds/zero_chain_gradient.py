@@ -31,9 +31,8 @@ from dualopt.claims import Claim, Comparison
 from dualopt.objectives import ZeroChain
 from dualopt.objectives.zero_chain import FLOOR
 from theory._claims import Expectation
+from theory.dualfl._assumptions import UP_TO_ROUNDING
 from theory.lower_bounds._zero_chain import SPLITS
-
-UP_TO_ROUNDING = 1.0 + 1e-12
 
 
 class Points(NamedTuple):

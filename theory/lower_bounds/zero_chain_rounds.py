@@ -33,10 +33,10 @@ from dualopt.objectives import ZeroChain
 from dualopt.objectives.zero_chain import FLOOR
 from dualopt.xp import Array
 from theory._claims import Expectation
+from theory.dualfl._assumptions import UP_TO_ROUNDING
 from theory.lower_bounds._race import Race, races
 from theory.lower_bounds._zero_chain import zero_chain
 
-UP_TO_ROUNDING = 1.0 + 1e-12
 ATTAINS = "FedAvg, long steps"
 
 
