@@ -13,8 +13,10 @@ The public names, by what they are for:
 """
 
 from dualopt.algorithms import (
+    OPEN,
     AFedPD,
     AFedPDSAM,
+    Algorithm,
     APDAInexact,
     DualFL,
     FedADMM,
@@ -34,8 +36,8 @@ from dualopt.algorithms import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.certificate import certificate
-from dualopt.federation import Snapshot, iterate, run
+from dualopt.certificates import certificate
+from dualopt.engine import Snapshot, iterate
 from dualopt.losses import (
     AbsoluteDeviation,
     Hinge,
@@ -57,6 +59,7 @@ from dualopt.objectives import (
     mlp,
 )
 from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Round, Schedule, UniformSubset
+from dualopt.recording import run
 from dualopt.reference import NotOptimalError, Reference, cvxpy, newton, solve
 from dualopt.regularisers import L1, L2
 from dualopt.trace import Trace
@@ -67,10 +70,12 @@ __all__ = [
     "L1",
     "L2",
     "MLP",
+    "OPEN",
     "AFedPD",
     "AFedPDSAM",
     "APDAInexact",
     "AbsoluteDeviation",
+    "Algorithm",
     "Bernoulli",
     "CommunicateWithProbability",
     "Composite",

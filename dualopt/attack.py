@@ -1,12 +1,13 @@
 r"""Attacks on claims: a search, among small problems, for one where what a claim measures exceeds its bound.
 
-A *family* makes cases of :class:`Numbers`: it reads as many real numbers as it needs and turns them into a problem and
-the parameters of a method, within the assumptions of the claim. :func:`attack` then maximises the logarithm of the
-worst ratio measured/bound: from the best of a few random cases, by Powell's method, again and again.
+A *generator* makes a case of :class:`Parameters`: it reads as many real numbers as it needs and turns them into a
+problem and the hyperparameters of a method, within the assumptions of the claim. :func:`attack` maximises the
+logarithm of the worst ratio measured/bound by a local search with random restarts: each begins at the best of a few
+random points and goes on by Powell's method.
 
-A ratio above 1 is called a violation only if it exceeds 1 by a millionth, and does so at every one of a few cases
-nearby, ten digits away: rounding does not. Cases outside the assumptions never count. To find nothing proves nothing;
-it says how near the search came to the bound.
+A ratio above 1 is called a violation only if it exceeds 1 by a millionth, and does so at every one of a few points
+nearby, at a distance of 1e-10: rounding does not. Cases outside the assumptions never count. To find nothing proves
+nothing; it says how near the search came to the bound.
 
 Needs the extra ``testing``.
 """
@@ -14,37 +15,35 @@ Needs the extra ``testing``.
 from __future__ import annotations
 
 import math
-import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count
-from multiprocessing import get_context
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from dualopt._checks import require, require_at_least
+from dualopt._workers import ENDED, Limit, Workers
 from dualopt.claims import Claim, Verdict, check
 
-__all__ = ["Attack", "Family", "Numbers", "attack"]
+__all__ = ["Attack", "Generator", "Parameters", "attack"]
 
-TRIES = 20  # random cases before each climb
-CLIMB = 60  # cases of a climb for each number that the family reads
-REACH = 4.0  # numbers stay in [-REACH, REACH]
-CLEAR = math.log(10.0)  # a climb ends where the logarithm of the ratio is so large: nobody doubts such a violation
-LOWEST = -100.0  # logarithms of ratios below this are not told apart
+RANDOM_POINTS = 20  # before each local search
+POINTS_PER_PARAMETER = 60  # of a local search
+REACH = 4.0  # parameters stay in [-REACH, REACH]
+CLEAR = math.log(10.0)  # logarithm of a ratio that no rounding explains: a local search ends there
+LOWEST = -100.0  # logarithms of ratios below this count as this
 LEAST = math.log1p(1e-6)  # logarithm of the ratio that a violation exceeds
 NEIGHBOURS = 8
 NEARBY = 1e-10
-TICK = 0.2  # seconds between two looks at the clock
 
 
-class Numbers:
-    r"""Real numbers to be read one after the other, standard normal ones where a climb starts.
+class Parameters:
+    r"""Real numbers to be read one after the other, standard normal ones at a random point.
 
     Parameters
     ----------
@@ -58,8 +57,8 @@ class Numbers:
 
     Examples
     --------
-    >>> numbers = Numbers([0.0, 0.0, 1.5, -0.5])
-    >>> numbers.between(0.0, 4.0), numbers.magnitude(0.01, 100.0), numbers.reals(2).tolist()
+    >>> parameters = Parameters([0.0, 0.0, 1.5, -0.5])
+    >>> parameters.between(0.0, 4.0), parameters.magnitude(0.01, 100.0), parameters.reals(2).tolist()
     (2.0, 1.0, [1.5, -0.5])
     """
 
@@ -77,7 +76,7 @@ class Numbers:
         """
         value = next(self._values, None)
         if value is None:
-            raise ValueError(f"family must read as many numbers for every case, not more than {len(self.taken)}.")
+            raise ValueError(f"generator must read as many numbers for every case, not more than {len(self.taken)}.")
         self.taken.append(float(value))
         return self.taken[-1]
 
@@ -101,7 +100,7 @@ class Numbers:
 
         Examples
         --------
-        >>> Numbers([np.pi / 4]).symmetric([1.0, 3.0]).round(12).tolist()
+        >>> Parameters([np.pi / 4]).symmetric([1.0, 3.0]).round(12).tolist()
         [[2.0, 1.0], [1.0, 2.0]]
         """
         A = np.diag(np.asarray(eigenvalues, dtype=float))
@@ -112,8 +111,8 @@ class Numbers:
         return 0.5 * (A + A.T)
 
 
-Family = Callable[[Numbers], Any]
-"""Makes a case of numbers, always of the same count."""
+Generator = Callable[[Parameters], Any]
+"""Makes a case of parameters, always of the same number of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,15 +127,15 @@ class Attack:
         Whether a violation was found.
     ratio : float
         The largest ratio measured/bound; 0 when none was found.
-    vector : tuple of float
-        The numbers that give it; of a violation with as few digits as show it clearly.
-    family : int
-        Which family reads them.
+    point : tuple of float
+        The parameters that give it; of a violation with as few digits as show it clearly.
+    generator : int
+        Which generator reads them.
     verdict : Verdict, optional
         The verdict there.
     evaluations, rejected, starts : int
         Cases that were looked at; how many of them did not count, because they were outside the assumptions, could not
-        be compared, or exceeded the bound by rounding; climbs.
+        be compared, or exceeded the bound by rounding; local searches.
     seconds : float
         What it took.
     interrupted : bool
@@ -146,8 +145,8 @@ class Attack:
     claim: str
     violated: bool = False
     ratio: float = 0.0
-    vector: tuple[float, ...] = ()
-    family: int = 0
+    point: tuple[float, ...] = ()
+    generator: int = 0
     verdict: Verdict | None = None
     evaluations: int = 0
     rejected: int = 0
@@ -163,7 +162,7 @@ class Attack:
 
 def attack(
     claim: Claim,
-    families: Family | Sequence[Family],
+    generators: Generator | Sequence[Generator],
     *,
     evaluations: int | None = None,
     seconds: float | None = None,
@@ -173,27 +172,27 @@ def attack(
 ) -> Attack:
     """Look for a violation of a claim.
 
-    The search ends with the first climb that finds one, or with its budget; Ctrl-C ends it, too, and what was found is
-    returned. With one job and a budget of evaluations, the result depends on the seed alone.
+    The search ends with the first local search that finds one, or with its budget; Ctrl-C ends it, too, and what was
+    found is returned. With one job and a budget of evaluations, the result depends on the seed alone.
 
     Parameters
     ----------
     claim : Claim
         What is attacked.
-    families : callable or sequence of callable
-        Where: each makes a case of :class:`Numbers`, or None where there is none. Of several, such as problems of
-        several sizes, the climbs take turns.
+    generators : callable or sequence of callable
+        Each makes a case of :class:`Parameters`, or None where there is none. Of several, such as problems of several
+        sizes, local searches take turns.
     evaluations : int, optional
         Largest number of cases to look at.
     seconds : float, optional
         Time to spend; the case at hand is finished.
     seed : int, default 0
-        Seed of the starts.
+        Seed of the random points.
     jobs : int, default 1
-        Number of processes; 1 computes in this one. For more, claim and families must pickle, as functions of modules
+        Number of processes; 1 computes in this one. For more, claim and generators must pickle, as functions of modules
         do, and the main module must be one that can be imported.
     report : callable, optional
-        Called after each climb with what is known so far.
+        Called after each local search with what is known so far.
 
     Returns
     -------
@@ -204,174 +203,186 @@ def attack(
     ------
     ValueError
         If an argument is out of range.
+    MemoryError
+        If a process is killed, which systems do that run out of memory.
 
     Examples
     --------
     Gradient descent on two curvatures, claimed to halve errors with any step below 2/L:
 
-    >>> from dualopt.claims import Claim, Comparison
+    >>> from dualopt.claims import Claim, Inequality
     >>> halves = Claim(
     ...     name="halves",
     ...     source="an example",
     ...     statement=r"max_i |1 - s l_i| <= 1/2 for s < 2/L",
-    ...     compare=lambda case: [Comparison(1, max(abs(1 - case["s"] * l) for l in case["l"]), 0.5)],
+    ...     compare=lambda case: [Inequality(1, max(abs(1 - case["s"] * l) for l in case["l"]), 0.5)],
     ...     assumptions=lambda case: [] if case["s"] < 2 / max(case["l"]) else ["s < 2/L"],
     ... )
-    >>> def descent(numbers):
-    ...     return {"l": [numbers.magnitude(0.1, 10), numbers.magnitude(0.1, 10)], "s": numbers.between(0, 2)}
+    >>> def descent(parameters):
+    ...     curvatures = [parameters.magnitude(0.1, 10) for _ in range(2)]
+    ...     return {"l": curvatures, "s": parameters.between(0, 2)}
     >>> found = attack(halves, descent, evaluations=200)
     >>> found.violated, 1.5 < found.ratio <= 2
     (True, True)
-    >>> case = descent(Numbers(found.vector))
+    >>> case = descent(Parameters(found.point))
     >>> check(halves, case).worst_ratio == found.ratio
     True
     """
-    _require(evaluations is None or evaluations >= 1, "evaluations must be at least 1", evaluations)
-    _require(seconds is None or seconds > 0, "seconds must be positive", seconds)
-    _require(evaluations is not None or seconds is not None, "evaluations or seconds must be given", "neither")
-    _require(jobs >= 1, "jobs must be at least 1", jobs)
-    _require(seed >= 0, "seed must be at least 0", seed)
-    several = [families] if callable(families) else list(families)
-    _require(several, "families must hold at least one", "none")
+    require_at_least(1, evaluations=evaluations)
+    require(seconds is None or seconds > 0, "seconds must be positive", seconds)
+    require(evaluations is not None or seconds is not None, "evaluations or seconds must be given", "neither")
+    require_at_least(1, jobs=jobs)
+    require_at_least(0, seed=seed)
+    several = [generators] if callable(generators) else list(generators)
+    require(several, "generators must hold at least one", "none")
     search = _Search(claim, several, seed)
+    plan = _Plan(search, evaluations)
     began = time.monotonic()
     found = Attack(claim=claim.name)
 
     def over() -> bool:
         return found.violated or found.interrupted or (seconds is not None and time.monotonic() > began + seconds)
 
-    plan = _Plan(search, evaluations)
-    climbs = _in_turn(search, plan, over) if jobs == 1 else _in_processes(search, plan, over, jobs)
-    with closing(climbs), threadpool_limits(limits=1):  # the matrices are small
-        for climb in climbs:
-            found = search.add(found, climb, time.monotonic() - began)
-            if report is not None:
-                report(found)
+    results = Workers(search.restart, jobs).results(plan.next_start, over)
+    with closing(results), threadpool_limits(limits=1):  # the matrices are small
+        try:
+            for start, best in results:
+                plan.refund(start, best)
+                found = search.add(found, best, time.monotonic() - began)
+                if report is not None:
+                    report(found)
+        except KeyboardInterrupt:
+            found = replace(found, interrupted=True)
     return found
 
 
-@dataclass
-class _Climb:
-    """One start: the largest ratio that it has met."""
+class _Start(NamedTuple):
+    """A local search to be made."""
 
-    family: int
+    number: int
     allowed: int  # evaluations
+
+
+@dataclass
+class _Best:
+    """The largest ratio that a local search has met."""
+
+    generator: int
     score: float = -math.inf  # logarithm of the ratio
-    vector: tuple[float, ...] = ()
+    point: tuple[float, ...] = ()
     evaluations: int = 0
     rejected: int = 0
     interrupted: bool = False
 
 
 class _Over(Exception):
-    """Ends a climb."""
+    """Ends a local search."""
 
 
 @dataclass(frozen=True)
 class _Search:
-    """What all climbs have in common."""
+    """What all local searches have in common."""
 
     claim: Claim
-    families: Sequence[Family]
+    generators: Sequence[Generator]
     seed: int
 
-    def size(self, start: int) -> int:
-        """Return how many numbers the family of a start reads."""
-        return len(self._draw(start % len(self.families), self._generator(start)))
+    def count_parameters(self, start: int) -> int:
+        """Return how many parameters the generator of a start reads."""
+        return len(self._random_point(start % len(self.generators), self._rng(start)))
 
-    def climb(self, start: int, allowed: int, over: Callable[[], bool]) -> _Climb:
-        """Go uphill from the best of a few random cases."""
-        rng = self._generator(start)
-        climb = _Climb(start % len(self.families), allowed)
+    def restart(self, start: _Start, limit: Limit) -> _Best:
+        """Search locally from the best of a few random points."""
+        rng = self._rng(start.number)
+        best = _Best(start.number % len(self.generators))
 
-        def loss(vector: Sequence[float]) -> float:
-            if climb.evaluations >= allowed or over():
+        def loss(point: Sequence[float]) -> float:
+            if best.evaluations >= start.allowed or limit() == ENDED:
                 raise _Over
-            climb.evaluations += 1
-            score = self._score(climb.family, vector)
-            if score > max(climb.score, LEAST):
-                climb.evaluations += NEIGHBOURS
-                score = score if self._stands(climb.family, vector) else -math.inf
-            climb.rejected += score == -math.inf
-            if score > climb.score:
-                climb.score, climb.vector = score, tuple(map(float, vector))
-            if climb.score >= CLEAR:
+            best.evaluations += 1
+            score = self._score(best.generator, point)
+            if score > max(best.score, LEAST):
+                best.evaluations += NEIGHBOURS
+                score = score if self._is_robust(best.generator, point) else -math.inf
+            best.rejected += score == -math.inf
+            if score > best.score:
+                best.score, best.point = score, tuple(map(float, point))
+            if best.score >= CLEAR:
                 raise _Over
             return -max(score, LOWEST)
 
         try:
-            for _ in range(TRIES):
-                loss(self._draw(climb.family, rng))
-            if climb.vector:
-                bounds = [(-REACH, REACH)] * len(climb.vector)
-                minimize(loss, climb.vector, method="Powell", bounds=bounds, options={"xtol": 1e-4, "ftol": 1e-6})
+            for _ in range(RANDOM_POINTS):
+                loss(self._random_point(best.generator, rng))
+            if best.point:
+                bounds = [(-REACH, REACH)] * len(best.point)
+                minimize(loss, best.point, method="Powell", bounds=bounds, options={"xtol": 1e-4, "ftol": 1e-6})
         except _Over:
             pass
         except KeyboardInterrupt:
-            climb.interrupted = True
-        return climb
+            best.interrupted = True
+        return best
 
-    def add(self, found: Attack, climb: _Climb, seconds: float) -> Attack:
-        """Return what is known with one more climb."""
-        told = replace(
+    def add(self, found: Attack, best: _Best, seconds: float) -> Attack:
+        """Return what is known with one more local search."""
+        counted = replace(
             found,
-            evaluations=found.evaluations + climb.evaluations,
-            rejected=found.rejected + climb.rejected,
+            evaluations=found.evaluations + best.evaluations,
+            rejected=found.rejected + best.rejected,
             starts=found.starts + 1,
             seconds=seconds,
-            interrupted=found.interrupted or climb.interrupted,
+            interrupted=found.interrupted or best.interrupted,
         )
-        violated = climb.score > LEAST
-        better = climb.score > (math.log(found.ratio) if found.ratio > 0 else -math.inf)
-        if not better:
-            return told
-        vector = self._plain(climb) if violated else climb.vector
-        verdict = self._verdict(climb.family, vector)
+        if best.score <= (math.log(found.ratio) if found.ratio > 0 else -math.inf):
+            return counted
+        violated = best.score > LEAST
+        point = self._rounded(best) if violated else best.point
+        verdict = self._verdict(best.generator, point)
         ratio = 0.0 if verdict is None else verdict.worst_ratio
-        return replace(told, violated=violated, ratio=ratio, vector=vector, family=climb.family, verdict=verdict)
+        return replace(counted, violated=violated, ratio=ratio, point=point, generator=best.generator, verdict=verdict)
 
-    def _plain(self, climb: _Climb) -> tuple[float, ...]:
+    def _rounded(self, best: _Best) -> tuple[float, ...]:
         """Round a violation to the fewest digits at which the logarithm of its ratio is at least half as large."""
         for digits in range(17):
-            vector = tuple(round(x, digits) + 0.0 for x in climb.vector)  # no -0.0
-            clear = self._score(climb.family, vector) > max(0.5 * climb.score, LEAST)
-            if clear and self._stands(climb.family, vector):
-                return vector
-        return climb.vector
+            point = tuple(round(x, digits) + 0.0 for x in best.point)  # no -0.0
+            clear = self._score(best.generator, point) > max(0.5 * best.score, LEAST)
+            if clear and self._is_robust(best.generator, point):
+                return point
+        return best.point
 
-    def _stands(self, family: int, vector: Sequence[float]) -> bool:
-        """Tell whether a violation is one at every case nearby, so that rounding does not explain it."""
-        moves = np.random.default_rng(0).standard_normal((NEIGHBOURS, len(vector)))
-        return all(self._score(family, move) > LEAST for move in vector + NEARBY * moves)
+    def _is_robust(self, generator: int, point: Sequence[float]) -> bool:
+        """Tell whether a violation is one at every point nearby, so that rounding does not explain it."""
+        moves = np.random.default_rng(0).standard_normal((NEIGHBOURS, len(point)))
+        return all(self._score(generator, moved) > LEAST for moved in point + NEARBY * moves)
 
-    def _score(self, family: int, vector: Sequence[float]) -> float:
+    def _score(self, generator: int, point: Sequence[float]) -> float:
         """Return the logarithm of the worst ratio; minus infinity where there is none."""
-        verdict = self._verdict(family, vector)
+        verdict = self._verdict(generator, point)
         if verdict is None or not verdict.worst_ratio > 0:
             return -math.inf
         return math.log(verdict.worst_ratio)
 
-    def _verdict(self, family: int, vector: Sequence[float]) -> Verdict | None:
-        if not len(vector):
+    def _verdict(self, generator: int, point: Sequence[float]) -> Verdict | None:
+        if not len(point):
             return None
         try:
             with np.errstate(all="ignore"):  # what diverges is a violation, not a mistake
-                case = self.families[family](Numbers(vector))
+                case = self.generators[generator](Parameters(point))
                 return None if case is None else check(self.claim, case)
         except np.linalg.LinAlgError:  # such as a singular problem
             return None
 
-    def _draw(self, family: int, rng: np.random.Generator) -> tuple[float, ...]:
-        """Return the numbers of a random case."""
-        numbers = Numbers(min(max(rng.standard_normal(), -REACH), REACH) for _ in count())
+    def _random_point(self, generator: int, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return the parameters of a random case."""
+        parameters = Parameters(min(max(rng.standard_normal(), -REACH), REACH) for _ in count())
         try:
             with np.errstate(all="ignore"):
-                self.families[family](numbers)
+                self.generators[generator](parameters)
         except np.linalg.LinAlgError:
             pass
-        return tuple(numbers.taken)
+        return tuple(parameters.taken)
 
-    def _generator(self, start: int) -> np.random.Generator:
+    def _rng(self, start: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(start,)))
 
 
@@ -380,66 +391,19 @@ class _Plan:
 
     def __init__(self, search: _Search, evaluations: int | None) -> None:
         self._search = search
-        self._start = 0
+        self._number = 0
         self._left = math.inf if evaluations is None else evaluations
 
-    def next(self) -> tuple[int, int] | None:
-        """Return a start and how many cases it may look at; None when there are none left."""
+    def next_start(self) -> _Start | None:
+        """Return a start; None while there are no evaluations left."""
         if self._left <= 0:
             return None
-        start, self._start = self._start, self._start + 1
-        allowed = int(min(TRIES + CLIMB * self._search.size(start), self._left))
+        number, self._number = self._number, self._number + 1
+        wanted = RANDOM_POINTS + POINTS_PER_PARAMETER * self._search.count_parameters(number)
+        allowed = int(min(wanted, self._left))
         self._left -= allowed
-        return start, allowed
+        return _Start(number, allowed)
 
-    def settle(self, climb: _Climb) -> _Climb:
-        """Take back what a climb has not used."""
-        self._left += climb.allowed - climb.evaluations
-        return climb
-
-
-def _in_turn(search: _Search, plan: _Plan, over: Callable[[], bool]) -> Generator[_Climb, None, None]:
-    while not over() and (planned := plan.next()) is not None:
-        yield plan.settle(search.climb(*planned, over))
-
-
-def _in_processes(search: _Search, plan: _Plan, over: Callable[[], bool], jobs: int) -> Generator[_Climb, None, None]:
-    context = get_context("spawn")  # threads of the linear algebra do not survive a fork
-    ended: Any = context.Value("b", False, lock=False)  # written here, read by the processes
-    interrupted, running = False, set()
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(search, ended)) as pool:
-        try:
-            while True:
-                ended.value = interrupted or over()
-                while not ended.value and len(running) < jobs and (planned := plan.next()) is not None:
-                    running.add(pool.submit(_run, *planned))
-                if not running:
-                    return
-                try:
-                    done, running = wait(running, timeout=TICK, return_when=FIRST_COMPLETED)
-                except KeyboardInterrupt:
-                    done, interrupted = set(), True
-                for future in done:
-                    yield replace(plan.settle(future.result()), interrupted=interrupted)
-        finally:
-            ended.value = True  # climbs end with the case at hand
-
-
-_process: Any = None  # of a worker: the search and the shared flag
-
-
-def _begin(search: _Search, ended: Any) -> None:
-    global _process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    threadpool_limits(limits=1)
-    _process = search, ended
-
-
-def _run(start: int, allowed: int) -> _Climb:
-    search, ended = _process
-    return search.climb(start, allowed, lambda: bool(ended.value))
-
-
-def _require(condition: Any, sentence: str, value: Any) -> None:
-    if not condition:
-        raise ValueError(f"{sentence}, not {value}.")
+    def refund(self, start: _Start, best: _Best) -> None:
+        """Take back the evaluations that a local search has not used."""
+        self._left += start.allowed - best.evaluations

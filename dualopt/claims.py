@@ -1,15 +1,15 @@
 """Claims: theorems as statements that run, and the verdicts on them.
 
-A claim measures something along a run (or on any case at all) and says how large it may be. ``check`` compares and
-answers with one of five verdicts:
+A claim says that inequalities hold along a run, or on any case at all: a decorated function yields them under their
+statement. ``check`` tests them all and answers with one of five verdicts:
 
 ``holds``
-    every measured number is within its bound, and the bound says something;
+    every left-hand side is at most its right-hand side, and the last right-hand side says something;
 ``violated``
-    some number exceeds its bound: the first such one is the witness;
+    some left-hand side is larger: the first such inequality is the witness;
 ``vacuous``
-    every number is within its bound, but the last bound says nothing: it is no smaller than what is known without
-    the claim (``trivial``), or not finite;
+    every inequality holds, but the last right-hand side says nothing: it is no smaller than what is known without the
+    claim (``trivial``), or not finite;
 ``outside assumptions``
     the claim does not speak about this case;
 ``inconclusive``
@@ -18,28 +18,41 @@ answers with one of five verdicts:
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from dualopt.federation import Snapshot, iterate
+from dualopt.engine import Snapshot, iterate
 from dualopt.objectives import Objective
 from dualopt.xp import Array
 
-__all__ = ["VERDICTS", "Case", "Claim", "Comparison", "Verdict", "Witness", "check"]
+__all__ = ["VERDICTS", "Case", "Claim", "Inequality", "Verdict", "Witness", "check", "claim"]
 
 VERDICTS = ("holds", "violated", "vacuous", "outside assumptions", "inconclusive")
 
 
-class Comparison(NamedTuple):
-    """One number with the bound that a claim sets it."""
+class Inequality(NamedTuple):
+    """The claim that ``lhs <= rhs``: a measured number and its bound, or the least possible number and a measured one.
+
+    Examples
+    --------
+    >>> print(Inequality(3, 2.0, 1.0, "error"))
+    at n = 3, error: lhs = 2 > rhs = 1
+    """
 
     n: int  # the round, or whatever counts
-    measured: float
-    bound: float
-    what: str = ""  # which quantity, for a claim about several
+    lhs: float
+    rhs: float
+    what: str = ""  # what is compared, for a claim of several inequalities
+
+    def __str__(self) -> str:
+        what = f", {self.what}" if self.what else ""
+        sign = "<=" if self.lhs <= self.rhs else ">"
+        return f"at n = {self.n}{what}: lhs = {self.lhs:.6g} {sign} rhs = {self.rhs:.6g}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +98,10 @@ def _nothing_known(case: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    r"""A statement with everything needed to test it.
+    r"""A statement with everything needed to test it; made by the decorator :func:`claim`.
+
+    It is called like the function under the decorator. A claim that stands in a module under its own name pickles by
+    that name, so that it can be sent to other processes.
 
     Attributes
     ----------
@@ -96,15 +112,23 @@ class Claim:
     statement : str
         LaTeX, with every constant.
     compare : callable
-        ``compare(case)`` yields a :class:`Comparison` for every number that the claim bounds.
+        ``compare(case)`` yields every :class:`Inequality` that is claimed.
     assumptions : callable
         ``assumptions(case)`` returns the assumptions that the case fails, in words.
     trivial : callable
-        ``trivial(case)`` is a bound of the measured quantity that needs no theorem; infinite when there is none.
+        ``trivial(case)`` is a bound of the last left-hand side that needs no theorem; infinite when there is none.
     constant : "explicit" or "hidden"
         Explicit constants must hold at every ``n`` without fitting. Hidden ones: ``compare`` estimates an order.
     rounding : float, default 1e-11
-        Measured numbers below this share of the largest finite bound are rounding, and not compared.
+        Left-hand sides below this fraction of the largest finite right-hand side are rounding, and not compared.
+    rtol : float, default 0
+        Relative rounding that is allowed between the two sides, for inequalities that are attained: ``lhs <= (1 +
+        rtol) rhs`` is tested.
+    cases : callable, optional
+        ``cases(quick)`` yields pairs of a case and the verdict that is expected there, fewer and smaller ones if
+        ``quick``.
+    corrects : str, optional
+        For an erratum: the name of the claim that it corrects, or the place in the paper.
 
     Examples
     --------
@@ -114,7 +138,7 @@ class Claim:
     ...     name="halves",
     ...     source="an example",
     ...     statement=r"x_n \le 2^{-n}",
-    ...     compare=lambda case: (Comparison(n, 0.4**n, 0.5**n) for n in range(5)),
+    ...     compare=lambda case: (Inequality(n, 0.4**n, 0.5**n) for n in range(5)),
     ... )
     >>> check(halves, None).verdict, check(halves, None).worst_ratio
     ('holds', 1.0)
@@ -123,36 +147,117 @@ class Claim:
     name: str
     source: str
     statement: str
-    compare: Callable[[Any], Iterable[Comparison]]
+    compare: Callable[..., Iterable[Inequality]]
     assumptions: Callable[[Any], list[str]] = field(default=_none_fails)
     trivial: Callable[[Any], float] = field(default=_nothing_known)
     constant: Literal["explicit", "hidden"] = "explicit"
     rounding: float = 1e-11
+    rtol: float = 0.0
+    cases: Callable[[bool], Iterable[tuple[Any, str]]] | None = None
+    corrects: str | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Iterable[Inequality]:
+        """Return the inequalities on a case, like the function under the decorator."""
+        return self.compare(*args, **kwargs)
+
+    def as_printed(self, **options: Any) -> Callable[[Callable[..., Iterable[Inequality]]], Claim]:
+        r"""Return the decorator of an erratum: a statement of this claim as printed, which fails, and as corrected.
+
+        The cases of the erratum say which of the two is meant.
+
+        Parameters
+        ----------
+        **options
+            What :func:`claim` takes, but ``corrects``.
+
+        Examples
+        --------
+        >>> @claim(source="an example", statement=r"$x/2 \le x$ for $x \ge 0$")
+        ... def half(x):
+        ...     yield Inequality(0, x / 2, x)
+        >>> @half.as_printed(source="an example", statement=r"Printed: $2x \le x$. Corrected: $x/2 \le x$.")
+        ... def factor_of_half(case):
+        ...     x, printed = case
+        ...     yield from [Inequality(0, 2 * x, x)] if printed else half(x)
+        >>> factor_of_half.corrects, [check(factor_of_half, (1.0, printed)).verdict for printed in (True, False)]
+        ('half', ['violated', 'holds'])
+        """
+        return claim(corrects=self.name, **options)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle by name where the module of the decorated function holds this claim."""
+        module, name = getattr(self.compare, "__module__", None), getattr(self.compare, "__qualname__", "")
+        if getattr(sys.modules.get(module or ""), name, None) is self:
+            return _named, (module, name)
+        return super().__reduce_ex__(protocol)
+
+
+def _named(module: str, name: str) -> Claim:
+    return getattr(importlib.import_module(module), name)
+
+
+def claim(
+    *, name: str | None = None, source: str, statement: str, **options: Any
+) -> Callable[[Callable[..., Iterable[Inequality]]], Claim]:
+    r"""Return a decorator that makes a :class:`Claim` of a function that yields inequalities.
+
+    Parameters
+    ----------
+    name : str, optional
+        Short and unique; the name of the function when not given.
+    source : str
+        Paper, theorem, equation.
+    statement : str
+        LaTeX, with every constant.
+    **options
+        The other attributes of :class:`Claim`: ``assumptions``, ``trivial``, ``constant``, ``rounding``, ``rtol``,
+        ``cases`` and ``corrects``.
+
+    Examples
+    --------
+    >>> @claim(source="an example", statement=r"$x_n \le 2^{-n}$", cases=lambda quick: [(0.4, "holds")])
+    ... def halves(factor):
+    ...     for n in range(5):
+    ...         yield Inequality(n, factor**n, 0.5**n)
+    >>> halves.name, check(halves, 0.4).verdict, str(check(halves, 0.75).witness)
+    ('halves', 'holds', '0.75: at n = 1: lhs = 0.75 > rhs = 0.5')
+    """
+
+    def decorate(compare: Callable[..., Iterable[Inequality]]) -> Claim:
+        title = getattr(compare, "__name__", "") if name is None else name
+        made = Claim(name=title, source=source, statement=statement, compare=compare, **options)
+        object.__setattr__(made, "__doc__", compare.__doc__)
+        return made
+
+    return decorate
 
 
 class Witness(NamedTuple):
-    """The first number beyond its bound."""
+    """The first inequality that fails."""
 
     case: str
     n: int
-    measured: float
-    bound: float
+    lhs: float
+    rhs: float
     what: str = ""
 
     def __str__(self) -> str:
-        what = f"{self.what} = " if self.what else ""
-        return f"{self.case}: at n = {self.n}, {what}{self.measured:.6g} > {self.bound:.6g}"
+        return f"{self.case}: {Inequality(*self[1:])}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The answer to a claim on one case."""
+    """The answer to a claim on one case.
+
+    ``worst_ratio`` is the largest ``lhs / ((1 + rtol) rhs)``: at most 1 where the claim holds, NaN when nothing was
+    compared.
+    """
 
     claim: str
     case: str
     verdict: str
-    worst_ratio: float  # measured/bound; NaN when nothing was compared
-    compared: int  # numbers that were compared
+    worst_ratio: float
+    compared: int  # inequalities that were tested
     witness: Witness | None = None
     failed: tuple[str, ...] = ()  # assumptions that do not hold
 
@@ -167,7 +272,7 @@ def check(claim: Claim, case: Any, *, check_assumptions: bool = True) -> Verdict
     case : Case, or whatever the claim takes
         Where; its ``name`` is reported.
     check_assumptions : bool, default True
-        With False the comparison is made even where the claim does not speak: to see what goes wrong there.
+        With False the inequalities are tested even where the claim does not speak: to see what goes wrong there.
 
     Returns
     -------
@@ -176,28 +281,28 @@ def check(claim: Claim, case: Any, *, check_assumptions: bool = True) -> Verdict
     """
     name = getattr(case, "name", str(case))
     failed = tuple(claim.assumptions(case)) if check_assumptions else ()
-    told = {"claim": claim.name, "case": name, "failed": failed}
+    common = {"claim": claim.name, "case": name, "failed": failed}
     if failed:
-        return Verdict(verdict="outside assumptions", worst_ratio=math.nan, compared=0, **told)
-    comparisons = list(claim.compare(case))
-    floor = claim.rounding * max((c.bound for c in comparisons if math.isfinite(c.bound)), default=0.0)
+        return Verdict(verdict="outside assumptions", worst_ratio=math.nan, compared=0, **common)
+    inequalities = list(claim.compare(case))
+    floor = claim.rounding * max((q.rhs for q in inequalities if math.isfinite(q.rhs)), default=0.0)
     # Written so that NaN is never taken for rounding; nor is a number whose bound is zero.
-    telling = [c for c in comparisons if not c.measured < floor or c.bound == 0]
-    told |= {"worst_ratio": max((_ratio(c) for c in telling), default=math.nan), "compared": len(telling)}
-    beyond = next((c for c in telling if _ratio(c) > 1), None)
-    if beyond is not None:
-        witness = Witness(name, beyond.n, beyond.measured, beyond.bound, beyond.what)
-        return Verdict(verdict="violated", witness=witness, **told)
-    if not telling:
-        return Verdict(verdict="inconclusive", **told)
-    says_something = comparisons[-1].bound < claim.trivial(case)
-    return Verdict(verdict="holds" if says_something else "vacuous", **told)
+    tested = [q for q in inequalities if not q.lhs < floor or q.rhs == 0]
+    ratios = [_ratio(q, claim.rtol) for q in tested]
+    common |= {"worst_ratio": max(ratios, default=math.nan), "compared": len(tested)}
+    fails = next((q for q, ratio in zip(tested, ratios, strict=True) if ratio > 1), None)
+    if fails is not None:
+        return Verdict(verdict="violated", witness=Witness(name, *fails), **common)
+    if not tested:
+        return Verdict(verdict="inconclusive", **common)
+    says_something = inequalities[-1].rhs < claim.trivial(case)
+    return Verdict(verdict="holds" if says_something else "vacuous", **common)
 
 
-def _ratio(c: Comparison) -> float:
-    """Return measured/bound; a number that is not finite, or has a bound that is not a number, is beyond it."""
-    if c.measured == 0 and c.bound >= 0:
+def _ratio(q: Inequality, rtol: float) -> float:
+    """Return lhs/((1 + rtol) rhs); infinite if lhs is not finite, or rhs is not a number or not positive."""
+    if q.lhs == 0 and q.rhs >= 0:
         return 0.0
-    if not math.isfinite(c.measured) or not c.bound > 0:
+    if not math.isfinite(q.lhs) or not q.rhs > 0:
         return math.inf
-    return c.measured / c.bound
+    return q.lhs / ((1.0 + rtol) * q.rhs)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import is_dataclass
 from types import ModuleType
 
-__all__ = ["choose", "discover", "summary", "unknown"]
+__all__ = ["discover", "lookup", "summary", "unknown_name"]
 
 
 def discover(package: ModuleType) -> dict[str, type]:
@@ -45,7 +45,7 @@ def discover(package: ModuleType) -> dict[str, type]:
     return {name.replace("_", "-"): _only_class(f"{package.__name__}.{name}") for name in names}
 
 
-def choose(package: ModuleType, name: str, argument: str) -> type:
+def lookup(package: ModuleType, name: str, argument: str) -> type:
     """Return the class that a user named.
 
     Parameters
@@ -65,21 +65,21 @@ def choose(package: ModuleType, name: str, argument: str) -> type:
     Examples
     --------
     >>> import dualopt.algorithms
-    >>> choose(dualopt.algorithms, "dualfl", "algorithm").__name__
+    >>> lookup(dualopt.algorithms, "dualfl", "algorithm").__name__
     'DualFL'
     """
     classes = discover(package)
     if name not in classes:
-        raise unknown(argument, name, classes)
+        raise unknown_name(argument, name, classes)
     return classes[name]
 
 
-def unknown(argument: str, name: str, known: Iterable[str]) -> ValueError:
+def unknown_name(argument: str, name: str, known: Iterable[str]) -> ValueError:
     """Return the error that lists the names that an argument takes and proposes a close one.
 
     Examples
     --------
-    >>> str(unknown("x", "gradients", ["round", "gradient"]))
+    >>> str(unknown_name("x", "gradients", ["round", "gradient"]))
     "x must be one of round, gradient; not 'gradients' (did you mean gradient?)."
     """
     known = list(known)

@@ -32,6 +32,7 @@ __all__ = [
     "Round",
     "Schedule",
     "UniformSubset",
+    "first_round",
     "parse_participation",
 ]
 
@@ -75,7 +76,7 @@ class Round:
 
     @property
     def fraction(self) -> float:
-        """The share ``P/N`` of active clients."""
+        """The fraction ``P/N`` of active clients."""
         return self.n_active / self.n_clients
 
     def rngs(self) -> list[Generator]:
@@ -87,12 +88,23 @@ class Round:
         return default_rng(SeedSequence(self.seed, spawn_key=(2, self.n)))
 
 
+def first_round(n_clients: int) -> Round:
+    """Return round 0 of a run with seed 0 in which everybody is active: the round of a solver called on its own.
+
+    Examples
+    --------
+    >>> first_round(2)
+    Round(n=0, n_clients=2, clients=(0, 1), communicate=True, seed=0)
+    """
+    return Round(n=0, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=0)
+
+
 class Participation(Protocol):
     """A rule that says who is active in each round and whether the round ends with communication."""
 
     @property
     def needs(self) -> frozenset[str]:
-        """What an algorithm must support: "partial" (some clients idle), "skip" (rounds without communication)."""
+        """What an algorithm must support: "partial" (some clients inactive), "skip" (rounds without communication)."""
         ...
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
@@ -291,8 +303,8 @@ class Schedule:
         known = range(n_clients)
         for j in (j for chosen in self.clients for j in chosen if j not in known):
             raise ValueError(f"clients must lie between 0 and {n_clients - 1}, but one is {j}.")
-        told = self.communicate or (True,) * len(self.clients)
-        for n, (chosen, coin) in enumerate(cycle(zip(self.clients, told, strict=True))):
+        communicates = self.communicate or (True,) * len(self.clients)
+        for n, (chosen, coin) in enumerate(cycle(zip(self.clients, communicates, strict=True))):
             yield Round(n=n, n_clients=n_clients, clients=_sorted(chosen), communicate=coin, seed=seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +12,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+import dualopt.algorithms
+from dualopt.discover import discover
 from dualopt.trace import Trace, write_atomically
 
-__all__ = ["convergence", "save", "single_run", "style", "styles", "tidy"]
+__all__ = ["convergence", "save", "single_run", "style", "style_axes", "styles"]
 
 # Okabe and Ito (2008), made to be told apart by the colour-blind, without their yellow, too pale on white.
 COLOURS = ("#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#0072B2", "#000000")
 MARKERS = ("P", "s", "^", "D", "v", "o", "X")
+PAIRS = len(COLOURS) * len(MARKERS)
 MARKS_PER_LINE = 12
 
-# Slots of methods, so that no two share one; those that are often drawn together have colours of their own.
-SLOTS = {
+# The pairs that methods have in the pictures of the documentation, where those drawn together differ in colour. No
+# method needs to be added: it gets a free pair of its own.
+FIXED = {
     "a-fedpd": 0,
     "optimized-dualfl": 1,
     "feddyn": 2,
@@ -65,8 +70,8 @@ LABELS = {
 def style(name: str) -> tuple[str, str]:
     """Return the colour and the marker of a name, which depend on nothing but the name.
 
-    Known methods have one pair each, whatever parameters follow after a colon; all other names share the seven first
-    pairs.
+    The methods of the package have one pair each, whatever parameters follow after a colon; all other names share the
+    seven first pairs.
 
     Examples
     --------
@@ -81,8 +86,8 @@ def style(name: str) -> tuple[str, str]:
 def styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the styles of names that share a figure: their own as long as it is free, else the next free one.
 
-    All are distinct up to 49 names. Known methods always keep their own style, and among other names those that come
-    first, so list them in the same order in figures that are compared.
+    All are distinct up to 49 names. Methods of the package always keep their own style, and among other names those
+    that come first, so list them in the same order in figures that are compared.
 
     Examples
     --------
@@ -91,10 +96,11 @@ def styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     (49, True)
     """
     chosen: dict[str, tuple[str, str]] = {}
-    for name in sorted(names, key=lambda name: name not in SLOTS):
+    methods = _slots()
+    for name in sorted(names, key=lambda name: name not in methods):
         first = _first(name)
         # Colours before markers: a free colour is looked for first, then a free pair of both.
-        others = [_slot((first + i) % len(COLOURS) + i // len(COLOURS) * len(COLOURS)) for i in range(49)]
+        others = [_slot((first + i) % len(COLOURS) + i // len(COLOURS) * len(COLOURS)) for i in range(PAIRS)]
         candidates = [_slot(first), *others]
         chosen[name] = next((pair for pair in candidates if pair not in chosen.values()), candidates[0])
     return chosen
@@ -200,13 +206,13 @@ def single_run(trace: Trace, *, x: str = "round", title: str | None = None) -> F
     return figure
 
 
-def tidy(axes: Axes) -> None:
+def style_axes(axes: Axes) -> None:
     """Put a pale grid behind the curves and take the frame away above and to the right.
 
     Examples
     --------
     >>> axes = Figure().subplots()
-    >>> tidy(axes)
+    >>> style_axes(axes)
     >>> axes.get_axisbelow(), axes.spines["top"].get_visible()
     (True, False)
     """
@@ -244,7 +250,20 @@ def save(figure: Figure, path: str | Path) -> None:
 
 def _first(name: str) -> int:
     """Return the slot of a name: that of its method, or one of the first seven by a hash."""
-    return SLOTS.get(name.partition(":")[0], zlib.crc32(name.encode()) % len(COLOURS))
+    return _slots().get(name.partition(":")[0], zlib.crc32(name.encode()) % len(COLOURS))
+
+
+@cache
+def _slots() -> dict[str, int]:
+    """Return the slots of all methods of the package: the fixed one, or the first free one from a hash on."""
+    slots = dict(FIXED)
+    for name in discover(dualopt.algorithms):
+        if name not in slots:
+            start, taken = zlib.crc32(name.encode()), set(slots.values())
+            slots[name] = next(
+                (k % PAIRS for k in range(start, start + PAIRS) if k % PAIRS not in taken), start % PAIRS
+            )
+    return slots
 
 
 def _slot(index: int) -> tuple[str, str]:
@@ -258,7 +277,7 @@ def _panels(count: int, title: str | None) -> tuple[Figure, list[Axes]]:
     panels = list(np.atleast_1d(figure.subplots(1, count, sharey=True)))
     for axes in panels:
         axes.set_yscale("log")
-        tidy(axes)
+        style_axes(axes)
     if title is not None:
         figure.suptitle(title, fontsize="medium")
     return figure, panels

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
-from dualopt.certificate import DualPoint, certificate
-from dualopt.objectives import LinearModel, LocalProblem, Objective, Quadratic
-from dualopt.objectives.composite import clients_part, regulariser_of
-from dualopt.participation import Full
-from dualopt.regularisers import L2
+from dualopt.certificates import DualPoint, certificate
+from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
+from dualopt.objectives.composite import without_regulariser
+from dualopt.regularisers import L2, Zero
 from dualopt.solvers import NewtonCG
 from dualopt.stopping import GradientNorm
 from dualopt.xp import Array, array_namespace, asarray_like, epsilon, to_numpy
@@ -98,17 +98,14 @@ def newton(objective: Objective, *, tol: float = 1e-11, max_iter: int = 100) -> 
         raise ValueError("newton needs a smooth regulariser, such as L2; use cvxpy for one with kinks.")
     mean = _Mean(objective)
     start = objective.zeros()[None, ...]
-    problem = LocalProblem(objective=mean, weight=regulariser_of(objective).mu, anchor=start)
+    problem = LocalProblem(objective=mean, weight=objective.regulariser.mu, center=start)
     xp = array_namespace(start)
     first = float(xp.sqrt(xp.sum(mean.gradient(start) ** 2)))
     mu = float(problem.mu[0])
     energy = abs(float(mean.value(start)[0]))
     # a thousandth of what is needed: the last Newton steps are cheap and converge quadratically
     target = max(epsilon(start) * first, 1e-3 * (math.sqrt(mu * tol * energy) if mu > 0 else tol * first))
-    first_round = next(Full().rounds(1, seed=0))
-    found = NewtonCG(max_iter=max_iter, max_cg=2000)(
-        problem, start, GradientNorm(tol=max(target, 1e-300)), (), first_round
-    )
+    found = NewtonCG(max_iter=max_iter, max_cg=2000)(problem, start, GradientNorm(tol=max(target, 1e-300)))
     return _checked(objective, found.theta[0, ...], None, tol=tol, scale=first, solver="newton")
 
 
@@ -133,15 +130,15 @@ def cvxpy(objective: Objective, *, tol: float = 1e-7) -> Reference:
         raise ModuleNotFoundError('reference solutions by CVXPY need: pip install "dualopt[theory]".') from error
 
     theta = cp.Variable(objective.shape)
-    f = clients_part(objective)
+    f = without_regulariser(objective)
     if isinstance(f, LinearModel):
         energy, links = _linear_energy(cp, f, theta)
     elif isinstance(f, Quadratic):
         energy, links = _quadratic_energy(cp, f, theta), []
     else:
         raise ValueError(f"objective must be a linear model or a quadratic for CVXPY, not {type(f).__name__}.")
-    if hasattr(objective, "regulariser"):
-        energy = energy + regulariser_of(objective).cvxpy(theta)
+    if objective.regulariser != Zero():
+        energy = energy + objective.regulariser.cvxpy(theta)
     problem = cp.Problem(cp.Minimize(energy), [link for link, _ in links])
     try:
         problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
@@ -177,7 +174,7 @@ def _checked(
 
 
 def _is_smooth_regulariser(objective: Objective) -> bool:
-    return isinstance(getattr(objective, "regulariser", L2(weight=0.0)), L2)
+    return isinstance(objective.regulariser, L2 | Zero)
 
 
 def _into_the_kinks(objective: Objective, theta: Array) -> Array:
@@ -186,7 +183,7 @@ def _into_the_kinks(objective: Objective, theta: Array) -> Array:
         return theta
     xp = array_namespace(theta)
     step = 1.0 / float(xp.mean(objective.L))
-    return regulariser_of(objective).prox(theta - step * xp.mean(objective.gradient(theta), axis=0), step)
+    return objective.regulariser.prox(theta - step * xp.mean(objective.gradient(theta), axis=0), step)
 
 
 def _linear_energy(cp: Any, objective: LinearModel, theta: Any) -> tuple[Any, list[tuple[Any, Any]]]:
@@ -226,20 +223,27 @@ def _dual_point(objective: LinearModel, theta: Array, duals: Sequence[Any]) -> D
     return DualPoint(xp.stack(points), xp.stack(conjugates))
 
 
-class _Mean:
+@dataclass(frozen=True, eq=False)
+class _Mean(ObjectiveWrapper):
     """``E`` as an objective of one client, so that local solvers can minimise it."""
 
-    n_clients = 1
+    objective: Objective
 
-    def __init__(self, objective: Objective) -> None:
-        self.objective = objective
-        self.shape = objective.shape
-        xp = array_namespace(objective.mu)
-        self.mu = xp.mean(objective.mu)[None]
-        self.L = xp.mean(objective.L)[None]
+    @property
+    def n_clients(self) -> int:
+        return 1
 
-    def zeros(self) -> Array:
-        return self.objective.zeros()
+    @property
+    def offers(self) -> frozenset[str]:
+        return (self.objective.offers & {"hessian"}) | {"preconditioner"}
+
+    @cached_property
+    def mu(self) -> Array:
+        return array_namespace(self.objective.mu).mean(self.objective.mu)[None]
+
+    @cached_property
+    def L(self) -> Array:
+        return array_namespace(self.objective.L).mean(self.objective.L)[None]
 
     def value(self, theta: Array) -> Array:
         return self.value_and_gradient(theta)[0]
@@ -257,7 +261,7 @@ class _Mean:
         return self._averaged(product)
 
     def preconditioner(self, weight: float | Array = 0.0) -> Callable[[Array], Array]:
-        if not hasattr(self.objective, "preconditioner"):
+        if "preconditioner" not in self.objective.offers:
             return lambda v: v
         return self._averaged(self.objective.preconditioner(weight))  # pyright: ignore[reportAttributeAccessIssue]
 

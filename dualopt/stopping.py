@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Protocol
 
+from dualopt._checks import require, require_positive
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace
 
 __all__ = [
+    "RULES",
     "Gap",
     "GradientNorm",
     "GradientReduction",
@@ -48,11 +50,6 @@ class Stop(Protocol):
         ...
 
 
-def _positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive finite number, not {value}.")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Steps:
     """Stop after a fixed number of steps.
@@ -82,7 +79,7 @@ class GradientNorm:
     tol: float
 
     def __post_init__(self) -> None:
-        _positive("tol", self.tol)
+        require_positive(tol=self.tol)
 
     def finished(self, progress: Progress) -> Array:
         """Compare ``|grad F_j|`` with ``tol``."""
@@ -109,9 +106,8 @@ class GradientReduction:
     first: float = 1e-3
 
     def __post_init__(self) -> None:
-        for name in ("factor", "first"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie strictly between 0 and 1, not {getattr(self, name)}.")
+        for name, value in (("factor", self.factor), ("first", self.first)):
+            require(0 < value < 1, f"{name} must lie strictly between 0 and 1", value)
 
     def finished(self, progress: Progress) -> Array:
         """Compare ``|grad F_j|`` with a multiple of its first value."""
@@ -126,7 +122,7 @@ class RelativeEnergy:
     tol: float = 1e-12
 
     def __post_init__(self) -> None:
-        _positive("tol", self.tol)
+        require_positive(tol=self.tol)
 
     def finished(self, progress: Progress) -> Array:
         """Compare ``|F_j - F_j previous|`` with ``tol |F_j|``."""
@@ -173,8 +169,7 @@ class SublinearSchedule:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("nu", "gamma", "scale"):
-            _positive(name, getattr(self, name))
+        require_positive(nu=self.nu, gamma=self.gamma, scale=self.scale)
 
     def __call__(self, round: Round) -> float:
         """Return the admitted gap."""
@@ -201,26 +196,21 @@ class LinearSchedule:
     def __post_init__(self) -> None:
         if not 0 <= self.rho < 1:
             raise ValueError(f"rho must lie in [0, 1), not {self.rho}.")
-        _positive("gamma", self.gamma)
-        _positive("scale", self.scale)
+        require_positive(gamma=self.gamma, scale=self.scale)
 
     def __call__(self, round: Round) -> float:
         """Return the admitted gap."""
         return self.scale / round.n_clients * ((1.0 - math.sqrt(self.rho)) / (1.0 + self.gamma)) ** round.n
 
 
-def _whole_steps(number: float) -> Steps:
-    if not number.is_integer():
-        raise ValueError(f"steps must be a whole number, not {number}.")
-    return Steps(steps=int(number))
-
-
-_RULES: dict[str, Callable[[float], Stop]] = {
-    "steps": _whole_steps,
-    "gradient": lambda x: GradientNorm(tol=x),
-    "reduction": lambda x: GradientReduction(factor=x),
-    "energy": lambda x: RelativeEnergy(tol=x),
+RULES: dict[str, Any] = {
+    "steps": Steps,
+    "gradient": GradientNorm,
+    "reduction": GradientReduction,
+    "energy": RelativeEnergy,
+    "gap": Gap,
 }
+"""The rules by the names that :func:`parse_stop` takes; its number is the first parameter, but the scale of a gap."""
 
 
 def parse_stop(text: str, *, nu: float, rho: float) -> Stop:
@@ -244,10 +234,14 @@ def parse_stop(text: str, *, nu: float, rho: float) -> Stop:
         value = float(number)
     except ValueError:
         value = math.nan
-    if (kind not in _RULES and kind != "gap") or not math.isfinite(value):
-        known = ", ".join(f"{name}=NUMBER" for name in [*_RULES, "gap"])
-        raise ValueError(f"stop must be one of {known}; not {text!r}.")
+    if kind not in RULES or not math.isfinite(value):
+        raise ValueError(f"stop must be one of {', '.join(f'{name}=NUMBER' for name in RULES)}; not {text!r}.")
     if kind == "gap":
         schedule = SublinearSchedule(nu=nu, scale=value) if rho == 0 else LinearSchedule(rho=rho, scale=value)
         return Gap(schedule=schedule)
-    return _RULES[kind](value)
+    if kind == "steps":
+        if not value.is_integer():
+            raise ValueError(f"steps must be a whole number, not {value}.")
+        return Steps(steps=int(value))
+    rule = RULES[kind]
+    return rule(**{fields(rule)[0].name: value})

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-import signal
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
-from types import SimpleNamespace
 from typing import Any
 
+from dualopt._checks import require, require_at_least
+from dualopt._workers import Limit, Workers
 from dualopt.algorithms import Algorithm
-from dualopt.discover import unknown
-from dualopt.federation import run
+from dualopt.discover import unknown_name
 from dualopt.objectives import Objective
 from dualopt.participation import Full, Participation
+from dualopt.recording import run
 
-__all__ = ["METRICS", "Candidate", "Outcome", "check", "settled", "tune", "winner"]
+__all__ = ["METRICS", "Candidate", "Outcome", "check", "pruned", "tune", "winner"]
 
 METRICS = {
     "rounds": ("round",),
@@ -28,8 +25,7 @@ METRICS = {
     "gradients": ("gradients",),
 }
 """The columns of a trace that add up to each cost; none of them ever falls."""
-HOPELESS = "hopeless"
-TICK = 0.2  # seconds between two looks at whether the user has interrupted
+DOMINATED = "dominated"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +60,7 @@ class Outcome:
     Attributes
     ----------
     status : str
-        ``converged`` (the target was reached), ``hopeless`` (it had cost more than another candidate needed),
+        ``converged`` (the target was reached), ``dominated`` (it had cost more than another candidate needed),
         ``max_rounds``, ``diverged`` or ``stalled``.
     costs, errors : tuple of float
         What had been spent, and the relative error (NaN where it is not finite), after each round.
@@ -75,7 +71,7 @@ class Outcome:
     --------
     >>> o = Outcome(status="converged", costs=(1.0, 2.0, 3.0), errors=(0.1, 0.01, 0.001), seconds=0.5)
     >>> o.cost, o.within(1.0).status, o.within(1.0).error
-    (3.0, 'hopeless', 0.01)
+    (3.0, 'dominated', 0.01)
     """
 
     status: str
@@ -101,7 +97,7 @@ class Outcome:
         spent = next((n for n, cost in enumerate(self.costs, start=1) if cost > budget), None)
         if spent is None or (spent == len(self.costs) and self.status != "max_rounds"):
             return self
-        return replace(self, status=HOPELESS, costs=self.costs[:spent], errors=self.errors[:spent])
+        return replace(self, status=DOMINATED, costs=self.costs[:spent], errors=self.errors[:spent])
 
 
 def winner(outcomes: Mapping[int, Outcome]) -> int | None:
@@ -117,17 +113,17 @@ def winner(outcomes: Mapping[int, Outcome]) -> int | None:
     return min(reached)[1] if reached else None
 
 
-def settled(outcomes: Mapping[int, Outcome]) -> dict[int, Outcome]:
-    """Return all outcomes as if the cost of the winner had been known from the start, by number.
+def pruned(outcomes: Mapping[int, Outcome]) -> dict[int, Outcome]:
+    """Return the outcomes, by number, as if every run had stopped once it had cost more than the winner.
 
-    This removes what depends on which run happened to end first; only ``seconds`` still does.
+    So they do not depend on which run happened to end first; only ``seconds`` still does.
 
     Examples
     --------
     >>> fast = Outcome(status="converged", costs=(1.0,), errors=(0.0,), seconds=0.0)
     >>> slow = Outcome(status="converged", costs=(1.0, 2.0, 3.0), errors=(0.2, 0.1, 0.0), seconds=0.0)
-    >>> [(outcome.status, outcome.cost) for outcome in settled({1: fast, 0: slow}).values()]
-    [('hopeless', 2.0), ('converged', 1.0)]
+    >>> [(outcome.status, outcome.cost) for outcome in pruned({1: fast, 0: slow}).values()]
+    [('dominated', 2.0), ('converged', 1.0)]
     """
     return {n: outcomes[n].within(_budget(outcomes)) for n in sorted(outcomes)}
 
@@ -148,7 +144,7 @@ def tune(
     report: Callable[[Mapping[int, Outcome]], Any] | None = None,
     interrupted: Callable[[], bool] | None = None,
 ) -> dict[int, Outcome]:
-    """Run candidates until each has reached the target or is known to lose.
+    """Run candidates until each has reached the target or is dominated by another.
 
     A run stops once it has cost more than the cheapest one that reached the target. Costs never fall, so the winner is
     the one that complete runs would give. The linear algebra of each run uses one thread, so that the outcome does not
@@ -205,33 +201,31 @@ def tune(
     >>> grid = [Candidate(algorithm=FedPD(eta=eta, solver=Exact())) for eta in (0.1, 1.0, 10.0)]
     >>> found = tune(grid, f)
     >>> winner(found), [outcome.status for outcome in found.values()]
-    (1, ['hopeless', 'converged', 'hopeless'])
+    (1, ['dominated', 'converged', 'dominated'])
     """
     check(metric=metric, target=target, rounds=rounds, jobs=jobs)
-    race = _Race(objective, metric, target, rounds, seed, reference, check_assumptions)
-    stop = interrupted or (lambda: False)
+    search = _Search(objective, metric, target, rounds, seed, reference, check_assumptions)
+    arrange = pruned if early_stopping else lambda found: dict(sorted(found.items()))
     outcomes = dict(known or {})
-    left = {n: candidate for n, candidate in enumerate(candidates) if n not in outcomes}
-    budget: Any = SimpleNamespace(value=math.inf)
-    jobs = min(jobs, len(left))
-    if jobs > 1:
-        budget = get_context("spawn").Value("d", math.inf, lock=False)  # written here, read by the processes
+    left = [(n, candidate) for n, candidate in enumerate(candidates) if n not in outcomes]
+    tasks = iter(left)
+    workers = Workers(search.run, max(1, min(jobs, len(left))))
     if early_stopping:
-        budget.value = _budget(outcomes)
-    results = _in_processes(race, left, budget, stop, jobs) if jobs > 1 else _in_turn(race, left, budget, stop)
-    arrange = settled if early_stopping else lambda found: dict(sorted(found.items()))
-    with closing(results):
-        for n, outcome in results:
+        workers.lower(_budget(outcomes))
+    with closing(workers.results(lambda: next(tasks, None), interrupted or (lambda: False))) as results:
+        for (n, _), outcome in results:
+            if workers.ended and outcome.status == DOMINATED:  # by the user, who has interrupted it
+                continue
             outcomes[n] = outcome
             if early_stopping:
-                budget.value = _budget(outcomes)
+                workers.lower(_budget(outcomes))
             if report is not None:
                 report(arrange(outcomes))
     return arrange(outcomes)
 
 
 @dataclass(frozen=True)
-class _Race:
+class _Search:
     """What all runs have in common."""
 
     objective: Objective
@@ -242,8 +236,9 @@ class _Race:
     reference: float | None
     check_assumptions: bool
 
-    def run(self, candidate: Candidate, budget: Callable[[], float]) -> Outcome:
+    def run(self, numbered: tuple[int, Candidate], budget: Limit) -> Outcome:
         """Run one candidate as long as its cost does not exceed the budget, which may fall meanwhile."""
+        _, candidate = numbered
         certified = self.reference is None
         trace = run(
             candidate.algorithm,
@@ -260,55 +255,11 @@ class _Race:
         )
         errors = trace["certified_error" if certified else "error"][1:].tolist()
         return Outcome(
-            status=HOPELESS if trace.status == "stopped" else trace.status,
+            status=DOMINATED if trace.status == "stopped" else trace.status,
             costs=tuple(_cost(trace.columns, self.metric)[1:].tolist()),
             errors=tuple(e if math.isfinite(e) else math.nan for e in errors),
             seconds=trace.last["seconds"],
         )
-
-
-def _in_turn(
-    race: _Race, candidates: Mapping[int, Candidate], budget: Any, stop: Callable[[], bool]
-) -> Generator[tuple[int, Outcome], None, None]:
-    for n, candidate in candidates.items():
-        outcome = race.run(candidate, lambda: -math.inf if stop() else budget.value)
-        if stop() and outcome.status == HOPELESS:
-            return
-        yield n, outcome
-        if stop():
-            return
-
-
-def _in_processes(
-    race: _Race, candidates: Mapping[int, Candidate], budget: Any, stop: Callable[[], bool], jobs: int
-) -> Generator[tuple[int, Outcome], None, None]:
-    context = get_context("spawn")  # threads of the linear algebra do not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(race, budget)) as pool:
-        waiting = {pool.submit(_run, candidate): n for n, candidate in candidates.items()}
-        try:
-            while waiting and not stop():
-                done, _ = wait(waiting, timeout=TICK, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield waiting.pop(future), future.result()
-        except BrokenProcessPool:
-            raise MemoryError(f"one of {jobs} processes was killed, so use fewer jobs") from None
-        finally:
-            budget.value = -math.inf  # nobody can win any more: what still runs ends with its round
-            pool.shutdown(cancel_futures=True)
-
-
-_process: Any = None  # of a worker: the race and the shared budget
-
-
-def _begin(race: _Race, budget: Any) -> None:
-    global _process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    _process = race, budget
-
-
-def _run(candidate: Candidate) -> Outcome:
-    race, budget = _process
-    return race.run(candidate, lambda: budget.value)
 
 
 def _budget(outcomes: Mapping[int, Outcome]) -> float:
@@ -333,10 +284,6 @@ def check(*, metric: str, target: float, rounds: int, jobs: int) -> None:
     >>> check(metric="rounds", target=1e-6, rounds=100, jobs=1)
     """
     if metric not in METRICS:
-        raise unknown("metric", metric, METRICS)
-    if not target > 0:
-        raise ValueError(f"target must be positive, not {target}.")
-    if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, not {rounds}.")
-    if jobs < 1:
-        raise ValueError(f"jobs must be at least 1, not {jobs}.")
+        raise unknown_name("metric", metric, METRICS)
+    require(target > 0, "target must be positive", target)
+    require_at_least(1, rounds=rounds, jobs=jobs)

@@ -1,7 +1,7 @@
-"""The only file that knows array backends: one namespace for NumPy, CuPy and array-api-strict.
+"""Array libraries: one namespace for NumPy, CuPy and array-api-strict.
 
-Everything else asks for ``array_namespace(x)`` once per function and uses the Array API standard. What the
-standard lacks, and what differs between a CPU and a GPU, is written here.
+Functions elsewhere call ``array_namespace(x)`` once and use the Array API standard. Whatever the standard lacks, and
+whatever differs between a CPU and a GPU, is written here and nowhere else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _namespaces: dict[type, Any] = {}
 def array_namespace(*arrays: Array) -> Any:
     """Return the Array API namespace shared by the given arrays.
 
-    The answer depends on the type alone and is remembered: the look-up takes longer than a product of short
+    The result depends on the type alone and is cached: the look-up takes longer than a product of short
     vectors, and some solvers do one for every row of the data.
     """
     kind = type(arrays[0])

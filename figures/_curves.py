@@ -1,96 +1,125 @@
-"""From curves to traces: run what is not stored."""
+"""From curves to traces: what is not stored is run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dualopt import federation
-from dualopt._cli_output import progress_bar
+from dualopt import recording
 from dualopt.algorithms import Algorithm
+from dualopt.cli.output import progress_bar
 from dualopt.participation import Full, Participation
 from dualopt.reference import solve
 from dualopt.stopping import GradientNorm
 from dualopt.trace import Trace
-from dualopt.xp import array_namespace
-from figures._remember import Remembering
+from figures._cached import CachedObjective
 from figures._settings import Settings
-from figures._store import stored_number, stored_trace
 
-__all__ = ["Curve", "deviation", "exactly", "trace_curves"]
+__all__ = ["Curve", "Problem", "data_problem", "deviation", "exactly", "stationarity", "trace_curves"]
 
 CERTIFY_EVERY = 10
 # Local gradients this small change no error above 1e-10 by more than a hundred-thousandth of it.
 EXACT = GradientNorm(tol=1e-9)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """One curve of a figure: a method with its parameters, the number of clients, and what is not as usual.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    r"""What curves are run on, and what is measured there.
 
-    ``rounds`` are those of the settings when not given.
+    Parameters
+    ----------
+    description : dict
+        Everything that defines both, in terms of JSON; it is stored with the traces.
+    build : callable
+        It returns the objective, when a curve is not stored.
+    options : callable
+        ``options(objective)`` returns further arguments of :func:`dualopt.recording.run`, anew for every curve. An
+        ``error`` among its measures is :math:`|\nabla E|^2`, which is also the first entry of the column.
     """
 
+    description: Mapping[str, Any]
+    build: Callable[[], Any]
+    options: Callable[[Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One curve of a figure: a method with its parameters, on a problem, for so many rounds."""
+
+    problem: Problem
     algorithm: Algorithm
-    clients: int
+    rounds: int
     participation: Participation = field(default_factory=Full)
-    rounds: int | None = None
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that defines the curve, in terms of JSON."""
+        return {
+            **self.problem.description,
+            "algorithm": recording.describe(self.algorithm),
+            "participation": recording.describe(self.participation),
+            "rounds": self.rounds,
+        }
 
 
 def trace_curves(curves: Mapping[str, Curve], settings: Settings) -> dict[str, Trace]:
-    """Return the trace of every curve, with the column ``error`` and the largest ``L_j`` among its parameters.
+    """Return the trace of every curve, stored or run; its parameters tell what ``guarantee`` the method has.
 
     Parameters
     ----------
     curves : dict of str to Curve
-        The label of each curve and what it shows.
+        The label of each curve and what it shows. Neighbours with the same problem share its objective.
     settings : Settings
-        Data, rounds, and where results are stored.
+        Where results are stored, and where progress is shown.
 
     Raises
     ------
     ValueError
-        If there are more clients than rows, or a result that is not stored must not be computed.
+        If an objective cannot be built, or a result that is not stored must not be computed.
     """
+    built = lru_cache(maxsize=1)(lambda problem: problem.build())
+
+    def run(label: str, curve: Curve) -> Trace:
+        objective = built(curve.problem)
+        with progress_bar(settings.console, label, curve.rounds) as advance:
+            trace = recording.run(
+                curve.algorithm,
+                objective,
+                rounds=curve.rounds,
+                participation=curve.participation,
+                callback=advance,
+                parameters={"guarantee": curve.algorithm.guarantee(objective)},
+                **curve.problem.options(objective),
+            )
+        errors = trace["error"].copy()
+        if math.isnan(errors[0]):  # measured on snapshots, the first of which comes after a round
+            errors[0] = stationarity(objective, objective.zeros())
+        return replace(trace, columns={**trace.columns, "error": errors})
+
+    return {
+        label: settings.stored(f"the curve {label!r}", curve.description, lambda: run(label, curve))  # noqa: B023
+        for label, curve in curves.items()
+    }
+
+
+def data_problem(settings: Settings, clients: int) -> Problem:
+    r"""Return problem (7.1) for so many clients; the ``error`` is :math:`(E - E^*)/|E^*|`."""
     energy = _reference_energy(settings)
+    return Problem(
+        description=settings.described(clients) | {"reference": energy, "certify_every": CERTIFY_EVERY},
+        build=lambda: CachedObjective(settings.problem(clients)),
+        options=lambda objective: {"reference": energy, "certify_every": CERTIFY_EVERY},
+    )
 
-    @lru_cache(maxsize=1)  # neighbouring curves often share their clients
-    def problem(clients: int) -> Any:
-        return Remembering(settings.problem(clients))
 
-    traces = {}
-    for label, curve in curves.items():
-
-        def compute(key: Mapping[str, Any], label: str = label, curve: Curve = curve) -> Trace:
-            objective = problem(curve.clients)
-            rounds = _rounds(curve, settings)
-            largest = float(array_namespace(objective.L).max(objective.L))
-            with progress_bar(settings.console, label, rounds) as advance:
-                return federation.run(
-                    curve.algorithm,
-                    objective,
-                    rounds=rounds,
-                    participation=curve.participation,
-                    reference=energy,
-                    certify_every=CERTIFY_EVERY,
-                    callback=advance,
-                    parameters={"key": key, "largest_L": largest},
-                )
-
-        description = settings.described(curve.clients) | {
-            "algorithm": federation.describe(curve.algorithm),
-            "participation": federation.describe(curve.participation),
-            "rounds": _rounds(curve, settings),
-            "reference": energy,
-            "certify_every": CERTIFY_EVERY,
-        }
-        what = f"the curve {label!r}"
-        traces[label] = stored_trace(settings.cache, what, description, None if settings.stored_only else compute)
-    return traces
+def stationarity(objective: Any, theta: Any) -> float:
+    r"""Return :math:`|\nabla E(\theta)|^2`."""
+    return float(np.sum(np.mean(objective.gradient(theta), axis=0) ** 2))
 
 
 def exactly(settings: Settings) -> Settings:
@@ -123,9 +152,5 @@ def deviation(trace: Trace, exact: Trace, floor: float = 1e-10) -> float:
 def _reference_energy(settings: Settings) -> float:
     """Return ``E*``, which is the same for all partitions."""
     description = settings.described(1) | {"result": "reference energy"}
-    compute = None if settings.stored_only else lambda: float(solve(settings.whole.objective).energy)
-    return stored_number(settings.cache, "the reference energy", description, compute)
-
-
-def _rounds(curve: Curve, settings: Settings) -> int:
-    return settings.rounds if curve.rounds is None else curve.rounds
+    energy = settings.stored_number("the reference energy", description, lambda: solve(settings.whole.objective).energy)
+    return float(energy)

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dualopt import federation
-from dualopt._cli_output import progress_bar
-from dualopt._cli_problem import build_problem
 from dualopt.algorithms import AFedPD, Algorithm, FedADMM, FedAvg, FedDyn, FedSpeed
+from dualopt.engine import Snapshot
 from dualopt.objectives import NonconvexPenalty, Objective
 from dualopt.participation import UniformSubset
+from dualopt.problem import ProblemOptions, build_problem
 from dualopt.reference import solve
 from dualopt.stopping import GradientReduction
 from dualopt.trace import Trace
-from figures._fedpd import stationarity
-from figures._latest import LatestModels
+from figures._curves import Curve, Problem, stationarity, trace_curves
+from figures._local_models import LocalModels
 from figures._settings import Settings
-from figures._store import stored_number, stored_trace
 
-__all__ = ["CLIENTS", "KINDS", "RHO", "Residuals", "drift_traces", "methods", "name_of", "rounds_of", "stationarity"]
+__all__ = [
+    "CLIENTS",
+    "KINDS",
+    "RHO",
+    "Residuals",
+    "convex_problem",
+    "drift_traces",
+    "methods",
+    "name_of",
+    "nonconvex_problem",
+    "rounds_of",
+]
 
 CLIENTS = 100
 CONCENTRATION = 0.3
@@ -61,7 +68,7 @@ def name_of(kind: str, percent: int, method: str) -> str:
 
 
 def rounds_of(settings: Settings) -> int:
-    """Return the number of rounds: twice that of other figures, as most clients sleep; a third of it in quick mode."""
+    """Return the number of rounds: twice that of other figures, as few clients are active; a third of it if quick."""
     return 2 * settings.rounds // (3 if settings.quick else 1)
 
 
@@ -83,13 +90,18 @@ def drift_traces(settings: Settings, *, percents: Iterable[int], names: Iterable
         Names of :func:`methods`.
     """
     chosen = {name: methods(settings)[name] for name in names}
-    runs = _Runs(settings)
-    return {
-        name_of(kind, percent, name): runs.trace(kind, percent, name, algorithm)
-        for kind in KINDS
+    curves = {
+        name_of(kind, percent, name): Curve(
+            problem=problem,
+            algorithm=algorithm,
+            participation=UniformSubset(size=percent * CLIENTS // 100),
+            rounds=rounds_of(settings),
+        )
+        for kind, problem in (("convex", convex_problem(settings)), ("nonconvex", nonconvex_problem(settings)))
         for percent in percents
         for name, algorithm in chosen.items()
     }
+    return trace_curves(curves, settings)
 
 
 class Residuals:
@@ -102,11 +114,12 @@ class Residuals:
     Examples
     --------
     >>> from itertools import islice
+    >>> from dualopt.engine import iterate
     >>> from dualopt.objectives import Quadratic
     >>> from dualopt.solvers import Exact
     >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
     >>> residuals = Residuals(f, rho=1.0)
-    >>> for snapshot in islice(federation.iterate(AFedPD(rho=1.0, solver=Exact()), f), 1):
+    >>> for snapshot in islice(iterate(AFedPD(rho=1.0, solver=Exact()), f), 1):
     ...     print(snapshot.server.theta.tolist(), residuals.primal(snapshot), residuals.dual(snapshot))
     [2.0] 1.0 2.0
     """
@@ -114,78 +127,56 @@ class Residuals:
     def __init__(self, objective: Objective, *, rho: float) -> None:
         self._rho = rho
         self._theta = np.asarray(objective.zeros())
-        self._latest = LatestModels(objective)
+        self._latest = LocalModels(objective)
 
-    def primal(self, snapshot: federation.Snapshot) -> float:
+    def primal(self, snapshot: Snapshot) -> float:
         """Return ``p^t``."""
         apart = self._latest.after(snapshot) - snapshot.server.theta
         return float(np.mean(np.linalg.norm(apart.reshape(len(apart), -1), axis=1)))
 
-    def dual(self, snapshot: federation.Snapshot) -> float:
+    def dual(self, snapshot: Snapshot) -> float:
         """Return ``d^t``."""
         moved = float(np.linalg.norm(snapshot.server.theta - self._theta))
         self._theta = snapshot.server.theta
         return self._rho * moved
 
 
-@dataclass(frozen=True)
-class _Runs:
-    settings: Settings
+def convex_problem(settings: Settings) -> Problem:
+    """Return the problem with the ridge; a stored ``E*`` belongs to it."""
+    description = _described(settings, "convex")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "problem", lru_cache(maxsize=2)(self.problem))
+    def options(objective: Any) -> dict[str, Any]:
+        stored = description | {"result": "reference energy"}
+        energy = settings.stored_number("the reference energy", stored, lambda: float(solve(objective).energy))
+        return {"reference": energy, "measure": _residuals(objective)}
 
-    def problem(self, kind: str) -> Any:
-        """Return the objective."""
-        options = replace(self.settings.options(CLIENTS), partition="dirichlet", alpha=CONCENTRATION, weights="clients")
-        if kind == "convex":
-            return build_problem(options).objective
-        flat = build_problem(replace(options, mu=0.0)).objective
-        return NonconvexPenalty(objective=flat, lam=0.5 * options.mu / SCALE, alpha=SCALE)
+    return Problem(description=description, build=lambda: build_problem(_options(settings)).objective, options=options)
 
-    def described(self, kind: str) -> dict[str, Any]:
-        """Return everything that defines the problem."""
-        own = {"partition": "dirichlet", "alpha": CONCENTRATION, "weights": "clients", "kind": kind, "scale": SCALE}
-        return self.settings.described(CLIENTS) | own
 
-    def energy(self) -> float:
-        """Return ``E*`` of the convex problem."""
-        compute = None if self.settings.stored_only else lambda: float(solve(self.problem("convex")).energy)
-        description = self.described("convex") | {"result": "reference energy"}
-        return stored_number(self.settings.cache, "the reference energy", description, compute)
+def nonconvex_problem(settings: Settings) -> Problem:
+    """Return the problem with the nonconvex penalty."""
 
-    def trace(self, kind: str, percent: int, name: str, algorithm: Algorithm) -> Trace:
-        """Return the stored trace of a run, or run it."""
-        settings, rounds, label = self.settings, rounds_of(self.settings), name_of(kind, percent, name)
-        participation = UniformSubset(size=percent * CLIENTS // 100)
+    def build() -> NonconvexPenalty:
+        ridge = _options(settings)
+        flat = build_problem(replace(ridge, mu=0.0)).objective
+        return NonconvexPenalty(objective=flat, lam=0.5 * ridge.mu / SCALE, alpha=SCALE)
 
-        def compute(key: Mapping[str, Any]) -> Trace:
-            objective = self.problem(kind)
-            residuals = Residuals(objective, rho=RHO)
-            with progress_bar(settings.console, label, rounds) as advance:
-                trace = federation.run(
-                    algorithm,
-                    objective,
-                    rounds=rounds,
-                    participation=participation,
-                    reference=self.energy() if kind == "convex" else None,
-                    measure={
-                        **({} if kind == "convex" else {"error": lambda s: stationarity(objective, s.server.theta)}),
-                        "primal": residuals.primal,
-                        "dual": residuals.dual,
-                    },
-                    callback=advance,
-                    parameters={"key": key},
-                )
-            start = trace["error"].copy()
-            if math.isnan(start[0]):  # measured columns begin after the first round
-                start[0] = stationarity(objective, objective.zeros())
-            return replace(trace, columns={**trace.columns, "error": start})
+    def options(objective: Any) -> dict[str, Any]:
+        return {"measure": {"error": lambda s: stationarity(objective, s.server.theta), **_residuals(objective)}}
 
-        description = self.described(kind) | {
-            "participation": participation.size,
-            "algorithm": federation.describe(algorithm),
-            "rounds": rounds,
-        }
-        what = f"the curve {label!r}"
-        return stored_trace(settings.cache, what, description, None if settings.stored_only else compute)
+    return Problem(description=_described(settings, "nonconvex"), build=build, options=options)
+
+
+def _residuals(objective: Any) -> dict[str, Any]:
+    residuals = Residuals(objective, rho=RHO)
+    return {"primal": residuals.primal, "dual": residuals.dual}
+
+
+def _options(settings: Settings) -> ProblemOptions:
+    return replace(settings.options(CLIENTS), partition="dirichlet", alpha=CONCENTRATION, weights="clients")
+
+
+def _described(settings: Settings, kind: str) -> dict[str, Any]:
+    """Return everything that defines a problem."""
+    own = {"partition": "dirichlet", "alpha": CONCENTRATION, "weights": "clients", "kind": kind, "scale": SCALE}
+    return settings.described(CLIENTS) | own

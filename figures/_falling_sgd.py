@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dualopt.losses import Loss
 from dualopt.objectives import LinearModel, LocalProblem, NonconvexPenalty
-from dualopt.participation import Round
+from dualopt.participation import Round, first_round
+from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
-from dualopt.solvers._driver import sampled_solution
+from dualopt.solvers._loop import sampled_solution
 from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array
 
@@ -62,7 +63,7 @@ class FallingSGD:
         if self.fall not in FALLS:
             raise ValueError(f"fall must be one of {', '.join(FALLS)}, not {self.fall!r}.")
 
-    def memory(self, objective: Any) -> Any:
+    def initial_state(self, objective: Any) -> Any:
         """Return ``()``; refuse an objective of another kind."""
         if not (isinstance(objective, NonconvexPenalty) and isinstance(objective.objective, LinearModel)):
             raise ValueError("solver 'FallingSGD' needs a penalised linear model.")
@@ -74,11 +75,14 @@ class FallingSGD:
             return self.step / (steps * n + q)
         return self.step / math.sqrt(steps * n / 5 + q)
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Take the steps from ``start``."""
         if not isinstance(stop, Steps):
             raise ValueError(f"solver 'FallingSGD' computes nothing that {stop} could be tested on: use Steps.")
         penalised: Any = problem.objective
+        round = round or first_round(problem.n_clients)
         X, y = _gather(penalised.objective, penalised.draw(round.rngs(), stop.steps))
         theta = start
         for q in range(stop.steps):
@@ -91,6 +95,8 @@ class FallingSGD:
 @dataclass(frozen=True)
 class _Row:
     """The losses of one row of every client: features ``(N, p)``, labels ``(N,)``."""
+
+    regulariser: ClassVar[Zero] = Zero()
 
     loss: Loss
     X: Array

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import lru_cache
-from typing import Any
 
-import dualopt.algorithms
-from dualopt.algorithms import Algorithm, FedAvg, FedDyn, FedProx
+from dualopt.algorithms import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
 from dualopt.data import encode_labels, load, natural
-from dualopt.discover import discover
 from dualopt.losses import Multinomial
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.participation import UniformSubset
 from dualopt.solvers import SGD
 from dualopt.stopping import Steps
 
-__all__ = ["PARTICIPATION", "SETTINGS", "TITLES", "grid", "local_solver", "method_names", "problem"]
+__all__ = ["PARTICIPATION", "SETTINGS", "TITLES", "grid", "local_solver", "problem"]
 
 TITLES = {
     "homogeneous": "homogeneous",
@@ -58,18 +54,13 @@ def local_solver(rate: float, epochs: int | None) -> SGD:
     return SGD(step=rate, batch=BATCH, epochs=epochs, max_norm=MAX_NORM)
 
 
-def method_names() -> tuple[str, ...]:
-    """Return the methods of Table 6, SCAFFOLD among them once the package has it."""
-    return ("feddyn", *(["scaffold"] if _scaffold() is not None else []), "fedavg", "fedprox")
-
-
 def grid(method: str, quick: bool) -> dict[str, Algorithm]:
-    """Return the candidates of Appendix A.1.1 for one method, fewer in quick mode.
+    """Return the candidates of Appendix A.1.1 for one of FedDyn, SCAFFOLD, FedAvg and FedProx; fewer in quick mode.
 
     Examples
     --------
-    >>> [len(grid(method, False)) for method in ("feddyn", "fedavg", "fedprox")]
-    [18, 6, 12]
+    >>> [len(grid(method, False)) for method in ("feddyn", "scaffold", "fedavg", "fedprox")]
+    [18, 6, 6, 12]
     """
     epochs = EPOCHS[quick]
     if method == "fedavg":
@@ -88,9 +79,8 @@ def grid(method: str, quick: bool) -> dict[str, Algorithm]:
             for e in epochs
             for alpha in ALPHAS[quick]
         }
-    kind: Any = _scaffold()
     return {
-        f"rate={rate:g}, K={k}": kind(solver=local_solver(rate, None), stop=Steps(steps=k))
+        f"rate={rate:g}, K={k}": Scaffold(solver=local_solver(rate, None), stop=Steps(steps=k))
         for rate in RATES
         for k in STEPS[quick]
     }
@@ -98,10 +88,3 @@ def grid(method: str, quick: bool) -> dict[str, Algorithm]:
 
 def _label(rate: float, epochs: int) -> str:
     return f"rate={rate:g}, epochs={epochs}"
-
-
-def _scaffold() -> type | None:
-    """Return SCAFFOLD if the package has it with a local solver and a stopping rule."""
-    kind = discover(dualopt.algorithms).get("scaffold")
-    has_solver = kind is not None and {"solver", "stop"} <= {field.name for field in fields(kind)}
-    return kind if has_solver else None

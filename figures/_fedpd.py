@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt import federation
-from dualopt._cli_output import progress_bar
-from dualopt.plotting import style
+from dualopt.engine import Snapshot
+from dualopt.plotting import style, style_axes
 from dualopt.trace import Trace
-from figures._fedpd_methods import Curve, curves, problem
+from figures._curves import Curve, Problem, stationarity, trace_curves
+from figures._fedpd_methods import methods, problem
 from figures._settings import Settings
-from figures._store import stored_trace
 
-__all__ = ["draw_gaps", "stationarity", "tabulate", "trace_curves"]
+__all__ = ["compute_gaps", "draw_gaps", "tabulate"]
 
 ROUNDS = 600
 MARKS = 9
@@ -38,12 +36,7 @@ LOOKS = {
 }
 
 
-def stationarity(objective: Any, theta: Any) -> float:
-    r"""Return :math:`|\nabla E(\theta)|^2`."""
-    return float(np.sum(np.mean(objective.gradient(theta), axis=0) ** 2))
-
-
-def trace_curves(data: str, settings: Settings, **options: Any) -> dict[str, Trace]:
+def compute_gaps(data: str, settings: Settings, **options: Any) -> dict[str, Trace]:
     r"""Return the trace of every curve.
 
     Row ``n`` is the state before round ``n``: the column ``error`` is :math:`|\nabla E|^2` at the server's model, for
@@ -52,37 +45,19 @@ def trace_curves(data: str, settings: Settings, **options: Any) -> dict[str, Tra
     client's rows.
     """
     objective = problem(data, **options)
-    rounds = min(settings.rounds, ROUNDS) if settings.quick else ROUNDS
     at_start = stationarity(objective, objective.zeros())
-    traces = {}
-    for label, curve in curves(settings.quick).items():
-
-        def compute(key: Mapping[str, Any], label: str = label, curve: Curve = curve) -> Trace:
-            with progress_bar(settings.console, label, rounds) as advance:
-                trace = federation.run(
-                    curve.algorithm,
-                    objective,
-                    rounds=rounds,
-                    participation=curve.participation,
-                    measure={"error": lambda snapshot: stationarity(objective, _model(snapshot))},
-                    callback=advance,
-                    parameters={"key": key},
-                )
-            errors = np.concatenate([[at_start], trace["error"][1:]])
-            return replace(trace, columns={**trace.columns, "error": errors})
-
-        description = {
-            "figure": "fedpd_fig2",
-            "data": data,
-            **options,
-            "at_start": f"{at_start:.10e}",  # other rows would have another gradient
-            "algorithm": federation.describe(curve.algorithm),
-            "participation": federation.describe(curve.participation),
-            "rounds": rounds,
-        }
-        compute_it = None if settings.stored_only else compute
-        traces[label] = stored_trace(settings.cache, f"the curve {label!r}", description, compute_it)
-    return traces
+    shared = Problem(
+        # with other rows the gradient at the start would be another
+        description={"figure": "fedpd_fig2", "data": data, **options, "at_start": f"{at_start:.10e}"},
+        build=lambda: objective,
+        options=lambda f: {"measure": {"error": lambda snapshot: stationarity(f, _model(snapshot))}},
+    )
+    rounds = min(settings.rounds, ROUNDS) if settings.quick else ROUNDS
+    curves = {
+        label: Curve(problem=shared, algorithm=algorithm, participation=participation, rounds=rounds)
+        for label, (algorithm, participation) in methods(settings.quick).items()
+    }
+    return trace_curves(curves, settings)
 
 
 def draw_gaps(traces: Mapping[str, Trace], title: str) -> Figure:
@@ -105,8 +80,7 @@ def draw_gaps(traces: Mapping[str, Trace], title: str) -> Figure:
                 label=label,
             )
         axes.set_xlabel("communications" if column == "communications" else "rounds, with or without communication")
-        axes.grid(True, which="major", color="0.9")
-        axes.spines[["top", "right"]].set_visible(False)
+        style_axes(axes)
     panels[0].set_ylabel(r"$|\nabla E|^2$")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(title, fontsize="medium")
@@ -128,6 +102,6 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
     return rows
 
 
-def _model(snapshot: federation.Snapshot) -> Any:
+def _model(snapshot: Snapshot) -> Any:
     copies = getattr(snapshot.clients, "x0", None)
     return snapshot.server.theta if copies is None else np.mean(copies, axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from dualopt.algorithms import Algorithm, FedAvg, FedPD, FedProx
@@ -14,20 +14,12 @@ from dualopt.solvers import Gradient, LocalSolver, Sarah
 from dualopt.stopping import Steps
 from figures._falling_sgd import FallingSGD
 
-__all__ = ["Curve", "curves", "problem"]
+__all__ = ["methods", "problem"]
 
 CLIENTS = 100
 SEED = 0
 ETA = 0.08
 GRADIENT_STEPS, SGD_STEPS = 8, 600
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """A method and who communicates when."""
-
-    algorithm: Algorithm
-    participation: Participation = field(default_factory=Full)
 
 
 def problem(data: str, **options: Any) -> NonconvexPenalty:
@@ -46,8 +38,8 @@ def problem(data: str, **options: Any) -> NonconvexPenalty:
     return NonconvexPenalty(objective=losses, lam=0.1, alpha=1.0)
 
 
-def curves(quick: bool) -> dict[str, Curve]:
-    r"""Return the curves, without those of SGD when ``quick``.
+def methods(quick: bool) -> dict[str, tuple[Algorithm, Participation]]:
+    r"""Return the method of every curve and when it communicates, without those with SGD when ``quick``.
 
     Local steps, batches of one row and the refreshing of FedPD-VR every 20 rounds come from the paper (its published
     code has 2 steps and 100 rounds for FedPD-VR). Step sizes, which the paper does not state, come from the code:
@@ -59,19 +51,19 @@ def curves(quick: bool) -> dict[str, Curve]:
     curve that follows Algorithm 2 of the paper.
     """
     steps, many = Steps(steps=GRADIENT_STEPS), Steps(steps=SGD_STEPS)
-    half = CommunicateWithProbability(probability=0.5)
+    always, half = Full(), CommunicateWithProbability(probability=0.5)
     descent = Gradient(step=ETA)
     found = {
-        "FedPD-GD, p = 0": Curve(algorithm=_fedpd(descent, steps)),
-        "FedPD-GD, p = 0, Algorithm 2": Curve(algorithm=replace(_fedpd(descent, steps), old_dual=False)),
-        "FedPD-GD, p = 0.5": Curve(algorithm=_fedpd(descent, steps), participation=half),
-        "FedPD-VR": Curve(algorithm=_fedpd(_sarah(ETA, weight=1.0 / ETA, refresh=20), steps)),
-        "FedPD-SGD": Curve(algorithm=_fedpd(FallingSGD(step=ETA), many)),
-        "FedAvg-GD": Curve(algorithm=FedAvg(solver=Gradient(step=0.005), stop=steps)),
-        "FedAvg-SGD": Curve(algorithm=FedAvg(solver=FallingSGD(step=0.04, fall="harmonic"), stop=many)),
-        "FedProx-VR": Curve(algorithm=FedProx(mu_prox=2.5, solver=_sarah(0.04, weight=2.5, refresh=1), stop=steps)),
+        "FedPD-GD, p = 0": (_fedpd(descent, steps), always),
+        "FedPD-GD, p = 0, Algorithm 2": (replace(_fedpd(descent, steps), old_dual=False), always),
+        "FedPD-GD, p = 0.5": (_fedpd(descent, steps), half),
+        "FedPD-VR": (_fedpd(_sarah(ETA, weight=1.0 / ETA, refresh=20), steps), always),
+        "FedPD-SGD": (_fedpd(FallingSGD(step=ETA), many), always),
+        "FedAvg-GD": (FedAvg(solver=Gradient(step=0.005), stop=steps), always),
+        "FedAvg-SGD": (FedAvg(solver=FallingSGD(step=0.04, fall="harmonic"), stop=many), always),
+        "FedProx-VR": (FedProx(mu_prox=2.5, solver=_sarah(0.04, weight=2.5, refresh=1), stop=steps), always),
     }
-    return {label: curve for label, curve in found.items() if not (quick and label.endswith("SGD"))}
+    return {label: method for label, method in found.items() if not (quick and label.endswith("SGD"))}
 
 
 def _fedpd(solver: LocalSolver, stop: Steps) -> FedPD:

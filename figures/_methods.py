@@ -13,7 +13,7 @@ from matplotlib.legend import Legend
 from dualopt import plotting
 from dualopt.stopping import GradientReduction
 from dualopt.trace import Trace
-from figures._curves import Curve, trace_curves
+from figures._curves import Curve, Problem, data_problem, trace_curves
 from figures._drawing import drawable
 from figures._settings import Settings
 from figures._table2 import METHODS, OURS, in_words, to_candidate
@@ -44,7 +44,8 @@ def method_traces(settings: Settings) -> dict[str, Trace]:
     """
     search = Search(settings)
     tuned = {name: search.tuned(name) for name in METHODS}
-    curves = {name: _curve(name, winner, settings) for name, winner in tuned.items()}
+    problem = data_problem(settings, CLIENTS)
+    curves = {name: _curve(name, winner, problem, settings) for name, winner in tuned.items()}
     traces = {}
     for name, trace in trace_curves(curves, settings).items():
         found = {"tuned": in_words(name, tuned[name].point), "part": tuned[name].reached}
@@ -52,10 +53,11 @@ def method_traces(settings: Settings) -> dict[str, Trace]:
     return traces
 
 
-def _curve(name: str, tuned: Tuned, settings: Settings) -> Curve:
+def _curve(name: str, tuned: Tuned, problem: Problem, settings: Settings) -> Curve:
     stop = CAREFUL if settings.stop == GradientReduction() else settings.stop
     chosen = to_candidate(name, tuned.point, stop=stop, communications=settings.rounds)
-    return Curve(algorithm=chosen.algorithm, clients=CLIENTS, participation=chosen.participation, rounds=chosen.rounds)
+    rounds = settings.rounds if chosen.rounds is None else chosen.rounds
+    return Curve(problem=problem, algorithm=chosen.algorithm, participation=chosen.participation, rounds=rounds)
 
 
 def at_communications(trace: Trace) -> Trace:

@@ -36,6 +36,7 @@ def write_all(folder: Path, name: str, figure: Figure, traces: Mapping[str, Trac
     files = [f"{name}.{suffix}" for suffix in ("png", "pdf", "csv")]
     for file in files[:2]:
         plotting.save(figure, folder / file)
+        figure.set_layout_engine("none")  # both have the same layout, and it is computed once
 
     def write(file: IO[Any]) -> None:
         writer = csv.writer(file, lineterminator="\n")

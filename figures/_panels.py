@@ -69,7 +69,7 @@ def draw_panels(
     for panels, axes_of_row in zip(rows, grid, strict=True):
         for panel, axes in zip(panels, axes_of_row, strict=True):
             axes.set_yscale("log")
-            plotting.tidy(axes)
+            plotting.style_axes(axes)
             axes.set_title(panel.title, fontsize="medium")
             axes.set_xlabel(panel.xlabel)
             axes.set_ylabel(panel.ylabel)

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.federation import State, advance
+from dualopt.engine import State, advance, initial_state
 from dualopt.objectives import Quadratic
 from dualopt.tree import leaves, tree_map
 from theory._chance import Outcome
 
-__all__ = ["CONVERGES", "Clients", "Fate", "fate"]
+__all__ = ["CONVERGES", "Clients", "LimitStatistics", "limit_statistics"]
 
 PARALLEL = 1e-9  # directions nearer than this are one
 CONVERGES = 1e-6  # largest error of a limit that is called the solution: rounding is smaller, a bias that shows larger
@@ -40,14 +40,14 @@ class Clients(NamedTuple):
         return Quadratic(A=self.curvature[:, None, None] * np.eye(d), b=b)
 
 
-class Fate(NamedTuple):
+class LimitStatistics(NamedTuple):
     """How a method ends on some clients."""
 
     radius: float  # factor per round of the root mean square distance from the limit
     error: float  # root mean square distance of the model from the solution in the limit; NaN without a limit
 
 
-def fate(algorithm: Any, clients: Clients, outcomes: Sequence[Outcome]) -> Fate:
+def limit_statistics(algorithm: Any, clients: Clients, outcomes: Sequence[Outcome]) -> LimitStatistics:
     """Return how a method ends that starts at 0.
 
     Examples
@@ -59,7 +59,7 @@ def fate(algorithm: Any, clients: Clients, outcomes: Sequence[Outcome]) -> Fate:
     >>> from dualopt.stopping import Steps
     >>> from theory._chance import coin
     >>> method = FedAvg(solver=Gradient(step=0.25), stop=Steps(steps=1))
-    >>> found = fate(method, Clients(np.array([1.0, 3.0]), np.array([4.0, 0.0])), coin(2, 1.0))
+    >>> found = limit_statistics(method, Clients(np.array([1.0, 3.0]), np.array([4.0, 0.0])), coin(2, 1.0))
     >>> round(found.radius, 12), found.error < 1e-12
     (0.5, True)
     """
@@ -75,7 +75,7 @@ def fate(algorithm: Any, clients: Clients, outcomes: Sequence[Outcome]) -> Fate:
         second = np.einsum("i,iab,icd->acbd", chances, A, A).reshape(len(c[0]) ** 2, -1)
         radius = float(np.sqrt(np.max(np.abs(np.linalg.eigvals(second)), initial=0.0)))
     if not radius < 1.0:
-        return Fate(radius, np.nan)
+        return LimitStatistics(radius, np.nan)
     mean = np.linalg.solve(np.eye(len(c[0])) - np.tensordot(chances, A, 1), chances @ c)
     variance = 0.0
     if len(maps) > 1:
@@ -84,7 +84,7 @@ def fate(algorithm: Any, clients: Clients, outcomes: Sequence[Outcome]) -> Fate:
         covariance = np.linalg.solve(np.eye(source.size) - second, source.ravel()).reshape(source.shape)
         variance = max(float(basis[0] @ covariance @ basis[0]), 0.0)
     bias = start[0] + float(basis[0] @ mean) - 1.0
-    return Fate(radius, float(np.hypot(bias, np.sqrt(variance))))
+    return LimitStatistics(radius, float(np.hypot(bias, np.sqrt(variance))))
 
 
 def _maps(
@@ -124,7 +124,7 @@ def _orthonormal(vectors: np.ndarray) -> np.ndarray:
 
 
 def _first(algorithm: Any, f: Quadratic) -> State:
-    return State(*algorithm.init(f, f.zeros()))
+    return initial_state(algorithm, f, f.zeros())
 
 
 def _flat(state: State) -> np.ndarray:

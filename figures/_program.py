@@ -13,9 +13,8 @@ from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
 import figures
-from dualopt import _cli_output as output
-from dualopt.cli import guarded
-from dualopt.discover import summary, unknown
+from dualopt.cli import output, program
+from dualopt.discover import summary, unknown_name
 from figures._curves import deviation, exactly
 from figures._output import table, write_all, write_table
 from figures._settings import Settings
@@ -50,8 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         What follows the name of the program; ``sys.argv[1:]`` when not given.
     """
-    listed = None if arguments is None else list(arguments)
-    guarded(lambda: app(args=listed, prog_name="python -m figures"), "figures")
+    program(app, "python -m figures", arguments)
 
 
 @app.command()
@@ -81,7 +79,7 @@ def draw(
     found = discover()
     for name in names or []:
         if name not in found:
-            raise unknown("figure", name, found)
+            raise unknown_name("figure", name, found)
     console = output.make_console()
     if show_list:
         output.show_pairs(console, "figures", {name: summary(module) for name, module in found.items()})

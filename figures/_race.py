@@ -1,4 +1,4 @@
-"""Tuning by a race: all candidates go side by side, hopeless ones are dropped, and the first to arrive wins."""
+"""Tuning by successive halving: candidates run side by side, the worst are dropped, the first at the target wins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import Algorithm
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.objectives import LinearModel
 from dualopt.participation import Participation
 from dualopt.trace import Trace
-from figures._latest import LatestModels
+from figures._local_models import LocalModels
 
 __all__ = ["Contestant", "race", "training_loss"]
 
@@ -50,7 +50,7 @@ class Contestant:
     def __init__(self, algorithm: Algorithm, objective: LinearModel, participation: Participation) -> None:
         self.objective = objective
         self._run = iterate(algorithm, objective, participation=participation)
-        self._latest = LatestModels(objective)
+        self._latest = LocalModels(objective)
         self.theta = objective.zeros()
         start = training_loss(objective, self.theta)
         self.rows = [{"round": 0.0, "floats_up": 0.0, "floats_down": 0.0, "loss": start, "server": start}]

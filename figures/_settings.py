@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from dualopt._cli_options import ProblemOptions
-from dualopt._cli_output import make_console
-from dualopt._cli_problem import Problem, build_problem
+from dualopt.cli.output import make_console
 from dualopt.objectives import LinearModel
+from dualopt.problem import Problem, ProblemOptions, build_problem
 from dualopt.stopping import GradientReduction, Stop
+from dualopt.trace import Trace
 from dualopt.xp import to_numpy
+from figures._store import stored_number, stored_trace
 
 __all__ = ["Settings"]
 
@@ -83,6 +85,41 @@ class Settings:
     def cache(self) -> Path:
         """Where results are stored."""
         return self.out / "cache"
+
+    def stored(self, what: str, description: Mapping[str, Any], compute: Callable[[], Trace]) -> Trace:
+        """Return the trace that is stored for a description, else compute and store it.
+
+        Parameters
+        ----------
+        what : str
+            What the trace is, for messages.
+        description : dict
+            Everything that defines the result, in terms of JSON.
+        compute : callable
+            What to do when nothing is stored, or something damaged.
+
+        Raises
+        ------
+        ValueError
+            If nothing is stored and ``stored_only`` is set.
+
+        Examples
+        --------
+        >>> Settings(stored_only=True, out=Path("nowhere")).stored("the curve 'a'", {"rho": 0.1}, lambda: 1 / 0)
+        Traceback (most recent call last):
+        ValueError: redraw: the curve 'a' is not stored in 'nowhere/cache'; leave --redraw out to compute it.
+        """
+        return stored_trace(self.cache, what, description, None if self.stored_only else compute)
+
+    def stored_columns(
+        self, what: str, description: Mapping[str, Any], columns: Callable[[], Mapping[str, Any]]
+    ) -> Trace:
+        """Return a trace of columns that are computed, not recorded along a run, as in :meth:`stored`."""
+        return self.stored(what, description, lambda: Trace(columns=columns(), status="converged", theta=None))
+
+    def stored_number(self, what: str, description: Mapping[str, Any], compute: Callable[[], float]) -> float:
+        """Return the number that is stored for a description, else compute and store it, as in :meth:`stored`."""
+        return stored_number(self.cache, what, description, None if self.stored_only else compute)
 
     @property
     def mu(self) -> float:

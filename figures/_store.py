@@ -6,16 +6,17 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualopt._cli_output import write_json
-from dualopt.federation import versions
+from dualopt.cli.output import write_json
+from dualopt.recording import versions
 from dualopt.trace import Trace
 
 __all__ = ["digest", "key", "missing", "stored_number", "stored_trace"]
 
-FORMAT = 1  # to be raised when the meaning of what is stored changes
+FORMAT = 2  # to be raised when the meaning of what is stored changes
 DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
 
 
@@ -30,10 +31,10 @@ def key(description: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps({"format": FORMAT, "dualopt": versions().get("dualopt"), **description}))
 
 
-def stored_trace(
-    folder: Path, what: str, description: Mapping[str, Any], compute: Callable[[dict[str, Any]], Trace] | None
-) -> Trace:
+def stored_trace(folder: Path, what: str, description: Mapping[str, Any], compute: Callable[[], Trace] | None) -> Trace:
     """Return the stored trace of this description; compute and store it when there is none, or a damaged one.
+
+    Its ``parameters["key"]`` is the :func:`key`.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def stored_trace(
     description : dict
         Everything that defines the result.
     compute : callable, optional
-        It takes the key, which the trace must keep as ``parameters["key"]``; None refuses to compute.
+        None refuses to compute.
 
     Raises
     ------
@@ -62,7 +63,8 @@ def stored_trace(
         pass
     if compute is None:
         raise missing(what, folder)
-    trace = compute(wanted)
+    trace = compute()
+    trace = replace(trace, parameters={**trace.parameters, "key": wanted})
     folder.mkdir(parents=True, exist_ok=True)
     trace.to_npz(path)
     return trace

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from dualopt._cli_grid import PAPER, parse_grid
-from dualopt._cli_options import MethodOptions
-from dualopt._cli_problem import parse_variant
+from dualopt.algorithms import parameters
 from dualopt.participation import Participation, parse_participation
 from dualopt.stopping import Stop, parse_stop
 from dualopt.tuning import Candidate
+from dualopt.tuning_grids import DUALFL_TABLE_2, paper_grid
+from dualopt.variant import Variant
 
 __all__ = [
     "METHODS",
@@ -99,7 +99,7 @@ def grid(name: str, *, rows_per_client: float) -> Sequence[Point]:
     >>> [point["alpha"] for point in grid("feddyn", rows_per_client=100.0)]
     ['0.01', '0.1', '1', '10', '100', '1000']
     """
-    return parse_grid(["paper"], _namesake(name), units="sum", rows_per_client=rows_per_client)
+    return paper_grid(_namesake(name), rows=rows_per_client)
 
 
 def as_number(text: str) -> float:
@@ -121,8 +121,8 @@ def per_row(name: str, parameter: str, value: float, *, rows_per_client: float) 
     >>> per_row("fedpd", "eta", 0.75, rows_per_client=7500.0), per_row("feddr", "relaxation", 2.0, rows_per_client=9.0)
     (0.0001, 2.0)
     """
-    kinds = {entry: kind for entry, kind, _ in PAPER[_namesake(name)]}
-    return value / rows_per_client ** kinds[parameter]
+    powers = {axis.name: axis.power for axis in DUALFL_TABLE_2[_namesake(name)]}
+    return value / rows_per_client ** powers[parameter]
 
 
 def in_words(name: str, point: Point) -> str:
@@ -176,9 +176,8 @@ def to_candidate(name: str, point: Point, *, stop: Stop, communications: int) ->
     given = {key: value for key, value in point.items() if key not in ("participation", "stop")}
     if (solver := METHODS[name].solver) is not None:
         given["solver"] = solver
-    listed = ",".join(f"{key}={value}" for key, value in given.items())
-    algorithm: Any = parse_variant(f"{name}:{listed}", MethodOptions()).build()
-    if hasattr(algorithm, "stop"):
+    algorithm: Any = Variant.from_point(name, given).template
+    if "stop" in parameters(type(algorithm)):
         algorithm = replace(algorithm, **({"stop": stop} | steps))
     participation = parse_participation(point.get("participation", "full"))
     return Candidate(algorithm=algorithm, participation=participation, rounds=rounds_for(participation, communications))

@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from dualopt._cli_options import ProblemOptions
-from dualopt._cli_problem import build_problem
-from dualopt._cli_record import Record, load
-from dualopt._cli_tune import search_progress
-from dualopt.federation import describe
+from dualopt.cli.record import Record, load, search_progress
+from dualopt.problem import ProblemOptions, build_problem
+from dualopt.recording import describe
 from dualopt.reference import solve
 from dualopt.stopping import GradientReduction
 from dualopt.tuning import Outcome, tune
 from dualopt.xp import array_namespace
-from figures._remember import Remembering
+from figures._cached import CachedObjective
 from figures._settings import Settings
 from figures._store import digest, key, missing, stored_number
 from figures._table2 import METHODS, Point, gradients_needed, grid, to_candidate
@@ -114,7 +112,7 @@ class Search:
     @cached_property
     def problem(self) -> Any:
         """The objective of the search."""
-        return Remembering(build_problem(self._options).objective)
+        return CachedObjective(build_problem(self._options).objective)
 
     @cached_property
     def energy(self) -> float:

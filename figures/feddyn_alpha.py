@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from dualopt import plotting
 from dualopt.algorithms import FedDyn
-from dualopt.federation import describe
+from dualopt.recording import describe
 from dualopt.trace import Trace
 from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, local_solver, problem
 from figures._panels import plain_ticks
 from figures._race import Contestant
 from figures._settings import Settings
-from figures._store import stored_trace
 
 __all__ = ["compute", "draw", "tabulate"]
 
@@ -62,7 +60,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     for axes in (left, right):
         axes.set_yscale("log")
         plain_ticks(axes)
-        plotting.tidy(axes)
+        plotting.style_axes(axes)
     left.set_ylabel("training loss of the mean of all latest models")
     figure.suptitle(
         f"FedDyn on its synthetic problem, 20 devices, 2 active; SGD with rate {RATE:g}, {EPOCHS} epochs",
@@ -93,11 +91,11 @@ def _name(setting: str, alpha: float) -> str:
 def _trace(settings: Settings, setting: str, alpha: float) -> Trace:
     algorithm = FedDyn(alpha=alpha, solver=local_solver(RATE, EPOCHS))
 
-    def compute(key: Mapping[str, Any]) -> Trace:
+    def compute() -> Trace:
         contestant = Contestant(algorithm, problem(setting), PARTICIPATION)
         for _ in range(settings.rounds):
             contestant.advance()
-        return contestant.trace(reached=False, key=key)
+        return contestant.trace(reached=False)
 
     description = {
         "figure": "feddyn_alpha",
@@ -106,5 +104,4 @@ def _trace(settings: Settings, setting: str, alpha: float) -> Trace:
         "participation": PARTICIPATION.size,
         "rounds": settings.rounds,
     }
-    what = f"the run of {_name(setting, alpha)!r}"
-    return stored_trace(settings.cache, what, description, None if settings.stored_only else compute)
+    return settings.stored(f"the run of {_name(setting, alpha)!r}", description, compute)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt.federation import describe
+from dualopt.recording import describe
 from dualopt.trace import Trace
-from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, grid, method_names, problem
+from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, grid, problem
 from figures._panels import Panel, draw_panels, plain_ticks
 from figures._race import Contestant, race
 from figures._settings import Settings
-from figures._store import stored_trace
 
 __all__ = ["compute", "draw", "tabulate"]
 
@@ -51,7 +50,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
         rounds = max(1, PAPER[setting].fedavg * settings.rounds // 100)
         fedavg = _tuned(settings, setting, "fedavg", rounds, None)
         target = float(np.min(fedavg["loss"]))
-        for method in method_names():
+        for method in LEGEND:
             slow = round(PATIENCE * rounds)
             traces[_name(setting, method)] = (
                 fedavg if method == "fedavg" else _tuned(settings, setting, method, slow, target)
@@ -63,7 +62,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the loss of the winners up to the target, a dashed line."""
     panels = []
     for setting in _settings(settings):
-        chosen = {method: traces[_name(setting, method)] for method in method_names()}
+        chosen = {method: traces[_name(setting, method)] for method in LEGEND}
         panels.append(
             Panel(
                 lines={method: (trace["round"], trace["loss"]) for method, trace in chosen.items()},
@@ -73,13 +72,12 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 level=float(np.min(chosen["fedavg"]["loss"])),
             )
         )
-    legend = {method: LEGEND[method] for method in method_names()}
     title = (
         "FedDyn's synthetic problem, 20 devices, 2 active, parameters tuned\n"
         "loss of the mean of all clients' latest models, up to the target (dashed):\n"
         "the lowest loss of FedAvg within the rounds that it takes in the paper"
     )
-    figure = draw_panels([panels], legend=legend, title=title, width=3.3, share_y=False)
+    figure = draw_panels([panels], legend=LEGEND, title=title, width=3.3, share_y=False)
     for axes in figure.axes:
         plain_ticks(axes)
     return figure
@@ -131,14 +129,14 @@ def _tuned(settings: Settings, setting: str, method: str, rounds: int, target: f
     """Return the run of the best parameters, to the target or through all rounds; stored."""
     candidates = grid(method, settings.quick)
 
-    def compute(key: Mapping[str, Any]) -> Trace:
+    def compute() -> Trace:
         objective = problem(setting)
         contestants = {
             label: Contestant(algorithm, objective, PARTICIPATION) for label, algorithm in candidates.items()
         }
         winner = race(contestants, rounds=rounds, target=-np.inf if target is None else target)
         reached = target is not None and contestants[winner].best <= target
-        return contestants[winner].trace(reached=reached, key=key, chosen=winner)
+        return contestants[winner].trace(reached=reached, chosen=winner)
 
     description = {
         "figure": "feddyn_table6",
@@ -148,5 +146,4 @@ def _tuned(settings: Settings, setting: str, method: str, rounds: int, target: f
         "rounds": rounds,
         "target": target,
     }
-    what = f"the race of {method!r} on {setting!r} data"
-    return stored_trace(settings.cache, what, description, None if settings.stored_only else compute)
+    return settings.stored(f"the race of {method!r} on {setting!r} data", description, compute)

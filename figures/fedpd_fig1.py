@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.optimize import root_scalar
 
+from dualopt.plotting import style_axes
 from dualopt.trace import Trace
 from figures._settings import Settings
 from theory.fedpd._constants import printed
@@ -71,8 +72,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     axes.set_xlabel(r"accuracy asked over dissimilarity of the clients, $\epsilon / G^2$")
     axes.set_ylabel(r"rounds without communication, $p$ in %")
     axes.set_title(rf"FedPD, $L = 1$, $\eta = (\sqrt{{5}}-1)/8$, {CLIENTS} clients", fontsize="medium")
-    axes.grid(True, which="major", color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
+    style_axes(axes)
     axes.legend(frameon=False, fontsize="small", loc="upper left")
     return figure
 

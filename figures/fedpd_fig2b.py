@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from dualopt.trace import Trace
-from figures._fedpd import draw_gaps, tabulate, trace_curves
+from figures._fedpd import compute_gaps, draw_gaps, tabulate
 from figures._settings import Settings
 
 __all__ = ["compute", "draw", "tabulate"]
@@ -15,7 +15,7 @@ __all__ = ["compute", "draw", "tabulate"]
 
 def compute(settings: Settings) -> dict[str, Trace]:
     """Run every method on clients with a model each, drawn by the recipe of the authors' code."""
-    return trace_curves("synthetic-fedpd-strong", settings, recipe="code")
+    return compute_gaps("synthetic-fedpd-strong", settings, recipe="code")
 
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:

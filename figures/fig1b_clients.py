@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from dualopt.algorithms import DualFL
 from dualopt.trace import Trace
-from figures._curves import Curve, trace_curves
+from figures._curves import Curve, data_problem, trace_curves
 from figures._drawing import draw_errors, in_range
 from figures._settings import Settings
 
@@ -19,7 +19,10 @@ def compute(settings: Settings) -> dict[str, Trace]:
     """Run DualFL with the tuned ``rho`` of Table 2 and ``nu = mu`` on 8 to 128 clients."""
     method = DualFL(rho=settings.tuned_rho, nu=settings.mu, stop=settings.stop)
     counts = (8, 32) if settings.quick else (8, 16, 32, 64, 128)
-    return trace_curves({f"N = {n}": Curve(algorithm=method, clients=n) for n in counts}, settings)
+    curves = {
+        f"N = {n}": Curve(problem=data_problem(settings, n), algorithm=method, rounds=settings.rounds) for n in counts
+    }
+    return trace_curves(curves, settings)
 
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from dualopt.algorithms import DualFL
+from dualopt.algorithms import OPEN, DualFL
 from dualopt.trace import Trace
-from figures._curves import Curve, trace_curves
+from figures._curves import Curve, data_problem, trace_curves
 from figures._drawing import draw_errors, parameter
 from figures._settings import Settings
 
@@ -21,11 +21,10 @@ SUGGESTED = "rho = 1/kappa"
 def compute(settings: Settings) -> dict[str, Trace]:
     """Run DualFL with ``nu = mu`` on 8 clients, with ``rho`` from 0 to 1e-2 and with that of Theorem 3.3."""
     values = (0.0, 3e-3) if settings.quick else (0.0, 1e-3, 3e-3, 5e-3, 1e-2)
-    choices: dict[str, float | None] = {f"rho = {rho:g}": rho for rho in values} | {SUGGESTED: None}
-    curves = {
-        label: Curve(algorithm=DualFL(rho=rho, nu=settings.mu, stop=settings.stop), clients=CLIENTS)
-        for label, rho in choices.items()
-    }
+    choices: dict[str, float] = {f"rho = {rho:g}": rho for rho in values} | {SUGGESTED: OPEN}
+    problem = data_problem(settings, CLIENTS)
+    methods = {label: DualFL(rho=rho, nu=settings.mu, stop=settings.stop) for label, rho in choices.items()}
+    curves = {label: Curve(problem=problem, algorithm=m, rounds=settings.rounds) for label, m in methods.items()}
     return trace_curves(curves, settings)
 
 

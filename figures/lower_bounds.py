@@ -16,7 +16,6 @@ from dualopt.algorithms import DualFL, FedSplit, OptimizedDualFL
 from dualopt.trace import Trace
 from figures._panels import plain_ticks
 from figures._settings import Settings
-from figures._store import stored_trace
 from theory.lower_bounds._convex_chain import ChainCase, geometric, power
 from theory.lower_bounds._convex_methods import chain_case
 from theory.lower_bounds._convex_rounds import distances, needed, tails, theorem
@@ -52,17 +51,11 @@ def compute(settings: Settings) -> dict[str, Trace]:
         curves[f"rounds: {name}"] = lambda method=method: _rounds(chain(kappa, method) for kappa in kappas)
     for name, method in KINKED.items():
         curves[f"nonsmooth: {name}"] = lambda method=method: _errors(chain_case(kinked, method, length))
-    traces = {}
-    for label, columns in curves.items():
-
-        def trace(key: dict[str, Any], columns: Callable[[], Columns] = columns) -> Trace:
-            return Trace(columns=columns(), status="max_rounds", theta=None, parameters={"key": key})
-
-        sizes = {"kappas": kappas, "rounds": rounds, "length": length}
-        description = {"figure": "lower_bounds", "curve": label, **sizes}
-        compute_it = None if settings.stored_only else trace
-        traces[label] = stored_trace(settings.cache, f"the curve {label!r}", description, compute_it)
-    return traces
+    common = {"figure": "lower_bounds", "kappas": kappas, "rounds": rounds, "length": length}
+    return {
+        label: settings.stored_columns(f"the curve {label!r}", common | {"curve": label}, columns)
+        for label, columns in curves.items()
+    }
 
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
@@ -136,7 +129,7 @@ def _curves(axes: Axes, traces: Mapping[str, Trace]) -> None:
     axes.plot(first["at"], edge, color="black", linewidth=2.2, zorder=1.9, label="no method is below")
     axes.set_ylim(bottom=bottom)
     axes.margins(x=0.02)
-    plotting.tidy(axes)
+    plotting.style_axes(axes)
 
 
 def _visible(numbers: np.ndarray) -> np.ndarray:

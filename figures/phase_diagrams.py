@@ -14,16 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dualopt.algorithms import AFedPD, FedADMM, FedAvg, FedPD
-from dualopt.federation import describe
+from dualopt.recording import describe
 from dualopt.solvers import Exact, Gradient
 from dualopt.stopping import Steps
 from dualopt.trace import Trace
-from figures._phase import CONVERGES, Clients, Fate, fate
+from figures._phase import CONVERGES, Clients, LimitStatistics, limit_statistics
 from figures._settings import Settings
-from figures._store import stored_trace
 from theory._chance import Outcome, coin, subsets
 
-__all__ = ["KINDS", "Panel", "centres", "clients", "compute", "draw", "fate_of", "kind", "panels", "tabulate"]
+__all__ = ["KINDS", "Panel", "centres", "clients", "compute", "draw", "kind", "limit_of", "panels", "tabulate"]
 
 N = 6
 ACTIVE = 2
@@ -129,20 +128,20 @@ def clients(s: float) -> Clients:
     return Clients(curvature, curvature - np.linspace(-1.0, 1.0, N) / (1.0 + s))
 
 
-def fate_of(panel: Panel, step: float, s: float) -> Fate:
-    """Return what becomes of the method of a panel; NaN where local problems have no solution."""
+def limit_of(panel: Panel, step: float, s: float) -> LimitStatistics:
+    """Return how the method of a panel ends; NaN where local problems have no solution."""
     own = clients(s)
     if panel.proximal and not 1.0 / step + np.min(own.curvature) > 0:
-        return Fate(np.nan, np.nan)
-    return fate(panel.method(step), own, panel.outcomes)
+        return LimitStatistics(np.nan, np.nan)
+    return limit_statistics(panel.method(step), own, panel.outcomes)
 
 
-def kind(found: Fate) -> int:
+def kind(found: LimitStatistics) -> int:
     """Return the position in ``KINDS``.
 
     Examples
     --------
-    >>> [kind(Fate(*found)) for found in ((0.5, 1e-13), (0.5, 0.05), (1.1, np.nan), (np.nan, np.nan))]
+    >>> [kind(LimitStatistics(*found)) for found in ((0.5, 1e-13), (0.5, 0.05), (1.1, np.nan), (np.nan, np.nan))]
     [0, 2, 4, 5]
     """
     if not found.radius < 1.0:
@@ -168,11 +167,10 @@ def compute(settings: Settings) -> dict[str, Trace]:
     traces = {}
     for name, panel in panels().items():
 
-        def trace(key: dict[str, Any], panel: Panel = panel) -> Trace:
+        def cells(panel: Panel = panel) -> dict[str, Any]:
             step, s = np.transpose(grid)
-            radius, limit = np.transpose([fate_of(panel, *cell) for cell in grid])
-            columns = {"step": step, "heterogeneity": s, "radius": radius, "limit": limit}
-            return Trace(columns=columns, status="max_rounds", theta=None, parameters={"key": key})
+            radius, limit = np.transpose([limit_of(panel, *cell) for cell in grid])
+            return {"step": step, "heterogeneity": s, "radius": radius, "limit": limit}
 
         description = {
             "figure": "phase_diagrams",
@@ -182,13 +180,12 @@ def compute(settings: Settings) -> dict[str, Trace]:
             "clients": N,
             "active": ACTIVE,
         }
-        what = f"the panel {name!r}"
-        traces[name] = stored_trace(settings.cache, what, description, None if settings.stored_only else trace)
+        traces[name] = settings.stored_columns(f"the panel {name!r}", description, cells)
     return traces
 
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
-    """Colour every cell by what happens there."""
+    """Colour every cell by the limit of the method there."""
     figure = Figure(figsize=(10.4, 7.0), layout="constrained")
     grid = figure.subplots(2, 3, sharex=True, sharey=True)
     for axes, (name, panel) in zip(grid.flat, panels().items(), strict=True):
@@ -224,8 +221,8 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
 
 def finding(traces: Mapping[str, Trace]) -> str:
     """Say which clients these are, and where methods first fail."""
-    told = {name: f"$\\eta L$ = {first:.2g}" for name, first in failures(traces).items() if np.isfinite(first)}
-    everybody, some, averaged = (told.get(name, "no step") for name in ("fedpd", "a-fedpd", "fedadmm:P/N"))
+    steps = {name: f"$\\eta L$ = {first:.2g}" for name, first in failures(traces).items() if np.isfinite(first)}
+    everybody, some, averaged = (steps.get(name, "no step") for name in ("fedpd", "a-fedpd", "fedadmm:P/N"))
     return (
         f"{N} quadratic clients, half of curvature $1-s$, half of $1+s$: above the dotted line half of them are not"
         " convex. Vertical lines: what is proved.\nThe smallest step that fails: with all clients"
@@ -244,7 +241,7 @@ def failures(traces: Mapping[str, Trace]) -> dict[str, float]:
 
 def kinds(trace: Trace) -> np.ndarray:
     """Return the kind of every cell."""
-    return np.array([kind(Fate(*cell)) for cell in zip(trace["radius"], trace["limit"], strict=True)])
+    return np.array([kind(LimitStatistics(*cell)) for cell in zip(trace["radius"], trace["limit"], strict=True)])
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:

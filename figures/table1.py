@@ -33,20 +33,19 @@ from dualopt.algorithms import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.federation import describe
 from dualopt.objectives import Quadratic
+from dualopt.rates import Order, estimate_order
+from dualopt.recording import describe
 from dualopt.solvers import Exact, Nesterov
 from dualopt.stopping import GradientReduction, Steps
-from dualopt.testing import Order, estimate_order
 from dualopt.trace import Trace
 from figures._settings import Settings
-from figures._store import stored_trace
-from theory._instances import Instance, solved
+from theory._problems import Instance, solved
 from theory.compared import _rounds
 from theory.compared._rounds import AtOnce, Count, Counter, exponent, in_matrices, kappas, one_by_one, planes
 from theory.compared.dualfl_table_1 import WithoutMomentum, short_step
 from theory.dualfl._regularised import plain_case
-from theory.dualfl.theorem_4_2_rounds import compare as rounds_to_gradient
+from theory.dualfl.theorem_4_2_rounds import theorem_4_2_rounds as rounds_to_gradient
 from theory.lower_bounds._convex_chain import power
 from theory.lower_bounds._convex_methods import chain_case
 from theory.lower_bounds._convex_rounds import distances
@@ -228,15 +227,12 @@ def _until_gradients() -> dict[str, Any]:
     curved = planes(FLAT).objective
     f = solved("flat planes", Quadratic(A=curved.A - np.eye(curved.shape[0]), b=curved.b))
     alphas = np.array([ALPHA * f.L / n**2 for n in range(1, 11)])
-    rounds = [next(iter(rounds_to_gradient(plain_case(f, alpha, 1, accelerated=True)))).measured for alpha in alphas]
+    rounds = [next(iter(rounds_to_gradient(plain_case(f, alpha, 1, accelerated=True)))).lhs for alpha in alphas]
     accuracies = 2.0 * float(np.linalg.norm(f.theta)) * alphas
     return {"kappa": np.inf * alphas, "rounds": rounds, "gradients": np.nan * alphas, "error": accuracies}
 
 
 def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]]) -> Trace:
-    def compute(key: Mapping[str, Any]) -> Trace:
-        return Trace(columns=columns(), status="converged", theta=None, parameters={"key": key})
-
     description: dict[str, Any] = {
         "figure": "table1",
         "method": label,
@@ -252,7 +248,7 @@ def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]
     }
     if label in ROWS:
         description["algorithm"] = describe(ROWS[label].build(planes(10.0)))
-    return stored_trace(settings.cache, f"the row {label!r}", description, None if settings.stored_only else compute)
+    return settings.stored_columns(f"the row {label!r}", description, columns)
 
 
 def _lines(axes: Axes, traces: Mapping[str, Trace], labels: Sequence[str], column: str) -> None:
@@ -281,7 +277,7 @@ def _lines(axes: Axes, traces: Mapping[str, Trace], labels: Sequence[str], colum
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.9 * low)
     axes.set_xlabel(r"condition number $\kappa = L/\mu$")
-    plotting.tidy(axes)
+    plotting.style_axes(axes)
     axes.legend(
         frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, handlelength=3.2
     )
@@ -312,8 +308,8 @@ def _status(label: str, trace: Trace) -> str:
     if np.isfinite(trace["rounds"]).all():
         return "reached"
     ends = trace["error"][np.isfinite(trace["error"])]
-    told = f"{ends[0]:.1e}" if len(ends) == 1 else f"{ends[0]:.1e} to {ends[-1]:.1e}"
+    limits = f"{ends[0]:.1e}" if len(ends) == 1 else f"{ends[0]:.1e} to {ends[-1]:.1e}"
     if ROWS[label].count not in (closed_form, ends_somewhere):
-        return f"not reached: {told}"
+        return f"not reached: {limits}"
     how = "closed form" if ROWS[label].count is closed_form else "measured"
-    return f"biased: stops at {told} ({how})"
+    return f"biased: stops at {limits} ({how})"

@@ -10,12 +10,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.objectives import Quadratic
+from dualopt.plotting import style, style_axes
 from dualopt.solvers import Exact
 from dualopt.trace import Trace
 from figures._settings import Settings
-from figures._store import stored_trace
 from theory.worst_case.dualfl import worst_case
 
 __all__ = ["compute", "draw"]
@@ -23,7 +23,7 @@ __all__ = ["compute", "draw"]
 ROUNDS = {False: 20, True: 6}
 PROBLEMS = {False: 300, True: 30}
 METHODS = {"DualFL": ("paper", DualFL), "OptimizedDualFL": ("optimized", OptimizedDualFL)}
-STYLES = {"DualFL": ("#0072B2", "o"), "OptimizedDualFL": ("#D55E00", "s")}
+STYLES = {"DualFL": style("dualfl"), "OptimizedDualFL": style("optimized-dualfl")}
 
 
 def compute(settings: Settings) -> dict[str, Trace]:
@@ -44,13 +44,11 @@ def compute(settings: Settings) -> dict[str, Trace]:
         }
         for label, values in curves.items():
 
-            def trace(key: dict[str, Any], values: Callable[[], list[Any]] = values) -> Trace:
-                columns = {"round": list(_up_to(rounds)), "error": values()}
-                return Trace(columns=columns, status="max_rounds", theta=None, parameters={"key": key})
+            def columns(values: Callable[[], list[Any]] = values) -> dict[str, Any]:
+                return {"round": list(_up_to(rounds)), "error": values()}
 
             description = {"figure": "worst_case", "curve": label, "rounds": rounds, "problems": problems}
-            compute_it = None if settings.stored_only else trace
-            traces[label] = stored_trace(settings.cache, f"the curve {label!r}", description, compute_it)
+            traces[label] = settings.stored_columns(f"the curve {label!r}", description, columns)
     return traces
 
 
@@ -62,13 +60,14 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     for label, trace in traces.items():
         method, kind = label.split(": ")
         colour, marker = STYLES[method]
-        shown = kinds[kind] | ({"marker": marker, "markersize": 5} if kind == "worst case" else {})
+        hollow = {"marker": marker, "markersize": 6, "markerfacecolor": "none"}  # those that coincide both show
+        shown = kinds[kind] | (hollow if kind == "worst case" else {})
         axes.loglog(trace["round"], trace["error"], color=colour, label=label, **shown)
     axes.set_xlabel("communication rounds $n$")
-    axes.set_ylabel(r"largest $|\theta^n - \theta^*|^2 \, \nu^2 / \sum_j |\xi_j^*|^2$")
+    axes.set_ylabel(r"largest $|\theta^n - \theta^*|^2 \, \nu^2 / \, \Sigma_j |\xi_j^*|^2$")
     axes.set_title(r"Any convex loss, $\rho = 0$, 2 clients, exact local solutions", fontsize="medium")
-    axes.grid(which="both", color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
+    style_axes(axes)
+    axes.grid(which="minor", color="0.92", linewidth=0.6)
     ticks = [n for n in (1, 2, 3, 5, 10, 20) if n <= max(trace["round"][-1] for trace in traces.values())]
     axes.set_xticks(ticks, labels=[str(n) for n in ticks], minor=False)
     axes.set_xticks([], minor=True)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt.plotting import style, tidy
+from dualopt.plotting import style, style_axes
 from dualopt.trace import Trace
 from figures._settings import Settings
 from theory.lower_bounds._race import STEPS, Race, races
@@ -147,4 +147,4 @@ def _first(there: np.ndarray) -> str:
 def _finish(axes: Axes, end: int) -> None:
     axes.set_xlim(0, end)
     axes.set_xlabel("communication rounds")
-    tidy(axes)
+    style_axes(axes)

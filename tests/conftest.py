@@ -9,11 +9,16 @@ from __future__ import annotations
 import array_api_strict
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from threadpoolctl import threadpool_limits
 
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=40,
+    phases=[phase for phase in Phase if phase is not Phase.explain],  # it traces every line of every example
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "deep", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow], print_blob=True

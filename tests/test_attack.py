@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dualopt.attack
-from dualopt.attack import CLIMB, TRIES, Attack, Numbers, attack
-from dualopt.claims import Claim, Comparison, check
+from dualopt.attack import POINTS_PER_PARAMETER, RANDOM_POINTS, Attack, Parameters, attack
+from dualopt.claims import Claim, Inequality, check
 
 
 def nothing(case) -> list[str]:
@@ -23,17 +23,17 @@ def unknown(case) -> float:
     return math.inf
 
 
-def compare(case) -> list[Comparison]:
+def compare(case) -> list[Inequality]:
     """A hill of height 2 at (1, -2), steep on its sides, in a plain."""
     x, y = case
     return [
-        Comparison(0, 1e-9, 1.0),
-        Comparison(3, 2.0 * math.exp(-4.0 * ((x - 1) ** 2 + (y + 2) ** 2)), 1.0, "height"),
+        Inequality(0, 1e-9, 1.0),
+        Inequality(3, 2.0 * math.exp(-4.0 * ((x - 1) ** 2 + (y + 2) ** 2)), 1.0, "height"),
     ]
 
 
-def plane(numbers: Numbers) -> tuple[float, float]:
-    return numbers.real(), numbers.real()
+def plane(parameters: Parameters) -> tuple[float, float]:
+    return parameters.real(), parameters.real()
 
 
 def claim(
@@ -48,11 +48,11 @@ def claim(
 
 def line(measured: Callable[[float], float], bound: float = 1.0) -> Claim:
     """A claim about one number."""
-    return claim(compare=lambda x: [Comparison(0, measured(x), bound)])
+    return claim(compare=lambda x: [Inequality(0, measured(x), bound)])
 
 
-def one(numbers: Numbers) -> float:
-    return numbers.real()
+def one(parameters: Parameters) -> float:
+    return parameters.real()
 
 
 # What is found.
@@ -66,10 +66,10 @@ def test_a_violation_is_found_and_its_witness_is_plain(seed: int) -> None:
     assert found.verdict.verdict == "violated"
     assert found.verdict.witness is not None
     assert found.verdict.witness.n == 3
-    assert found.vector == (1.0, -2.0)
+    assert found.point == (1.0, -2.0)
     assert found.ratio == 2.0
-    assert str(found) == "violated: ratio 2 at (1.0, -2.0): at n = 3, height = 2 > 1"
-    assert check(claim(), plane(Numbers(found.vector))) == found.verdict
+    assert str(found) == "violated: ratio 2 at (1.0, -2.0): at n = 3, height: lhs = 2 > rhs = 1"
+    assert check(claim(), plane(Parameters(found.point))) == found.verdict
 
 
 def test_the_top_is_found_without_a_violation() -> None:
@@ -81,10 +81,10 @@ def test_the_top_is_found_without_a_violation() -> None:
 
 
 def test_random_cases_alone_do_not_find_it(monkeypatch) -> None:
-    """The hill is so narrow that the climbs are needed."""
-    narrow = claim(compare=lambda p: [Comparison(0, 2 / (1 + 1e4 * ((p[0] - 1) ** 2 + (p[1] + 2) ** 2)), 1.0)])
+    """The hill is so narrow that local searches are needed."""
+    narrow = claim(compare=lambda p: [Inequality(0, 2 / (1 + 1e4 * ((p[0] - 1) ** 2 + (p[1] + 2) ** 2)), 1.0)])
     assert attack(narrow, plane, evaluations=500).violated
-    monkeypatch.setattr(dualopt.attack, "TRIES", 500)
+    monkeypatch.setattr(dualopt.attack, "RANDOM_POINTS", 500)
     assert not attack(narrow, plane, evaluations=500).violated
 
 
@@ -99,11 +99,11 @@ def test_what_diverges_is_a_violation() -> None:
 
 
 def test_cases_outside_the_assumptions_never_count() -> None:
-    told = claim(assumptions=lambda case: ["x < 0"] if case[0] >= 0 else [])
-    found = attack(told, plane, evaluations=2000)
+    left = claim(assumptions=lambda case: ["x < 0"] if case[0] >= 0 else [])
+    found = attack(left, plane, evaluations=2000)
     assert not found.violated
     assert found.rejected > 0
-    assert plane(Numbers(found.vector))[0] < 0
+    assert plane(Parameters(found.point))[0] < 0
     assert found.ratio < 2 * math.exp(-4)  # there the hill is highest where x = 0
     nowhere = attack(claim(assumptions=lambda case: ["never"]), plane, evaluations=100)
     assert nowhere == Attack(claim="toy", evaluations=100, rejected=100, starts=5, seconds=nowhere.seconds)
@@ -123,17 +123,17 @@ def test_a_violation_must_stand_nearby() -> None:
 
 
 def test_cases_that_cannot_be_made_or_solved_are_left_out() -> None:
-    def singular(numbers: Numbers) -> float:
-        x = numbers.real()
+    def singular(parameters: Parameters) -> float:
+        x = parameters.real()
         return float(np.linalg.solve(np.full((2, 2), 0.0 if x < 0.5 else np.nan), np.ones(2))[0]) if x < 0.5 else x
 
-    def absent(numbers: Numbers) -> float | None:
-        x = numbers.real()
+    def absent(parameters: Parameters) -> float | None:
+        x = parameters.real()
         return None if x < 0.5 else x
 
     below = line(lambda x: 1 - math.exp(-x))
-    for family in (singular, absent):
-        found = attack(below, family, evaluations=200)
+    for generator in (singular, absent):
+        found = attack(below, generator, evaluations=200)
         assert not found.violated
         assert 0 < found.rejected < found.evaluations
         assert found.ratio == pytest.approx(1 - math.exp(-4), rel=1e-6)
@@ -145,27 +145,29 @@ def test_cases_that_cannot_be_made_or_solved_are_left_out() -> None:
 def test_the_result_depends_on_the_seed_alone() -> None:
     lower = line(lambda x: 0.75 * math.exp(-((x - 1) ** 2)))
     first, again, other = (attack(lower, one, evaluations=15, seed=seed) for seed in (1, 1, 2))
-    assert (first.vector, first.ratio, first.evaluations) == (again.vector, again.ratio, again.evaluations)
-    assert first.vector != other.vector
+    assert (first.point, first.ratio, first.evaluations) == (again.point, again.ratio, again.evaluations)
+    assert first.point != other.point
 
 
-@pytest.mark.parametrize("evaluations", [1, TRIES, TRIES + 3, 5 * (TRIES + CLIMB)])
+@pytest.mark.parametrize(
+    "evaluations", [1, RANDOM_POINTS, RANDOM_POINTS + 3, 5 * (RANDOM_POINTS + POINTS_PER_PARAMETER)]
+)
 def test_no_more_cases_are_looked_at_than_allowed(evaluations: int) -> None:
     looked = []
 
-    def flat(x: float) -> list[Comparison]:
+    def flat(x: float) -> list[Inequality]:
         looked.append(x)
-        return [Comparison(0, 0.25 + 0.1 * math.sin(5 * x), 1.0)]
+        return [Inequality(0, 0.25 + 0.1 * math.sin(5 * x), 1.0)]
 
     found = attack(claim(compare=flat), one, evaluations=evaluations)
     assert found.evaluations == evaluations
     assert len(looked) <= evaluations + 3 * found.starts  # the best ones are looked at again
 
 
-def test_time_ends_a_climb() -> None:
-    def slow(x: float) -> list[Comparison]:
+def test_time_ends_a_local_search() -> None:
+    def slow(x: float) -> list[Inequality]:
         time.sleep(0.05)
-        return [Comparison(0, 0.5, 1.0)]
+        return [Inequality(0, 0.5, 1.0)]
 
     began = time.monotonic()
     found = attack(claim(compare=slow), one, seconds=0.5)
@@ -173,35 +175,35 @@ def test_time_ends_a_climb() -> None:
     assert time.monotonic() - began < 5
 
 
-def test_families_take_turns() -> None:
+def test_generators_take_turns() -> None:
     read: list[int] = []
 
-    def family(number: int) -> Callable[[Numbers], float]:
-        def make(numbers: Numbers) -> float:
+    def generator(number: int) -> Callable[[Parameters], float]:
+        def make(parameters: Parameters) -> float:
             read.append(number)
-            return numbers.real() if number < 2 else 9.0 + 0.0 * numbers.real()
+            return parameters.real() if number < 2 else 9.0 + 0.0 * parameters.real()
 
         return make
 
-    found = attack(line(lambda x: abs(x) / 10), [family(n) for n in range(3)], evaluations=300)
+    found = attack(line(lambda x: abs(x) / 10), [generator(n) for n in range(3)], evaluations=300)
     assert set(read) == {0, 1, 2}
-    assert (found.family, found.ratio) == (2, 0.9)
+    assert (found.generator, found.ratio) == (2, 0.9)
 
 
-def test_a_report_after_every_climb() -> None:
-    told: list[Attack] = []
-    found = attack(line(lambda x: 0.5), one, evaluations=100, report=told.append)
-    assert told[-1] == found
-    assert [a.starts for a in told] == list(range(1, found.starts + 1))
+def test_a_report_after_every_local_search() -> None:
+    reports: list[Attack] = []
+    found = attack(line(lambda x: 0.5), one, evaluations=100, report=reports.append)
+    assert reports[-1] == found
+    assert [a.starts for a in reports] == list(range(1, found.starts + 1))
 
 
 def test_ctrl_c_gives_what_was_found() -> None:
     calls = count()
 
-    def interrupted(x: float) -> list[Comparison]:
+    def interrupted(x: float) -> list[Inequality]:
         if next(calls) == 30:
             raise KeyboardInterrupt
-        return [Comparison(0, 0.5, 1.0)]
+        return [Inequality(0, 0.5, 1.0)]
 
     found = attack(claim(compare=interrupted), one, evaluations=1000)
     assert found.interrupted
@@ -234,36 +236,36 @@ def test_wrong_arguments_are_named(options: dict, sentence: str) -> None:
         attack(claim(), plane, **options)
 
 
-def test_there_must_be_a_family() -> None:
-    with pytest.raises(ValueError, match="families must hold at least one"):
+def test_there_must_be_a_generator() -> None:
+    with pytest.raises(ValueError, match="generators must hold at least one"):
         attack(claim(), [], evaluations=1)
 
 
-def test_a_family_must_always_read_alike() -> None:
-    def longer(numbers: Numbers) -> float:
-        x = numbers.real()
-        return x + (numbers.real() if x > 3 else 0.0)
+def test_a_generator_must_always_read_alike() -> None:
+    def longer(parameters: Parameters) -> float:
+        x = parameters.real()
+        return x + (parameters.real() if x > 3 else 0.0)
 
-    with pytest.raises(ValueError, match="family must read as many numbers for every case, not more than 1"):
+    with pytest.raises(ValueError, match="generator must read as many numbers for every case, not more than 1"):
         attack(line(lambda x: math.exp(x - 5)), longer, evaluations=500)
 
 
-# Numbers.
+# Parameters.
 
 
 def test_both_ends_are_reached() -> None:
-    numbers = Numbers([-math.pi / 2, math.pi / 2, -math.pi / 2, math.pi / 2])
-    assert [numbers.between(-1, 3), numbers.between(-1, 3)] == [-1, 3]
-    assert [numbers.magnitude(0.01, 10), numbers.magnitude(0.01, 10)] == pytest.approx([0.01, 10], rel=1e-15)
+    parameters = Parameters([-math.pi / 2, math.pi / 2, -math.pi / 2, math.pi / 2])
+    assert [parameters.between(-1, 3), parameters.between(-1, 3)] == [-1, 3]
+    assert [parameters.magnitude(0.01, 10), parameters.magnitude(0.01, 10)] == pytest.approx([0.01, 10], rel=1e-15)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_eigenvalues_are_kept_and_directions_vary(d: int) -> None:
     rng = np.random.default_rng(d)
     eigenvalues = rng.standard_normal(d)
-    numbers = Numbers(rng.standard_normal(d * (d - 1) // 2))
-    A = numbers.symmetric(eigenvalues.tolist())
-    assert len(numbers.taken) == d * (d - 1) // 2
+    parameters = Parameters(rng.standard_normal(d * (d - 1) // 2))
+    A = parameters.symmetric(eigenvalues.tolist())
+    assert len(parameters.taken) == d * (d - 1) // 2
     np.testing.assert_array_equal(A, A.T)
     np.testing.assert_allclose(np.linalg.eigvalsh(A), np.sort(eigenvalues), atol=1e-13)
     assert d == 1 or np.abs(A[~np.eye(d, dtype=bool)]).min() > 1e-3

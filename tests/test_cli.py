@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +19,22 @@ from matplotlib import image
 import dualopt.algorithms
 import dualopt.losses
 import dualopt.solvers
-from dualopt import _cli_commands as commands
-from dualopt import data, participation
-from dualopt._cli_options import MethodOptions, convert
-from dualopt._cli_problem import Variant, automatic_loss, parse_variant
+from dualopt import data, participation, stopping
+from dualopt._text import convert
 from dualopt.algorithms import DualFL
 from dualopt.cli import main
+from dualopt.cli import run as commands
+from dualopt.cli.options import LoopOptions, option_groups
+from dualopt.cli.tune import SearchOptions
 from dualopt.data import load
 from dualopt.discover import discover
-from dualopt.federation import run as run_federation
 from dualopt.objectives import Quadratic, linear_model
+from dualopt.problem import ProblemOptions, automatic_loss
+from dualopt.recording import run as run_federation
 from dualopt.solvers import LBFGS, NewtonCG
 from dualopt.stopping import GradientNorm, parse_stop
 from dualopt.trace import Trace
+from dualopt.variant import MethodOptions, Variant, parse_variant
 
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
 RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz"}
@@ -59,7 +64,7 @@ def refusal(program, *arguments):
     return err.removeprefix("dualopt: ").rstrip("\n")
 
 
-def told(out, name):
+def shown(out, name):
     """Return what the closing table says of ``name``."""
     return next(cells[2].strip() for line in out.splitlines() if (cells := line.split("│"))[1:] and name in cells[1])
 
@@ -106,15 +111,15 @@ def test_run_writes_files_that_agree_with_each_other_and_with_the_library(progra
     expected = run_federation(DualFL(), objective, rounds=5, seed=3)
     assert archive.last["energy"] == expected.last["energy"]
 
-    assert told(out, "rounds") == "5"
-    assert told(out, "status").startswith("max_rounds: all rounds were run")
-    assert float(told(out, "energy E")) == pytest.approx(archive.last["energy"], rel=1e-9)
-    assert "chosen for the labels" in told(out, "loss")
+    assert shown(out, "rounds") == "5"
+    assert shown(out, "status").startswith("max_rounds: all rounds were run")
+    assert float(shown(out, "energy E")) == pytest.approx(archive.last["energy"], rel=1e-9)
+    assert "chosen for the labels" in shown(out, "loss")
     scores = np.concatenate([archive.theta @ X.T for X, _, _ in objective.client_rows()], axis=1)
     labels = np.concatenate([y for _, y, _ in objective.client_rows()])
-    assert told(out, "training accuracy") == f"{np.mean(scores.argmax(axis=0) == labels):.2%}"
+    assert shown(out, "training accuracy") == f"{np.mean(scores.argmax(axis=0) == labels):.2%}"
     for name in RUN_FILES:
-        assert name in told(out, "files")
+        assert name in shown(out, "files")
 
 
 def test_run_is_repeatable(program):
@@ -128,9 +133,9 @@ def test_run_is_repeatable(program):
 def test_run_stops_at_the_certified_tolerance_and_says_so(program):
     code, out, _ = program("run", *QUICK, "--tol", "0.5")
     assert code == 0
-    assert told(out, "status").startswith("converged: the certified relative error is at most tol")
+    assert shown(out, "status").startswith("converged: the certified relative error is at most tol")
     assert 0 < Trace.from_csv("out/trace.csv").last["certified_error"] <= 0.5
-    assert int(told(out, "rounds")) < 5
+    assert int(shown(out, "rounds")) < 5
 
 
 def test_options_reach_what_they_name(program):
@@ -159,8 +164,8 @@ def test_binary_labels_and_a_nonsmooth_loss(program):
     arguments = ["run", "--data", "breast_cancer", "--clients", "4", "--rounds", "5"]
     code, out, _ = program(*arguments, "--loss", "hinge", "--solver", "dual-coordinate")
     assert code == 0
-    assert 0.9 < float(told(out, "training accuracy").rstrip("%")) / 100 <= 1
-    assert "inf" in told(out, "mu, kappa")
+    assert 0.9 < float(shown(out, "training accuracy").rstrip("%")) / 100 <= 1
+    assert "inf" in shown(out, "mu, kappa")
     assert json.loads(Path("out/run.json").read_text())["problem"]["kappa"] is None
 
 
@@ -203,10 +208,10 @@ def test_compare_runs_variants_on_one_problem(program):
 def test_list_names_everything(program):
     code, out, _ = program("list")
     assert code == 0
-    shown = {line.split("│")[1].strip() for line in out.splitlines() if "│" in line}
+    names = {line.split("│")[1].strip() for line in out.splitlines() if "│" in line}
     for package in (dualopt.algorithms, dualopt.losses, dualopt.solvers):
-        assert set(discover(package)) <= shown
-    assert set(data.available()) <= shown
+        assert set(discover(package)) <= names
+    assert set(data.available()) <= names
     _, losses, _ = program("list", "losses")
     assert {line.split("│")[1].strip() for line in losses.splitlines() if "│" in line} == set(discover(dualopt.losses))
 
@@ -214,15 +219,30 @@ def test_list_names_everything(program):
 def test_partitions_and_stopping_rules_listed_are_those_that_exist():
     with pytest.raises(ValueError, match="partition must be one of") as error:
         data.partition("no such rule", np.arange(4), 2)
-    assert all(f"{name}," in str(error.value) for name in commands.PARTITIONS)
-    for name, function in commands.PARTITIONS.items():
+    assert all(f"{name}," in str(error.value) for name in data.partition_rules())
+    for name, function in data.partition_rules().items():
         assert len(data.partition(name, np.arange(4) % 2, 2, clients=np.array([0, 0, 1, 1]))) == 2
         assert name.replace("-", "_") in function.__name__
     with pytest.raises(ValueError, match="stop must be one of") as error:
         parse_stop("no such rule", nu=1.0, rho=0.0)
-    assert re.findall(r"(\w+)=NUMBER", str(error.value)) == list(commands.STOPPING)
-    for name, rule in commands.STOPPING.items():
+    assert re.findall(r"(\w+)=NUMBER", str(error.value)) == list(stopping.RULES)
+    for name, rule in stopping.RULES.items():
         assert isinstance(parse_stop(f"{name}=0.5" if name != "steps" else "steps=2", nu=1.0, rho=0.0), rule)
+
+
+@pytest.mark.parametrize("group", [ProblemOptions, MethodOptions, LoopOptions, SearchOptions])
+def test_every_option_is_explained_and_keeps_its_default(group):
+    def command(*, group): ...
+
+    command.__annotations__ = {"group": group}
+    options = inspect.signature(option_groups(command)).parameters
+    assert list(options) == [f.name for f in fields(group)]
+    for name, option in options.items():
+        (typed,) = option.annotation.__metadata__
+        assert len(typed.help) > 10
+        assert typed.help.endswith(".")
+        assert typed.rich_help_panel == group.__doc__.partition("\n")[0].rstrip(".")
+        assert option.default == getattr(group(), name)
 
 
 def test_output_that_is_no_terminal_has_no_control_characters(tmp_path):
@@ -403,7 +423,7 @@ def test_ctrl_c_keeps_what_was_recorded(program, monkeypatch):
     code, out, err = program("run", *QUICK)
     assert code == 130
     assert "stopping after this round" in err
-    assert told(out, "status") == "stopped: interrupted by Ctrl-C"
+    assert shown(out, "status") == "stopped: interrupted by Ctrl-C"
     assert {path.name for path in Path("out").iterdir()} == RUN_FILES
     assert len(Trace.from_csv("out/trace.csv")) == 3
     assert json.loads(Path("out/run.json").read_text())["status"] == "stopped"
@@ -469,7 +489,7 @@ def test_labels_choose_the_loss(labels, loss):
 def test_partial_participation_sends_less(program):
     code, out, _ = program("run", *QUICK, "--algorithm", "feddyn", "--participation", "subset=2")
     assert code == 0
-    assert told(out, "participation") == "subset=2"
+    assert shown(out, "participation") == "subset=2"
     assert np.diff(Trace.from_csv("out/trace.csv")["floats_up"]).tolist() == [2 * 10 * 65] * 5
 
 
@@ -492,8 +512,8 @@ def test_a_network_is_trained_and_tested(program, tmp_path):
     assert code == 0, err
     trace = Trace.from_csv("out/trace.csv")
     assert trace["test_accuracy"][-1] > 0.9  # no linear model does better than chance on this pattern
-    assert told(out, "test accuracy") == f"{trace['test_accuracy'][-1]:.2%}"
-    assert told(out, "certified gap") == "none"
+    assert shown(out, "test accuracy") == f"{trace['test_accuracy'][-1]:.2%}"
+    assert shown(out, "certified gap") == "none"
 
 
 def test_the_column_to_draw_is_chosen(program):
@@ -509,7 +529,7 @@ def test_a_nonconvex_penalty_is_named_and_drawn_by_its_gradient(program):
         "run", *QUICK, "--loss", "multinomial", "--mu", "0", "--penalty", "0.1", "--algorithm", "fedpd"
     )
     assert code == 0
-    assert told(out, "penalty") == "0.1 sum t^2/(1 + t^2), nonconvex"
+    assert shown(out, "penalty") == "0.1 sum t^2/(1 + t^2), nonconvex"
     gradients = Trace.from_csv("out/trace.csv")["gradient_norm"]
     assert np.all(np.diff(gradients) < 0)
 
@@ -544,6 +564,6 @@ def test_rounds_that_send_nothing_are_told_apart(program):
     chance = ["--participation", "communicate=0.3", "--seed", "1", "--tol", "0"]
     _, out, _ = program("run", *QUICK, "--algorithm", "scaffnew", *chance)
     coins = participation.CommunicateWithProbability(probability=0.3).rounds(3, seed=1)
-    assert told(out, "rounds") == f"5 ({sum(next(coins).communicate for _ in range(5))} sent)"
+    assert shown(out, "rounds") == f"5 ({sum(next(coins).communicate for _ in range(5))} sent)"
     _, out, _ = program("run", *QUICK, "--tol", "0")
-    assert told(out, "rounds") == "5"
+    assert shown(out, "rounds") == "5"

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt import FedDyn, FedPD, Quadratic, _cli_output, _cli_tune, run, tuning
-from dualopt._cli_grid import PAPER, parse_grid
-from dualopt.federation import run as run_federation
+from dualopt import FedDyn, FedPD, Quadratic, run, tuning
+from dualopt.cli import output
+from dualopt.cli.tune import parse_grid
+from dualopt.recording import run as run_federation
 from dualopt.solvers import Exact
+from dualopt.tuning_grids import DUALFL_TABLE_2
 from tests import test_cli
 from tests.problems import quadratic
 
@@ -144,14 +146,14 @@ def test_a_search_is_resumed_without_doing_work_twice(program, runs):
     assert len(runs) == 8
 
 
-def test_points_of_an_earlier_grid_stay_and_still_tell_what_is_hopeless(program, runs):
+def test_points_of_an_earlier_grid_stay_and_still_dominate(program, runs):
     program(*QUICK, *GRID)
     (best, *_) = sorted(float(row["rounds"]) for row in table() if row["status"] == "converged")
     code, out, _ = program(*QUICK, "--solver", "lbfgs", "--grid", "eta=0.01")
     assert code == 0
     rows = table()
     assert len(rows) == 7
-    assert (rows[0]["eta"], rows[0]["solver.history"], rows[0]["status"]) == ("0.01", "", "hopeless")
+    assert (rows[0]["eta"], rows[0]["solver.history"], rows[0]["status"]) == ("0.01", "", "dominated")
     assert float(rows[0]["rounds"]) == best + 1
     assert f"winner, {best:.0f} rounds:" in out
 
@@ -201,7 +203,7 @@ def test_files_stay_whole_when_a_write_fails(program, monkeypatch):
     def full_disk(*_, **__):
         raise OSError(28, "No space left on device", "out/tune.json")
 
-    monkeypatch.setattr(_cli_output.json, "dump", full_disk)
+    monkeypatch.setattr(output.json, "dump", full_disk)
     assert "No space left" in refusal(program, *QUICK, "--grid", "eta=10,30,3")
     assert contents() == before
 
@@ -222,8 +224,8 @@ def test_another_search_in_the_folder_is_refused(program, changed, sentence):
     program(*QUICK, "--grid", "eta=10")
     before = contents()
     grid = [] if "--grid" in changed else ["--grid", "eta=10"]
-    told = refusal(program, *QUICK, *changed, *grid)
-    assert re.fullmatch(rf"out 'out' holds another search \({sentence}\): give another --out, or --fresh .*", told)
+    refused = refusal(program, *QUICK, *changed, *grid)
+    assert re.fullmatch(rf"out 'out' holds another search \({sentence}\): give another --out, or --fresh .*", refused)
     assert contents() == before
     assert program(*QUICK, *changed, *grid, "--fresh")[0] == 0
 
@@ -236,6 +238,18 @@ def test_other_data_under_the_same_name_are_refused(program):
     assert program(*search)[0] == 0
     np.savez("mine.npz", X=X, y=np.sign(X[:, 1]))
     assert "holds another search (gradient at zero is" in refusal(program, *search)
+
+
+def test_a_record_of_version_0_1_is_resumed(program, runs):
+    program(*QUICK, *GRID)
+    path = Path("out/tune.json")
+    before = path.read_text()
+    assert '"dominated"' in before
+    path.write_text(before.replace('"dominated"', '"hopeless"'))
+    runs.clear()
+    assert program(*QUICK, *GRID)[0] == 0
+    assert runs == []
+    assert path.read_text() == before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"search": {}}', '{"search": {}, "points": [{"parameters": {}}]}'])
@@ -297,10 +311,10 @@ def test_a_file_in_the_way_is_reported_before_computing(program, runs):
 # The grids of the paper.
 
 
-@pytest.mark.parametrize("algorithm", PAPER)
+@pytest.mark.parametrize("algorithm", DUALFL_TABLE_2)
 @pytest.mark.parametrize("units", ["mean", "sum"])
 def test_the_grids_of_the_paper_are_accepted(program, monkeypatch, algorithm, units):
-    monkeypatch.setattr(_cli_tune.tuning, "tune", lambda candidates, *_, **__: {})
+    monkeypatch.setattr(tuning, "tune", lambda candidates, *_, **__: {})
     assert program(*QUICK, "--grid", "paper", "--algorithm", algorithm, "--units", units)[0] == 0
 
 
@@ -322,7 +336,7 @@ def test_units_change_steps_and_weights_and_nothing_else():
         "fivegcs": ({"gamma": "0.0001"}, {"gamma": "0.75"}),
         "dualfl": ({"rho": "0.003"}, {"rho": "0.003"}),
     }
-    assert set(best) == set(PAPER)
+    assert set(best) == set(DUALFL_TABLE_2)
     for algorithm, (mean, total) in best.items():
         taken = parse_grid(["paper"], algorithm, units="mean", rows_per_client=7500)
         converted = parse_grid(["paper"], algorithm, units="sum", rows_per_client=7500)

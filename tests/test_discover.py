@@ -10,7 +10,7 @@ import dualopt.algorithms
 import dualopt.losses
 import dualopt.regularisers
 import dualopt.solvers
-from dualopt.discover import choose, discover, summary
+from dualopt.discover import discover, lookup, summary
 
 PACKAGES = [dualopt.algorithms, dualopt.losses, dualopt.regularisers, dualopt.solvers]
 
@@ -74,12 +74,12 @@ def test_a_module_without_exactly_one_class_is_refused(tmp_path, monkeypatch, na
         discover(package)
 
 
-def test_choose_proposes_a_close_name():
-    assert choose(dualopt.losses, "huber", "loss") is dualopt.losses.Huber
+def test_lookup_proposes_a_close_name():
+    assert lookup(dualopt.losses, "huber", "loss") is dualopt.losses.Huber
     with pytest.raises(ValueError, match=r"^loss must be one of .*huber.*; not 'hubert' \(did you mean huber\?\)\.$"):
-        choose(dualopt.losses, "hubert", "loss")
+        lookup(dualopt.losses, "hubert", "loss")
     with pytest.raises(ValueError, match=r"^solver must be one of .*; not 'zzz'\.$"):
-        choose(dualopt.solvers, "zzz", "solver")
+        lookup(dualopt.solvers, "zzz", "solver")
 
 
 @pytest.mark.parametrize(

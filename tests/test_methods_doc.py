@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import dualopt.algorithms
+from dualopt.algorithms import Algorithm
 from dualopt.discover import discover
-from dualopt.federation import Snapshot, iterate
+from dualopt.engine import Snapshot, State, advance, iterate
 from dualopt.participation import CommunicateWithProbability, Schedule
 from dualopt.solvers import Gradient
 from dualopt.stopping import GradientReduction, Steps
@@ -131,11 +132,11 @@ def test_rounds_without_communication_move_the_fixed_point_of_fedpd() -> None:
     f, moved = quadratic(), {}
     for name in ("fedpd", "scaffnew"):
         method = ALGORITHMS[name]().suggested(f)
-        _, message, clients = method.fixed_point(f, f.minimiser())
+        state = State(*method.fixed_point(f, f.minimiser()))
         silent = next(s.round for s in iterate(method, f, participation=CommunicateWithProbability(probability=1e-9)))
         for _ in range(2):
-            clients, _, _ = method.local(f, clients, message, silent)
-        moved[name] = np.linalg.norm(clients.theta - f.minimiser())
+            state, _, _ = advance(method, f, state, silent)
+        moved[name] = np.linalg.norm(state.clients.theta - f.minimiser())
     assert moved["scaffnew"] < 1e-13
     assert moved["fedpd"] > 1e-3
 
@@ -152,7 +153,7 @@ class Watched(Gradient):
 
 @every_method
 def test_the_local_problem(name: str) -> None:
-    """The weight by its formula; whether there are a tilt and an anchor, after three rounds from zero states."""
+    """The weight by its formula; whether there are a linear term and a center, after three rounds from zero states."""
     f, told = quadratic(), row(name)
     method = ALGORITHMS[name]().suggested(f)
     method = replace(method, solver=Watched(step=getattr(method.solver, "step", None)))
@@ -160,13 +161,13 @@ def test_the_local_problem(name: str) -> None:
     next(islice(iterate(method, f), 2, None))
     if name == "feddualavg":  # follows the gradients of the losses themselves
         assert not Watched.seen
-        assert (told["tilt"], told["weight"], told["anchor"]) == ("0", "0", NOTHING)
+        assert (told["linear"], told["weight"], told["center"]) == ("0", "0", NOTHING)
         return
     problem = Watched.seen[-1]
     assert problem.weight == pytest.approx(value(told["weight"], **constants(method, f)))
-    assert (told["tilt"] != "0") == (problem.tilt is not None and bool(np.any(problem.tilt)))
-    assert (told["anchor"] != NOTHING) == (problem.weight != 0)
-    assert (told["anchor"] == "0") == (problem.anchor is not None and not np.any(problem.anchor))
+    assert (told["linear"] != "0") == (problem.linear is not None and bool(np.any(problem.linear)))
+    assert (told["center"] != NOTHING) == (problem.weight != 0)
+    assert (told["center"] == "0") == (problem.center is not None and not np.any(problem.center))
 
 
 @every_method
@@ -181,9 +182,9 @@ def test_the_default_local_work(name: str) -> None:
         told = re.fullmatch(r"(\d+) steps?(?:, (\d) gradients each)?", told)
         snapshot = next(iterate(kind, quadratic()))
         assert told is not None
-        assert snapshot.work is not None
+        assert snapshot.solution is not None
         assert int(told[1]) == stop.steps
-        assert set(snapshot.work.gradients) == {float(told[1]) * float(told[2] or 1)}
+        assert set(snapshot.solution.gradients) == {float(told[1]) * float(told[2] or 1)}
 
 
 @every_method
@@ -202,6 +203,9 @@ def test_suggested_parameters(name: str) -> None:
     }
     if getattr(method.solver, "step", None) is None:
         filled -= {"solver"}
+    if "regulariser" in filled:  # no number either: that of the problem
+        assert method.regulariser == f.regulariser
+        filled -= {"regulariser"}
     assert {parameter.partition(".")[0] for parameter in formulas} == filled
 
 
@@ -209,15 +213,16 @@ def test_suggested_parameters(name: str) -> None:
 def test_suggestions_outside_the_proved_range_are_called_so(name: str) -> None:
     f, told = quadratic(), row(name)
     method = ALGORITHMS[name]().suggested(f)
-    if hasattr(method, "regime") and told["range that is proved"] != NOTHING:
-        assert ("outside" in told["suggested"]) == method.regime(f).startswith("none")
+    says = type(method).guarantee is not Algorithm.guarantee
+    if says and told["range that is proved"] != NOTHING:
+        assert ("outside" in told["suggested"]) == method.guarantee(f).startswith("none")
 
 
 def test_every_link_leads_to_what_it_names() -> None:
     """To a method, a claim, or the tests of a method; every reference has a link, and every link a reference."""
     links = dict(re.findall(r"^\[`([\w-]+)`\]: (\S+)$", TEXT, flags=re.MULTILINE))
     assert set(re.findall(r"\[`([\w-]+)`\](?!:)", TEXT)) == set(links)
-    claims = {name: f"../theory/{chapter.folder}/{name}.py" for name, chapter in _claims.discover().items()}
+    claims = {name: f"../{chapter.module.replace('.', '/')}.py" for name, chapter in _claims.discover().items()}
     methods = {name: f"../dualopt/algorithms/{name.replace('-', '_')}.py" for name in ALGORITHMS}
     for name, link in links.items():
         assert link == {**claims, **methods}.get(name, f"../tests/algorithms/{name}.py")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD, Scaffold
-from dualopt.federation import State, advance, iterate
+from dualopt.engine import advance, initial_state, iterate
 from dualopt.participation import (
     Bernoulli,
     CommunicateWithProbability,
@@ -140,7 +140,7 @@ class AnyParticipation(RuleBasedStateMachine):
             "scaffold": Scaffold(server_step=0.5),
         }
         self.methods = {name: method.suggested(self.f) for name, method in methods.items()}
-        self.states = {name: State(*m.init(self.f, self.theta0)) for name, m in self.methods.items()}
+        self.states = {name: initial_state(m, self.f, self.theta0) for name, m in self.methods.items()}
         self.before = dict(self.states)
         self.n = 0
         self.near: Any = {"rtol": 1e-9, "atol": 1e-9 * (1 + max(weight, 20.0))}
@@ -213,7 +213,7 @@ class AnyCoin(RuleBasedStateMachine):
     def start(self, eta: float, old: bool) -> None:
         self.f = quadratic(n=3, d=2)
         self.method = FedPD(eta=eta, old_dual=old).suggested(self.f)
-        self.state = State(*self.method.init(self.f, np.array([1.0, -2.0])))
+        self.state = initial_state(self.method, self.f, np.array([1.0, -2.0]))
         self.n = 0
 
     @rule(communicate=st.booleans())

@@ -9,7 +9,10 @@ import pytest
 from matplotlib import image
 from matplotlib.figure import Figure
 
-from dualopt.plotting import LABELS, SLOTS, convergence, save, single_run, style, styles
+import dualopt.algorithms
+from dualopt import plotting
+from dualopt.discover import discover
+from dualopt.plotting import LABELS, convergence, save, single_run, style, styles
 from dualopt.trace import Trace
 
 
@@ -82,20 +85,36 @@ def test_a_style_belongs_to_a_name_and_figures_agree():
     assert looks[0] == looks[1] == style("a")
 
 
-def test_known_methods_have_pairs_of_their_own_whoever_shares_the_figure():
-    known = {name: style(name) for name in SLOTS}
+METHODS = discover(dualopt.algorithms)
+
+
+def test_methods_have_pairs_of_their_own_whoever_shares_the_figure():
+    known = {name: style(name) for name in METHODS}
     assert len(set(known.values())) == len(known)
     written_down = {"a-fedpd": ("#56B4E9", "P"), "feddyn": ("#009E73", "^"), "fedavg": ("#000000", "X")}
     written_down |= {"fedpd": ("#D55E00", "^"), "scaffold": ("#CC79A7", "v"), "scaffnew": ("#56B4E9", "s")}
     assert {name: known[name] for name in written_down} == written_down
-    assert {name: styles([name])[name] for name in SLOTS} == known
+    assert {name: styles([name])[name] for name in METHODS} == known
     compared = ("dualfl", "fedpd", "feddr", "feddualavg", "feddyn", "scaffnew", "apda-inexact")
     assert len({known[name][0] for name in compared}) == len(compared)  # the eighth, 5GCS, shares a colour
     strangers = [f"stranger {k}" for k in range(20)]
-    found = styles([*strangers, *SLOTS])
-    assert {name: found[name] for name in SLOTS} == known
+    found = styles([*strangers, *METHODS])
+    assert {name: found[name] for name in METHODS} == known
     assert len(set(found.values())) == len(found)
     assert style("feddyn:alpha=0.1") == style("feddyn") != style("feddyn, alpha=0.1")
+
+
+def test_new_methods_get_free_pairs_and_change_no_other(monkeypatch):
+    before = {name: style(name) for name in METHODS}
+    added = [f"new-{k}" for k in range(20)]
+    monkeypatch.setattr(plotting, "discover", lambda package: sorted([*METHODS, *added]))
+    plotting._slots.cache_clear()
+    try:
+        assert {name: style(name) for name in METHODS} == before
+        assert len({style(name) for name in [*METHODS, *added]}) == len(METHODS) + 20
+        assert style("new-3:rho=1") == style("new-3")
+    finally:
+        plotting._slots.cache_clear()
 
 
 def test_styles_of_one_figure_differ_in_colour_as_long_as_there_are_colours():

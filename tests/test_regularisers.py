@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 import dualopt.algorithms
 import dualopt.regularisers
 from dualopt.algorithms import FedDR
-from dualopt.certificate import DualPoint, certificate
+from dualopt.certificates import DualPoint, certificate
 from dualopt.discover import discover
-from dualopt.federation import iterate, run
+from dualopt.engine import iterate
 from dualopt.losses import Multinomial
 from dualopt.objectives import Composite, NonconvexPenalty, Objective, Quadratic, SharpnessAware, linear_model
-from dualopt.objectives.composite import clients_part, regulariser_of
+from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.objective import OPTIONAL_MEMBERS
+from dualopt.recording import run
 from dualopt.reference import cvxpy, newton, solve
-from dualopt.regularisers import L1, L2
+from dualopt.regularisers import L1, L2, Zero
 from dualopt.solvers import DualCoordinate, Exact, NewtonCG, default_solver
 from dualopt.xp import device, to_numpy
 from tests.problems import converted, hinge, logistic, quadratic
@@ -54,7 +56,7 @@ def test_prox_is_moreaus_and_no_point_is_better(g, seed: int, shape: tuple[int, 
     found = g.prox(theta, step)
     np.testing.assert_allclose(found, prox_by_moreau(g, theta, step), rtol=1e-13, atol=1e-14)
     # the condition of optimality: zero is in (found - theta)/step + dg(found)
-    np.testing.assert_allclose(g.steepest(found, (found - theta) / step), 0.0, atol=1e-12 / step)
+    np.testing.assert_allclose(g.minimal_subgradient(found, (found - theta) / step), 0.0, atol=1e-12 / step)
 
     def cost(x: np.ndarray) -> float:
         return g.value(x) + float(np.sum((x - theta) ** 2)) / (2.0 * step)
@@ -76,10 +78,10 @@ def test_prox_and_value_are_those_of_cvxpy(g, shape: tuple[int, ...]) -> None:
 
 @every
 @given(seed=st.integers(0, 10_000), shape=st.sampled_from(SHAPES))
-def test_steepest_is_the_least_element(g, seed: int, shape: tuple[int, ...]) -> None:
+def test_minimal_subgradient_is_the_least_element(g, seed: int, shape: tuple[int, ...]) -> None:
     """It is in the set, and the slope along its negative is ``-|s|^2``: every element ``v`` has ``<v, s> >= |s|^2``."""
     theta, gradient = drawn(seed, shape)
-    s = g.steepest(theta, gradient)
+    s = g.minimal_subgradient(theta, gradient)
     squared, t = float(np.sum(s**2)), 1e-7
     slope = (g.value(theta - t * s) - g.value(theta)) / t - float(np.sum(gradient * s))
     assert slope == pytest.approx(-squared, abs=1e-5 * (1.0 + squared))
@@ -90,13 +92,13 @@ def test_steepest_is_the_least_element(g, seed: int, shape: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_steepest_is_the_solution_of_a_quadratic_program(seed: int) -> None:
+def test_minimal_subgradient_is_the_solution_of_a_quadratic_program(seed: int) -> None:
     """The subdifferential of ``w |.|_1``: slopes of the box with ``<v, theta> = w |theta|_1``."""
     theta, gradient = drawn(seed, (8,))
     g, v = L1(weight=0.6), cp.Variable(8)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(gradient + v)), [cp.abs(v) <= 0.6, v @ theta == g.value(theta)])
     problem.solve(solver=cp.CLARABEL)
-    np.testing.assert_allclose(g.steepest(theta, gradient), gradient + v.value, atol=1e-5)
+    np.testing.assert_allclose(g.minimal_subgradient(theta, gradient), gradient + v.value, atol=1e-5)
 
 
 @every
@@ -104,10 +106,13 @@ def test_steepest_is_the_solution_of_a_quadratic_program(seed: int) -> None:
 def test_declared_strong_convexity(g, seed: int) -> None:
     """``<s - s', x - x'> >= mu |x - x'|^2`` for subgradients, and nothing larger than ``mu`` would do."""
     x, y = drawn(seed, (6,))[0], drawn(seed + 1, (6,))[0]
-    zero = np.zeros(6)
-    product = float(np.sum((g.steepest(x, zero) - g.steepest(y, zero)) * (x - y)))
+
+    def slope(point: np.ndarray) -> np.ndarray:
+        return g.minimal_subgradient(point, np.zeros(6))
+
+    product = float(np.sum((slope(x) - slope(y)) * (x - y)))
     assert product >= g.mu * float(np.sum((x - y) ** 2)) - 1e-12
-    assert float(np.sum((g.steepest(2 * x, zero) - g.steepest(x, zero)) * x)) <= g.mu * float(np.sum(x**2)) + 1e-12
+    assert float(np.sum((slope(2 * x) - slope(x)) * x)) <= g.mu * float(np.sum(x**2)) + 1e-12
 
 
 @every
@@ -117,7 +122,7 @@ def test_array_libraries_agree(g, backend) -> None:
     assert g.value(like) == pytest.approx(g.value(theta), rel=1e-15)
     pairs = [
         (g.prox(like, 0.3), g.prox(theta, 0.3)),
-        (g.steepest(like, backend(gradient)), g.steepest(theta, gradient)),
+        (g.minimal_subgradient(like, backend(gradient)), g.minimal_subgradient(theta, gradient)),
     ]
     for found, expected in pairs:
         assert (type(found), found.dtype, device(found)) == (type(like), like.dtype, device(like))
@@ -128,7 +133,17 @@ def test_array_libraries_agree(g, backend) -> None:
 def test_single_precision_stays_single(g) -> None:
     theta, gradient = (x.astype(np.float32) for x in drawn(4, (6,)))
     assert isinstance(g.value(theta), float)
-    assert g.prox(theta, 0.3).dtype == g.steepest(theta, gradient).dtype == np.float32
+    assert g.prox(theta, 0.3).dtype == g.minimal_subgradient(theta, gradient).dtype == np.float32
+
+
+def test_zero_is_l1_of_weight_zero(backend) -> None:
+    """The default of every objective changes nothing, to the last bit."""
+    theta, gradient = (backend(x) for x in drawn(4, (2, 3)))
+    zero, weightless = Zero(), L1(weight=0.0)
+    assert (zero.mu, zero.value(theta), zero.cvxpy(cp.Variable(3))) == (0.0, weightless.value(theta), 0.0)
+    assert to_numpy(zero.prox(theta, 0.3)).tobytes() == to_numpy(weightless.prox(theta, 0.3)).tobytes()
+    found, expected = (g.minimal_subgradient(theta, gradient) for g in (zero, weightless))
+    assert to_numpy(found).tobytes() == to_numpy(expected).tobytes()
 
 
 @pytest.mark.parametrize("kind", [L1, L2])
@@ -153,11 +168,12 @@ def test_composite_is_its_objective_with_a_regulariser(f) -> None:
     part = F.select([2, 0])
     assert part.regulariser == F.regulariser
     assert part.value(theta).tolist() == f.value(theta)[[2, 0]].tolist()
-    optional = ("hessian_operator", "preconditioner", "exact_minimiser", "sizes", "draw", "initial")
+    optional = [name for names in OPTIONAL_MEMBERS.values() for name in names]
     assert [hasattr(F, name) for name in optional] == [hasattr(f, name) for name in optional]
+    assert F.offers == f.offers
     for other in (pickle.loads(pickle.dumps(F)), copy.deepcopy(F)):
         assert (other.regulariser, other.value(theta).tolist()) == (F.regulariser, f.value(theta).tolist())
-    assert clients_part(F) is f
+    assert without_regulariser(F) is f
     with pytest.raises(ValueError, match=r"^objective has a regulariser already\.$"):
         Composite(objective=F, regulariser=L2(weight=1.0))
     for wrapper in (NonconvexPenalty, SharpnessAware):
@@ -175,7 +191,7 @@ def test_what_is_optional_stays_optional() -> None:
         Exact,
         DualCoordinate,
     ]
-    assert regulariser_of(quadratic()).value(np.ones(4)) == 0.0
+    assert quadratic().regulariser == Zero()
 
 
 # Certificates

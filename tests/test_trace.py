@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import DualFL
-from dualopt.federation import run
+from dualopt.recording import run
 from dualopt.solvers import Exact
 from dualopt.trace import Trace, write_atomically
 from tests.problems import quadratic

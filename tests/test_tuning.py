@@ -12,7 +12,7 @@ import pytest
 from dualopt import CommunicateWithProbability, FedPD, tuning
 from dualopt.solvers import Exact, Gradient
 from dualopt.stopping import Steps
-from dualopt.tuning import METRICS, Candidate, Outcome, settled, tune, winner
+from dualopt.tuning import METRICS, Candidate, Outcome, pruned, tune, winner
 from tests.problems import quadratic
 
 PROBLEM = quadratic(3)
@@ -50,11 +50,11 @@ def test_stopping_early_finds_what_complete_runs_find(metric, reference):
     assert complete[best].cost == min(o.cost for o in complete.values() if o.status == "converged")
     assert len({o.cost for o in complete.values()}) > 2
     budget = complete[best].cost
-    hopeless = [o for o in found.values() if o.status == "hopeless"]
-    assert len(hopeless) >= 3
-    for o in hopeless:  # not a round too late or too early
+    dominated = [o for o in found.values() if o.status == "dominated"]
+    assert len(dominated) >= 3
+    for o in dominated:  # not a round too late or too early
         assert o.cost > budget >= max((0.0, *o.costs[:-1]))
-    assert timeless(settled(complete)) == timeless(found)
+    assert timeless(pruned(complete)) == timeless(found)
 
 
 class Killed(FedPD):
@@ -182,9 +182,9 @@ def test_a_run_within_a_budget():
     full = outcome(1.0, 1.0, 3.0, 4.0)
     assert full.within(4.0) is full
     assert full.within(3.0) is full  # it converged in the round that exceeds the budget
-    assert full.within(2.0) == replace(outcome(1.0, 1.0, 3.0), status="hopeless")
+    assert full.within(2.0) == replace(outcome(1.0, 1.0, 3.0), status="dominated")
     assert full.within(1.0) == full.within(2.0)
-    assert outcome(1.0, 2.0, status="max_rounds").within(1.0).status == "hopeless"
+    assert outcome(1.0, 2.0, status="max_rounds").within(1.0).status == "dominated"
     assert outcome(1.0, 2.0, status="diverged").within(1.0).status == "diverged"
     assert outcome(1.0, 2.0, status="max_rounds").within(2.0).status == "max_rounds"
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.federation import State, advance
-from dualopt.participation import Round
+from dualopt.engine import State, advance
+from dualopt.participation import CommunicateWithProbability, Full, Participation, Round, UniformSubset
 from dualopt.xp import Array
 
-__all__ = ["Outcome", "coin", "expectation", "subsets", "worst_growth"]
+__all__ = ["Outcome", "coin", "expectation", "outcomes_of", "subsets", "worst_growth"]
 
 
 class Outcome(NamedTuple):
@@ -31,9 +31,11 @@ def subsets(n_clients: int, size: int, *, n: int = 0, seed: int = 0) -> list[Out
     >>> [(outcome.probability, outcome.round.clients) for outcome in subsets(3, 1)]
     [(0.3333333333333333, (0,)), (0.3333333333333333, (1,)), (0.3333333333333333, (2,))]
     """
-    told = {"n": n, "n_clients": n_clients, "communicate": True, "seed": seed}
-    share = 1.0 / comb(n_clients, size)
-    return [Outcome(share, Round(clients=chosen, **told)) for chosen in combinations(range(n_clients), size)]
+    probability = 1.0 / comb(n_clients, size)
+    return [
+        Outcome(probability, Round(n=n, n_clients=n_clients, clients=chosen, communicate=True, seed=seed))
+        for chosen in combinations(range(n_clients), size)
+    ]
 
 
 def coin(n_clients: int, probability: float, *, n: int = 0, seed: int = 0) -> list[Outcome]:
@@ -44,9 +46,35 @@ def coin(n_clients: int, probability: float, *, n: int = 0, seed: int = 0) -> li
     >>> [(outcome.probability, outcome.round.communicate) for outcome in coin(2, 0.25)]
     [(0.25, True), (0.75, False)]
     """
-    told = {"n": n, "n_clients": n_clients, "clients": tuple(range(n_clients)), "seed": seed}
-    chances = ((probability, True), (1.0 - probability, False))
-    return [Outcome(chance, Round(communicate=side, **told)) for chance, side in chances if chance > 0]
+    clients = tuple(range(n_clients))
+    return [
+        Outcome(chance, Round(n=n, n_clients=n_clients, clients=clients, communicate=communicate, seed=seed))
+        for chance, communicate in ((probability, True), (1.0 - probability, False))
+        if chance > 0
+    ]
+
+
+def outcomes_of(participation: Participation, n_clients: int, *, n: int = 0, seed: int = 0) -> list[Outcome]:
+    """Return everything that may happen in a round of a participation.
+
+    Raises
+    ------
+    TypeError
+        If the rounds of the participation are not one subset of a given size, or one coin for all.
+
+    Examples
+    --------
+    >>> [outcome.round.clients for outcome in outcomes_of(UniformSubset(size=2), 3)]
+    [(0, 1), (0, 2), (1, 2)]
+    """
+    common = {"n": n, "seed": seed}
+    if isinstance(participation, Full):
+        return subsets(n_clients, n_clients, **common)
+    if isinstance(participation, UniformSubset):
+        return subsets(n_clients, participation.size, **common)
+    if isinstance(participation, CommunicateWithProbability):
+        return coin(n_clients, participation.probability, **common)
+    raise TypeError(f"the outcomes of {type(participation).__name__} are not listed.")
 
 
 def expectation(

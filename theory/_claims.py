@@ -1,37 +1,82 @@
-"""Finding the claims, and what they are expected to say.
+"""Finding the claims, with the verdicts that are expected of them.
 
-A subpackage of ``theory`` that defines ``PAPER`` holds claims. Each of its modules whose name has no leading
-underscore is one claim: ``CLAIM`` and ``cases(quick)``, which yields an :class:`Expectation` for every case. A new
-file is found without an entry in any list.
+A subpackage of ``theory`` that defines ``PAPER`` holds claims: every decorated function of its modules whose names have
+no leading underscore. A new file, or a new function in a file, is found without an entry in any list.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 import theory
 from dualopt.claims import Claim, Verdict, check
+from dualopt.xp import Array
 
-__all__ = ["Chapter", "Expectation", "Result", "discover", "judge"]
+__all__ = [
+    "ALIASES",
+    "ROUNDING",
+    "UP_TO_ROUNDING",
+    "Chapter",
+    "ExpectedVerdict",
+    "Form",
+    "Result",
+    "claims_of",
+    "deviation",
+    "discover",
+    "judge",
+]
+
+# Two sides of an identity are computed with some thousand roundings of matrices of condition up to 1e4.
+ROUNDING = 1e-10
+UP_TO_ROUNDING = 1.0 + 1e-12  # for parameters at the end of an admitted range
+ALIASES = {"compared": "baselines"}  # selections that have another name now
 
 
-class Expectation(NamedTuple):
+class ExpectedVerdict(NamedTuple):
     """A case with the verdict that it must give."""
 
     case: Any
     verdict: str = "holds"
 
 
+class Form(NamedTuple):
+    """A case of an erratum: whether the statement is taken as printed or corrected."""
+
+    case: Any
+    printed: bool
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        form = "as printed" if self.printed else "corrected"
+        return f"{form}: {self.note or self.case.name}"
+
+
 class Chapter(NamedTuple):
-    """One claim with its cases."""
+    """One claim, and where it stands."""
 
     paper: str
-    folder: str  # the subpackage of the paper
+    module: str
     claim: Claim
-    cases: Callable[[bool], Iterable[Expectation]]
+
+    @property
+    def selection(self) -> str:
+        """What ``python -m theory`` selects it by: its subpackage, or ``errata``, wherever an erratum stands."""
+        folder = self.module.split(".")[1]
+        return "errata" if self.claim.corrects else ALIASES.get(folder, folder)
+
+    def cases(self, quick: bool) -> Iterable[tuple[Any, str]]:
+        """Return the cases with the verdicts that are expected."""
+        assert self.claim.cases is not None
+        return self.claim.cases(quick)
 
 
 class Result(NamedTuple):
@@ -47,35 +92,57 @@ class Result(NamedTuple):
 
 
 def discover() -> dict[str, Chapter]:
-    """Return all claims by their names, paper by paper.
+    """Return all claims by their names: subpackage by subpackage, file by file, in the order of the file.
 
     Raises
     ------
     TypeError
-        If the name of a claim is not the name of its module.
+        If two claims have the same name, or a claim has no cases.
 
     Examples
     --------
     >>> discover()["theorem_3_2"].claim.source
     'Park and Xu, Theorem 3.2'
     """
-    found = {}
+    found: dict[str, Chapter] = {}
     for package in pkgutil.iter_modules(theory.__path__, "theory."):
-        module = importlib.import_module(package.name) if package.ispkg else None
-        if module is None or not hasattr(module, "PAPER"):
+        folder = importlib.import_module(package.name) if package.ispkg else None
+        if folder is None or not hasattr(folder, "PAPER"):
             continue
-        for entry in pkgutil.iter_modules(module.__path__):
-            if entry.name.startswith("_"):
+        for entry in pkgutil.iter_modules(folder.__path__, f"{package.name}."):
+            if entry.name.rpartition(".")[2].startswith("_"):
                 continue
-            chapter = importlib.import_module(f"{package.name}.{entry.name}")
-            name = chapter.CLAIM.name
-            if name != entry.name:
-                raise TypeError(f"module {chapter.__name__} must name its claim {entry.name}, not {name}.")
-            found[name] = Chapter(module.PAPER, package.name.removeprefix("theory."), chapter.CLAIM, chapter.cases)
+            for claim in claims_of(importlib.import_module(entry.name)):
+                if claim.cases is None:
+                    raise TypeError(f"claim {claim.name} in {entry.name} must have cases.")
+                if claim.name in found:
+                    raise TypeError(f"claim {claim.name} is in {found[claim.name].module} and in {entry.name}.")
+                found[claim.name] = Chapter(folder.PAPER, entry.name, claim)
     return found
+
+
+def claims_of(module: ModuleType) -> list[Claim]:
+    """Return the claims that a module defines, without those that it imports."""
+    claims = [value for value in vars(module).values() if isinstance(value, Claim)]
+    old = getattr(module, "CLAIM", None)  # a module of one claim that is not converted yet
+    if old is not None:
+        return [replace(old, cases=module.cases)]
+    return [claim for claim in claims if claim.compare.__module__ == module.__name__]
 
 
 def judge(chapter: Chapter, *, quick: bool = False) -> Iterator[Result]:
     """Check a claim on all its cases, one after the other."""
     for case, expected in chapter.cases(quick):
         yield Result(check(chapter.claim, case), expected)
+
+
+def deviation(a: Array | float, b: Array | float, *, scale: float | None = None) -> float:
+    r"""Return :math:`\max|a - b|` relative to the scale, by default the largest entry: at most rounding in an identity.
+
+    Examples
+    --------
+    >>> deviation(np.array([1.0, 4.0]), np.array([1.0, 3.0]))
+    0.25
+    """
+    size = max(float(np.max(np.abs(a))), float(np.max(np.abs(b)))) if scale is None else scale
+    return float(np.max(np.abs(np.asarray(a) - np.asarray(b)))) / (size if size > 0 else 1.0)

@@ -11,11 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
-from dualopt import _cli_output as output
-from dualopt.cli import guarded
-from dualopt.discover import unknown
+from dualopt.cli import output, program
+from dualopt.discover import unknown_name
 from dualopt.trace import write_atomically
-from theory._claims import Chapter, Result, discover, judge
+from theory._claims import ALIASES, Chapter, Result, discover, judge
 from theory._report import record, report, table
 
 __all__ = ["main"]
@@ -34,8 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         What follows the name of the program; ``sys.argv[1:]`` when not given.
     """
-    listed = None if arguments is None else list(arguments)
-    guarded(lambda: app(args=listed, prog_name="python -m theory"), "theory")
+    program(app, "python -m theory", arguments)
 
 
 @app.command()
@@ -79,12 +77,13 @@ def check(
 
 def _chosen(found: Mapping[str, Chapter], names: Sequence[str]) -> dict[str, Chapter]:
     """Return the claims that are named, and those of the papers that are named; all if nothing is."""
-    folders = sorted({chapter.folder for chapter in found.values()})
-    for name in names:
-        if name not in found and name not in folders:
-            raise unknown("claim", name, [*folders, *found])
-    wanted = names or folders
-    return {name: chapter for want in wanted for name, chapter in found.items() if want in (name, chapter.folder)}
+    selections = sorted({chapter.selection for chapter in found.values()})
+    wanted = [ALIASES.get(name, name) for name in names]
+    for name in wanted:
+        if name not in found and name not in selections:
+            raise unknown_name("claim", name, [*selections, *found])
+    chosen = wanted or selections
+    return {name: chapter for want in chosen for name, chapter in found.items() if want in (name, chapter.selection)}
 
 
 def _judge_all(console: Console, chapters: Mapping[str, Chapter], quick: bool) -> dict[str, list[Result]]:

@@ -1,39 +1,42 @@
-"""What is told of claims and their verdicts: a row of a table, a JSON record, a Markdown page."""
+"""Claims and their verdicts for readers: a row of a table, a JSON record, a Markdown page."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from theory._claims import Chapter, Result
 
 __all__ = ["record", "report", "table"]
 
+Checked = tuple[Chapter, Sequence[Result]]
+
 HEADER = """# Theorems and their verdicts
 
 Written by `python -m theory --report theory/REPORT.md`. Claims have explicit constants and are checked at every
 round without fitting; where a paper hides its constant, the statement says so and the order is estimated. Theorems in
-expectation are checked with the exact expectation, over every subset of the clients and both sides of a coin. *Worst
-ratio* is the largest measured number over its bound; up to 1 the claim holds, and a number near 1 says that the bound
-is tight there. A claim is also asked about problems outside its assumptions, or where its bound says nothing: such
-cases are kept to show the limits of a theorem, and errata to show its slips. Data sets that are not embedded (a9a)
-appear where `DUALOPT_DATA_HOME` holds them.
+expectation are checked with the exact expectation, over every subset of the clients and both sides of a coin. The
+*ratio* of an inequality is its left-hand side over the right-hand side, which includes the relative rounding that the
+claim allows; the *worst ratio* is the largest of them: up to 1 the claim holds, and a number near 1 says that the
+inequality is tight there. A claim is also asked about problems outside its assumptions, or where its bound says
+nothing: such cases are kept to show the limits of a theorem, and errata to show its slips. Data sets that are not
+embedded (a9a) appear where `DUALOPT_DATA_HOME` holds them.
 """
 
 
 def table(chapter: Chapter, results: Sequence[Result]) -> dict[str, str]:
-    """Return the row of a claim."""
+    """Return the row of a claim; the worst ratios are in the order of the verdicts to which they belong."""
     verdicts = Counter(result.verdict.verdict for result in results)
     return {
         "claim": chapter.claim.name,
         "source": chapter.claim.source,
         "cases": str(len(results)),
         "verdicts": ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()),
-        "worst ratio": _ratio(_worst(results)),
-        "as expected": "yes" if all(result.as_expected for result in results) else "NO",
+        "worst ratios": ", ".join(_ratio(_worst(results, verdict)) or "-" for verdict in verdicts),
+        "as expected": _agreement(results),
     }
 
 
@@ -45,6 +48,7 @@ def record(chapter: Chapter, results: Sequence[Result]) -> dict[str, Any]:
         "source": chapter.claim.source,
         "statement": chapter.claim.statement,
         "constant": chapter.claim.constant,
+        "corrects": chapter.claim.corrects,
         "results": [
             {
                 "case": r.verdict.case,
@@ -60,31 +64,86 @@ def record(chapter: Chapter, results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def report(checked: Sequence[tuple[Chapter, Sequence[Result]]]) -> str:
-    """Return the Markdown page of all claims."""
-    parts = [HEADER]
-    for paper, chapters in groupby(checked, key=lambda pair: pair[0].paper):
-        parts.append(f"## {paper}\n")
-        parts += [_section(chapter, results) for chapter, results in chapters]
+def report(checked: Iterable[Checked]) -> str:
+    """Return the Markdown page of all claims, paper by paper, that of DualFL first."""
+    papers: dict[str, list[Checked]] = {}
+    for chapter, results in sorted(checked, key=lambda pair: not pair[0].module.startswith("theory.dualfl.")):
+        papers.setdefault(chapter.paper, []).append((chapter, results))
+    parts = [HEADER, "## Contents\n", *(_entry(paper, pairs) for paper, pairs in papers.items())]
+    parts += ["\n## Summary\n", _row(_summary("", []).keys()), "|---" * len(_summary("", [])) + "|"]
+    parts += [_row(_summary(paper, pairs).values()) for paper, pairs in papers.items()]
+    for paper, pairs in papers.items():
+        parts += [f"\n## {paper}\n", *(_section(chapter, results) for chapter, results in pairs)]
     return "\n".join(parts)
+
+
+def _entry(paper: str, pairs: Sequence[Checked]) -> str:
+    claims = ", ".join(_link(chapter.claim.name) for chapter, _ in pairs)
+    return f"* {_link(paper)}: {claims}"
+
+
+def _summary(paper: str, pairs: Sequence[Checked]) -> dict[str, str]:
+    """Return the row of a paper, with the number of cases of each verdict."""
+    results = [result for _, of in pairs for result in of]
+    verdicts = Counter(result.verdict.verdict for result in results)
+    counts = {verdict: str(verdicts[verdict]) for verdict in ("holds", "vacuous", "outside assumptions", "violated")}
+    return {
+        "paper": _link(paper),
+        "claims": str(sum(not chapter.claim.corrects for chapter, _ in pairs)),
+        "errata": str(sum(bool(chapter.claim.corrects) for chapter, _ in pairs)),
+        **counts,
+        "worst ratio where it holds": _ratio(_worst(results, "holds")),
+        "as expected": _agreement(results),
+    }
 
 
 def _section(chapter: Chapter, results: Sequence[Result]) -> str:
     claim = chapter.claim
-    lines = [f"### {claim.name}", "", f"{claim.source}. {claim.statement}", ""]
-    lines += ["| instance | verdict | worst ratio | compared | |", "|---|---|---|---|---|"]
+    corrects = f" Corrects {_link(claim.corrects)}." if claim.corrects and "_" in claim.corrects else ""
+    lines = [f"### {claim.name}", "", f"{claim.source}. {_mathematics(claim.statement)}{corrects}", ""]
+    lines += [_row(("instance", "verdict", "worst ratio", "compared", "")), "|---|---|---|---|---|"]
     for r in results:
         v = r.verdict
-        witness = "" if v.witness is None else f"n = {v.witness.n}: {v.witness.what} = {v.witness.measured:.3g}"
-        note = witness or ", ".join(f"fails: {words}" for words in v.failed)
+        note = str(v.witness).removeprefix(f"{v.case}: ") if v.witness else ", ".join(f"fails: {f}" for f in v.failed)
         surprise = "" if r.as_expected else f" (expected: {r.expected})"
-        lines.append(f"| {v.case} | {v.verdict}{surprise} | {_ratio(v.worst_ratio)} | {v.compared} | {note} |")
+        lines.append(_row((v.case, f"{v.verdict}{surprise}", _ratio(v.worst_ratio), str(v.compared), note)))
     return "\n".join([*lines, ""])
 
 
-def _worst(results: Sequence[Result]) -> float:
-    """Return the worst ratio among the cases on which the claim holds."""
-    return max((r.verdict.worst_ratio for r in results if r.verdict.verdict == "holds"), default=math.nan)
+def _mathematics(statement: str) -> str:
+    r"""Return the statement with :math:`$x$` written as GitHub reads it without touching what is between the signs.
+
+    Examples
+    --------
+    >>> _mathematics(r"For $c\\,x_1 \\le y_1$ and $z$.")
+    'For $`c\\\\,x_1 \\\\le y_1`$ and $`z`$.'
+    """
+    return re.sub(r"\$([^$]+)\$", r"$`\1`$", statement)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell if cell.startswith('[') else _plain(cell) for cell in cells)} |"
+
+
+def _plain(words: str) -> str:
+    """Return words that neither end a cell of a table nor become italic."""
+    return re.sub(r"([|*<])", r"\\\1", words)
+
+
+def _link(title: str) -> str:
+    """Return a link to a heading, by the name that GitHub gives it."""
+    anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    return f"[{title}](#{anchor})"
+
+
+def _agreement(results: Sequence[Result]) -> str:
+    return "yes" if all(result.as_expected for result in results) else "NO"
+
+
+def _worst(results: Sequence[Result], verdict: str) -> float:
+    """Return the worst ratio among the cases with a verdict."""
+    ratios = (r.verdict.worst_ratio for r in results if r.verdict.verdict == verdict)
+    return max((ratio for ratio in ratios if not math.isnan(ratio)), default=math.nan)
 
 
 def _ratio(ratio: float) -> str:

@@ -1,6 +1,6 @@
 """Federated algorithms: one paper box per file."""
 
-from dualopt.algorithms._protocol import Algorithm
+from dualopt.algorithms._base import OPEN, UNKNOWN, Algorithm, parameters
 from dualopt.algorithms.a_fedpd import AFedPD
 from dualopt.algorithms.a_fedpdsam import AFedPDSAM
 from dualopt.algorithms.apda_inexact import APDAInexact
@@ -23,6 +23,8 @@ from dualopt.algorithms.scaffnew import Scaffnew
 from dualopt.algorithms.scaffold import Scaffold
 
 __all__ = [
+    "OPEN",
+    "UNKNOWN",
     "AFedPD",
     "AFedPDSAM",
     "APDAInexact",
@@ -44,4 +46,5 @@ __all__ = [
     "OptimizedDualFL",
     "Scaffnew",
     "Scaffold",
+    "parameters",
 ]

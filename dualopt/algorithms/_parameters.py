@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeVar
 
-from dualopt.objectives import LocalProblem, Objective
-from dualopt.solvers import SGD, Gradient, LocalSolution, LocalSolver, Sarah
+from dualopt.objectives import Objective
+from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah
 from dualopt.xp import Array, array_namespace
 
 __all__ = [
     "common_step",
     "fedpd_step_limit",
-    "given",
     "largest",
-    "loss_gradient",
     "plain_steps",
     "reflection_factor",
     "require_convex_local_problem",
     "require_local_gradients",
     "require_plain_steps",
-    "require_positive",
     "smallest",
+    "step_of",
     "suggested_weight",
-    "with_one_gradient_more",
 ]
-
-Parameter = TypeVar("Parameter")
-
-
-def given(parameter: Parameter | None) -> Parameter:
-    """Return a parameter that must not be open any more."""
-    if parameter is None:
-        raise ValueError("every parameter must be given, or filled in by suggested(objective).")
-    return parameter
-
-
-def require_positive(**parameters: float | None) -> None:
-    """Refuse numbers that are not positive and finite; open ones pass."""
-    for name, value in parameters.items():
-        if value is not None and not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive finite number, not {value}.")
 
 
 def smallest(numbers: Array) -> float:
@@ -115,16 +95,6 @@ def require_local_gradients(solver: LocalSolver | None) -> None:
         raise ValueError(f"solver must compute local gradients, which {type(solver).__name__} does not: it samples.")
 
 
-def loss_gradient(problem: LocalProblem, work: LocalSolution) -> Array:
-    """Return ``grad f_j(theta_j)`` at a local solution, ``(N, *shape)``, without computing it again."""
-    return work.residual - problem.added_gradient(work.theta)
-
-
-def with_one_gradient_more(work: LocalSolution) -> LocalSolution:
-    """Charge every client one gradient more than its local solver did."""
-    return work._replace(gradients=tuple(count + 1.0 for count in work.gradients))
-
-
 def plain_steps(objective: Objective, weight: float) -> Gradient:
     """Return gradient steps of length ``1/(L + weight)``, as if the gradients were not sharpness-aware."""
     L = largest(objective.L)
@@ -133,8 +103,15 @@ def plain_steps(objective: Objective, weight: float) -> Gradient:
     return Gradient(step=1.0 / (L + weight))
 
 
-def common_step(objective: Objective, solver: Gradient | SGD | None, share: float = 1.0) -> Gradient | SGD:
-    """Return the solver with one step for all clients, ``share/(max L)`` if none is given."""
+def common_step(objective: Objective, solver: Gradient | SGD | None, factor: float = 1.0) -> Gradient | SGD:
+    """Return the solver with one step for all clients, ``factor/(max L)`` if none is given."""
     if solver is None or solver.step is None:
-        return replace(solver or Gradient(), step=share * given(plain_steps(objective, 0.0).step))
+        return replace(solver or Gradient(), step=factor * step_of(plain_steps(objective, 0.0)))
     return solver
+
+
+def step_of(solver: Gradient | SGD) -> float:
+    """Return the step of a solver with one step for all clients."""
+    if solver.step is None:
+        raise ValueError("solver must have a step: give one, or have it filled in by suggested(objective).")
+    return solver.step

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import (
-    given,
-    largest,
-    require_convex_local_problem,
-    require_positive,
-    suggested_weight,
-)
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import largest, require_convex_local_problem, suggested_weight
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution, LocalSolver, default_solver
-from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["AFedPD"]
@@ -39,12 +34,11 @@ class Client(NamedTuple):
     """States of the clients."""
 
     dual: Array  # lambda_i^t
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class AFedPD:
-    r"""FedPD in which sleeping clients follow by virtual dual updates.
+class AFedPD(Algorithm):
+    r"""FedPD in which inactive clients follow by virtual dual updates.
 
     .. math::
         \theta_j &\approx \arg\min f_j + \langle\lambda_j, \cdot\rangle + \tfrac\rho2|\cdot - \theta|^2
@@ -57,7 +51,7 @@ class AFedPD:
     The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly. With one active
     client per round all duals stay equal, and the method does not converge when the clients differ (theory/errata, A3).
 
-    Here the sleeping clients hear every round and update their duals themselves; the paper lets the server store
+    Here the inactive clients hear every round and update their duals themselves; the paper lets the server store
     all duals. :class:`dualopt.algorithms.LazyAFedPD` needs neither. Start: no duals; local solvers start from the
     server's model, as in the box.
 
@@ -67,10 +61,8 @@ class AFedPD:
         Weight of the proximal term; suggested: :math:`\sqrt{L\mu}`, or :math:`8L/(\sqrt5-1)` when the clients are not
         strongly convex. With all clients :math:`\rho > 2L` suffices for nonconvex ones, and no smaller multiple does;
         the paper's "any positive constant" is too generous (theory/errata, A1).
-    solver : LocalSolver, optional
-        Local solver; suggested by :func:`dualopt.solvers.default_solver`.
-    stop : Stop
-        When a client stops its local solver.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
@@ -84,10 +76,9 @@ class AFedPD:
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    listens: ClassVar[frozenset[str]] = frozenset({"inactive"})
 
-    rho: float | None = None
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=GradientReduction)
+    rho: float = OPEN
 
     def __post_init__(self) -> None:
         require_positive(rho=self.rho)
@@ -95,51 +86,41 @@ class AFedPD:
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``rho`` and the solver."""
         rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
-        return replace(self, rho=rho, solver=default_solver(objective) if self.solver is None else self.solver)
+        return replace(super().suggested(objective), rho=rho)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``rho`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, given(self.rho), "rho")
+        require_convex_local_problem(objective, self.rho, "rho")
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say what is proved for ``rho`` when all clients take part (theory/afedpd)."""
-        rho, L = given(self.suggested(objective).rho), largest(objective.L)
+        rho, L = self.suggested(objective).rho, largest(objective.L)
         if rho > 2.0 * L:
             return "Theorem 1, corrected, if all clients take part: the mean of |grad E|^2 = O(1/T)"
         return f"none: rho does not exceed 2 L = {2.0 * L:.3g}"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""
-        zero = array_namespace(theta0).zeros_like(theta0)
-        duals = array_namespace(theta0).broadcast_to(zero, (objective.n_clients, *objective.shape))
-        clients = Client(duals, given(self.solver).memory(objective))
-        return Server(theta0, zero), Message(theta0, zero), clients
+        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
+        return Server(theta0, zero), Message(theta0, zero), Client(zeros)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Message, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Minimise the augmented Lagrangian and update the dual."""
-        rho, theta = given(self.rho), message.theta
-        problem = LocalProblem(objective=objective, tilt=clients.dual, weight=rho, anchor=theta)
-        start = array_namespace(theta).broadcast_to(theta, clients.dual.shape)
-        work = given(self.solver)(problem, start, self.stop, clients.memory, round)
-        dual = clients.dual + rho * (work.theta - theta)
-        return clients._replace(dual=dual, memory=work.memory), work.theta, work
+        theta = oracle.solve(start=message.theta, linear=c.dual, weight=self.rho, center=message.theta).theta
+        return c._replace(dual=c.dual + self.rho * (theta - message.theta)), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Average the active models and correct them by the mean dual."""
-        rho = given(self.rho)
         drift = mean - server.theta
-        dual = server.dual + rho * drift
-        theta = mean + dual / rho
+        dual = server.dual + self.rho * drift
+        theta = mean + dual / self.rho
         return Server(theta, dual), Message(theta, drift)
 
-    def absent(self, clients: Client, message: Message) -> Client:
+    def receive_inactive(self, c: Client, message: Message) -> Client:
         """Update the dual virtually, as if the client had ended at the mean of the active models."""
-        return clients._replace(dual=clients.dual + given(self.rho) * message.drift)
+        return c._replace(dual=c.dual + self.rho * message.drift)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``dual_j = -grad f_j(theta*)``, whose mean is zero."""
         zero = array_namespace(theta).zeros_like(theta)
-        clients = Client(-objective.gradient(theta), given(self.solver).memory(objective))
-        return Server(theta, zero), Message(theta, zero), clients
+        return Server(theta, zero), Message(theta, zero), Client(-objective.gradient(theta))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
-from dualopt.algorithms._parameters import plain_steps, require_plain_steps, require_positive, suggested_weight
-from dualopt.algorithms.a_fedpd import AFedPD, Client, Message
+from dualopt._checks import require_positive
+from dualopt.algorithms._parameters import plain_steps, require_plain_steps, suggested_weight
+from dualopt.algorithms.a_fedpd import AFedPD
 from dualopt.objectives import Objective, SharpnessAware
-from dualopt.participation import Round
-from dualopt.solvers import LocalSolution
 from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array
 
@@ -45,7 +44,7 @@ class AFedPDSAM(AFedPD):
     0.1
     """
 
-    stop: Stop = field(default_factory=lambda: Steps(steps=10))
+    stop: Stop = Steps(steps=10)
     radius: float = 0.1
     epsilon: float = 1e-2
 
@@ -59,17 +58,13 @@ class AFedPDSAM(AFedPD):
         rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
         return replace(self, rho=rho, solver=plain_steps(objective, rho) if self.solver is None else self.solver)
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say that the limit is biased."""
         return "none: the limit is biased"
 
-    def local(
-        self, objective: Objective, clients: Client, message: Message, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
-        """Do what A-FedPD does, with sharpness-aware gradients."""
-        aware = SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
-        return super().local(aware, clients, message, round)
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return the losses with sharpness-aware gradients."""
+        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
 
-    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+    def fixed_point(self, objective: Objective, theta: Array) -> None:
         """Return None: biased."""
-        return None

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import (
-    given,
-    largest,
-    loss_gradient,
-    require_local_gradients,
-    require_positive,
-    smallest,
-)
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import largest, require_local_gradients, smallest
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import Gradient, LocalSolution, LocalSolver
+from dualopt.solvers import Gradient
 from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array, array_namespace
 
@@ -36,11 +32,10 @@ class Client(NamedTuple):
     sent: Array  # x_j - beta_y grad f_j(x_j)
     dual: Array  # y_j
     previous: Array  # y_j one round earlier
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class APDAInexact:
+class APDAInexact(Algorithm):
     r"""Chambolle-Pock steps for consensus with a dual step that also looks at the gradients (a reconstruction).
 
     .. math::
@@ -87,14 +82,13 @@ class APDAInexact:
     Steps(steps=10)
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
-    eta_x: float | None = None
-    eta_y: float | None = None
-    beta_y: float | None = None
-    theta: float | None = None
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=lambda: Steps(steps=10))
+    eta_x: float = OPEN
+    eta_y: float = OPEN
+    beta_y: float = OPEN
+    theta: float = OPEN
+    stop: Stop = Steps(steps=10)
 
     def __post_init__(self) -> None:
         require_positive(eta_x=self.eta_x, eta_y=self.eta_y, beta_y=self.beta_y, theta=self.theta)
@@ -112,39 +106,34 @@ class APDAInexact:
         solver = Gradient() if self.solver is None else self.solver
         return replace(self, eta_x=eta_x, eta_y=eta_y, beta_y=beta_y, theta=theta, solver=solver)
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say that it is a reconstruction."""
         return "none: this is a reconstruction, without a theorem"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""
-        theta = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
-        zero = array_namespace(theta0).zeros_like(theta)
-        return Server(theta0), theta0, Client(theta, theta, zero, zero, given(self.solver).memory(objective))
+        zeros = array_namespace(copies).zeros_like(copies)
+        return Server(theta0), theta0, Client(copies, copies, zeros, zeros)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take the primal step at the extrapolated dual."""
-        dual = clients.dual + given(self.theta) * (clients.dual - clients.previous)
-        problem = LocalProblem(objective=objective, tilt=dual, weight=1.0 / given(self.eta_x), anchor=clients.theta)
-        work = given(self.solver)(problem, clients.theta, self.stop, clients.memory, round)
-        sent = work.theta - given(self.beta_y) * loss_gradient(problem, work)
-        return clients._replace(theta=work.theta, sent=sent, memory=work.memory), sent, work
+        dual = c.dual + self.theta * (c.dual - c.previous)
+        solution = oracle.solve(start=c.theta, linear=dual, weight=1.0 / self.eta_x, center=c.theta)
+        # the next round starts at this point and pays for its gradient there
+        sent = solution.theta - self.beta_y * solution.evaluation.grad_f
+        return c._replace(theta=solution.theta, sent=sent), sent
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average."""
         return Server(mean), mean
 
-    def receive(self, clients: Client, message: Array) -> Client:
+    def receive(self, c: Client, message: Array) -> Client:
         """Take the dual step; subtracting the mean is the projection."""
-        eta_y = given(self.eta_y)
-        dual = (1.0 - eta_y * given(self.beta_y)) * clients.dual + eta_y * (clients.sent - message)
-        return clients._replace(dual=dual, previous=clients.dual)
+        dual = (1.0 - self.eta_y * self.beta_y) * c.dual + self.eta_y * (c.sent - message)
+        return c._replace(dual=dual, previous=c.dual)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``y_j = -grad f_j(theta*)``."""
         gradient = objective.gradient(theta)
         start = array_namespace(theta).broadcast_to(theta, gradient.shape)
-        sent = start - given(self.beta_y) * gradient
-        return Server(theta), theta, Client(start, sent, -gradient, -gradient, given(self.solver).memory(objective))
+        return Server(theta), theta, Client(start, start - self.beta_y * gradient, -gradient, -gradient)

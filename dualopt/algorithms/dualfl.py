@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import given, largest, require_local_gradients, require_positive, smallest
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import largest, require_local_gradients, smallest
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution, LocalSolver, default_solver
-from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["DualFL", "momentum"]
@@ -37,11 +38,10 @@ class Client(NamedTuple):
     sent: Array  # the point that was uploaded: theta_j, or its dual correction
     zeta: Array  # zeta_j
     v: Array  # zeta_j^(n-1) + theta^(n) - theta_j^(n), the latest bracket of (3.3)
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualFL:
+class DualFL(Algorithm):
     r"""Accelerated forward-backward splitting on the dual problem, one round per iteration.
 
     .. math::
@@ -51,8 +51,7 @@ class DualFL:
 
     All states start at zero, whatever ``theta0`` is (it is only where the local solvers start).
     :math:`\sum_j \zeta_j = 0` always. With ``nu`` in (0, mu]: ``|theta - theta*|^2 = O(1/n^2)`` for ``rho = 0``
-    (Theorem 3.2, any
-    loss) and :math:`O((1 - \sqrt\rho)^n)` for ``rho`` in (0, nu/L] (Theorem 3.3).
+    (Theorem 3.2, any loss) and :math:`O((1 - \sqrt\rho)^n)` for ``rho`` in (0, nu/L] (Theorem 3.3).
 
     Parameters
     ----------
@@ -60,10 +59,8 @@ class DualFL:
         Momentum parameter in [0, 1); suggested: ``nu / max L``, 0 when nonsmooth.
     nu : float, optional
         Duality parameter; suggested: ``min mu``.
-    solver : LocalSolver, optional
-        Local solver of (3.1); suggested by :func:`dualopt.solvers.default_solver`.
-    stop : Stop
-        When a client stops its local solver.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
     corrected : bool, default False
         Upload the dual-corrected point ``theta_j - grad/nu``, for which the inexact theorems hold at every accuracy
         (the gap (3.6) of the plain point is usually infinite), and restart from the plain one: the
@@ -80,12 +77,10 @@ class DualFL:
     0.1
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
-    rho: float | None = None
-    nu: float | None = None
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=GradientReduction)
+    rho: float = OPEN
+    nu: float = OPEN
     corrected: bool = False
 
     def __post_init__(self) -> None:
@@ -101,9 +96,8 @@ class DualFL:
         if nu <= 0:
             raise ValueError(f"nu cannot be suggested because mu is {nu:g}: give mu > 0 (Section 4 adds a ridge).")
         rho = nu / largest(objective.L) if self.rho is None else self.rho
-        solver = default_solver(objective) if self.solver is None else self.solver
         # for mu = L any rho near 1 solves the problem in one round
-        return replace(self, nu=nu, rho=min(rho, 1.0 - 1e-9), solver=solver)
+        return replace(super().suggested(objective), nu=nu, rho=min(rho, 1.0 - 1e-9))
 
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory: the dual problem is then not convex."""
@@ -114,10 +108,10 @@ class DualFL:
                 "(--no-check-assumptions on the command line)."
             )
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say which theorem covers these parameters, for exact local solutions."""
         self = self.suggested(objective)
-        nu, rho = given(self.nu), given(self.rho)
+        nu, rho = self.nu, self.rho
         limit = nu / largest(objective.L)
         if nu > smallest(objective.mu) * (1 + 1e-12):
             return "none: nu exceeds mu"
@@ -127,39 +121,33 @@ class DualFL:
             return f"none: rho exceeds nu/L = {limit:.3g}"
         return f"Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of {1 - math.sqrt(rho):.4f} per round"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
-        xp = array_namespace(theta0)
-        start = xp.broadcast_to(theta0, (objective.n_clients, *objective.shape))
-        zero = xp.zeros_like(start)
-        clients = Client(start, zero, zero, zero, given(self.solver).memory(objective))
-        return Server(xp.zeros_like(theta0), 1.0), Message(xp.zeros_like(theta0), 0.0), clients
+        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
+        return Server(zero, 1.0), Message(zero, 0.0), Client(copies, zeros, zeros, zeros)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Message, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve (3.1)."""
-        problem = LocalProblem(objective=objective, tilt=-given(self.nu) * clients.zeta)
-        work = given(self.solver)(problem, clients.theta, self.stop, clients.memory, round)
-        sent = work.theta - work.residual / given(self.nu) if self.corrected else work.theta
-        return clients._replace(theta=work.theta, sent=sent, memory=work.memory), sent, work
+        solution = oracle.solve(start=c.theta, linear=-self.nu * c.zeta)
+        theta = solution.theta
+        sent = theta - solution.evaluation.gradient / self.nu if self.corrected else theta
+        return c._replace(theta=theta, sent=sent), sent
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Average (3.2)."""
-        t, beta = momentum(server.t, given(self.rho))
+        t, beta = momentum(server.t, self.rho)
         return Server(mean, t), Message(mean, beta)
 
-    def receive(self, clients: Client, message: Message) -> Client:
+    def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate (3.3)."""
-        v = clients.zeta + message.theta - clients.sent
-        return clients._replace(zeta=(1.0 + message.beta) * v - message.beta * clients.v, v=v)
+        v = c.zeta + message.theta - c.sent
+        return c._replace(zeta=(1.0 + message.beta) * v - message.beta * c.v, v=v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
-        zeta = objective.gradient(theta) / given(self.nu)
+        zeta = objective.gradient(theta) / self.nu
         start = array_namespace(theta).broadcast_to(theta, zeta.shape)
-        clients = Client(start, start, zeta, zeta, given(self.solver).memory(objective))
-        return Server(theta, 1.0), Message(theta, 0.0), clients
+        return Server(theta, 1.0), Message(theta, 0.0), Client(start, start, zeta, zeta)
 
 
 def momentum(t: float, rho: float) -> tuple[float, float]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import given, require_convex_local_problem, require_positive, suggested_weight
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import require_convex_local_problem, suggested_weight
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution, LocalSolver, default_solver
-from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["FedADMM"]
@@ -26,11 +27,10 @@ class Client(NamedTuple):
 
     theta: Array  # theta_j, of the client's latest round
     dual: Array  # lambda_j
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedADMM:
+class FedADMM(Algorithm):
     r"""The active clients do a round of FedPD and upload how far their augmented models moved.
 
     .. math::
@@ -52,11 +52,9 @@ class FedADMM:
         Weight of the proximal term; suggested: :math:`\sqrt{L\mu}`, or :math:`8L/(\sqrt5-1)` when the clients are not
         strongly convex.
     server_step : float, optional
-        :math:`\eta_s`; the share ``P/N`` of active clients when not given.
-    solver : LocalSolver, optional
-        Local solver; suggested by :func:`dualopt.solvers.default_solver`.
-    stop : Stop
-        When a client stops its local solver.
+        :math:`\eta_s`; the fraction ``P/N`` of active clients when not given.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
@@ -71,10 +69,8 @@ class FedADMM:
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    rho: float | None = None
+    rho: float = OPEN
     server_step: float | None = None
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=GradientReduction)
 
     def __post_init__(self) -> None:
         require_positive(rho=self.rho, server_step=self.server_step)
@@ -82,29 +78,21 @@ class FedADMM:
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``rho`` and the solver."""
         rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
-        return replace(self, rho=rho, solver=default_solver(objective) if self.solver is None else self.solver)
+        return replace(super().suggested(objective), rho=rho)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``rho`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, given(self.rho), "rho")
+        require_convex_local_problem(objective, self.rho, "rho")
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""
-        theta = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
-        zero = array_namespace(theta0).zeros_like(theta)
-        return Server(theta0), theta0, Client(theta, zero, given(self.solver).memory(objective))
+        return Server(theta0), theta0, Client(copies, array_namespace(copies).zeros_like(copies))
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Minimise the augmented Lagrangian, update the dual, upload the change."""
-        rho = given(self.rho)
-        problem = LocalProblem(objective=objective, tilt=clients.dual, weight=rho, anchor=message)
-        start = array_namespace(message).broadcast_to(message, clients.dual.shape)
-        work = given(self.solver)(problem, start, self.stop, clients.memory, round)
-        dual = clients.dual + rho * (work.theta - message)
-        change = (work.theta - clients.theta) + (dual - clients.dual) / rho
-        return Client(work.theta, dual, work.memory), change, work
+        theta = oracle.solve(start=message, linear=c.dual, weight=self.rho, center=message).theta
+        dual = c.dual + self.rho * (theta - message)
+        return Client(theta, dual), (theta - c.theta) + (dual - c.dual) / self.rho
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Move by the server step along the mean change."""
@@ -115,5 +103,4 @@ class FedADMM:
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``dual_j = -grad f_j(theta*)``."""
         dual = -objective.gradient(theta)
-        start = array_namespace(theta).broadcast_to(theta, dual.shape)
-        return Server(theta), theta, Client(start, dual, given(self.solver).memory(objective))
+        return Server(theta), theta, Client(array_namespace(theta).broadcast_to(theta, dual.shape), dual)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import given
-from dualopt.objectives import LocalProblem, Objective
+from dualopt.algorithms._base import Algorithm
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import Gradient, LocalSolution, LocalSolver
+from dualopt.solvers import Gradient
 from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array
 
 __all__ = ["FedAvg"]
 
@@ -21,14 +22,8 @@ class Server(NamedTuple):
     theta: Array  # the global model
 
 
-class Client(NamedTuple):
-    """States of the clients."""
-
-    memory: Any  # of the local solver
-
-
 @dataclass(frozen=True, kw_only=True)
-class FedAvg:
+class FedAvg(Algorithm):
     r"""Some steps on the own loss, then an average.
 
     .. math:: \theta_j = \text{solver}(f_j;\ \theta), \quad j \text{ active}, \qquad
@@ -51,37 +46,27 @@ class FedAvg:
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=lambda: Steps(steps=10))
+    stop: Stop = Steps(steps=10)
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in gradient steps of length ``1/L_j``."""
         return replace(self, solver=Gradient()) if self.solver is None else self
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say that the limit is biased."""
         return "none: the limit is biased when the clients differ"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """Nothing but the model."""
-        return Server(theta0), theta0, Client(given(self.solver).memory(objective))
+        return Server(theta0), theta0, ()
 
-    def problem(self, objective: Objective, theta: Array) -> LocalProblem:
-        """Return what the clients minimise."""
-        return LocalProblem(objective=objective)
-
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Any, message: Array, oracle: Oracle, round: Round) -> tuple[Any, Array]:
         """Work on the own loss from the server's model."""
-        start = array_namespace(message).broadcast_to(message, (objective.n_clients, *objective.shape))
-        work = given(self.solver)(self.problem(objective, message), start, self.stop, clients.memory, round)
-        return Client(work.memory), work.theta, work
+        return c, oracle.solve(start=message).theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average the active models."""
         return Server(mean), mean
 
-    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+    def fixed_point(self, objective: Objective, theta: Array) -> None:
         """Return None: biased."""
-        return None

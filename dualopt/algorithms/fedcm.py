@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import common_step, given, require_plain_steps, require_positive
-from dualopt.objectives import LocalProblem, Objective
-from dualopt.objectives.local import per_client
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import common_step, require_plain_steps, step_of
+from dualopt.objectives import Objective
+from dualopt.objectives.local_problem import per_client
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import SGD, Gradient, LocalSolution
+from dualopt.solvers import SGD, Gradient
 from dualopt.stopping import Steps
 from dualopt.xp import Array, array_namespace
 
@@ -23,14 +26,8 @@ class Server(NamedTuple):
     momentum: Array  # Delta, the direction of the last round
 
 
-class Client(NamedTuple):
-    """States of the clients."""
-
-    memory: Any  # of the local solver
-
-
 @dataclass(frozen=True, kw_only=True)
-class FedCM:
+class FedCM(Algorithm):
     r"""Gradient steps mixed with the direction in which the server moved last.
 
     .. math::
@@ -72,8 +69,8 @@ class FedCM:
 
     alpha: float = 0.1
     server_step: float | None = None
-    solver: Gradient | SGD | None = None
-    stop: Steps = field(default_factory=lambda: Steps(steps=10))
+    solver: Gradient | SGD = OPEN
+    stop: Steps = Steps(steps=10)
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha <= 1:
@@ -89,36 +86,30 @@ class FedCM:
         """Fill in the local steps."""
         return replace(self, solver=common_step(objective, self.solver, 1.0 / (self.alpha * self.stop.steps)))
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say that the limit is biased."""
         return "none: the limit is biased when the clients differ"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Server, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Server, tuple[()]]:
         """No momentum."""
         server = Server(theta0, array_namespace(theta0).zeros_like(theta0))
-        return server, server, Client(given(self.solver).memory(objective))
+        return server, server, ()
 
-    def local(
-        self, objective: Objective, clients: Client, message: Server, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Any, message: Server, oracle: Oracle, round: Round) -> tuple[Any, Array]:
         """Step along the mixture, alpha times ``grad f_j + (1/alpha - 1) Delta``, and upload the mean direction."""
-        solver, theta = given(self.solver), message.theta
-        tilt, start = (
-            array_namespace(theta).broadcast_to(x, (objective.n_clients, *objective.shape))
-            for x in ((1.0 / self.alpha - 1.0) * message.momentum, theta)
+        solution = oracle.solve(
+            start=message.theta,
+            linear=(1.0 / self.alpha - 1.0) * message.momentum,
+            solver=replace(self.solver, step=self.alpha * step_of(self.solver)),
         )
-        problem = LocalProblem(objective=objective, tilt=tilt)
-        scaled = replace(solver, step=self.alpha * given(solver.step))
-        work = scaled(problem, start, self.stop, clients.memory, round)
-        length = solver.path_length(problem, self.stop, round)
-        return Client(work.memory), (theta - work.theta) / per_client(length, work.theta), work
+        moved = message.theta - solution.theta
+        return c, moved / per_client(solution.length / self.alpha, moved)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Server]:
         """Move along the mean direction and hand it on."""
-        step = self.stop.steps * given(given(self.solver).step) if self.server_step is None else self.server_step
+        step = self.stop.steps * step_of(self.solver) if self.server_step is None else self.server_step
         server = Server(server.theta - step * mean, mean)
         return server, server
 
-    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+    def fixed_point(self, objective: Objective, theta: Array) -> None:
         """Return None: biased."""
-        return None

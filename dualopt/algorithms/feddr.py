@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import (
-    given,
-    reflection_factor,
-    require_convex_local_problem,
-    require_positive,
-    suggested_weight,
-)
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import reflection_factor, require_convex_local_problem, suggested_weight
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.regularisers import Regulariser
-from dualopt.solvers import LocalSolution, LocalSolver, default_solver
-from dualopt.stopping import GradientReduction, Stop
+from dualopt.regularisers import Regulariser, Zero
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["FedDR"]
@@ -35,11 +30,10 @@ class Client(NamedTuple):
     y: Array  # y_i
     x: Array  # x_i, the latest local solution
     reflected: Array  # xhat_i = 2 x_i - y_i
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedDR:
+class FedDR(Algorithm):
     r"""Minimise ``E + g`` by proximal steps of the active clients and of ``g`` on the server.
 
     .. math::
@@ -47,7 +41,7 @@ class FedDR:
         \hat x_j = 2x_j - y_j && j \text{ active} \\
         \theta &= \mathrm{prox}_{\eta g}\bigl(\tfrac1N \textstyle\sum_j \hat x_j\bigr)
 
-    The server adds ``1/N`` times the sum of the uploaded changes of :math:`\hat x_j`, so that clients that sleep count
+    The server adds ``1/N`` times the sum of the uploaded changes of :math:`\hat x_j`, so that inactive clients count
     with their latest point. Start: :math:`x_j = y_j = \hat x_j` at ``theta0``; local solvers go on from the client's
     own :math:`x_j`. The paper was not at hand.
 
@@ -57,13 +51,11 @@ class FedDR:
         Step of the proximal maps; suggested: :math:`1/\sqrt{L\mu}`, or half of FedPD's limit when the clients are not
         strongly convex.
     regulariser : Regulariser, optional
-        ``g``; suggested: that of the objective, none if it has none.
+        ``g``; suggested: that of the objective, the zero function if it has none.
     relaxation : float, default 1
         The factor ``a`` in (0, 2]; 2 is the Peaceman-Rachford splitting of FedSplit.
-    solver : LocalSolver, optional
-        Local solver; suggested by :func:`dualopt.solvers.default_solver`.
-    stop : Stop
-        When a client stops its local solver.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
@@ -78,11 +70,9 @@ class FedDR:
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "regulariser"})
 
-    eta: float | None = None
-    regulariser: Regulariser | None = None
+    eta: float = OPEN
+    regulariser: Regulariser = Zero()
     relaxation: float = 1.0
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=GradientReduction)
 
     def __post_init__(self) -> None:
         require_positive(eta=self.eta)
@@ -92,48 +82,43 @@ class FedDR:
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``eta``, the regulariser and the solver."""
         eta = 1.0 / suggested_weight(objective, "eta") if self.eta is None else self.eta
-        g = getattr(objective, "regulariser", None) if self.regulariser is None else self.regulariser
-        solver = default_solver(objective) if self.solver is None else self.solver
-        return replace(self, eta=eta, regulariser=g, solver=solver)
+        g = objective.regulariser if self.regulariser == Zero() else self.regulariser
+        return replace(super().suggested(objective), eta=eta, regulariser=g)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``eta`` with which local problems are not strongly convex, and another ``g`` than the objective's."""
-        require_convex_local_problem(objective, 1.0 / given(self.eta), "eta")
-        if self.regulariser != getattr(objective, "regulariser", None):
+        require_convex_local_problem(objective, 1.0 / self.eta, "eta")
+        if self.regulariser != objective.regulariser:
             raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say how fast the Douglas-Rachford points contract when all clients take part (Giselsson and Boyd 2017)."""
-        delta = reflection_factor(objective, given(self.suggested(objective).eta))
+        delta = reflection_factor(objective, self.suggested(objective).eta)
         if delta is None:
             return "none: the clients are not strongly convex and smooth"
         kept = 1.0 - 0.5 * self.relaxation * (1.0 - delta)
         return f"contraction by {kept:.4f} per round, whatever the regulariser"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""
-        start = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
-        return Server(theta0, theta0), theta0, Client(start, start, start, given(self.solver).memory(objective))
+        return Server(theta0, theta0), theta0, Client(copies, copies, copies)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step and upload the change of the reflected point."""
-        y = clients.y + self.relaxation * (message - clients.x)
-        problem = LocalProblem(objective=objective, weight=1.0 / given(self.eta), anchor=y)
-        work = given(self.solver)(problem, clients.x, self.stop, clients.memory, round)
-        reflected = 2.0 * work.theta - y
-        return Client(y, work.theta, reflected, work.memory), reflected - clients.reflected, work
+        y = c.y + self.relaxation * (message - c.x)
+        x = oracle.solve(start=c.x, weight=1.0 / self.eta, center=y).theta
+        reflected = 2.0 * x - y
+        return Client(y, x, reflected), reflected - c.reflected
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average the reflected points of all clients and apply the proximal map of the regulariser."""
         xtilde = server.mean + round.fraction * mean
-        theta = xtilde if self.regulariser is None else self.regulariser.prox(xtilde, given(self.eta))
+        theta = self.regulariser.prox(xtilde, self.eta)
         return Server(theta, xtilde), theta
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``y_j = theta* + eta grad f_j(theta*)``."""
-        y = theta + given(self.eta) * objective.gradient(theta)
+        y = theta + self.eta * objective.gradient(theta)
         x = array_namespace(theta).broadcast_to(theta, y.shape)
-        clients = Client(y, x, 2.0 * x - y, given(self.solver).memory(objective))
-        return Server(theta, array_namespace(theta).mean(clients.reflected, axis=0)), theta, clients
+        reflected = 2.0 * x - y
+        return Server(theta, array_namespace(theta).mean(reflected, axis=0)), theta, Client(y, x, reflected)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import common_step, given, require_positive
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import common_step, step_of
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.regularisers import Regulariser
-from dualopt.solvers import Gradient, LocalSolution
-from dualopt.solvers._driver import gradient_solution
+from dualopt.regularisers import Regulariser, Zero
+from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from dualopt.xp import Array, array_namespace
 
@@ -32,12 +34,8 @@ class Message(NamedTuple):
     length: float  # eta_s eta_c r K
 
 
-class Client(NamedTuple):
-    """States of the clients: none."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class FedDualAvg:
+class FedDualAvg(Algorithm):
     r"""Gradient steps on dual variables, which are averaged, while models are found by a growing proximal map.
 
     .. math::
@@ -56,7 +54,7 @@ class FedDualAvg:
     Parameters
     ----------
     regulariser : Regulariser, optional
-        ``g``; suggested: that of the objective, none if it has none.
+        ``g``; suggested: that of the objective.
     server_step : float, default 1
         :math:`\eta_s`.
     solver : Gradient, optional
@@ -78,10 +76,10 @@ class FedDualAvg:
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "regulariser"})
 
-    regulariser: Regulariser | None = None
+    regulariser: Regulariser = Zero()
     server_step: float = 1.0
-    solver: Gradient | None = None
-    stop: Steps = field(default_factory=lambda: Steps(steps=10))
+    solver: Gradient = OPEN
+    stop: Steps = Steps(steps=10)
 
     def __post_init__(self) -> None:
         require_positive(server_step=self.server_step)
@@ -92,51 +90,42 @@ class FedDualAvg:
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in the step and the regulariser."""
-        g = getattr(objective, "regulariser", None) if self.regulariser is None else self.regulariser
+        g = objective.regulariser if self.regulariser == Zero() else self.regulariser
         return replace(self, regulariser=g, solver=common_step(objective, self.solver))
 
     def check(self, objective: Objective) -> None:
         """Refuse another ``g`` than the objective's."""
-        if self.regulariser != getattr(objective, "regulariser", None):
+        if self.regulariser != objective.regulariser:
             raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say that the limit is biased."""
         return "none: the limit is biased when the clients differ"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, tuple[()]]:
         """Start with the model as dual variable."""
-        return Server(theta0, theta0, 0.0), Message(theta0, 0.0), Client()
+        return Server(theta0, theta0, 0.0), Message(theta0, 0.0), ()
 
-    def local(
-        self, objective: Objective, clients: Client, message: Message, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Any, message: Message, oracle: Oracle, round: Round) -> tuple[Any, Array]:
         """Take dual steps and upload the change of the dual variable."""
         xp = array_namespace(message.dual)
-        step, K = given(given(self.solver).step), self.stop.steps
-        dual = xp.broadcast_to(message.dual, (objective.n_clients, *objective.shape))
-        theta = value = gradient = dual  # all replaced by the first step
-        for k in range(K):
-            length = message.length + step * k
+        dual = xp.broadcast_to(message.dual, (round.n_active, *oracle.shape))
+        for k in range(self.stop.steps):
+            length = message.length + step_of(self.solver) * k
             # one client at a time: a regulariser may look at a whole model
-            theta = xp.stack([self.model(dual[j, ...], length) for j in range(objective.n_clients)])
-            value, gradient = objective.value_and_gradient(theta)
-            dual = dual - step * gradient
-        problem = LocalProblem(objective=objective)
-        counts, status = K * xp.ones_like(value), ("converged",) * objective.n_clients
-        work = gradient_solution(problem, theta, value, gradient, gradients=counts, status=status)
-        return clients, dual - message.dual, work
+            theta = xp.stack([self.model(dual[j, ...], length) for j in range(round.n_active)])
+            dual = dual - step_of(self.solver) * oracle.evaluate(theta).grad_f
+        return c, dual - message.dual
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Average the dual variables and find the model."""
         dual = server.dual + self.server_step * mean
-        length = server.length + self.server_step * given(given(self.solver).step) * self.stop.steps
+        length = server.length + self.server_step * step_of(self.solver) * self.stop.steps
         return Server(self.model(dual, length), dual, length), Message(dual, length)
 
     def model(self, dual: Array, length: float) -> Array:
         """Return the proximal map of ``length`` times the regulariser."""
-        return dual if self.regulariser is None else self.regulariser.prox(dual, length)
+        return self.regulariser.prox(dual, length)
 
-    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+    def fixed_point(self, objective: Objective, theta: Array) -> None:
         """Return None: biased."""
-        return None

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import (
-    fedpd_step_limit,
-    given,
-    largest,
-    require_convex_local_problem,
-    require_positive,
-    suggested_weight,
-)
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import fedpd_step_limit, largest, require_convex_local_problem, suggested_weight
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution, LocalSolver, default_solver
-from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["FedPD"]
@@ -34,11 +28,10 @@ class Client(NamedTuple):
     theta: Array  # x_i^r
     dual: Array  # lambda_i^r
     x0: Array  # x_{0,i}^r, the client's own copy of the global model
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedPD:
+class FedPD(Algorithm):
     r"""Alternating minimisation of the augmented Lagrangian of consensus, with rounds that may skip communication.
 
     .. math::
@@ -55,10 +48,8 @@ class FedPD:
     eta : float, optional
         Inverse weight of the proximal term; suggested: :math:`1/\sqrt{L\mu}`, or half of Theorem 1's limit when the
         clients are not strongly convex.
-    solver : LocalSolver, optional
-        Local solver; suggested by :func:`dualopt.solvers.default_solver`.
-    stop : Stop
-        When a client stops its local solver.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
     old_dual : bool, default False
         Upload :math:`\theta_j + \eta\lambda_j` with the dual of before the round, as the authors' published code does.
         The fixed points are the same, the iterates are not.
@@ -75,10 +66,9 @@ class FedPD:
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
-    eta: float | None = None
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=GradientReduction)
+    eta: float = OPEN
     old_dual: bool = False
 
     def __post_init__(self) -> None:
@@ -87,46 +77,40 @@ class FedPD:
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``eta`` and the solver."""
         eta = 1.0 / suggested_weight(objective, "eta") if self.eta is None else self.eta
-        return replace(self, eta=eta, solver=default_solver(objective) if self.solver is None else self.solver)
+        return replace(super().suggested(objective), eta=eta)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``eta`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, 1.0 / given(self.eta), "eta")
+        require_convex_local_problem(objective, 1.0 / self.eta, "eta")
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say whether the paper's theorems cover ``eta``."""
         limit = fedpd_step_limit(largest(objective.L))
-        if given(self.suggested(objective).eta) < limit:
+        if self.suggested(objective).eta < limit:
             return "Theorem 1: the mean of |grad E|^2 = O(1/T)"
         return f"none: eta is not below (sqrt(5) - 1)/(4L) = {limit:.3g}"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""
-        theta = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
-        zero = array_namespace(theta0).zeros_like(theta)
-        return Server(theta0), theta0, Client(theta, zero, theta, given(self.solver).memory(objective))
+        return Server(theta0), theta0, Client(copies, array_namespace(copies).zeros_like(copies), copies)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Minimise the augmented Lagrangian, update the dual, and go on from the own copy until a message arrives."""
-        eta = given(self.eta)
-        problem = LocalProblem(objective=objective, tilt=clients.dual, weight=1.0 / eta, anchor=clients.x0)
-        work = given(self.solver)(problem, clients.theta, self.stop, clients.memory, round)
-        dual = clients.dual + (work.theta - clients.x0) / eta
-        x0 = work.theta + eta * (clients.dual if self.old_dual else dual)
-        return Client(work.theta, dual, x0, work.memory), x0, work
+        theta = oracle.solve(start=c.theta, linear=c.dual, weight=1.0 / self.eta, center=c.x0).theta
+        dual = c.dual + (theta - c.x0) / self.eta
+        x0 = theta + self.eta * (c.dual if self.old_dual else dual)
+        return Client(theta, dual, x0), x0
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average the copies."""
         return Server(mean), mean
 
-    def receive(self, clients: Client, message: Array) -> Client:
+    def receive(self, c: Client, message: Array) -> Client:
         """Replace the own copy by the average."""
-        return clients._replace(x0=array_namespace(message).broadcast_to(message, clients.x0.shape))
+        return c._replace(x0=message)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``dual_j = -grad f_j(theta*)``."""
         dual = -objective.gradient(theta)
         start = array_namespace(theta).broadcast_to(theta, dual.shape)
-        return Server(theta), theta, Client(start, dual, start, given(self.solver).memory(objective))
+        return Server(theta), theta, Client(start, dual, start)

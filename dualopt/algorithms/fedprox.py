@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
-from dualopt.algorithms._parameters import given, require_convex_local_problem, require_positive, suggested_weight
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN
+from dualopt.algorithms._parameters import require_convex_local_problem, suggested_weight
 from dualopt.algorithms.fedavg import FedAvg
-from dualopt.objectives import LocalProblem, Objective
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
+from dualopt.participation import Round
 from dualopt.solvers import default_solver
 from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array
@@ -30,10 +34,8 @@ class FedProx(FedAvg):
     mu_prox : float, optional
         Weight of the proximal term. No theory of this package suggests one: :math:`\sqrt{L\mu}`, or
         :math:`8L/(\sqrt5-1)` when the clients are not strongly convex, so that methods are compared alike.
-    solver : LocalSolver, optional
-        Local solver; suggested by :func:`dualopt.solvers.default_solver`.
-    stop : Stop
-        When a client stops its local solver.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
@@ -46,8 +48,10 @@ class FedProx(FedAvg):
     0.1
     """
 
-    mu_prox: float | None = None
-    stop: Stop = field(default_factory=GradientReduction)
+    mu_prox: float = OPEN
+    stop: Stop = GradientReduction()
+
+    guarantee = FedAvg.guarantee
 
     def __post_init__(self) -> None:
         require_positive(mu_prox=self.mu_prox)
@@ -59,8 +63,8 @@ class FedProx(FedAvg):
 
     def check(self, objective: Objective) -> None:
         """Refuse a weight with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, given(self.mu_prox), "mu_prox")
+        require_convex_local_problem(objective, self.mu_prox, "mu_prox")
 
-    def problem(self, objective: Objective, theta: Array) -> LocalProblem:
-        """Return the loss with the proximal term."""
-        return LocalProblem(objective=objective, weight=given(self.mu_prox), anchor=theta)
+    def local(self, c: Any, message: Array, oracle: Oracle, round: Round) -> tuple[Any, Array]:
+        """Work on the own loss with the proximal term."""
+        return c, oracle.solve(start=message, weight=self.mu_prox, center=message).theta

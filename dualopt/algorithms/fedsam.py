@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from dualopt.algorithms._parameters import plain_steps, require_plain_steps, require_positive
+from dualopt._checks import require_positive
+from dualopt.algorithms._parameters import plain_steps, require_plain_steps
 from dualopt.algorithms.fedavg import FedAvg
-from dualopt.objectives import LocalProblem, Objective, SharpnessAware
-from dualopt.xp import Array
+from dualopt.objectives import Objective, SharpnessAware
 
 __all__ = ["FedSAM"]
 
@@ -52,6 +52,8 @@ class FedSAM(FedAvg):
     radius: float = 0.05
     epsilon: float = 1e-2
 
+    guarantee = FedAvg.guarantee
+
     def __post_init__(self) -> None:
         require_positive(radius=self.radius, epsilon=self.epsilon)
         require_plain_steps(self.solver)
@@ -60,6 +62,6 @@ class FedSAM(FedAvg):
         """Fill in plain gradient steps."""
         return replace(self, solver=plain_steps(objective, 0.0)) if self.solver is None else self
 
-    def problem(self, objective: Objective, theta: Array) -> LocalProblem:
-        """Return the loss with sharpness-aware gradients."""
-        return LocalProblem(objective=SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon))
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return the losses with sharpness-aware gradients."""
+        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)

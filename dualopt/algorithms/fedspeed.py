@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
-from dualopt.algorithms._parameters import (
-    given,
-    plain_steps,
-    require_plain_steps,
-    require_positive,
-    suggested_weight,
-)
+from dualopt._checks import require_positive
+from dualopt.algorithms._parameters import plain_steps, require_plain_steps, suggested_weight
 from dualopt.algorithms.fedadmm import Client, FedADMM, Server
 from dualopt.objectives import Objective, SharpnessAware
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution, default_solver
+from dualopt.solvers import default_solver
 from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array
 
@@ -59,7 +55,7 @@ class FedSpeed(FedADMM):
     0.1
     """
 
-    stop: Stop = field(default_factory=lambda: Steps(steps=10))
+    stop: Stop = Steps(steps=10)
     radius: float = 0.1
     epsilon: float = 1e-2
 
@@ -80,20 +76,22 @@ class FedSpeed(FedADMM):
             solver = plain_steps(objective, rho) if self.radius > 0 else default_solver(objective)
         return replace(self, rho=rho, server_step=step, solver=solver)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
-        """Do what FedADMM does, with sharpness-aware gradients; upload the augmented model, not its change."""
-        if self.radius > 0:
-            objective = SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
-        clients, _, work = super().local(objective, clients, message, round)
-        return clients, clients.theta + clients.dual / given(self.rho), work
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return the losses with sharpness-aware gradients."""
+        if self.radius == 0:
+            return objective
+        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
+
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Do what FedADMM does; upload the augmented model, not its change."""
+        c, _ = super().local(c, message, oracle, round)
+        return c, c.theta + c.dual / self.rho
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Move towards the mean of the active augmented models."""
-        theta = server.theta + given(self.server_step) * (mean - server.theta)
+        step = 1.0 if self.server_step is None else self.server_step
+        theta = server.theta + step * (mean - server.theta)
         return Server(theta), theta
 
-    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+    def fixed_point(self, objective: Objective, theta: Array) -> None:
         """Return None: biased unless the radius is 0 and all clients take part."""
-        return None

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import (
-    given,
-    reflection_factor,
-    require_convex_local_problem,
-    require_positive,
-    suggested_weight,
-)
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import reflection_factor, require_convex_local_problem, suggested_weight
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution, LocalSolver, default_solver
-from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["FedSplit"]
@@ -34,11 +29,10 @@ class Client(NamedTuple):
 
     z: Array  # z_j
     x: Array  # the latest local solution, where the local solver starts
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedSplit:
+class FedSplit(Algorithm):
     r"""Reflect at the clients, average, and reflect at the consensus.
 
     .. math::
@@ -57,10 +51,8 @@ class FedSplit:
         Step ``s`` of the proximal maps; suggested: :math:`1/\sqrt{L\mu}`.
     average : "all" or "active"
         Whose :math:`z_j` the server averages.
-    solver : LocalSolver, optional
-        Local solver; suggested by :func:`dualopt.solvers.default_solver`.
-    stop : Stop
-        When a client stops its local solver.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
@@ -75,10 +67,8 @@ class FedSplit:
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    step: float | None = None
+    step: float = OPEN
     average: str = "all"
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=GradientReduction)
 
     def __post_init__(self) -> None:
         require_positive(step=self.step)
@@ -88,41 +78,36 @@ class FedSplit:
     def suggested(self, objective: Objective) -> Self:
         """Fill in the step and the solver."""
         step = 1.0 / suggested_weight(objective, "step") if self.step is None else self.step
-        return replace(self, step=step, solver=default_solver(objective) if self.solver is None else self.solver)
+        return replace(super().suggested(objective), step=step)
 
     def check(self, objective: Objective) -> None:
         """Refuse a step with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, 1.0 / given(self.step), "step")
+        require_convex_local_problem(objective, 1.0 / self.step, "step")
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say how fast the method contracts when all clients take part."""
-        factor = reflection_factor(objective, given(self.suggested(objective).step))
+        factor = reflection_factor(objective, self.suggested(objective).step)
         if factor is None:
             return "none: the clients are not strongly convex and smooth"
         return f"contraction by {factor:.4f} per round"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""
-        start = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
-        return Server(theta0), theta0, Client(start, start, given(self.solver).memory(objective))
+        return Server(theta0), theta0, Client(copies, copies)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step at the reflected point."""
-        problem = LocalProblem(objective=objective, weight=1.0 / given(self.step), anchor=2.0 * message - clients.z)
-        work = given(self.solver)(problem, clients.x, self.stop, clients.memory, round)
-        change = 2.0 * (work.theta - message)
-        z = clients.z + change
-        return Client(z, work.theta, work.memory), change if self.average == "all" else z, work
+        x = oracle.solve(start=c.x, weight=1.0 / self.step, center=2.0 * message - c.z).theta
+        change = 2.0 * (x - message)
+        z = c.z + change
+        return Client(z, x), change if self.average == "all" else z
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average over all clients, or over the active ones."""
         theta = server.theta + round.fraction * mean if self.average == "all" else mean
         return Server(theta), theta
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client] | None:
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``z_j = theta* - s grad f_j(theta*)``; for active averages only if all take part."""
-        z = theta - given(self.step) * objective.gradient(theta)
-        x = array_namespace(theta).broadcast_to(theta, z.shape)
-        return Server(theta), theta, Client(z, x, given(self.solver).memory(objective))
+        z = theta - self.step * objective.gradient(theta)
+        return Server(theta), theta, Client(z, array_namespace(theta).broadcast_to(theta, z.shape))

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import (
-    given,
-    largest,
-    loss_gradient,
-    require_local_gradients,
-    require_positive,
-    smallest,
-    with_one_gradient_more,
-)
-from dualopt.objectives import LocalProblem, Objective
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import largest, require_local_gradients, smallest
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import Gradient, LocalSolution, LocalSolver
+from dualopt.solvers import Gradient
 from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array, array_namespace
 
@@ -36,11 +31,10 @@ class Client(NamedTuple):
     """States of the clients."""
 
     dual: Array  # u_m
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class FiveGCS:
+class FiveGCS(Algorithm):
     r"""Proximal steps on the dual variables of a cohort, each by local gradient steps.
 
     With :math:`F_m = (f_m - \frac\mu2|\cdot|^2)/N`, so that :math:`E = \sum_m F_m + \frac\mu2|\cdot|^2`, and ``C``
@@ -70,7 +64,7 @@ class FiveGCS:
         :math:`\tau`; suggested: :math:`1/(2\gamma N)`.
     mu : float, optional
         The strong convexity that is split off; suggested: the least of the clients'.
-    share : float, default 1
+    fraction : float, default 1
         ``C/N``, which the suggestions of ``gamma`` and the number of steps use and nothing else.
     solver : LocalSolver, optional
         Local solver; suggested: ``Gradient()`` with the step ``1/L`` of the local problem.
@@ -85,23 +79,22 @@ class FiveGCS:
 
     Examples
     --------
-    >>> FiveGCS(gamma=0.1, share=0.5).share
+    >>> FiveGCS(gamma=0.1, fraction=0.5).fraction
     0.5
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    gamma: float | None = None
-    tau: float | None = None
-    mu: float | None = None
-    share: float = 1.0
-    solver: LocalSolver | None = None
-    stop: Stop | None = None
+    gamma: float = OPEN
+    tau: float = OPEN
+    mu: float = OPEN
+    fraction: float = 1.0
+    stop: Stop = OPEN
 
     def __post_init__(self) -> None:
         require_positive(gamma=self.gamma, tau=self.tau, mu=self.mu)
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share must lie in (0, 1], not {self.share}.")
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"fraction must lie in (0, 1], not {self.fraction}.")
         require_local_gradients(self.solver)
 
     def suggested(self, objective: Objective) -> Self:
@@ -109,70 +102,55 @@ class FiveGCS:
         mu, L = smallest(objective.mu) if self.mu is None else self.mu, largest(objective.L)
         if not (mu > 0 and math.isfinite(L)):
             raise ValueError("objective must be smooth and strongly convex, as the theory of 5GCS is for no other.")
-        gamma = 3.0 / 16.0 * math.sqrt(self.share / (L * mu)) if self.gamma is None else self.gamma
+        gamma = 3.0 / 16.0 * math.sqrt(self.fraction / (L * mu)) if self.gamma is None else self.gamma
         tau = 1.0 / (2.0 * gamma * objective.n_clients) if self.tau is None else self.tau
-        steps = math.ceil((0.75 * math.sqrt(self.share * L / mu) + 2.0) * math.log(4.0 * L / mu))
+        steps = math.ceil((0.75 * math.sqrt(self.fraction * L / mu) + 2.0) * math.log(4.0 * L / mu))
         solver = Gradient() if self.solver is None else self.solver
         stop = Steps(steps=steps) if self.stop is None else self.stop
         return replace(self, gamma=gamma, tau=tau, mu=mu, solver=solver, stop=stop)
 
     def check(self, objective: Objective) -> None:
         """Refuse what is outside the theory."""
-        mu, product = smallest(objective.mu), given(self.gamma) * given(self.tau) * objective.n_clients
-        if given(self.mu) > mu * (1 + 1e-12):
+        mu, product = smallest(objective.mu), self.gamma * self.tau * objective.n_clients
+        if self.mu > mu * (1 + 1e-12):
             raise ValueError(f"mu = {self.mu:g} must not exceed {mu:g}, the strong convexity of the clients.")
         if product > 1 + 1e-12:
             raise ValueError(f"tau must be at most 1/(gamma N), but tau gamma N = {product:g}.")
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say how fast Psi contracts with exact proximal maps."""
-        self = self.suggested(objective)
-        factor = self.factor(objective, self.share)
+        factor = self.suggested(objective).factor(objective, self.fraction)
         return f"the mean of Psi contracts by {factor:.4f} per round with exact proximal maps (recalled)"
 
-    def factor(self, objective: Objective, share: float) -> float:
-        """Return the factor of Psi when a uniform cohort of the given share of the clients takes part."""
-        gamma, tau, mu = given(self.gamma), given(self.tau), given(self.mu)
-        curvature = (largest(objective.L) - mu) / objective.n_clients
-        return max(1.0 / (1.0 + gamma * mu), 1.0 - share * tau / (curvature + tau))
+    def factor(self, objective: Objective, fraction: float) -> float:
+        """Return the factor of Psi when a uniform cohort of this fraction of the clients takes part."""
+        curvature = (largest(objective.L) - self.mu) / objective.n_clients
+        return max(1.0 / (1.0 + self.gamma * self.mu), 1.0 - fraction * self.tau / (curvature + self.tau))
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals."""
-        zero = array_namespace(theta0).zeros_like(theta0)
-        duals = array_namespace(theta0).broadcast_to(zero, (objective.n_clients, *objective.shape))
+        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
         server = self._with_next(theta0, zero)
-        return server, server.xhat, Client(duals, given(self.solver).memory(objective))
+        return server, server.xhat, Client(zeros)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Approximate the proximal map (N times its box: LOCAL has f_m whole) and upload the change of the dual."""
-        mu, weight = given(self.mu), round.n_clients * given(self.tau)
-        problem = LocalProblem(
-            objective=objective,
-            tilt=-weight * message - round.n_clients * clients.dual,
-            weight=weight - mu,
-            anchor=array_namespace(message).zeros_like(message),
-        )
-        start = array_namespace(message).broadcast_to(message, clients.dual.shape)
-        work = given(self.solver)(problem, start, given(self.stop), clients.memory, round)
-        dual = (loss_gradient(problem, work) - mu * work.theta) / round.n_clients
-        if isinstance(self.solver, Gradient) and isinstance(self.stop, Steps):
-            work = with_one_gradient_more(work)  # the one at the end is the new dual
-        return Client(dual, work.memory), dual - clients.dual, work
+        N, weight = round.n_clients, round.n_clients * self.tau
+        y = oracle.solve(start=message, linear=-weight * message - N * c.dual, weight=weight - self.mu).theta
+        dual = (oracle.evaluate(y).grad_f - self.mu * y) / N
+        return Client(dual), dual - c.dual
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Correct the point that was sent by N/C times the change of the active duals, and find the next one."""
-        theta = server.xhat - given(self.gamma) * round.n_clients * mean
+        theta = server.xhat - self.gamma * round.n_clients * mean
         server = self._with_next(theta, server.dual + round.n_active * mean)
         return server, server.xhat
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``u_m = grad F_m(theta*)``, whose sum is ``-mu theta*``."""
-        duals = (objective.gradient(theta) - given(self.mu) * theta) / objective.n_clients
+        duals = (objective.gradient(theta) - self.mu * theta) / objective.n_clients
         server = self._with_next(theta, array_namespace(theta).sum(duals, axis=0))
-        return server, server.xhat, Client(duals, given(self.solver).memory(objective))
+        return server, server.xhat, Client(duals)
 
     def _with_next(self, theta: Array, dual: Array) -> Server:
-        gamma = given(self.gamma)
-        return Server(theta, dual, (theta - gamma * dual) / (1.0 + gamma * given(self.mu)))
+        return Server(theta, dual, (theta - self.gamma * dual) / (1.0 + self.gamma * self.mu))

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from dualopt.algorithms.a_fedpd import AFedPD, Server
 from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["LazyAFedPD"]
@@ -26,22 +26,20 @@ class Client(NamedTuple):
 
     dual: Array  # lambda_i as it was after the client's latest round
     seen: Array  # the mean dual at that time
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
 class LazyAFedPD(AFedPD):
-    r"""The iterates of A-FedPD with O(1) vectors on the server and no messages to sleeping clients.
+    r"""The iterates of A-FedPD with O(1) vectors on the server and no messages to inactive clients.
 
     Every virtual update adds :math:`\rho(\bar\theta - \theta)`, which is exactly what the round adds to the mean of all
-    duals. A client that wakes up therefore catches up by the change of the mean dual since its latest round:
+    duals. A client that takes part again therefore catches up by the change of the mean dual since its latest round:
 
     .. math:: \lambda_j \mathrel{+}= \bar\lambda_{\text{now}} - \bar\lambda_{\text{seen}}
 
     The paper names the storage of all duals on the server as a limitation; nothing of it is left. In the mean a round
-    sends :math:`P(2 - P/N)` messages of two vectors; telling the sleeping clients takes :math:`N - P + P^2/N`, which is
-    more for :math:`P < N/2`. Parameters and start
-    are those of :class:`dualopt.algorithms.AFedPD`.
+    sends :math:`P(2 - P/N)` messages of two vectors; telling the inactive clients takes :math:`N - P + P^2/N`, which is
+    more for :math:`P < N/2`. Parameters and start are those of :class:`dualopt.algorithms.AFedPD`.
 
     Examples
     --------
@@ -49,29 +47,29 @@ class LazyAFedPD(AFedPD):
     0.1
     """
 
-    absent: ClassVar[None] = None  # pyright: ignore[reportIncompatibleMethodOverride]
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
+    guarantee = AFedPD.guarantee  # of the same iterates
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""
-        server, message, clients = super().init(objective, theta0)
-        return server, Message(*message), Client(clients.dual, clients.dual, clients.memory)
+        server, message, c = super().init(theta0, copies)
+        return server, Message(*message), Client(c.dual, c.dual)
 
-    def local(self, objective: Objective, clients: Any, message: Any, round: Round) -> tuple[Any, Array, LocalSolution]:
+    def local(self, c: Any, message: Any, oracle: Oracle, round: Round) -> tuple[Any, Array]:
         """Catch up with the rounds that were missed, then do what A-FedPD does."""
-        awake = clients._replace(dual=clients.dual + (message.dual - clients.seen))
-        return super().local(objective, awake, message, round)
+        return super().local(c._replace(dual=c.dual + (message.dual - c.seen)), message, oracle, round)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Average and correct as A-FedPD does; the message carries the mean dual."""
         server, _ = super().server(server, mean, round)
         return server, Message(server.theta, server.dual)
 
-    def receive(self, clients: Client, message: Message) -> Client:
+    def receive(self, c: Client, message: Message) -> Client:
         """Remember the mean dual."""
-        return clients._replace(seen=array_namespace(message.dual).broadcast_to(message.dual, clients.dual.shape))
+        return c._replace(seen=message.dual)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``dual_j = -grad f_j(theta*)``, whose mean is zero."""
-        server, message, clients = super().fixed_point(objective, theta)
-        seen = array_namespace(theta).zeros_like(clients.dual)
-        return server, Message(*message), Client(clients.dual, seen, clients.memory)
+        server, message, c = super().fixed_point(objective, theta)
+        return server, Message(*message), Client(c.dual, array_namespace(theta).zeros_like(c.dual))

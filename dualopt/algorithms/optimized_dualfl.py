@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 from dualopt.algorithms import dualfl
+from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms.dualfl import Client, DualFL
 from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import LocalSolution, LocalSolver
-from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["OptimizedDualFL", "coefficients", "growth"]
@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizedDualFL:
+class OptimizedDualFL(Algorithm):
     r"""DualFL with the momentum of the information-theoretic exact method (Taylor and Drori 2023).
 
     .. math::
@@ -73,12 +73,10 @@ class OptimizedDualFL:
     0.1
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
-    rho: float | None = None
-    nu: float | None = None
-    solver: LocalSolver | None = None
-    stop: Stop = field(default_factory=GradientReduction)
+    rho: float = OPEN
+    nu: float = OPEN
     corrected: bool = False
 
     def __post_init__(self) -> None:
@@ -97,39 +95,34 @@ class OptimizedDualFL:
         """Refuse ``nu > mu``, outside the theory."""
         self._dualfl().check(objective)
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say what the bound promises for these parameters, for exact local solutions."""
         method = self._dualfl().suggested(objective)
-        said = method.regime(objective)
-        if said.startswith("none") or method.rho is None:
-            return said
+        theorem = method.guarantee(objective)
+        if theorem.startswith("none"):
+            return theorem
         factor = (1.0 - math.sqrt(method.rho)) ** 2
         rate = f"O((1 - sqrt(rho))^(2n)), a factor of {factor:.4f} per round" if method.rho else "O(1/n^2)"
         return f"2 |zeta*|^2/(N A_n): |theta - theta*|^2 = {rate}"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Message, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
         zero = array_namespace(theta0).zeros_like(theta0)
-        return Server(zero, 0.0), Message(zero, 0.0, 0.0), self._dualfl().init(objective, theta0)[2]
+        return Server(zero, 0.0), Message(zero, 0.0, 0.0), self._dualfl().init(theta0, copies)[2]
 
-    def local(
-        self, objective: Objective, clients: Client, message: Message, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve the local problem (3.1)."""
-        return self._dualfl().local(objective, clients, dualfl.Message(message.theta, message.b), round)
+        return self._dualfl().local(c, dualfl.Message(message.theta, message.b), oracle, round)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Average; the coefficients depend on nothing but the round and ``rho``."""
-        if self.rho is None:
-            raise ValueError("rho must be given, or filled in by suggested(objective).")
         A, b, c = coefficients(server.A, self.rho)
         return Server(mean, A), Message(mean, b, c)
 
-    def receive(self, clients: Client, message: Message) -> Client:
+    def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate, along the last change of v and along the last step."""
-        v = clients.zeta + message.theta - clients.sent
-        zeta = v + message.b * (v - clients.v) + message.c * (v - clients.zeta)
-        return clients._replace(zeta=zeta, v=v)
+        v = c.zeta + message.theta - c.sent
+        return c._replace(zeta=v + message.b * (v - c.v) + message.c * (v - c.zeta), v=v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, as for DualFL."""

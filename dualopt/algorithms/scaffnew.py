@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import common_step, given, largest, require_plain_steps, smallest
-from dualopt.objectives import LocalProblem, Objective
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import common_step, largest, require_plain_steps, smallest, step_of
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import SGD, Gradient, LocalSolution
-from dualopt.stopping import Steps
+from dualopt.solvers import SGD, Gradient
+from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["Scaffnew"]
@@ -27,11 +29,10 @@ class Client(NamedTuple):
 
     theta: Array  # x_j, and xhat_j until the average arrives
     control: Array  # h_j
-    memory: Any  # of the local solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaffnew:
+class Scaffnew(Algorithm):
     r"""One controlled gradient step per round, after which a coin decides whether the clients average (ProxSkip).
 
     .. math::
@@ -73,9 +74,11 @@ class Scaffnew:
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
-    probability: float | None = None
-    solver: Gradient | SGD | None = None
+    probability: float = OPEN
+    solver: Gradient | SGD = OPEN
+    stop: Stop = field(default=Steps(steps=1), init=False)
 
     def __post_init__(self) -> None:
         if self.probability is not None and not 0 < self.probability <= 1:
@@ -92,42 +95,34 @@ class Scaffnew:
         probability = math.sqrt(mu / largest(objective.L)) if self.probability is None else self.probability
         return replace(self, probability=probability, solver=solver)
 
-    def regime(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective) -> str:
         """Say how fast Psi contracts."""
         self = self.suggested(objective)
-        step, p = given(given(self.solver).step), given(self.probability)
+        step, p = step_of(self.solver), self.probability
         mu, L = smallest(objective.mu), largest(objective.L)
         if isinstance(self.solver, SGD) or not mu > 0 or step * L >= 2.0:
             return f"none: it needs full gradients of strongly convex clients and a step below 2/L = {2.0 / L:.3g}"
         factor = max((1.0 - step * mu) ** 2, (1.0 - step * L) ** 2, 1.0 - p * p)
         return f"the mean of Psi contracts by {factor:.4f} per round if communication has probability {p:.3g}"
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No controls; every client at ``theta0``."""
-        theta = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
-        zero = array_namespace(theta0).zeros_like(theta)
-        return Server(theta0), theta0, Client(theta, zero, given(self.solver).memory(objective))
+        return Server(theta0), theta0, Client(copies, array_namespace(copies).zeros_like(copies))
 
-    def local(
-        self, objective: Objective, clients: Client, message: Array, round: Round
-    ) -> tuple[Client, Array, LocalSolution]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take one controlled step from the own model."""
-        problem = LocalProblem(objective=objective, tilt=-clients.control)
-        work = given(self.solver)(problem, clients.theta, Steps(steps=1), clients.memory, round)
-        return clients._replace(theta=work.theta, memory=work.memory), work.theta, work
+        theta = oracle.solve(start=c.theta, linear=-c.control).theta
+        return c._replace(theta=theta), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average the models."""
         return Server(mean), mean
 
-    def receive(self, clients: Client, message: Array) -> Client:
+    def receive(self, c: Client, message: Array) -> Client:
         """Adopt the average and correct the control by what it changed."""
-        rate = given(self.probability) / given(given(self.solver).step)
-        theta = array_namespace(message).broadcast_to(message, clients.theta.shape)
-        return clients._replace(theta=theta, control=clients.control + rate * (theta - clients.theta))
+        return Client(message, c.control + self.probability / step_of(self.solver) * (message - c.theta))
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``h_j = grad f_j(theta*)``, which rounds without communication keep as well."""
         control = objective.gradient(theta)
-        start = array_namespace(theta).broadcast_to(theta, control.shape)
-        return Server(theta), theta, Client(start, control, given(self.solver).memory(objective))
+        return Server(theta), theta, Client(array_namespace(theta).broadcast_to(theta, control.shape), control)

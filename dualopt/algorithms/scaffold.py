@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
 
-from dualopt.algorithms._parameters import (
-    common_step,
-    given,
-    require_plain_steps,
-    require_positive,
-    with_one_gradient_more,
-)
-from dualopt.objectives import LocalProblem, Objective
-from dualopt.objectives.local import per_client
+from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import common_step, require_plain_steps
+from dualopt.objectives import Objective
+from dualopt.objectives.local_problem import per_client
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.solvers import SGD, Gradient, LocalSolution
+from dualopt.solvers import SGD, Gradient
 from dualopt.stopping import Steps
 from dualopt.xp import Array, array_namespace
 
@@ -33,7 +30,6 @@ class Client(NamedTuple):
     """States of the clients."""
 
     control: Array  # c_i
-    memory: Any  # of the local solver
 
 
 class Upload(NamedTuple):
@@ -44,7 +40,7 @@ class Upload(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaffold:
+class Scaffold(Algorithm):
     r"""Gradient steps that control variates turn from the client's own descent to the common one.
 
     .. math::
@@ -81,8 +77,8 @@ class Scaffold:
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    solver: Gradient | SGD | None = None
-    stop: Steps = field(default_factory=lambda: Steps(steps=10))
+    solver: Gradient | SGD = OPEN
+    stop: Steps = Steps(steps=10)
     server_step: float = 1.0
     option: int = 2
 
@@ -100,32 +96,26 @@ class Scaffold:
             return self
         return replace(self, solver=common_step(objective, None, 1.0 / (3.0 * self.stop.steps)))
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Server, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Server, Client]:
         """No controls."""
-        zero = array_namespace(theta0).zeros_like(theta0)
-        controls = array_namespace(theta0).broadcast_to(zero, (objective.n_clients, *objective.shape))
+        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
         server = Server(theta0, zero)
-        return server, server, Client(controls, given(self.solver).memory(objective))
+        return server, server, Client(zeros)
 
-    def local(
-        self, objective: Objective, clients: Client, message: Server, round: Round
-    ) -> tuple[Client, Upload, LocalSolution]:
+    def local(self, c: Client, message: Server, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
         """Take the controlled steps and renew the control."""
-        solver, theta = given(self.solver), message.theta
-        problem = LocalProblem(objective=objective, tilt=message.control - clients.control)
-        start = array_namespace(theta).broadcast_to(theta, clients.control.shape)
-        work = solver(problem, start, self.stop, clients.memory, round)
-        moved = work.theta - theta
-        if self.option == 1:
-            control = objective.gradient(theta)
-            work = with_one_gradient_more(work)
+        x = message.theta
+        at_server = oracle.evaluate(x).grad_f if self.option == 1 else None
+        solution = oracle.solve(start=x, linear=message.control - c.control)
+        moved = solution.theta - x
+        if at_server is None:
+            control = c.control - message.control - moved / per_client(solution.length, moved)
         else:
-            length = solver.path_length(problem, self.stop, round)
-            control = clients.control - message.control - moved / per_client(length, moved)
-        return Client(control, work.memory), Upload(moved, control - clients.control), work
+            control = at_server
+        return Client(control), Upload(moved, control - c.control)
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Server]:
-        """Move the model along the mean of the active clients, the control by their share of all."""
+        """Move the model along the mean of the active clients, the control by their fraction of all."""
         theta = server.theta + self.server_step * mean.theta
         server = Server(theta, server.control + round.fraction * mean.control)
         return server, server
@@ -133,4 +123,4 @@ class Scaffold:
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Server, Client]:
         """At the minimiser the controls are the gradients, whose mean is zero."""
         server = Server(theta, array_namespace(theta).zeros_like(theta))
-        return server, server, Client(objective.gradient(theta), given(self.solver).memory(objective))
+        return server, server, Client(objective.gradient(theta))

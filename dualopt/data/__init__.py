@@ -1,8 +1,8 @@
 """Data sets and their partitions among clients.
 
-`load` reads a data set, `encode_labels` makes its labels fit a loss, `partition` deals its rows out to
-clients. A module here that defines ``NAMES`` (name to description) and ``load(name, ...)`` adds data sets; no
-list is edited.
+`load` reads a data set, `encode_labels` makes its labels fit a loss, `partition` deals its rows out to clients. A
+module here that defines ``NAMES`` (name to description) and ``load(name, ...)`` adds data sets, one that defines
+``PARTITIONS`` (name to function) adds rules for `partition`; no list is edited.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dualopt.data._dataset import Dataset
 from dualopt.data._registry import available, load
 from dualopt.data.label_priors import dirichlet_clients
 from dualopt.data.labels import class_count, encode_labels
-from dualopt.data.partition import (
+from dualopt.data.partitions import (
     by_label,
     check_partition,
     consecutive,
@@ -20,6 +20,7 @@ from dualopt.data.partition import (
     lognormal_sizes,
     natural,
     partition,
+    partition_rules,
     subsample,
 )
 from dualopt.data.scaling import scale
@@ -39,6 +40,7 @@ __all__ = [
     "lognormal_sizes",
     "natural",
     "partition",
+    "partition_rules",
     "scale",
     "subsample",
 ]

@@ -1,4 +1,4 @@
-"""What a data set is: a dense matrix of features, raw labels, and where they came from."""
+"""Data sets: a dense matrix of features, raw labels, and their source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_features(X: np.ndarray) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RawData:
-    """What a loader returns: features before conversion and scaling.
+    """The result of a loader: features before conversion and scaling.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class RawData:
     y : array, shape (m,)
         Raw labels.
     scale : str or float
-        What ``scale="auto"`` means for these features.
+        The scaling that ``scale="auto"`` stands for with these features.
     description : str
         The source in one line.
     clients : array of integers, shape (m,), optional
-        The number of the client that each row belongs to; None when the source knows of no clients.
+        The number of the client that each row belongs to; None when the source names no clients.
     """
 
     X: np.ndarray
@@ -68,12 +68,12 @@ class Dataset:
     y : array, shape (m,)
         Raw labels as the source has them; `dualopt.data.encode_labels` turns them into what a loss needs.
     name : str
-        The name under which the data set was asked for.
+        The name or path that was passed to `load`.
     description : str
         The source in one line.
     clients : array of integers, shape (m,), optional
         The number of the client that each row belongs to, which `dualopt.data.natural` turns into a partition;
-        None when the source knows of no clients.
+        None when the source names no clients.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the partitions share: checks of their arguments, sizes, and the last touch to their result."""
+"""Helpers of the partitions: checks of arguments, sizes, clients without rows, and the form of the result."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def fill_empty(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def as_clients(parts: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Sort the rows of each client: reading a matrix in its order is faster, and the order means nothing."""
+    """Sort the rows of each client: reading a matrix in its order is faster, and no method depends on the order."""
     return [np.sort(part).astype(np.int64) for part in parts]

@@ -1,4 +1,4 @@
-"""Random streams of data sets and partitions, and the checks of the numbers that drive them."""
+"""Random streams of data sets and partitions, and the checks of their parameters."""
 
 from __future__ import annotations
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
 import os
-import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +15,7 @@ import numpy as np
 from dualopt.data import _libsvm, _npz, scaling
 from dualopt.data._dataset import Dataset, RawData, check_features
 from dualopt.data._files import FILE_SUFFIXES, find_bare, home
+from dualopt.data._modules import modules
 
 __all__ = ["available", "load"]
 
@@ -40,7 +39,7 @@ def available() -> dict[str, str]:
     >>> available()["synthetic-regression"]
     'linear regression with Gaussian noise (options m, d, noise, decay)'
     """
-    return {name: module.NAMES[name] for name, module in sorted(_modules().items())}
+    return {name: module.NAMES[name] for name, module in sorted(_named().items())}
 
 
 def load(
@@ -122,23 +121,21 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     return Dataset(X=X, y=raw.y, name=name, description=raw.description, clients=raw.clients)
 
 
-def _modules() -> dict[str, ModuleType]:
+def _named() -> dict[str, ModuleType]:
     """Find the modules of this package that load named data sets: those that define ``NAMES``."""
-    package = importlib.import_module("dualopt.data")
-    found = (importlib.import_module(f"dualopt.data.{entry.name}") for entry in pkgutil.iter_modules(package.__path__))
-    return {name: module for module in found for name in getattr(module, "NAMES", ())}
+    return {name: module for module in modules() for name in getattr(module, "NAMES", ())}
 
 
 def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str | Path]:
     """Choose the function that reads a data set, and its first argument: the name or the path."""
-    modules = _modules()
-    if name in modules:
-        return modules[name].load, name
+    named = _named()
+    if name in named:
+        return named[name].load, name
     path = Path(name).expanduser()
     if not path.is_file():
         in_folder = find_bare(name, folder)
         if in_folder is None:
-            raise ValueError(_not_found(name, folder, list(modules)))
+            raise ValueError(_not_found(name, folder, list(named)))
         path = in_folder
     return (_npz.load if path.suffix == ".npz" else _libsvm.load), path
 

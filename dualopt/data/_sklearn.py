@@ -1,4 +1,4 @@
-"""The one place that imports scikit-learn, an optional dependency."""
+"""The import of scikit-learn, an optional dependency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partition of FedDyn's experiments: every client draws its own mixture of labels."""
+"""The partition of FedDyn's experiments: Dirichlet proportions of labels for each client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dirichlet_clients(
 
     With ``sigma = 0`` the clients have equal sizes up to one row, else the log-normal sizes of
     `lognormal_sizes`. In `dirichlet` the sizes follow from the shares of the classes; here they do not depend
-    on them, at the price that the last rows to be taken have the labels that nobody wanted.
+    on them, at the price that the rows taken last have the labels that no client's proportions favour.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def dirichlet_clients(
 
 
 def _turns(sizes: list[int], rng: np.random.Generator) -> np.ndarray:
-    """Return whose turn it is, uniformly at random among the clients that still lack rows.
+    """Return which client draws each row, uniformly at random among the clients that still lack rows.
 
     Independent Poisson processes of equal rates, each stopped at its last row, have just this law, because they
     have no memory.
@@ -98,3 +98,6 @@ def _distribution(priors: np.ndarray, left: np.ndarray) -> np.ndarray:
     possible = np.where(possible.sum(axis=1, keepdims=True) > 0, possible, left)
     sums = np.cumsum(possible, axis=1)
     return sums / sums[:, -1:]
+
+
+PARTITIONS = {"dirichlet-clients": dirichlet_clients}

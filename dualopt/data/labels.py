@@ -1,4 +1,4 @@
-"""Encoding of raw labels as what a loss needs."""
+"""Encoding of raw labels in the form that a loss takes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def encode_labels(
     y : array, shape (m,)
         Raw labels: numbers, or strings for the last two kinds.
     kind : str
-        What the loss needs.
+        The kind of labels that the loss takes, its ``labels``.
     classes : int or array, optional
-        All labels that there are, so that a part of a data set is encoded like the whole; an integer k stands
+        All labels that there are, so that a subset of a data set is encoded like the whole; an integer k stands
         for 0..k-1. None means the labels that occur in ``y``.
 
     Returns

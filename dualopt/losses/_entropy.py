@@ -1,4 +1,4 @@
-"""The function from which entropies are made."""
+"""The summand of entropies, ``x log x``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every loss offers."""
+"""The interface of losses."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ NEWTON_STEPS = 6
 def wright_omega(t: Array) -> Array:
     r"""Compute the positive solution of :math:`\omega + \log\omega = t`, elementwise.
 
-    With :math:`q = \log\omega` this is :math:`f(q) = q + e^q - t = 0`. The start, :math:`\log t` if :math:`t
-    > 1` and :math:`t` otherwise, lies above the root by at most 1, and since :math:`0 < f'' < f'` each Newton
-    step takes the distance :math:`d` to at most :math:`d^2/2`, staying above. The first step from :math:`d =
-    1` leaves 0.27, and six leave less than rounding. (Corless and Jeffrey 2002, "The Wright omega function".)
+    With :math:`q = \log\omega` this is :math:`f(q) = q + e^q - t = 0`. The start, :math:`\log t` if :math:`t > 1` and
+    :math:`t` otherwise, lies above the root by at most 1, and since :math:`0 < f'' < f'` each Newton step takes the
+    distance :math:`d` to at most :math:`d^2/2`, staying above. The first step from :math:`d = 1` leaves 0.27, and six
+    leave less than rounding. (Corless and Jeffrey 2002, "The Wright omega function".)
 
     Examples
     --------

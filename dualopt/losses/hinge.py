@@ -16,9 +16,9 @@ __all__ = ["Hinge"]
 class Hinge:
     r"""Amount by which a margin falls short of 1, :math:`\phi(z; y) = \max(0, 1 - y z)`.
 
-    With :math:`a = -u y`, its conjugate is :math:`\phi^*(u; y) = -a` on :math:`0 \le a \le 1` (where ``8
-    eps`` outside counts as inside), ``+inf`` elsewhere. Arrays have shape ``(..., m)``; the methods are those
-    of `Loss`. At the kink ``y z = 1`` the subgradient is 0.
+    With :math:`a = -u y`, its conjugate is :math:`\phi^*(u; y) = -a` on :math:`0 \le a \le 1` (where ``8 eps`` outside
+    counts as inside), ``+inf`` elsewhere. Arrays have shape ``(..., m)``; the methods are those of `Loss`. At the kink
+    ``y z = 1`` the subgradient is 0.
 
     Examples
     --------

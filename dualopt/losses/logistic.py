@@ -19,9 +19,9 @@ NEWTON_STEPS = 6
 class Logistic:
     r"""Negative log-likelihood of a label in {-1, +1}, :math:`\phi(z; y) = \log(1 + e^{-y z})`.
 
-    With :math:`a = -u y`, its conjugate is :math:`\phi^*(u; y) = a\log a + (1-a)\log(1-a)` on :math:`0 \le a
-    \le 1` (where ``8 eps`` outside counts as inside), ``+inf`` elsewhere. Arrays have shape ``(..., m)``; the
-    methods are those of `Loss`.
+    With :math:`a = -u y`, its conjugate is :math:`\phi^*(u; y) = a\log a + (1-a)\log(1-a)` on :math:`0 \le a \le 1`
+    (where ``8 eps`` outside counts as inside), ``+inf`` elsewhere. Arrays have shape ``(..., m)``; the methods are
+    those of `Loss`.
 
     Examples
     --------

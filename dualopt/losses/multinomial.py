@@ -118,8 +118,8 @@ class Multinomial:
         :math:`\omega` is increasing and convex, :math:`S` is decreasing and convex: from the start
         :math:`\log\sum_l e^{a_l} - s`, which is no greater than the root, Newton steps only rise, and since
         :math:`S'' \le |S'|` a step :math:`d` leaves an error of about :math:`d^2/2`. A row therefore stops
-        after its first step below the square root of rounding; its result does not depend on the rows beside
-        it.
+        after its first step below the square root of rounding; its result does not depend on the other
+        rows.
         """
         xp = array_namespace(z)
         s = positive_step(step, z)
@@ -131,7 +131,7 @@ class Multinomial:
         c = xp.log(xp.sum(xp.exp(relative), axis=-2, keepdims=True)) - s
         tolerance = epsilon(z) ** 0.5
         moving = xp.ones_like(c, dtype=xp.bool)
-        # Where omega is nearly max(0, .), each step leaves a class or more for good, so the number of classes
+        # Where omega is nearly max(0, .), each step drops a class or more for good, so the number of classes
         # bounds the steps before convergence turns quadratic; five to ten are usual.
         for _ in range(self.classes + 50):
             omega = wright_omega(t - c)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dualopt.objectives._on_top import OnTop
-from dualopt.regularisers import L1, Regulariser
-from dualopt.xp import Array
+from dualopt.objectives.wrapper import ObjectiveWrapper
+from dualopt.regularisers import Regulariser, Zero
 
-__all__ = ["Composite", "clients_part", "regulariser_of"]
+__all__ = ["Composite", "without_regulariser"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Composite(OnTop):
+class Composite(ObjectiveWrapper):
     r"""The clients' ``f_j`` together with a convex regulariser ``g`` of the model.
 
     .. math:: \min_\theta \; E(\theta) + g(\theta), \qquad E(\theta) = \frac1N \sum_j f_j(\theta)
 
-    Values, gradients and constants are those of the ``f_j``: the regulariser is no client's business. Methods whose
-    ``supports`` has "regulariser" treat it by its proximal map, energies and certificates include it, and everything
-    else that the ``f_j`` offer is passed on.
+    Values, gradients and constants are those of the ``f_j``, and so is everything else that they offer: ``g`` belongs
+    to the server. Methods whose ``supports`` has "regulariser" treat it by its proximal map; energies and certificates
+    include it.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ class Composite(OnTop):
     --------
     >>> import numpy as np
     >>> from dualopt.algorithms import FedDR
-    >>> from dualopt.federation import run
+    >>> from dualopt.recording import run
     >>> from dualopt.objectives.quadratic import Quadratic
     >>> from dualopt.regularisers import L1
     >>> f = Quadratic(A=np.stack([np.eye(2), 3 * np.eye(2)]), b=np.array([[5.0, 1.0], [3.0, 0.0]]))
@@ -48,64 +47,23 @@ class Composite(OnTop):
     """
 
     objective: Any
-    regulariser: Regulariser
+    regulariser: Regulariser = field()  # without field() the default of the base class would be taken
 
     def __post_init__(self) -> None:
-        if hasattr(self.objective, "regulariser"):
+        if self.objective.regulariser != Zero():
             raise ValueError("objective has a regulariser already.")
 
-    def __getattr__(self, name: str) -> Any:
-        # Optional members are there when the f_j have them. Unpickling asks before there is an objective.
-        if name == "objective" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.objective, name)
 
-    @property
-    def mu(self) -> Array:
-        """Strong convexity constants of ``f_j``, shape ``(N,)``."""
-        return self.objective.mu
-
-    @property
-    def L(self) -> Array:
-        """Smoothness constants of ``f_j``, shape ``(N,)``."""
-        return self.objective.L
-
-    def value(self, theta: Array) -> Array:
-        """Return ``f_j(theta_j)``, shape ``(N,)``."""
-        return self.objective.value(theta)
-
-    def gradient(self, theta: Array) -> Array:
-        """Return the gradients of ``f_j``, shape ``(N, *shape)``."""
-        return self.objective.gradient(theta)
-
-    def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
-        """Return both, at the price of the gradient alone."""
-        return self.objective.value_and_gradient(theta)
-
-
-def clients_part(objective: Any) -> Any:
-    """Return the ``f_j`` alone: what the clients work on.
+def without_regulariser(objective: Any) -> Any:
+    """Return the ``f_j`` alone: the objective of the clients.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dualopt.objectives.quadratic import Quadratic
+    >>> from dualopt.regularisers import L1
     >>> f = Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))
-    >>> clients_part(Composite(objective=f, regulariser=L1(weight=1.0))) is f is clients_part(f)
+    >>> without_regulariser(Composite(objective=f, regulariser=L1(weight=1.0))) is f is without_regulariser(f)
     True
     """
     return objective.objective if isinstance(objective, Composite) else objective
-
-
-def regulariser_of(objective: Any) -> Regulariser:
-    """Return ``g``, the zero function if the objective has none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualopt.objectives.quadratic import Quadratic
-    >>> f = Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))
-    >>> regulariser_of(f)
-    L1(weight=0.0)
-    """
-    return getattr(objective, "regulariser", L1(weight=0.0))

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dualopt.objectives.objective import Objective
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, device, epsilon
 
 if TYPE_CHECKING:
-    from dualopt.objectives.local import LocalProblem
+    from dualopt.objectives.local_problem import LocalProblem
 
 __all__ = ["Quadratic"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Quadratic:
+class Quadratic(Objective):
     r"""Quadratic local costs, :math:`f_j(\theta) = \frac12 \theta^\top A_j \theta - b_j^\top \theta + c_j`.
 
     Parameters
@@ -89,6 +90,11 @@ class Quadratic:
         """Largest absolute eigenvalue of each ``A_j``, shape ``(N,)``."""
         xp = array_namespace(self.A)
         return xp.max(xp.abs(self._eigenvalues), axis=-1)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Hessians, their inverses and exact solutions."""
+        return frozenset({"hessian", "preconditioner", "exact"})
 
     def zeros(self) -> Array:
         """Return the zero model, shape ``(d,)``."""

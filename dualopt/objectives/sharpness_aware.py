@@ -6,17 +6,19 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt.objectives._on_top import OnTop
-from dualopt.objectives._sampling import Sample
-from dualopt.objectives.local import client_dot, per_client
+from dualopt._checks import require_positive
+from dualopt.objectives.local_problem import client_dot, per_client
+from dualopt.objectives.rows import Sample
+from dualopt.objectives.wrapper import ObjectiveWrapper
+from dualopt.regularisers import Zero
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["SharpnessAware"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SharpnessAware(OnTop):
-    r"""An objective whose gradients are taken a fixed distance uphill (Foret et al. 2020).
+class SharpnessAware(ObjectiveWrapper):
+    r"""An objective whose gradients are taken at a point a fixed distance up the gradient (Foret et al. 2020).
 
     .. math:: G_j(\theta) = \nabla f_j\Bigl(\theta + \text{radius}\, \frac{g}{|g| + \epsilon}\Bigr), \qquad
               g = \nabla f_j(\theta)
@@ -27,8 +29,8 @@ class SharpnessAware(OnTop):
     it is added to the norm, which is the usual form and makes the point continuous in ``theta``.
 
     The perturbed gradient is the gradient of no function and ``value`` is that of ``f_j``: meant for ``SGD`` and for
-    gradient descent with a step, not for line searches. Because dual points and gaps made from it would certify
-    nothing, ``mu`` is ``-inf``, which turns all of them off. An evaluation costs two gradients, and solvers
+    gradient descent with a step, not for line searches. Dual points and gaps made from it would certify
+    nothing, so that ``mu`` is ``-inf``: no solver makes any. An evaluation costs two gradients, and solvers
     count two.
 
     Parameters
@@ -36,7 +38,7 @@ class SharpnessAware(OnTop):
     objective : Objective
         The ``f_j``.
     radius : float, default 0.1
-        Length of the step uphill, positive.
+        Length of the step along the gradient, positive.
     epsilon : float, default 1e-2
         Added to the norm, positive.
 
@@ -54,18 +56,16 @@ class SharpnessAware(OnTop):
     [[2.5]]
     """
 
-    gradient_cost: ClassVar[int] = 2
+    forwarded: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     objective: Any
     radius: float = 0.1
     epsilon: float = 1e-2
 
     def __post_init__(self) -> None:
-        if hasattr(self.objective, "regulariser"):
+        if self.objective.regulariser != Zero():
             raise ValueError("objective must not have a regulariser: put Composite around the whole instead.")
-        for name in ("radius", "epsilon"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ValueError(f"{name} must be a positive finite number, not {getattr(self, name)}.")
+        require_positive(radius=self.radius, epsilon=self.epsilon)
 
     @property
     def mu(self) -> Array:
@@ -81,24 +81,29 @@ class SharpnessAware(OnTop):
         """
         return self.objective.L * (1.0 + self.radius / self.epsilon * self.objective.L)
 
+    @property
+    def gradient_cost(self) -> float:
+        """Two gradients of the objective."""
+        return 2.0 * self.objective.gradient_cost
+
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta_j)``, unperturbed, shape ``(N,)``."""
         return self.objective.value(theta)
 
     def gradient(self, theta: Array) -> Array:
         """Return ``G_j(theta_j)``, shape ``(N, *shape)``."""
-        return self.objective.gradient(self._uphill(theta, self.objective.gradient(theta)))
+        return self.objective.gradient(self._perturbed(theta, self.objective.gradient(theta)))
 
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
         """Return ``f_j(theta_j)`` and ``G_j(theta_j)``."""
         value, gradient = self.objective.value_and_gradient(theta)
-        return value, self.objective.gradient(self._uphill(theta, gradient))
+        return value, self.objective.gradient(self._perturbed(theta, gradient))
 
     def sample_gradient(self, theta: Array, sample: Sample) -> Array:
         """Return ``G_j`` with both gradients estimated from the same sample, ``(N, *shape)``."""
         gradient = self.objective.sample_gradient(theta, sample)
-        return self.objective.sample_gradient(self._uphill(theta, gradient), sample)
+        return self.objective.sample_gradient(self._perturbed(theta, gradient), sample)
 
-    def _uphill(self, theta: Array, gradient: Array) -> Array:
+    def _perturbed(self, theta: Array, gradient: Array) -> Array:
         norm = array_namespace(gradient).sqrt(client_dot(gradient, gradient))
         return theta + per_client(self.radius / (norm + self.epsilon), gradient) * gradient

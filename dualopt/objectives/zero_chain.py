@@ -1,4 +1,4 @@
-"""The zero chain: nonconvex losses on which every round of communication can open one entry of the model only."""
+"""The zero chain: nonconvex losses on which a round makes at most one more entry of the model nonzero."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from dualopt._checks import require_positive
+from dualopt.objectives.objective import Objective
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, asarray_like, device
 
@@ -28,7 +30,7 @@ FLOOR = 4.0 * PSI_1  # min |grad sum_k Theta_k| where the last entry is zero, at
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ZeroChain:
+class ZeroChain(Objective):
     r"""Chains of couplings between neighbouring entries of the model, dealt out to ``N`` clients.
 
     .. math::
@@ -37,8 +39,8 @@ class ZeroChain:
         \Psi(t) = 1 - e^{-t^2} \text{ for } t > 0, \text{ else } 0, \qquad \Phi(t) = 4 \arctan t + 2\pi
 
     A term with :math:`x_{k-1} = 0` has no gradient: entry ``k`` cannot leave zero before entry ``k - 1`` has. If no
-    client holds two neighbouring terms, a method that combines models and gradients linearly gains at most one entry
-    per communication, however long its clients work in between; and while the last entry is zero,
+    client holds two neighbouring terms, a method that combines models and gradients linearly gains at most one nonzero
+    entry per communication, however long its clients work in between; and while the last entry is zero,
 
     .. math:: |\nabla E(\theta)| \ge 4(1 - 1/e)\, \frac{\text{height}}{\text{width}} \min_k \tfrac1N
               \textstyle\sum_j w_{jk},
@@ -67,7 +69,8 @@ class ZeroChain:
 
     Examples
     --------
-    Two clients, one with the odd couplings and one with the even ones; the first opens entry 1, the second none:
+    Two clients, one with the odd couplings and one with the even ones; at 0 the first has a gradient in entry 1 and the
+    second has none:
 
     >>> import numpy as np
     >>> weights = np.zeros((2, 4))
@@ -89,9 +92,7 @@ class ZeroChain:
             raise ValueError(f"weights must have shape (N, d), not {tuple(self.weights.shape)}.")
         if not bool(xp.all(xp.isfinite(self.weights) & (self.weights >= 0))):
             raise ValueError("weights must be finite and not negative.")
-        for name in ("height", "width"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise ValueError(f"{name} must be a positive finite number, not {getattr(self, name)}.")
+        require_positive(height=self.height, width=self.width)
 
     @property
     def n_clients(self) -> int:
@@ -147,6 +148,11 @@ class ZeroChain:
         constant, slope = float(xp.max(plain.L)), math.sqrt(eps) / (FLOOR * least)  # slope is height/width
         return replace(self, height=constant * slope**2 / L, width=constant * slope / L)
 
+    @property
+    def offers(self) -> frozenset[str]:
+        """Hessians."""
+        return frozenset({"hessian"})
+
     def zeros(self) -> Array:
         """Return the zero model, shape ``(d,)``."""
         return array_namespace(self.weights).zeros(self.shape, dtype=self.weights.dtype, device=device(self.weights))
@@ -198,7 +204,7 @@ class ZeroChain:
 
 def psi(t: Array) -> Array:
     r"""Return :math:`\Psi(t) = 1 - e^{-t^2}` for positive ``t``, else 0."""
-    # Not 1 - exp(-t^2), which is zero for t = 1e-9 already: the entry behind such a one would never open.
+    # Not 1 - exp(-t^2), which is zero for t = 1e-9 already: the entry behind such a one would stay zero forever.
     return -array_namespace(t).expm1(-(_positive(t) ** 2))
 
 
@@ -234,13 +240,13 @@ def _positive(t: Array) -> Array:
 
 
 def _later(x: Array, first: float) -> Array:
-    """Move the columns of an ``(N, d)`` array one place to the right, behind a constant one."""
+    """Move the columns of an ``(N, d)`` array by one to the right, behind a constant one."""
     xp = array_namespace(x)
     column = xp.broadcast_to(asarray_like(first, x), (x.shape[0], 1))
     return xp.concat([column, x[:, :-1]], axis=1)
 
 
 def _earlier(x: Array) -> Array:
-    """Move the columns of an ``(N, d)`` array one place to the left, before a zero one."""
+    """Move the columns of an ``(N, d)`` array by one to the left, before a zero one."""
     xp = array_namespace(x)
     return xp.concat([x[:, 1:], xp.zeros_like(x[:, :1])], axis=1)

@@ -1,4 +1,4 @@
-"""What methods for composite problems ask of a regulariser."""
+"""The interface of regularisers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Regulariser(Protocol):
     """A convex function ``g`` of the model with a proximal map in closed form."""
 
     example: ClassVar[dict[str, Any]]
-    """Arguments that tests construct it with."""
+    """Arguments that construct an instance, for programs that try every regulariser; empty if all have defaults."""
 
     @property
     def mu(self) -> float:
@@ -29,8 +29,8 @@ class Regulariser(Protocol):
         r"""Return :math:`\arg\min_x g(x) + |x - \theta|^2/(2\,\text{step})`, the shape of ``theta``."""
         ...
 
-    def steepest(self, theta: Array, gradient: Array) -> Array:
-        r"""Return the element of :math:`\text{gradient} + \partial g(\theta)` of least norm; zero at a minimiser."""
+    def minimal_subgradient(self, theta: Array, gradient: Array) -> Array:
+        r"""Return the element of :math:`\text{gradient} + \partial g(\theta)` of minimal norm; zero at a minimiser."""
         ...
 
     def cvxpy(self, theta: Any) -> Any:

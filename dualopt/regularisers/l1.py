@@ -37,7 +37,7 @@ class L1:
     >>> g, theta = L1(weight=0.5), np.array([2.0, -0.25, 0.0])
     >>> g.value(theta), g.prox(theta, 1.0).tolist()
     (1.125, [1.5, 0.0, 0.0])
-    >>> g.steepest(theta, np.array([-0.5, 0.5, 0.75])).tolist()
+    >>> g.minimal_subgradient(theta, np.array([-0.5, 0.5, 0.75])).tolist()
     [0.0, 0.0, 0.25]
     """
 
@@ -62,8 +62,8 @@ class L1:
         """Move every entry by ``step * weight`` towards zero, and no further."""
         return _shrink(theta, step * self.weight)
 
-    def steepest(self, theta: Array, gradient: Array) -> Array:
-        r"""Return ``gradient + weight sign(theta)``; where ``theta`` is 0 any slope in [-weight, weight] can be had."""
+    def minimal_subgradient(self, theta: Array, gradient: Array) -> Array:
+        """Return ``gradient + weight s``: ``s = sign(theta)``, or the best of ``[-1, 1]`` where ``theta`` is 0."""
         xp = array_namespace(theta, gradient)
         return xp.where(theta == 0, _shrink(gradient, self.weight), gradient + self.weight * xp.sign(theta))
 

@@ -34,7 +34,7 @@ class L2:
     --------
     >>> import numpy as np
     >>> g, theta = L2(weight=0.5), np.array([2.0, -3.0])
-    >>> g.value(theta), g.prox(theta, 2.0).tolist(), g.steepest(theta, np.array([-1.0, 0.0])).tolist()
+    >>> g.value(theta), g.prox(theta, 2.0).tolist(), g.minimal_subgradient(theta, np.array([-1.0, 0.0])).tolist()
     (3.25, [1.0, -1.5], [0.0, -1.5])
     """
 
@@ -58,8 +58,8 @@ class L2:
         """Return ``theta / (1 + step * weight)``."""
         return theta / (1.0 + step * self.weight)
 
-    def steepest(self, theta: Array, gradient: Array) -> Array:
-        """Return ``gradient + weight theta``: the gradient is the only element."""
+    def minimal_subgradient(self, theta: Array, gradient: Array) -> Array:
+        """Return ``gradient + weight theta``, the only subgradient."""
         return gradient + self.weight * theta
 
     def cvxpy(self, theta: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Local solvers: one file each, pure functions of problem, start and memory."""
+"""Local solvers: one file each, pure functions of problem, start and solver state."""
 
 from dualopt.solvers._default import default_solver
-from dualopt.solvers._driver import LocalSolution, LocalSolver
+from dualopt.solvers._loop import LocalSolution, LocalSolver
 from dualopt.solvers.aogm import AOGM
 from dualopt.solvers.dual_coordinate import DualCoordinate
 from dualopt.solvers.exact import Exact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualopt.solvers._driver import LocalSolver, is_smooth
+from dualopt.solvers._loop import LocalSolver, is_smooth
 from dualopt.solvers.dual_coordinate import DualCoordinate
 from dualopt.solvers.exact import Exact
 from dualopt.solvers.lbfgs import LBFGS
@@ -24,6 +24,6 @@ def default_solver(objective: Any) -> LocalSolver:
     >>> [type(default_solver(linear_model(X, y, loss=loss, mu=0.1))).__name__ for loss in (Logistic(), Hinge())]
     ['LBFGS', 'DualCoordinate']
     """
-    if hasattr(objective, "exact_minimiser") and getattr(objective, "has_exact_minimiser", True):
+    if "exact" in objective.offers:
         return Exact()
     return LBFGS() if is_smooth(objective) else DualCoordinate()

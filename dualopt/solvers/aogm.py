@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.local import LocalProblem, client_dot, per_client
+from dualopt._checks import require
+from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
-from dualopt.solvers._driver import LocalSolution, drive, gradient_solution, require_smooth
+from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
 from dualopt.stopping import Stop
 from dualopt.tree import merge_clients, take_clients
 from dualopt.xp import Array, array_namespace, epsilon, to_numpy
@@ -18,11 +19,10 @@ MAX_TRIALS = 60
 
 
 class State(NamedTuple):
-    """Iterates of all clients; value and gradient belong to ``theta``."""
+    """Iterates of all clients."""
 
     theta: Array  # x_k, the extrapolated point
-    value: Array
-    gradient: Array
+    evaluation: Evaluation
     primary: Array  # y_k, the point after the gradient step
     t: Array
     L: Array  # current estimate of the curvature
@@ -63,11 +63,9 @@ class AOGM:
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.participation import Full
     >>> from dualopt.stopping import GradientNorm
     >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
-    >>> first = next(Full().rounds(1, seed=0))
-    >>> sol = AOGM()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10), AOGM().memory(f), first)
+    >>> sol = AOGM()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10))
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
@@ -77,44 +75,38 @@ class AOGM:
     max_iter: int = 10_000
 
     def __post_init__(self) -> None:
-        for name in ("increase", "decrease"):
-            if not getattr(self, name) > 1:
-                raise ValueError(f"{name} must be greater than 1, not {getattr(self, name)}.")
+        for name, value in (("increase", self.increase), ("decrease", self.decrease)):
+            require(value > 1, f"{name} must be greater than 1", value)
 
-    def memory(self, objective: Any) -> Any:
+    def initial_state(self, objective: Any) -> Any:
         """Return the first estimates of ``L``, shape ``(N,)``; later calls start from the last ones."""
         return (0.25 * objective.L,)
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Run the method from ``start``."""
         require_smooth("aogm", problem)
         xp = array_namespace(start)
-        value, gradient = problem.value_and_gradient(start)
-        one = xp.ones_like(value)
-        never = xp.zeros_like(value, dtype=xp.bool)
-        state = State(start, value, gradient, start, one, memory[0], one, never)
+        (L,) = solver_state or self.initial_state(problem.objective)
+        evaluation = problem.evaluate(start)
+        one = xp.ones_like(evaluation.f)
+        state = State(start, evaluation, start, one, L, one, xp.zeros_like(one, dtype=xp.bool))
         state, status = drive(self._step, problem, state, stop, round, max_iter=self.max_iter)
-        return gradient_solution(
-            problem,
-            state.theta,
-            state.value,
-            state.gradient,
-            memory=(state.L,),
-            gradients=state.gradients,
-            status=status,
+        return solution(
+            problem, state.theta, state.evaluation, solver_state=(state.L,), gradients=state.gradients, status=status
         )
 
     def _step(self, problem: LocalProblem, s: State) -> State:
         xp = array_namespace(s.theta)
         y, L, cost, failed = self._gradient_step(problem, s)
-        forward = -client_dot(s.gradient, y - s.primary)
+        forward = -client_dot(s.evaluation.gradient, y - s.primary)
         restart = forward < 0
         t = 0.5 * (1.0 + xp.sqrt(1.0 + 4.0 * (L / s.L) * s.t * s.t))
         inertia = per_client((s.t - 1.0) / t, y) * (y - s.primary) + per_client(s.t / t, y) * (y - s.theta)
         x = y + xp.where(per_client(restart, y), xp.zeros_like(y), inertia)
-        value, gradient = problem.value_and_gradient(x)
         t = xp.where(restart, xp.ones_like(t), t)
-        return State(x, value, gradient, y, t, L, s.gradients + cost + 1.0, failed)
+        return State(x, problem.evaluate(x), y, t, L, s.gradients + cost + 1.0, failed)
 
     def _gradient_step(self, problem: LocalProblem, s: State) -> tuple[Array, Array, Array, Array]:
         """Take the gradient step with the smallest admissible ``L``; return y, L, its cost in gradients, failed.
@@ -125,12 +117,12 @@ class AOGM:
         """
         xp = array_namespace(s.theta)
         # Where the decrease drowns in rounding, every step would pass by its value: the estimate shrinks no further.
-        squared = client_dot(s.gradient, s.gradient)
-        telling = squared > 20.0 * epsilon(s.theta) * s.L * xp.abs(s.value)
+        squared = client_dot(s.evaluation.gradient, s.evaluation.gradient)
+        telling = squared > 20.0 * epsilon(s.theta) * s.L * xp.abs(s.evaluation.value)
         L = xp.where(telling, s.L / self.decrease, s.L)
         result = (s.theta, L, xp.zeros_like(L), xp.ones_like(L, dtype=xp.bool))
         trying = list(range(problem.n_clients))
-        theta, value, gradient = s.theta, s.value, s.gradient
+        theta, value, gradient = s.theta, s.evaluation.value, s.evaluation.gradient
         for _ in range(MAX_TRIALS):
             y = theta - gradient / per_client(L, gradient)
             cost = take_clients(result[2], trying) + 0.5

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.linear_model import LinearModel
-from dualopt.objectives.local import LocalProblem, per_client
-from dualopt.participation import Round
-from dualopt.solvers._driver import LocalSolution, drive
+from dualopt.objectives.linear import LinearModel
+from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
+from dualopt.participation import Round, first_round
+from dualopt.solvers._loop import LocalSolution, drive
 from dualopt.stopping import Stop
 from dualopt.xp import Array, array_namespace, asarray_like, device, to_numpy
 
@@ -22,10 +22,10 @@ class State(NamedTuple):
     client: Array  # (N,)  position in the call, which names the random stream
     u: Array  # (N, m)  dual variables of the rows
     theta: Array  # (N, p)  the primal point that belongs to u
+    f: Array  # (N,)  f_j(theta_j)
     value: Array  # (N,)  F_j(theta_j)
     gap: Array  # (N,)  primal minus dual value
-    pull: Array  # (N, p)  X'Wu, the dual point of g_j
-    conjugate: Array  # (N,)  sum_i w_i phi*(u_i)
+    pull: Array  # (N, p)  X'Wu, a subgradient of f_j - mu/2 |.|^2 up to the gap
     gradients: Array
     stalled: Array
 
@@ -36,16 +36,15 @@ class DualCoordinate:
 
     With :math:`\bar\mu = \mu + \text{weight}` and a dual variable :math:`u_i` for each row, the primal point is
     :math:`\theta(u) = -(\text{linear term} + X^\top W u)/\bar\mu`. One row at a time, in a random order of its client,
-    the
-    dual is maximised exactly. With :math:`q = w_i |x_i|^2/\bar\mu` and :math:`v = \langle x_i, \theta\rangle + q u_i`
-    that is, by
-    Moreau's identity, a proximal step of the loss itself:
+    the dual is maximised exactly. With :math:`q = w_i |x_i|^2/\bar\mu` and
+    :math:`v = \langle x_i, \theta\rangle + q u_i` that is, by Moreau's identity, a proximal step of the loss itself:
 
     .. math:: u_i \leftarrow (v - \operatorname{prox}_{q\phi}(v))/q.
 
     The gap is the sum of the Fenchel-Young gaps :math:`w_i(\phi(z_i) + \phi^*(u_i) - u_i z_i) \ge 0`, free of
-    cancellation. The returned point is already dual-corrected (``residual`` is zero). An epoch counts as two
-    gradients: one for the steps, one for the gap. Dual variables are kept between rounds.
+    cancellation. The returned point is already dual-corrected: the ``gradient`` of its evaluation, made from the dual
+    variables, is zero, and ``grad_f`` a subgradient up to the gap. An epoch counts as two gradients: one for the steps,
+    one for the gap. Dual variables are kept between rounds.
 
     Clients are worked on together, one row of each at a time.
 
@@ -64,37 +63,38 @@ class DualCoordinate:
     >>> import numpy as np
     >>> from dualopt.losses import Hinge
     >>> from dualopt.objectives import LocalProblem, linear_model
-    >>> from dualopt.participation import Full
     >>> from dualopt.stopping import Gap
     >>> f = linear_model(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), loss=Hinge(), mu=0.5, intercept=False)
-    >>> solver, first = DualCoordinate(), next(Full().rounds(1, seed=0))
     >>> stop = Gap(schedule=lambda round: 1e-12)
-    >>> sol = solver(LocalProblem(objective=f), np.zeros((1, 1)), stop, solver.memory(f), first)
+    >>> sol = DualCoordinate()(LocalProblem(objective=f), np.zeros((1, 1)), stop)
     >>> sol.theta.round(6).tolist(), sol.status
     ([[1.0]], ('converged',))
     """
 
     max_iter: int = 1000
 
-    def memory(self, objective: Any) -> Any:
+    def initial_state(self, objective: Any) -> Any:
         """Return zero dual variables, shape ``(N, largest m_j)``."""
         if not isinstance(objective, LinearModel) or objective.loss.outputs != 1:
             raise ValueError("solver 'dual-coordinate' needs a linear model with a scalar loss, such as hinge.")
         zero = objective.zeros()
-        shape = (objective.n_clients, objective.largest)
+        shape = (objective.n_clients, objective.rows.max_rows)
         return (array_namespace(zero).zeros(shape, dtype=zero.dtype, device=device(zero)),)
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
-        """Run epochs from the dual variables in ``memory``; the primal ``start`` is not needed."""
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
+        """Run epochs from the dual variables of earlier calls; the primal ``start`` is not needed."""
         if not float(array_namespace(problem.mu).min(problem.mu)) > 0:
             raise ValueError("solver 'dual-coordinate' needs mu > 0.")
         xp = array_namespace(start)
         # From one all-feasible point: u = 0 is in the domain of hinge-type conjugates, but not of every loss.
-        u = _project(problem, memory[0])
+        (u,) = solver_state or self.initial_state(problem.objective)
+        u = _project(problem, u)
         zero = xp.zeros_like(problem.mu)
-        rngs = round.rngs()
+        rngs = (round or first_round(problem.n_clients)).rngs()
         clients = asarray_like(range(problem.n_clients), start, dtype=xp.int64)
-        state = State(clients, u, start, zero, zero, start, zero, zero, xp.zeros_like(zero, dtype=xp.bool))
+        state = State(clients, u, start, zero, zero, zero, start, zero, xp.zeros_like(zero, dtype=xp.bool))
         state = _evaluate(problem, state)
 
         def epoch(problem: LocalProblem, s: State) -> State:
@@ -105,22 +105,29 @@ class DualCoordinate:
             return moved._replace(gradients=s.gradients + 2.0)
 
         state, status = drive(
-            epoch, problem, state, stop, round, max_iter=self.max_iter, norm=lambda p, s: xp.sqrt(2.0 * p.mu * s.gap)
+            epoch,
+            problem,
+            state,
+            stop,
+            round,
+            max_iter=self.max_iter,
+            measure=lambda p, s: (s.value, xp.sqrt(2.0 * p.mu * s.gap)),
         )
+        grad_f = state.pull + per_client(problem.objective.mu, state.pull) * state.theta
         return LocalSolution(
             theta=state.theta,
-            residual=xp.zeros_like(state.theta),
-            dual=state.pull,
-            conjugate=state.conjugate,
+            evaluation=Evaluation(state.f, grad_f, state.value, xp.zeros_like(state.theta)),
             gap=state.gap,
-            memory=(state.u,),
+            length=None,
+            solver_state=(state.u,),
             gradients=tuple(float(x) for x in to_numpy(state.gradients)),
             status=status,
+            excess=state.gap,
         )
 
 
 def _model(problem: LocalProblem) -> LinearModel:
-    assert isinstance(problem.objective, LinearModel)  # memory() has refused anything else
+    assert isinstance(problem.objective, LinearModel)  # initial_state() has refused anything else
     return problem.objective
 
 
@@ -156,16 +163,15 @@ def _evaluate(problem: LocalProblem, s: State) -> State:
     loss = _model(problem).loss
     pull = xp.stack([(w * s.u[j, : X.shape[0]]) @ X for j, (X, _, w, _) in enumerate(_padded(problem, s.u.shape[1]))])
     theta = -(problem.linear_term() + pull) / per_client(problem.mu, pull)
-    gaps, conjugates = [], []
+    gaps = []
     for j, (X, y, w, _) in enumerate(_padded(problem, s.u.shape[1])):
         u = s.u[j, : X.shape[0]]
         z = X @ theta[j, :]
         conjugate = loss.conjugate(u, y)
         gaps.append(xp.sum(w * xp.maximum(loss.value(z, y) + conjugate - u * z, xp.zeros_like(z))))
-        conjugates.append(xp.sum(w * conjugate))
-    return s._replace(
-        theta=theta, value=problem.value(theta), gap=xp.stack(gaps), pull=pull, conjugate=xp.stack(conjugates)
-    )
+    f = problem.objective.value(theta)
+    value = problem.extend(theta, f, pull).value
+    return s._replace(theta=theta, f=f, value=value, gap=xp.stack(gaps), pull=pull)
 
 
 def _sweep(problem: LocalProblem, s: State, orders: list[Any]) -> State:

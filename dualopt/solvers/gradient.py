@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.local import LocalProblem, per_client
+from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
 from dualopt.participation import Round
-from dualopt.solvers._driver import LocalSolution, drive, gradient_solution, require_smooth
+from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
 from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array, array_namespace
 
@@ -18,8 +18,7 @@ class State(NamedTuple):
     """Iterates of all clients."""
 
     theta: Array
-    value: Array
-    gradient: Array
+    evaluation: Evaluation
     gradients: Array  # number of gradients computed
     stalled: Array
 
@@ -28,8 +27,8 @@ class State(NamedTuple):
 class Gradient:
     r"""Gradient descent, :math:`\theta_j \leftarrow \theta_j - \text{step}\, \nabla F_j(\theta_j)`.
 
-    ``Steps(K)`` is charged K gradients: the one where it ends serves certificates alone, and a method that needs it
-    there adds it. Other rules look at that gradient too, so it counts for them.
+    ``Steps(K)`` is charged K gradients: the one where it ends serves certificates alone, and is charged to a method
+    that asks for it. Other rules look at that gradient too, so it counts for them.
 
     Parameters
     ----------
@@ -47,11 +46,9 @@ class Gradient:
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.participation import Full
     >>> from dualopt.stopping import Steps
     >>> f = Quadratic(A=np.array([[[2.0]]]), b=np.array([[2.0]]))
-    >>> first = next(Full().rounds(1, seed=0))
-    >>> Gradient()(LocalProblem(objective=f), np.zeros((1, 1)), Steps(steps=1), (), first).theta.tolist()
+    >>> Gradient()(LocalProblem(objective=f), np.zeros((1, 1)), Steps(steps=1)).theta.tolist()
     [[1.0]]
     """
 
@@ -62,15 +59,13 @@ class Gradient:
         if self.step is not None and not self.step > 0:
             raise ValueError(f"step must be positive, not {self.step}.")
 
-    def memory(self, objective: Any) -> Any:
-        """Return ``()``: gradient descent has no memory."""
+    def initial_state(self, objective: Any) -> Any:
+        """Return ``()``: gradient descent keeps nothing."""
         return ()
 
-    def path_length(self, problem: LocalProblem, stop: Steps, round: Round) -> float | Array:
-        """Return the sum of the step sizes of a call, one number for all clients or ``(N,)``."""
-        return stop.steps * (1.0 / problem.L if self.step is None else self.step)
-
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Run gradient descent from ``start``."""
         if self.step is None:
             require_smooth("gradient", problem)
@@ -78,13 +73,21 @@ class Gradient:
 
         def step(problem: LocalProblem, s: State) -> State:
             length = self.step if self.step is not None else per_client(1.0 / problem.L, s.theta)
-            theta = s.theta - length * s.gradient
-            value, gradient = problem.value_and_gradient(theta)
-            return State(theta, value, gradient, s.gradients + 1.0, xp.logical_not(xp.isfinite(value)))
+            theta = s.theta - length * s.evaluation.gradient
+            evaluation = problem.evaluate(theta)
+            return State(theta, evaluation, s.gradients + 1.0, xp.logical_not(xp.isfinite(evaluation.value)))
 
-        value, gradient = problem.value_and_gradient(start)
-        never = xp.zeros_like(value, dtype=xp.bool)
-        state = State(start, value, gradient, xp.ones_like(value), never)
+        evaluation = problem.evaluate(start)
+        one = xp.ones_like(evaluation.f)
+        state = State(start, evaluation, one, xp.zeros_like(one, dtype=xp.bool))
         state, status = drive(step, problem, state, stop, round, max_iter=self.max_iter)
-        used = state.gradients - 1.0 if isinstance(stop, Steps) else state.gradients
-        return gradient_solution(problem, state.theta, state.value, state.gradient, gradients=used, status=status)
+        steps, fixed = state.gradients - 1.0, isinstance(stop, Steps)
+        return solution(
+            problem,
+            state.theta,
+            state.evaluation,
+            length=steps * (1.0 / problem.L if self.step is None else self.step),
+            gradients=steps if fixed else state.gradients,
+            charged=not fixed,
+            status=status,
+        )

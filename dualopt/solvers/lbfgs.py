@@ -6,21 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.local import LocalProblem, client_dot, per_client
+from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
-from dualopt.solvers._driver import (
-    Known,
-    LocalSolution,
-    drive,
-    evaluate_start,
-    gradient_solution,
-    know_nothing,
-    remember,
-    require_smooth,
-)
 from dualopt.solvers._line_search import backtrack
+from dualopt.solvers._loop import LocalSolution, drive, nowhere, require_smooth, solution
 from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.tree import merge_clients, take_clients
+from dualopt.xp import Array, array_namespace, to_numpy
 
 __all__ = ["LBFGS"]
 
@@ -36,19 +28,20 @@ class Pairs(NamedTuple):
     inverse: tuple[Array, ...]  # (N,)  1 / <s, y>
 
 
-class Memory(NamedTuple):
-    """What is kept between rounds."""
+class SolverState(NamedTuple):
+    """What is kept between rounds: the pairs, and the losses where the last call ended."""
 
     pairs: Pairs
-    known: Known
+    theta: Array  # (N, *shape)  NaN before the first call
+    f: Array  # (N,)
+    grad_f: Array  # (N, *shape)
 
 
 class State(NamedTuple):
     """Iterates of all clients."""
 
     theta: Array
-    value: Array
-    gradient: Array
+    evaluation: Evaluation
     pairs: Pairs
     gradients: Array
     stalled: Array
@@ -60,11 +53,9 @@ class LBFGS:
 
     The initial matrix of the two-loop recursion is the objective's ``preconditioner`` when it has one, and
     :math:`\langle s, y\rangle / \langle y, y\rangle` times the identity otherwise. Local problems are strongly convex,
-    so every
-    accepted step gives a pair with :math:`\langle s, y\rangle > 0`. From round to round only the tilt of a local
-    problem
-    changes, not its Hessian: the pairs of earlier rounds stay true and are the solver's memory, and so is the gradient
-    of ``f_j`` where the last call ended.
+    so every accepted step gives a pair with :math:`\langle s, y\rangle > 0`. From round to round only the linear term
+    of a local problem changes, not its Hessian: the pairs of earlier rounds stay true and are kept, and so is the
+    gradient of ``f_j`` where the last call ended.
 
     Parameters
     ----------
@@ -84,12 +75,10 @@ class LBFGS:
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.participation import Full
     >>> from dualopt.stopping import GradientNorm
     >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
-    >>> first = next(Full().rounds(1, seed=0))
     >>> solver = LBFGS(precondition=False)
-    >>> sol = solver(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10), solver.memory(f), first)
+    >>> sol = solver(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10))
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
@@ -102,41 +91,45 @@ class LBFGS:
         if self.history < 1:
             raise ValueError(f"history must be at least 1, not {self.history}.")
 
-    def memory(self, objective: Any) -> Any:
-        """Return no pairs and no known point for every client."""
+    def initial_state(self, objective: Any) -> SolverState:
+        """Return no pairs and no evaluated point for every client."""
         zero = objective.zeros()
         xp = array_namespace(zero)
         empty = xp.broadcast_to(zero, (objective.n_clients, *zero.shape))
         none = (xp.zeros_like(objective.mu),) * self.history
-        return Memory(Pairs((empty,) * self.history, (empty,) * self.history, none), know_nothing(objective))
+        pairs = Pairs((empty,) * self.history, (empty,) * self.history, none)
+        point = nowhere(objective)
+        return SolverState(pairs, point, none[0], point)
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
-        """Run L-BFGS from ``start`` with the pairs in ``memory``."""
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
+        """Run L-BFGS from ``start`` with the pairs of earlier calls."""
         require_smooth("lbfgs", problem, constant=False)
-        xp = array_namespace(start)
-        value, gradient, cost = evaluate_start(problem, start, memory.known)
-        state = State(start, value, gradient, memory.pairs, cost, xp.zeros_like(value, dtype=xp.bool))
+        last = solver_state or self.initial_state(problem.objective)
+        evaluation, cost = _evaluate_start(problem, start, last)
+        never = array_namespace(cost).zeros_like(cost, dtype=array_namespace(cost).bool)
+        state = State(start, evaluation, last.pairs, cost, never)
         state, status = drive(self._step, problem, state, stop, round, max_iter=self.max_iter)
-        return gradient_solution(
+        return solution(
             problem,
             state.theta,
-            state.value,
-            state.gradient,
-            memory=Memory(state.pairs, remember(problem, state.theta, state.value, state.gradient)),
+            state.evaluation,
+            solver_state=SolverState(state.pairs, state.theta, state.evaluation.f, state.evaluation.grad_f),
             gradients=state.gradients,
             status=status,
         )
 
     def _step(self, problem: LocalProblem, state: State) -> State:
-        direction = -self._inverse_hessian(problem, state.pairs)(state.gradient)
-        found = backtrack(problem, state.theta, state.value, state.gradient, direction)
-        pairs = _append(state.pairs, found.theta - state.theta, found.gradient - state.gradient)
-        counts = state.gradients + found.trials
-        return State(found.theta, found.value, found.gradient, pairs, counts, found.failed)
+        gradient = state.evaluation.gradient
+        direction = -self._inverse_hessian(problem, state.pairs)(gradient)
+        found = backtrack(problem, state.theta, state.evaluation, direction)
+        pairs = _append(state.pairs, found.theta - state.theta, found.evaluation.gradient - gradient)
+        return State(found.theta, found.evaluation, pairs, state.gradients + found.trials, found.failed)
 
     def _inverse_hessian(self, problem: LocalProblem, pairs: Pairs) -> Callable[[Array], Array]:
         """Return ``v -> H v`` by the two-loop recursion."""
-        if self.precondition and hasattr(problem.objective, "preconditioner"):
+        if self.precondition and "preconditioner" in problem.objective.offers:
             initial = problem.objective.preconditioner(problem.weight)  # pyright: ignore[reportAttributeAccessIssue]
         else:
             initial = _scaled_identity(pairs)
@@ -154,6 +147,21 @@ class LBFGS:
             return v
 
         return apply
+
+
+def _evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tuple[Evaluation, Array]:
+    """Return the evaluation at ``start`` and the gradients that it took, client by client.
+
+    A client that starts where it ended last time pays nothing: only the linear and proximal terms are new.
+    """
+    xp = array_namespace(start)
+    same = to_numpy(xp.all(xp.reshape(last.theta == start, (start.shape[0], -1)), axis=-1))
+    new = [j for j, is_same in enumerate(same) if not is_same]
+    f, grad_f, cost = last.f, last.grad_f, xp.zeros_like(last.f)
+    if new:
+        found = problem.objective.select(new).value_and_gradient(take_clients(start, new))
+        f, grad_f, cost = merge_clients((f, grad_f, cost), (*found, xp.ones_like(found[0])), new)
+    return problem.extend(start, f, grad_f), cost
 
 
 def _scaled_identity(pairs: Pairs) -> Callable[[Array], Array]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.local import LocalProblem, per_client
+from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
 from dualopt.participation import Round
-from dualopt.solvers._driver import LocalSolution, drive, gradient_solution, require_smooth
+from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
 from dualopt.stopping import Stop
 from dualopt.xp import Array, array_namespace
 
@@ -15,11 +15,10 @@ __all__ = ["Nesterov"]
 
 
 class State(NamedTuple):
-    """Iterates of all clients; value and gradient belong to ``theta``, the extrapolated point, where both are known."""
+    """Iterates of all clients; ``theta`` is the extrapolated point, the one whose gradient is known."""
 
     theta: Array
-    value: Array
-    gradient: Array
+    evaluation: Evaluation
     last: Array  # the point after the latest gradient step
     t: Array  # momentum parameter
     gradients: Array
@@ -50,22 +49,22 @@ class Nesterov:
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.participation import Full
     >>> from dualopt.stopping import GradientNorm
     >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
-    >>> first = next(Full().rounds(1, seed=0))
-    >>> sol = Nesterov()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10), (), first)
+    >>> sol = Nesterov()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10))
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
 
     max_iter: int = 10_000
 
-    def memory(self, objective: Any) -> Any:
+    def initial_state(self, objective: Any) -> Any:
         """Return ``()``: the momentum starts anew in each call."""
         return ()
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Run the method from ``start``."""
         require_smooth("nesterov", problem)
         xp = array_namespace(start)
@@ -73,18 +72,16 @@ class Nesterov:
         def step(problem: LocalProblem, s: State) -> State:
             q = xp.minimum(problem.mu / problem.L, xp.ones_like(s.t) * (1.0 - 1e-12))  # q = 1: one step solves it
             q = xp.maximum(q, xp.zeros_like(q))  # no more momentum for nonconvex problems than for convex ones
-            x = s.theta - per_client(1.0 / problem.L, s.theta) * s.gradient
+            x = s.theta - per_client(1.0 / problem.L, s.theta) * s.evaluation.gradient
             shrink = 1.0 - q * s.t * s.t
             t = 0.5 * (shrink + xp.sqrt(shrink * shrink + 4.0 * s.t * s.t))
             beta = (s.t - 1.0) / t * (1.0 - t * q) / (1.0 - q)
             y = x + per_client(beta, x) * (x - s.last)
-            value, gradient = problem.value_and_gradient(y)
-            return State(y, value, gradient, x, t, s.gradients + 1.0, xp.logical_not(xp.isfinite(value)))
+            evaluation = problem.evaluate(y)
+            return State(y, evaluation, x, t, s.gradients + 1.0, xp.logical_not(xp.isfinite(evaluation.value)))
 
-        value, gradient = problem.value_and_gradient(start)
-        one = xp.ones_like(value)
-        state = State(start, value, gradient, start, one, one, xp.zeros_like(value, dtype=xp.bool))
+        evaluation = problem.evaluate(start)
+        one = xp.ones_like(evaluation.f)
+        state = State(start, evaluation, start, one, one, xp.zeros_like(one, dtype=xp.bool))
         state, status = drive(step, problem, state, stop, round, max_iter=self.max_iter)
-        return gradient_solution(
-            problem, state.theta, state.value, state.gradient, gradients=state.gradients, status=status
-        )
+        return solution(problem, state.theta, state.evaluation, gradients=state.gradients, status=status)

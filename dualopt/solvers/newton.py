@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.local import LocalProblem, client_dot, per_client
+from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
-from dualopt.solvers._driver import LocalSolution, drive, gradient_solution, require_smooth
 from dualopt.solvers._line_search import backtrack
+from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
 from dualopt.stopping import Stop
 from dualopt.xp import Array, array_namespace, to_numpy
 
@@ -20,8 +20,7 @@ class State(NamedTuple):
     """Iterates of all clients."""
 
     theta: Array
-    value: Array
-    gradient: Array
+    evaluation: Evaluation
     gradients: Array
     stalled: Array
 
@@ -52,11 +51,9 @@ class NewtonCG:
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.participation import Full
     >>> from dualopt.stopping import GradientNorm
     >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
-    >>> first = next(Full().rounds(1, seed=0))
-    >>> sol = NewtonCG()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10), (), first)
+    >>> sol = NewtonCG()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10))
     >>> np.round(sol.theta, 8).tolist(), sol.status
     ([[1.0, 10.0]], ('converged',))
     """
@@ -64,38 +61,40 @@ class NewtonCG:
     max_cg: int = 200
     max_iter: int = 100
 
-    def memory(self, objective: Any) -> Any:
-        """Return ``()``: Newton's method has no memory."""
+    def initial_state(self, objective: Any) -> Any:
+        """Return ``()``: Newton's method keeps nothing."""
         return ()
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Run Newton's method from ``start``."""
         require_smooth("newton", problem, constant=False)
-        if not hasattr(problem.objective, "hessian_operator"):
+        if "hessian" not in problem.objective.offers:
             raise ValueError("solver 'newton' needs an objective with hessian_operator.")
         xp = array_namespace(start)
-        value, gradient = problem.value_and_gradient(start)
-        state = State(start, value, gradient, xp.ones_like(value), xp.zeros_like(value, dtype=xp.bool))
+        evaluation = problem.evaluate(start)
+        one = xp.ones_like(evaluation.f)
+        state = State(start, evaluation, one, xp.zeros_like(one, dtype=xp.bool))
         state, status = drive(self._step, problem, state, stop, round, max_iter=self.max_iter)
-        return gradient_solution(
-            problem, state.theta, state.value, state.gradient, gradients=state.gradients, status=status
-        )
+        return solution(problem, state.theta, state.evaluation, gradients=state.gradients, status=status)
 
     def _step(self, problem: LocalProblem, s: State) -> State:
         xp = array_namespace(s.theta)
-        norm = xp.sqrt(client_dot(s.gradient, s.gradient))
+        gradient = s.evaluation.gradient
+        norm = xp.sqrt(client_dot(gradient, gradient))
         forcing = xp.minimum(0.1 * xp.ones_like(norm), xp.sqrt(norm))
-        precondition = getattr(problem.objective, "preconditioner", None)
+        f: Any = problem.objective
         direction, products = conjugate_gradients(
             problem.hessian_operator(s.theta),
-            -s.gradient,
+            -gradient,
             tol=forcing * norm,
             max_iter=self.max_cg,
-            precondition=None if precondition is None else precondition(problem.weight),
+            precondition=f.preconditioner(problem.weight) if "preconditioner" in f.offers else None,
         )
-        found = backtrack(problem, s.theta, s.value, s.gradient, direction)
+        found = backtrack(problem, s.theta, s.evaluation, direction)
         counts = s.gradients + found.trials + products
-        return State(found.theta, found.value, found.gradient, counts, found.failed)
+        return State(found.theta, found.evaluation, counts, found.failed)
 
 
 def conjugate_gradients(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.local import LocalProblem, per_client
-from dualopt.participation import Round
-from dualopt.solvers._driver import LocalSolution, know_nothing, require_sampling, sampled_solution
+from dualopt.objectives.local_problem import LocalProblem, per_client
+from dualopt.participation import Round, first_round
+from dualopt.solvers._loop import LocalSolution, nowhere, require_sampling, sampled_solution
 from dualopt.stopping import Steps, Stop
 from dualopt.tree import merge_clients, take_clients
 from dualopt.xp import Array, array_namespace, to_numpy
@@ -15,7 +15,7 @@ from dualopt.xp import Array, array_namespace, to_numpy
 __all__ = ["Sarah"]
 
 
-class Memory(NamedTuple):
+class SolverState(NamedTuple):
     """What is kept between rounds."""
 
     theta: Array  # (N, *shape)  where the last call ended; NaN before the first one
@@ -26,23 +26,23 @@ class Memory(NamedTuple):
 class Sarah:
     r"""Linearised proximal steps with a recursive gradient estimator (FedPD, Algorithm 4).
 
-    For :math:`F_j = f_j + \langle \text{tilt}, \cdot\rangle + \tfrac{w}{2} |\cdot - \text{anchor}|^2`, with one sample
-    at both points (SARAH; Nguyen, Liu, Scheinberg and Takac 2017),
+    For :math:`F_j = f_j + \langle b, \cdot\rangle + \tfrac{w}{2} |\cdot - c|^2`, with one
+    sample at both points (SARAH; Nguyen, Liu, Scheinberg and Takac 2017),
 
     .. math::
-        \theta^+ &= \arg\min_x \langle g + \text{tilt}, x\rangle + \tfrac{w}{2} |x - \text{anchor}|^2
+        \theta^+ &= \arg\min_x \langle g + b, x\rangle + \tfrac{w}{2} |x - c|^2
                     + \tfrac{1}{2\gamma} |x - \theta|^2
-                  = \frac{\theta - \gamma (g + \text{tilt} - w\, \text{anchor})}{1 + \gamma w} \\
+                  = \frac{\theta - \gamma (g + b - w c)}{1 + \gamma w} \\
         g^+ &= g + \frac1B \sum_{b=1}^B \bigl(\nabla f_{i_b}(\theta^+) - \nabla f_{i_b}(\theta)\bigr).
 
     With :math:`w = 1/\eta` the first line is the convex combination in the paper. The estimate is kept from round to
     round and replaced by the full gradient in rounds ``0, refresh, 2 refresh, ...``. It belongs to the point where the
     client's last call ended: a client that has made no call, or starts elsewhere, computes the full gradient as well.
-    Under partial participation a client that is idle in the rounds of a refresh keeps its old estimate until it is
+    Under partial participation a client that is inactive in the rounds of a refresh keeps its old estimate until it is
     active in one; the paper has full participation.
 
-    Like ``SGD`` it knows nothing about its accuracy: ``residual`` and ``dual`` are NaN, ``conjugate`` and ``gap``
-    infinite. A full gradient counts 1 and a step ``2 B / m_j``.
+    Like ``SGD`` it knows nothing about its accuracy: there is no ``evaluation``, and ``gap`` is infinite. A full
+    gradient counts 1 and a step ``2 B / m_j``.
 
     Parameters
     ----------
@@ -65,11 +65,9 @@ class Sarah:
     >>> import numpy as np
     >>> from dualopt.losses import Squared
     >>> from dualopt.objectives import LocalProblem, linear_model
-    >>> from dualopt.participation import Full
     >>> f = linear_model(np.ones((4, 1)), np.ones(4), loss=Squared(), mu=0.0, intercept=False)
-    >>> problem = LocalProblem(objective=f, weight=1.0, anchor=np.zeros(1))
-    >>> solver, first = Sarah(gamma=1.0), next(Full().rounds(1, seed=0))
-    >>> sol = solver(problem, np.zeros((1, 1)), Steps(steps=2), solver.memory(f), first)
+    >>> problem = LocalProblem(objective=f, weight=1.0, center=np.zeros(1))
+    >>> sol = Sarah(gamma=1.0)(problem, np.zeros((1, 1)), Steps(steps=2))
     >>> sol.theta.tolist(), sol.gradients
     ([[0.5]], (2.0,))
     """
@@ -86,19 +84,21 @@ class Sarah:
         if self.refresh < 1:
             raise ValueError(f"refresh must be at least 1, not {self.refresh}.")
 
-    def memory(self, objective: Any) -> Any:
+    def initial_state(self, objective: Any) -> SolverState:
         """Return no estimate for every client; refuse an objective without samples."""
         require_sampling("sarah", objective)
-        nowhere = know_nothing(objective).theta
-        return Memory(nowhere, nowhere)
+        return SolverState(nowhere(objective), nowhere(objective))
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Take the steps from ``start``."""
         f: Any = problem.objective
         require_sampling("sarah", f)
         if not isinstance(stop, Steps):
             raise ValueError(f"solver 'sarah' computes nothing that {stop} could be tested on: use Steps.")
-        estimate, rows = self._start(f, start, memory, round)
+        round = round or first_round(problem.n_clients)
+        estimate, rows = self._start(f, start, solver_state or self.initial_state(f), round)
         rngs = round.rngs()
         theta, linear = start, problem.linear_term()
         shrink = per_client(1.0 + self.gamma * problem.weight, start)
@@ -107,15 +107,15 @@ class Sarah:
             sample = f.draw(rngs, self.batch)
             estimate = estimate + (f.sample_gradient(theta, sample) - f.sample_gradient(last, sample))
             rows = [used + 2 * len(drawn) for used, drawn in zip(rows, sample, strict=True)]
-        return sampled_solution(problem, theta, rows=rows, memory=Memory(theta, estimate))
+        return sampled_solution(problem, theta, rows=rows, solver_state=SolverState(theta, estimate))
 
-    def _start(self, objective: Any, start: Array, memory: Memory, round: Round) -> tuple[Array, list[int]]:
+    def _start(self, objective: Any, start: Array, last: SolverState, round: Round) -> tuple[Array, list[int]]:
         """Return the estimates at ``start`` and the rows that were used for them."""
         xp = array_namespace(start)
         everyone = list(range(objective.n_clients))
-        kept = to_numpy(xp.all(xp.reshape(memory.theta == start, (start.shape[0], -1)), axis=-1))
+        kept = to_numpy(xp.all(xp.reshape(last.theta == start, (start.shape[0], -1)), axis=-1))
         new = everyone if round.n % self.refresh == 0 else [j for j in everyone if not kept[j]]
         if not new:
-            return memory.estimate, [0] * len(everyone)
+            return last.estimate, [0] * len(everyone)
         full = objective.select(new).gradient(take_clients(start, new))
-        return merge_clients(memory.estimate, full, new), [m if j in new else 0 for j, m in enumerate(objective.sizes)]
+        return merge_clients(last.estimate, full, new), [m if j in new else 0 for j, m in enumerate(objective.sizes)]

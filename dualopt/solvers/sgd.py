@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dualopt.objectives.local import LocalProblem, client_dot, per_client
-from dualopt.participation import Round
-from dualopt.solvers._driver import LocalSolution, assemble, require_sampling, sampled_solution
+from dualopt.objectives.local_problem import LocalProblem, client_dot, per_client
+from dualopt.participation import Round, first_round
+from dualopt.solvers._loop import LocalSolution, assemble, require_sampling, sampled_solution
 from dualopt.stopping import Steps, Stop
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, asarray_like
@@ -26,9 +26,8 @@ class SGD:
     each pass and cut into batches, the last one smaller when they do not divide; the stopping rule is then not looked
     at, and clients of different sizes take different numbers of steps.
 
-    No full gradient and no value is ever computed, so the solution carries no information for certificates:
-    ``residual`` and ``dual`` are NaN, ``conjugate`` and ``gap`` are infinite. One gradient is counted for every
-    ``m_j`` rows used.
+    No full gradient and no value is ever computed, so the solution carries no information for certificates: there is
+    no ``evaluation``, and ``gap`` is infinite. One gradient is counted for every ``m_j`` rows used.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ class SGD:
     decay : float, default 1
         Factor of the step from round to round, in (0, 1].
     max_norm : float, optional
-        A longer ``G_j`` is scaled to this norm, the tilt and the proximal term included. The training code of FedDyn
+        A longer ``G_j`` is scaled to this norm, the linear and the proximal term included. The training code of FedDyn
         clips at 10, there before the terms in ``theta_j`` itself (weight decay and ``alpha theta_j``) are added.
 
     Raises
@@ -55,10 +54,8 @@ class SGD:
     >>> import numpy as np
     >>> from dualopt.losses import Squared
     >>> from dualopt.objectives import LocalProblem, linear_model
-    >>> from dualopt.participation import Full
     >>> f = linear_model(np.ones((4, 1)), np.ones(4), loss=Squared(), mu=0.0, intercept=False)
-    >>> first = next(Full().rounds(1, seed=0))
-    >>> sol = SGD(step=0.5, batch=3)(LocalProblem(objective=f), np.zeros((1, 1)), Steps(steps=2), (), first)
+    >>> sol = SGD(step=0.5, batch=3)(LocalProblem(objective=f), np.zeros((1, 1)), Steps(steps=2))
     >>> sol.theta.tolist(), sol.gradients
     ([[0.75]], (1.5,))
     """
@@ -81,22 +78,17 @@ class SGD:
         if self.max_norm is not None and not self.max_norm > 0:
             raise ValueError(f"max_norm must be positive, not {self.max_norm}.")
 
-    def memory(self, objective: Any) -> Any:
+    def initial_state(self, objective: Any) -> Any:
         """Return ``()``; refuse an objective without samples here, before the first round."""
         require_sampling("sgd", objective)
         return ()
 
-    def path_length(self, problem: LocalProblem, stop: Steps, round: Round) -> float | Array:
-        """Return the sum of the step sizes of a call, one number for all clients or ``(N,)``."""
-        step = self.step * self.decay**round.n
-        if self.epochs is None:
-            return step * stop.steps
-        sizes = problem.objective.sizes  # pyright: ignore[reportAttributeAccessIssue]
-        return asarray_like([step * self.epochs * -(-m // self.batch) for m in sizes], problem.objective.zeros())
-
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Run stochastic gradient descent from ``start``."""
         require_sampling("sgd", problem.objective)
+        round = round or first_round(problem.n_clients)
         length = self.step * self.decay**round.n
         whole, theta, running = problem, start, list(range(problem.n_clients))
         finished: list[tuple[list[int], Array]] = []
@@ -112,7 +104,16 @@ class SGD:
             change = -length * self._clip(problem.sample_gradient(theta, sample))
             change += theta
             theta = change
-        return sampled_solution(whole, assemble([*finished, (running, theta)]), rows=rows)
+        theta = assemble([*finished, (running, theta)])
+        return sampled_solution(whole, theta, rows=rows, length=self._length(whole.objective, stop, round))
+
+    def _length(self, objective: Any, stop: Stop, round: Round) -> float | Array:
+        """Return the sum of the step sizes of a call, one number for all clients or ``(N,)``."""
+        step = self.step * self.decay**round.n
+        if self.epochs is None:
+            assert isinstance(stop, Steps)  # _samples has refused other rules
+            return step * stop.steps
+        return asarray_like([step * self.epochs * -(-m // self.batch) for m in objective.sizes], objective.zeros())
 
     def _samples(self, objective: Any, stop: Stop, round: Round) -> Iterator[tuple[list[int], Any]]:
         """Yield, step by step, the clients that go on and the rows that they use."""

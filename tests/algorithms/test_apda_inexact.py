@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import APDAInexact
-from dualopt.federation import State, advance, iterate
+from dualopt.engine import State, advance, iterate
 from dualopt.objectives import Quadratic
-from dualopt.participation import Full
+from dualopt.participation import first_round
 from dualopt.solvers import SGD, Exact
 from dualopt.stopping import Steps
 from tests.problems import logistic, quadratic
@@ -59,7 +59,7 @@ def rate(method: APDAInexact, f) -> float:
     """The factor per round of the error in the long run: the spectral radius of a round."""
     method = method.suggested(f)
     optimum = State(*method.fixed_point(f, f.minimiser()))
-    (n, d), round = f.b.shape, next(Full().rounds(f.n_clients, 0))
+    (n, d), round = f.b.shape, first_round(f.n_clients)
     centred = np.linalg.svd(np.eye(n) - 1 / n)[0][:, :-1]
     columns = []
     for e in np.eye((3 * n - 2) * d):

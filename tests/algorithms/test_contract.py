@@ -11,9 +11,11 @@ import pytest
 
 import dualopt.algorithms
 from dualopt.discover import discover
-from dualopt.federation import State, advance, iterate, run
+from dualopt.engine import State, _put, advance, initial_state, iterate
 from dualopt.objectives import Quadratic
-from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Participation, UniformSubset
+from dualopt.oracle import Oracle
+from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Participation, UniformSubset, first_round
+from dualopt.recording import run
 from dualopt.reference import cvxpy, newton
 from dualopt.solvers import LBFGS, Exact
 from dualopt.stopping import GradientNorm
@@ -78,13 +80,20 @@ def accurate(request: pytest.FixtureRequest):
 def built(name: str, **options):
     """The algorithm with those of the options that it has, or without any if it takes no such solver."""
     kind = ALGORITHMS[name]
-    options = {key: value for key, value in options.items() if key in {field.name for field in fields(kind)}}
+    options = {
+        key: value for key, value in options.items() if key in {field.name for field in fields(kind) if field.init}
+    }
     try:
         return kind(**options)
     except ValueError as error:
         if "solver must be" not in str(error):
             raise
         return kind()
+
+
+def oracle_of(algorithm, objective, solver_state, round) -> Oracle:
+    """What the engine hands to ``local``."""
+    return Oracle(algorithm.local_objective(objective), algorithm.solver, algorithm.stop, solver_state, round)
 
 
 def host(tree):
@@ -122,9 +131,9 @@ def test_reaches_the_independent_solutions(name: str) -> None:
 
 @pytest.mark.parametrize("name", PARTIAL)
 def test_partial_participation_reaches_the_minimiser(name: str) -> None:
-    f = quadratic()
+    f = quadratic(L=4.0)
     for participation in (UniformSubset(size=2), Bernoulli(probability=0.4)):
-        theta = last(built(name, solver=Exact()), f, 800, participation=participation).server.theta
+        theta = last(built(name, solver=Exact()), f, 400, participation=participation).server.theta
         np.testing.assert_allclose(theta, f.minimiser(), atol=1e-13)
 
 
@@ -149,26 +158,30 @@ def test_stacked_is_one_process_per_client(name: str, participation: Participati
     """Each client alone with its own rows, talking by pickled messages: the difference is exactly zero."""
     f = PROBLEMS[problem]
     algorithm = ALGORITHMS[name]().suggested(f)
-    server, message, _ = algorithm.init(f, f.zeros())
+    server, message, _, _ = initial_state(algorithm, f)
     alone = [pickle.loads(pickle.dumps(f.select((j,)))) for j in range(f.n_clients)]
-    states = [algorithm.init(one, f.zeros())[2] for one in alone]
+    states = [initial_state(algorithm, one).clients for one in alone]
+    solvers = [initial_state(algorithm, one).solver for one in alone]
     for _, snapshot in zip(range(6), iterate(algorithm, f, participation=participation), strict=False):
         active = snapshot.round.clients
         sent = pickle.dumps(message)
         uploads = []
         for j in active:
-            states[j], upload, _ = algorithm.local(
-                alone[j], states[j], pickle.loads(sent), replace(snapshot.round, clients=(j,))
-            )
+            round = replace(snapshot.round, clients=(j,))
+            oracle = oracle_of(algorithm, alone[j], solvers[j], round)
+            state, upload = algorithm.local(states[j], pickle.loads(sent), oracle, round)
+            states[j], solvers[j] = _put(states[j], state, (0,)), oracle.solver_state
             uploads.append(pickle.loads(pickle.dumps(upload)))
         if active and snapshot.round.communicate:
             mean = tree_map(lambda *rows: np.mean(np.concatenate(rows), axis=0), *uploads)
             server, message = algorithm.server(server, mean, snapshot.round)
             for j in range(f.n_clients):
-                listen = getattr(algorithm, "receive" if j in active else "absent", None)
-                states[j] = states[j] if listen is None else listen(states[j], message)
-        together = tree_map(lambda *rows: np.concatenate(rows), *states)
-        for a, b in zip(host((snapshot.server, snapshot.clients)), host((server, together)), strict=True):
+                if ("active" if j in active else "inactive") in algorithm.listens:
+                    listen = algorithm.receive if j in active else algorithm.receive_inactive
+                    states[j] = _put(states[j], listen(states[j], message), (0,))
+        together = (tree_map(lambda *rows: np.concatenate(rows), *parts) for parts in (states, solvers))
+        stacked = (snapshot.server, snapshot.clients, snapshot.solver)
+        for a, b in zip(host(stacked), host((server, *together)), strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -204,8 +217,12 @@ def test_is_pure(accurate) -> None:
     snapshots = list(islice(iterate(algorithm, f), 3))
     before = pickle.dumps(snapshots[1])
     round = snapshots[2].round
-    first = algorithm.local(f, snapshots[1].clients, snapshots[1].message, round)
-    second = algorithm.local(f, snapshots[1].clients, snapshots[1].message, round)
+    state = snapshots[1].state
+    results = []
+    for _ in range(2):
+        oracle = oracle_of(algorithm, f, state.solver, round)
+        results.append((algorithm.local(state.clients, state.message, oracle, round), oracle.solution))
+    first, second = results
     for a, b in zip(host(first), host(second), strict=True):
         np.testing.assert_array_equal(a, b)
     assert pickle.dumps(snapshots[1]) == before
@@ -215,9 +232,9 @@ def test_parameters_left_open_must_be_filled_in(exact) -> None:
     f = quadratic()
     if exact.suggested(f) == exact:
         return  # nothing was open
-    open_state = State(*exact.suggested(f).init(f, f.zeros()))
+    open_state = initial_state(exact.suggested(f), f)
     with pytest.raises(ValueError, match="suggested"):
-        advance(exact, f, open_state, next(Full().rounds(f.n_clients, 0)))
+        advance(exact, f, open_state, first_round(f.n_clients))
 
 
 def test_survives_pickling(exact) -> None:

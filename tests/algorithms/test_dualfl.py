@@ -11,13 +11,14 @@ import pytest
 
 from dualopt.algorithms.dualfl import DualFL, momentum
 from dualopt.claims import Case
-from dualopt.federation import iterate, run
+from dualopt.engine import iterate
 from dualopt.objectives import LinearModel, Quadratic
+from dualopt.recording import run
 from dualopt.reference import cvxpy, newton
 from dualopt.solvers import AOGM, LBFGS, SGD, DualCoordinate, Exact, NewtonCG
 from dualopt.stopping import Gap, GradientReduction, RelativeEnergy, Steps, SublinearSchedule
 from tests.problems import digits, hinge, logistic, quadratic
-from theory.dualfl.lemma_6_5 import compare as compare_with_fista
+from theory.dualfl.lemma_6_5 import lemma_6_5 as compare_with_fista
 
 RHO, NU = 0.05, 0.9
 EXACT = DualFL(rho=RHO, nu=NU, solver=Exact())
@@ -55,7 +56,7 @@ def lemma_6_5(algorithm: DualFL, *, as_printed: bool = False) -> float:
     theta = f.minimiser()
     gradients = f.gradient(theta)
     case = Case(name="", algorithm=algorithm, objective=f, theta=theta, subgradients=gradients, rounds=25)
-    return max(c.measured for c in compare_with_fista(case, as_printed=as_printed))
+    return max(c.lhs for c in compare_with_fista(case, as_printed=as_printed))
 
 
 def test_lemma_6_5_dualfl_is_fista_on_the_dual() -> None:
@@ -213,8 +214,8 @@ def test_inexact_theorem_3_2_for_the_corrected_point() -> None:
     )  # fmt: skip
     zeta, linear, square, inexact = np.zeros(f.b.shape), 0.0, 0.0, 0.0
     for n, s in enumerate(islice(iterate(algorithm, f), 40), start=1):
-        assert s.work is not None
-        eps = (s.work.residual**2).sum() / (2 * nu)
+        assert s.solution is not None
+        eps = (s.solution.evaluation.gradient**2).sum() / (2 * nu)
         inexact = max(inexact, eps)
         linear += n * np.sqrt(2 * nu * eps)
         square += 2 * nu * n**2 * eps
@@ -304,7 +305,7 @@ def test_default_parameters_are_the_optimal_ones_of_theorem_3_3() -> None:
     ],
 )
 def test_says_which_theorem_applies(options: dict, said: str) -> None:
-    assert DualFL(**options).regime(quadratic(mu=2.0, L=50.0)).startswith(said)
+    assert DualFL(**options).guarantee(quadratic(mu=2.0, L=50.0)).startswith(said)
 
 
 def test_corrected_points_need_gradients() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import FedAvg, FedCM
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.losses import Logistic
 from dualopt.objectives import linear_model
 from dualopt.participation import UniformSubset

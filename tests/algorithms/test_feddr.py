@@ -23,17 +23,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedDR
-from dualopt.algorithms._parameters import given
-from dualopt.federation import State, advance, iterate, run
+from dualopt.algorithms import OPEN, FedDR
+from dualopt.engine import State, advance, iterate
 from dualopt.objectives import Composite, Quadratic
-from dualopt.participation import Bernoulli, Full, Participation, Schedule, UniformSubset
+from dualopt.participation import Bernoulli, Full, Participation, Schedule, UniformSubset, first_round
+from dualopt.recording import run
 from dualopt.reference import cvxpy, newton
-from dualopt.regularisers import L1, L2, Regulariser
+from dualopt.regularisers import L1, L2, Regulariser, Zero
 from dualopt.solvers import LBFGS, Exact
 from dualopt.stopping import GradientNorm
 from dualopt.tree import leaves
@@ -71,10 +72,10 @@ def optimum(problem: str, regulariser: str) -> np.ndarray:
             F.hessian_operator(theta)(np.broadcast_to(e, (4, *F.shape))).mean(axis=0) for e in np.eye(theta.size)
         ]
         hessian = np.stack(columns)[np.ix_(on, on)] + g.mu * np.eye(on.sum())
-        s = g.steepest(theta, F.gradient(theta).mean(axis=0))
+        s = g.minimal_subgradient(theta, F.gradient(theta).mean(axis=0))
         theta = theta.copy()
         theta[on] -= np.linalg.solve(hessian, s[on])
-    assert np.linalg.norm(g.steepest(theta, F.gradient(theta).mean(axis=0))) < 1e-14
+    assert np.linalg.norm(g.minimal_subgradient(theta, F.gradient(theta).mean(axis=0))) < 1e-14
     return theta
 
 
@@ -146,7 +147,7 @@ class WrongStep(FedDR):
 
     def server(self, server, mean, round):
         after, _ = super().server(server, mean, round)
-        theta = given(self.regulariser).prox(after.mean, given(self.eta) / round.n_clients)
+        theta = self.regulariser.prox(after.mean, self.eta / round.n_clients)
         return after._replace(theta=theta), theta
 
 
@@ -160,9 +161,9 @@ class NoStale(FedDR):
 class NotReflected(FedDR):
     """Local solutions are sent instead of reflected points."""
 
-    def local(self, objective, clients, message, round):
-        after, _, work = super().local(objective, clients, message, round)
-        return after._replace(reflected=after.x), after.x - clients.reflected, work
+    def local(self, clients, message, oracle, round):
+        after, _ = super().local(clients, message, oracle, round)
+        return after._replace(reflected=after.x), after.x - clients.reflected
 
 
 @pytest.mark.parametrize(
@@ -185,8 +186,8 @@ def test_stays_at_the_solution(problem: str, regulariser: str, participation: Pa
         state, _, _ = advance(algorithm, F, state, round)
         np.testing.assert_allclose(state.server.theta, theta, atol=1e-12)
         assert np.array_equal(state.server.theta == 0, theta == 0)
-    plain = replace(algorithm, regulariser=None)
-    moved, _, _ = advance(plain, F, State(*plain.fixed_point(F, theta)), next(Full().rounds(4, seed=0)))
+    plain = replace(algorithm, regulariser=Zero())
+    moved, _, _ = advance(plain, F, State(*plain.fixed_point(F, theta)), first_round(4))
     assert np.linalg.norm(moved.server.theta - theta) > 1e-3  # it is no fixed point of ``E`` alone
 
 
@@ -207,7 +208,7 @@ def test_squared_norm_and_ridge_have_one_fixed_point() -> None:
 def test_suggested_copies_the_regulariser() -> None:
     F = composite("quadratic", "L1")
     assert FedDR().suggested(F).regulariser == F.regulariser
-    assert FedDR().suggested(F.objective).regulariser is None
+    assert FedDR().suggested(F.objective).regulariser == Zero()
     trace = run(FedDR(), F, rounds=1)
     assert trace.parameters["hyperparameters"]["regulariser"] == {"name": "L1", "weight": 0.2}
 
@@ -220,12 +221,13 @@ def distance(state: State, F: Composite, algorithm: FedDR, theta: np.ndarray) ->
     return float(np.mean(np.sum((state.clients.y - algorithm.fixed_point(F, theta)[2].y) ** 2, axis=-1)))
 
 
-def path(problem: str, regulariser: str, a: float, *, eta: float | None = None, rounds: int = 12):
+def path(problem: str, regulariser: str, a: float, *, eta: float = OPEN, rounds: int = 12):
     """States after full rounds, from a distant start: in all of them ``x_j = prox(y_j)``."""
     F = composite(problem, regulariser)
-    algorithm = FedDR(relaxation=a, eta=eta, **ACCURATE[problem]).suggested(F)
+    weight: Any = OPEN if eta is None else eta
+    algorithm = FedDR(relaxation=a, eta=weight, **ACCURATE[problem]).suggested(F)
     theta0 = 3.0 * np.random.default_rng(0).standard_normal(F.shape)
-    states = [State(s.server, s.message, s.clients) for s in islice(iterate(algorithm, F, theta0=theta0), rounds)]
+    states = [s.state for s in islice(iterate(algorithm, F, theta0=theta0), rounds)]
     return F, algorithm, states
 
 
@@ -235,10 +237,10 @@ def factor(F: Composite, eta: float, a: float) -> float:
     return 1 - 0.5 * a * (1 - delta)
 
 
-@pytest.mark.parametrize("eta", [0.02, None, 5.0])
+@pytest.mark.parametrize("eta", [0.02, OPEN, 5.0])
 @pytest.mark.parametrize("a", [0.5, 1.0, 1.7, 2.0])
 @every_case
-def test_the_distance_falls_as_the_theorem_says(problem: str, regulariser: str, a: float, eta: float | None) -> None:
+def test_the_distance_falls_as_the_theorem_says(problem: str, regulariser: str, a: float, eta: float) -> None:
     F, algorithm, states = path(problem, regulariser, a, eta=eta)
     theta = optimum(problem, regulariser)
     V = [distance(state, F, algorithm, theta) for state in states]
@@ -246,7 +248,7 @@ def test_the_distance_falls_as_the_theorem_says(problem: str, regulariser: str, 
     for before, after, state in zip(V, V[1:], states, strict=False):
         step = float(np.mean(np.sum((state.server.theta - state.clients.x) ** 2, axis=-1)))
         assert after <= before - a * (2 - a) * step + rounding
-        assert after <= factor(F, given(algorithm.eta), a) ** 2 * before + rounding
+        assert after <= factor(F, algorithm.eta, a) ** 2 * before + rounding
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -254,7 +256,7 @@ def test_the_distance_falls_as_the_theorem_says(problem: str, regulariser: str, 
 @pytest.mark.parametrize("regulariser", REGULARISERS)
 def test_the_exact_expectation_over_subsets(regulariser: str, a: float, size: int) -> None:
     F, algorithm, states = path("quadratic", regulariser, a, rounds=6)
-    theta, q, p = optimum("quadratic", regulariser), factor(F, given(algorithm.eta), a), size / 4
+    theta, q, p = optimum("quadratic", regulariser), factor(F, algorithm.eta, a), size / 4
 
     def V(state: State) -> float:
         return distance(state, F, algorithm, theta)
@@ -276,7 +278,7 @@ def test_the_constants_are_attained() -> None:
     F = Composite(objective=Quadratic(A=np.zeros((2, 1, 1)), b=np.array([[1.0], [-1.0]])), regulariser=L1(weight=0.0))
     for a in (0.5, 1.0, 1.7):
         algorithm = FedDR(eta=0.4, relaxation=a).suggested(F)
-        states = [State(s.server, s.message, s.clients) for s in islice(iterate(algorithm, F), 6)]
+        states = [s.state for s in islice(iterate(algorithm, F), 6)]
         for before, after in pairwise(states):
             step = float(np.mean((before.server.theta - before.clients.x) ** 2))
             change = distance(after, F, algorithm, np.zeros(1)) - distance(before, F, algorithm, np.zeros(1))
@@ -295,7 +297,7 @@ def test_more_relaxation_is_refused_and_expands() -> None:
         FedDR(relaxation=2.1)
     F, theta = composite("quadratic", "L2"), optimum("quadratic", "L2")
     algorithm = Over(relaxation=4.0, eta=0.02, solver=Exact()).suggested(F)
-    states = [State(s.server, s.message, s.clients) for s in islice(iterate(algorithm, F), 9)]
+    states = [s.state for s in islice(iterate(algorithm, F), 9)]
     assert distance(states[-1], F, algorithm, theta) > 2 * distance(states[0], F, algorithm, theta)
 
 
@@ -329,11 +331,11 @@ def test_another_regulariser_than_the_objectives_is_refused() -> None:
         run(FedDR(regulariser=L1(weight=0.1)), f, rounds=1)
 
 
-def test_regime_states_the_contraction_that_is_attained() -> None:
+def test_guarantee_states_the_contraction_that_is_attained() -> None:
     """One quadratic with eigenvalues mu and L, eta = 1/sqrt(L mu): the slower shrinks by the factor."""
     f = Quadratic(A=np.diag([1.0, 25.0])[None], b=np.zeros((1, 2)))
     method = FedDR(eta=0.2).suggested(f)
-    assert method.regime(f).startswith("contraction by 0.8333")  # 1 - (1 - (sqrt(25) - 1)/(sqrt(25) + 1))/2
+    assert method.guarantee(f).startswith("contraction by 0.8333")  # 1 - (1 - (sqrt(25) - 1)/(sqrt(25) + 1))/2
     ys = [s.clients.y[0] for s in islice(iterate(method, f, theta0=np.array([1.0, 1.0])), 12)]
     ratios = np.abs(ys[-1] / ys[-2])
     assert np.max(ratios) == pytest.approx(5.0 / 6.0, rel=1e-9)

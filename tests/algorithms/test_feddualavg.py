@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import FedAvg, FedDR, FedDualAvg
-from dualopt.federation import iterate, run
+from dualopt.certificates import dual_point
+from dualopt.engine import iterate
 from dualopt.objectives import Composite
 from dualopt.participation import Bernoulli, UniformSubset
+from dualopt.recording import run
 from dualopt.regularisers import L1
 from dualopt.solvers import LBFGS, SGD, Gradient
 from dualopt.stopping import GradientNorm, Steps
@@ -94,9 +96,11 @@ def test_array_libraries_agree_with_a_regulariser(backend) -> None:
 
 def test_gradients_are_counted_as_computed() -> None:
     s = next(iterate(FedDualAvg(stop=Steps(steps=3)), logistic()))
-    assert s.work is not None
-    assert s.work.gradients == (3.0,) * 4
-    assert np.isfinite(s.work.conjugate).all()
+    assert s.solution is not None
+    assert s.solution.gradients == (3.0,) * 4
+    point = dual_point(logistic(), s.solution)
+    assert point is not None
+    assert np.isfinite(point.conjugate).all()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import FedPD
-from dualopt.federation import State, advance, iterate
+from dualopt.engine import State, advance, iterate
 from dualopt.participation import CommunicateWithProbability, Schedule
 from tests.problems import quadratic
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import FedAvg, FedSAM
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.participation import UniformSubset
 from dualopt.solvers import LBFGS, Gradient
 from dualopt.stopping import Steps

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import FiveGCS
-from dualopt.algorithms._parameters import given
 from dualopt.algorithms.fivegcs import Client, Server
-from dualopt.federation import State, iterate
+from dualopt.engine import State, iterate
 from dualopt.participation import UniformSubset
 from dualopt.solvers import SGD, Exact, Gradient, Nesterov, Sarah
 from dualopt.stopping import Steps
@@ -49,23 +48,23 @@ def test_it_is_the_box() -> None:
 
 
 def test_the_suggestions() -> None:
-    method = FiveGCS(share=0.4).suggested(quadratic(n=5, mu=1.0, L=20.0))
+    method = FiveGCS(fraction=0.4).suggested(quadratic(n=5, mu=1.0, L=20.0))
     assert method.gamma == pytest.approx(3 / 16 * np.sqrt(2 / (20 * 5)))
-    assert method.tau == pytest.approx(1 / (2 * given(method.gamma) * 5))
+    assert method.tau == pytest.approx(1 / (2 * method.gamma * 5))
     assert method.mu == pytest.approx(1.0)
     assert method.stop == Steps(steps=int(np.ceil((0.75 * np.sqrt(2 * 20 / 5) + 2) * np.log(80))))
 
 
-def test_regime() -> None:
+def test_guarantee() -> None:
     f = quadratic(n=5, mu=1.0, L=20.0)
     gamma = 3 / 16 / np.sqrt(20)
-    assert f"contracts by {1 / (1 + gamma):.4f} per round" in FiveGCS().regime(f)
+    assert f"contracts by {1 / (1 + gamma):.4f} per round" in FiveGCS().guarantee(f)
 
 
 def growth(method: FiveGCS, f, cohort: int) -> float:
     """The worst growth of Psi, over all states, in expectation over the cohorts."""
     M, d = f.b.shape
-    gamma, tau, mu = given(method.gamma), given(method.tau), given(method.mu)
+    gamma, tau, mu = method.gamma, method.tau, method.mu
     L_F = (f.L.max() - mu) / M
     model, weights = f.minimiser(), (1 / np.sqrt(gamma), np.sqrt(M / cohort * (1 / tau + 1 / L_F)))
     duals = (f.gradient(model) - mu * model) / M
@@ -73,7 +72,7 @@ def growth(method: FiveGCS, f, cohort: int) -> float:
     def state(e):
         x, u = model + e[:d] / weights[0], duals + e[d:].reshape(M, d) / weights[1]
         xhat = (x - gamma * u.sum(axis=0)) / (1 + gamma * mu)
-        return State(Server(x, u.sum(axis=0), xhat), xhat, Client(u, ()))
+        return State(Server(x, u.sum(axis=0), xhat), xhat, Client(u))
 
     def errors(s):
         x, u = s.server.theta - model, s.clients.dual - duals
@@ -87,7 +86,7 @@ def growth(method: FiveGCS, f, cohort: int) -> float:
 @pytest.mark.parametrize("kappa", [5.0, 100.0])
 def test_the_one_step_inequality(kappa: float, cohort: int, exact: bool) -> None:
     f = quadratic(n=3, d=2, mu=1.0, L=kappa)
-    method = FiveGCS(share=cohort / 3).suggested(f)
+    method = FiveGCS(fraction=cohort / 3).suggested(f)
     method = replace(method, solver=Exact()) if exact else method
     assert growth(method, f, cohort) <= method.factor(f, cohort / 3)
 
@@ -133,7 +132,7 @@ def test_too_few_steps_are_caught() -> None:
         ({"gamma": 0.0}, "gamma must be a positive finite number"),
         ({"tau": -1.0}, "tau must be a positive finite number"),
         ({"mu": 0.0}, "mu must be a positive finite number"),
-        ({"share": 1.1}, r"share must lie in \(0, 1\], not 1.1"),
+        ({"fraction": 1.1}, r"fraction must lie in \(0, 1\], not 1.1"),
         ({"solver": SGD(step=0.1)}, "solver must compute local gradients, which SGD does not"),
         ({"solver": Sarah(gamma=0.1)}, "solver must compute local gradients, which Sarah does not"),
     ],
@@ -157,9 +156,9 @@ def test_more_strong_convexity_than_there_is_is_refused() -> None:
 
 def test_the_gradient_at_the_end_is_the_new_dual_and_counts() -> None:
     counts = [
-        s.work.gradients
+        s.solution.gradients
         for solver in (Gradient(), Nesterov())  # the latter counts the gradient where it ends by itself
         for s in islice(iterate(FiveGCS(solver=solver, stop=Steps(steps=3)), quadratic()), 1)
-        if s.work
+        if s.solution
     ]
     assert counts == [(4.0,) * len(counts[0])] * 2

@@ -20,7 +20,7 @@ from dualopt.algorithms import (
     FedSplit,
     LazyAFedPD,
 )
-from dualopt.federation import State, advance, iterate
+from dualopt.engine import State, advance, iterate
 from dualopt.losses import Squared
 from dualopt.objectives import Quadratic, linear_model
 from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Participation, Round, UniformSubset
@@ -40,9 +40,9 @@ TOLERANCE = 1e-12
 Rounds = list[Round]
 
 
-def prox(j: int, anchor: np.ndarray, weight: float, tilt: np.ndarray | float = 0.0) -> np.ndarray:
-    """The minimiser of f_j + <tilt, .> + weight/2 |. - anchor|^2, with NumPy alone."""
-    return np.linalg.solve(F.A[j] + weight * np.eye(D), F.b[j] - tilt + weight * anchor)
+def prox(j: int, center: np.ndarray, weight: float, linear: np.ndarray | float = 0.0) -> np.ndarray:
+    """The minimiser of f_j + <linear, .> + weight/2 |. - center|^2, with NumPy alone."""
+    return np.linalg.solve(F.A[j] + weight * np.eye(D), F.b[j] - linear + weight * center)
 
 
 def fedpd(rounds: Rounds, old_dual: bool = False) -> Iterator[np.ndarray]:
@@ -251,12 +251,12 @@ def test_fedsplit_is_feddr_with_relaxation_two(participation: Participation) -> 
 @pytest.mark.parametrize("relaxation", [1.0, 2.0])
 def test_feddr_started_from_proximal_points_is_one_round_ahead(relaxation: float) -> None:
     """The start of FedDR's own paper, x_i = prox(y_i): its round n is round n + 1 of the start of this package."""
-    method = FedDR(eta=ETA, relaxation=relaxation, solver=EXACT)
-    _, _, clients = method.init(F, START)
+    method = FedDR(eta=ETA, relaxation=relaxation, solver=EXACT).suggested(F)
+    server, _, clients = method.init(START, np.broadcast_to(START, (N, D)))
     x = np.stack([prox(j, START, 1.0 / ETA) for j in range(N)])
     reflected = 2 * x - START
     mean = reflected.mean(axis=0)
-    state = State(type(method.init(F, START)[0])(mean, mean), mean, clients._replace(x=x, reflected=reflected))
+    state = State(type(server)(mean, mean), mean, clients._replace(x=x, reflected=reflected))
     ahead = []
     for round in islice(Full().rounds(N, seed=0), ROUNDS):
         ahead.append(state.server.theta)
@@ -299,9 +299,9 @@ def test_the_mean_dual_moves_like_one_client(size: int) -> None:
     theta, mean = START, np.zeros(D)
     method = AFedPD(rho=WEIGHT, solver=EXACT)
     for s in islice(iterate(method, F, theta0=START, participation=UniformSubset(size=size)), ROUNDS):
-        assert s.work is not None
+        assert s.solution is not None
         now = s.clients.dual.mean(axis=0)
-        expected = mean + WEIGHT * (s.work.theta.mean(axis=0) - theta)
+        expected = mean + WEIGHT * (s.solution.theta.mean(axis=0) - theta)
         scale = float(np.abs(s.clients.dual).max())
         np.testing.assert_allclose(now, expected, rtol=0, atol=TOLERANCE * scale)
         np.testing.assert_allclose(s.server.dual, now, rtol=0, atol=TOLERANCE * scale)

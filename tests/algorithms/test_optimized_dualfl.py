@@ -10,8 +10,10 @@ import pytest
 
 from dualopt.algorithms.dualfl import DualFL, momentum
 from dualopt.algorithms.optimized_dualfl import OptimizedDualFL, coefficients, growth
-from dualopt.federation import iterate, run
+from dualopt.engine import advance, initial_state, iterate
 from dualopt.objectives import Quadratic
+from dualopt.participation import first_round
+from dualopt.recording import run
 from dualopt.reference import newton
 from dualopt.solvers import LBFGS, Exact
 from dualopt.stopping import GradientReduction, Steps
@@ -192,9 +194,8 @@ def test_refuses_nu_above_mu_and_missing_rho() -> None:
     with pytest.raises(ValueError, match=r"nu = 1\.2 must not exceed mu = 1"):
         run(OptimizedDualFL(nu=1.2, rho=0.0, solver=Exact()), f, rounds=3)
     method = OptimizedDualFL(nu=1.0, solver=Exact())
-    server, _, _ = method.init(f, f.zeros())
     with pytest.raises(ValueError, match="rho must be given"):
-        method.server(server, f.zeros(), next(iterate(DualFL(), f)).round)
+        advance(method, f, initial_state(method, f), first_round(f.n_clients))
 
 
 @pytest.mark.parametrize(
@@ -207,4 +208,4 @@ def test_refuses_nu_above_mu_and_missing_rho() -> None:
     ],
 )
 def test_says_what_is_promised(options: dict, said: str) -> None:
-    assert said in OptimizedDualFL(**options).regime(quadratic(mu=2.0, L=50.0))
+    assert said in OptimizedDualFL(**options).guarantee(quadratic(mu=2.0, L=50.0))

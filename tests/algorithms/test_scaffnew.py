@@ -10,9 +10,10 @@ import pytest
 
 from dualopt.algorithms import Scaffnew
 from dualopt.algorithms.scaffnew import Client, Server
-from dualopt.federation import State, advance, iterate, run
+from dualopt.engine import State, advance, iterate
 from dualopt.objectives import Quadratic
 from dualopt.participation import CommunicateWithProbability
+from dualopt.recording import run
 from dualopt.solvers import LBFGS, SGD, Gradient
 from tests.problems import logistic, quadratic
 from theory._chance import coin, worst_growth
@@ -66,7 +67,7 @@ def growth(f, *, step: float, p: float, chance: float) -> float:
 
     def state(e):
         x, h = e[: n * d].reshape(n, d), centred @ e[n * d :].reshape(n - 1, d)
-        return State(Server(model), model, Client(model + x, control + p / step * h, ()))
+        return State(Server(model), model, Client(model + x, control + p / step * h))
 
     def errors(s):
         x, h = s.clients.theta - model, step / p * (s.clients.control - control)
@@ -116,16 +117,16 @@ def test_sampled_steps_keep_the_sum_of_the_controls() -> None:
 
 def test_the_step_is_common_where_smoothness_differs() -> None:
     f = Quadratic(A=np.stack([np.eye(2), 4 * np.eye(2)]), b=np.ones((2, 2)))
-    for solver in (None, Gradient()):
-        assert Scaffnew(solver=solver).suggested(f).solver == Gradient(step=0.25)
+    for method in (Scaffnew(), Scaffnew(solver=Gradient())):
+        assert method.suggested(f).solver == Gradient(step=0.25)
     assert Scaffnew(solver=Gradient(step=0.1)).suggested(f).solver == Gradient(step=0.1)
 
 
-def test_regimes() -> None:
+def test_guarantees() -> None:
     f = quadratic(mu=1.0, L=20.0)
-    assert "contracts by 0.9500 per round" in Scaffnew().regime(f)
-    assert Scaffnew(solver=Gradient(step=0.101)).regime(f).startswith("none: it needs full gradients")
-    assert Scaffnew(solver=SGD(step=0.01)).regime(f).startswith("none")
+    assert "contracts by 0.9500 per round" in Scaffnew().guarantee(f)
+    assert Scaffnew(solver=Gradient(step=0.101)).guarantee(f).startswith("none: it needs full gradients")
+    assert Scaffnew(solver=SGD(step=0.01)).guarantee(f).startswith("none")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import Scaffold
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.losses import Logistic
-from dualopt.objectives import LocalProblem, linear_model
+from dualopt.objectives import linear_model
 from dualopt.participation import UniformSubset
 from dualopt.solvers import LBFGS, SGD, Gradient
 from dualopt.stopping import GradientNorm, Steps
@@ -47,10 +47,10 @@ def test_it_is_the_box(option: int) -> None:
 
 def test_option_one_costs_a_gradient_more() -> None:
     counts = [
-        s.work.gradients
+        s.solution.gradients
         for option in (1, 2)
         for s in islice(iterate(Scaffold(option=option), quadratic()), 1)
-        if s.work
+        if s.solution
     ]
     assert (np.asarray(counts[0]) - np.asarray(counts[1])).tolist() == [1.0] * 5
 
@@ -63,7 +63,8 @@ def test_epochs_of_unequal_clients_are_counted() -> None:
     solver = SGD(step=1e-9, batch=4, epochs=2)
     method = Scaffold(solver=solver, stop=Steps(steps=1))
     s = next(iterate(method, f))
-    assert solver.path_length(LocalProblem(objective=f), Steps(steps=1), s.round) == pytest.approx([4e-9, 12e-9])
+    assert s.solution is not None
+    assert s.solution.length == pytest.approx([4e-9, 12e-9])
     np.testing.assert_allclose(s.clients.control[0], f.gradient(np.zeros(2))[0], rtol=1e-6)
 
 

@@ -23,7 +23,7 @@ from itertools import islice
 import pytest
 
 from dualopt.algorithms import DualFL
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.losses import Multinomial
 from dualopt.objectives import linear_model
 from dualopt.stopping import GradientNorm, GradientReduction
@@ -98,13 +98,14 @@ def torch_dualfl(torch, clients, *, tolerance=0.0, first=0.0, factor=0.0):
 def our_dualfl(objective, stop):
     """Run the same rounds with dualopt."""
     snapshots = list(islice(iterate(DualFL(rho=RHO, nu=NU, stop=stop), objective), ROUNDS))
-    gradients = sum(sum(snapshot.work.gradients) for snapshot in snapshots if snapshot.work)
+    gradients = sum(sum(snapshot.solution.gradients) for snapshot in snapshots if snapshot.solution)
     return snapshots[-1].server.theta, gradients
 
 
 def set_up(objective):
     """Compute what dualopt keeps with the data: the smoothness constants and the preconditioners."""
-    fresh = replace(objective, buckets=tuple(replace(bucket, cache={}) for bucket in objective.buckets))
+    groups = tuple(replace(group, cache={}) for group in objective.rows.groups)
+    fresh = replace(objective, rows=replace(objective.rows, groups=groups))
     fresh.preconditioner()(fresh.zeros())
     return fresh, fresh.L
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dualopt.objectives import LocalProblem, mlp
-from dualopt.participation import Full
+from dualopt.participation import first_round
 from dualopt.solvers import SGD
 from dualopt.stopping import Steps
 
@@ -35,16 +35,16 @@ def network(flat):
     return module
 
 
-def train(X, y, tilt, anchor, batches):
-    """One client's steps on loss + <tilt, theta> + alpha/2 |theta - anchor|^2."""
-    module = network(anchor)
+def train(X, y, linear, center, batches):
+    """One client's steps on loss + <linear, theta> + alpha/2 |theta - center|^2."""
+    module = network(center)
     optimiser = torch.optim.SGD(module.parameters(), lr=STEP)
-    tilt, anchor = torch.from_numpy(tilt), torch.from_numpy(anchor)
+    linear, center = torch.from_numpy(linear), torch.from_numpy(center)
     for rows in batches:
         optimiser.zero_grad()
         flat = torch.cat([p.reshape(-1) for p in module.parameters()])
         loss = torch.nn.functional.cross_entropy(module(X[rows]), y[rows])
-        (loss + torch.dot(flat, tilt) + 0.5 * ALPHA * torch.sum((flat - anchor) ** 2)).backward()
+        (loss + torch.dot(flat, linear) + 0.5 * ALPHA * torch.sum((flat - center) ** 2)).backward()
         optimiser.step()
     return torch.nn.utils.parameters_to_vector(module.parameters()).detach().numpy()
 
@@ -56,9 +56,10 @@ def test_network_steps(benchmark):
     y = rng.integers(0, LAYERS[-1], CLIENTS * ROWS)
     f = mlp(X, y, layers=LAYERS[1:-1], classes=LAYERS[-1], clients=CLIENTS)
     start = f.initial(seed=0)
-    tilt = (1e-3 * rng.standard_normal((CLIENTS, *f.shape))).astype(np.float32)
-    problem = LocalProblem(objective=f, tilt=tilt, weight=ALPHA, anchor=start)
-    solver, first = SGD(step=STEP, batch=BATCH), next(Full().rounds(CLIENTS, seed=0))
+    linear = (1e-3 * rng.standard_normal((CLIENTS, *f.shape))).astype(np.float32)
+    problem = LocalProblem(objective=f, linear=linear, weight=ALPHA, center=start)
+    starts = np.broadcast_to(start, linear.shape)
+    solver, first = SGD(step=STEP, batch=BATCH), first_round(CLIENTS)
     rngs = first.rngs()
     plans = [f.draw(rngs, BATCH) for _ in range(STEPS)]  # what the solver will draw
     tensors = [
@@ -70,9 +71,9 @@ def test_network_steps(benchmark):
     timed = race(
         benchmark,
         {
-            "dualopt": lambda: solver(problem, np.broadcast_to(start, tilt.shape), Steps(steps=STEPS), (), first).theta,
+            "dualopt": lambda: solver(problem, starts, Steps(steps=STEPS), (), first).theta,
             "PyTorch, client by client": lambda: np.stack(
-                [train(*tensors[j], tilt[j], start, [plan[j] for plan in plans]) for j in range(CLIENTS)]
+                [train(*tensors[j], linear[j], start, [plan[j] for plan in plans]) for j in range(CLIENTS)]
             ),
         },
         repetitions=REPETITIONS,

@@ -8,17 +8,28 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dualopt import federation
+from dualopt import engine, recording
 from dualopt.algorithms import AFedPD, FedADMM, FedPD, FedSpeed
 from dualopt.objectives import Quadratic
 from dualopt.participation import Schedule
 from dualopt.plotting import style
+from dualopt.reference import newton
 from dualopt.solvers import Exact
 from dualopt.stopping import Steps
 from dualopt.trace import Trace
 from figures import _drift, afedpd_drift, afedpd_residuals
-from figures._drift import KINDS, RHO, Residuals, drift_traces, methods, name_of, stationarity
-from figures._latest import LatestModels
+from figures._curves import stationarity
+from figures._drift import (
+    KINDS,
+    RHO,
+    Residuals,
+    convex_problem,
+    drift_traces,
+    methods,
+    name_of,
+    nonconvex_problem,
+)
+from figures._local_models import LocalModels
 from figures._settings import Settings
 
 TURNS = Schedule(clients=((0, 2), (1, 2), (2, 3), (0, 1)))
@@ -48,7 +59,7 @@ def settings(tmp_path, monkeypatch) -> Settings:
 def test_partial_fedpd_follows_the_box_of_the_a_fedpd_paper():
     f, rho = quadratic(), 0.7
     theta, dual = np.zeros(3), np.zeros((4, 3))
-    shots = islice(federation.iterate(FedSpeed(rho=rho, solver=Exact(), radius=0.0), f, participation=TURNS), 8)
+    shots = islice(engine.iterate(FedSpeed(rho=rho, solver=Exact(), radius=0.0), f, participation=TURNS), 8)
     for n, shot in enumerate(shots):
         active, augmented = TURNS.clients[n % 4], []
         for j in active:
@@ -63,15 +74,15 @@ def test_partial_fedpd_follows_the_box_of_the_a_fedpd_paper():
 def test_partial_fedpd_is_fedpd_with_everybody_and_leaves_the_minimiser_with_some():
     f = quadratic()
     fedpd, partial = FedPD(eta=1.0 / 0.7, solver=Exact()), FedSpeed(rho=0.7, solver=Exact(), radius=0.0)
-    for ours, theirs in islice(zip(federation.iterate(partial, f), federation.iterate(fedpd, f), strict=False), 10):
+    for ours, theirs in islice(zip(engine.iterate(partial, f), engine.iterate(fedpd, f), strict=False), 10):
         np.testing.assert_allclose(ours.server.theta, theirs.server.theta, rtol=1e-10)
     best = f.minimiser()
     moved = {}
     starts = {partial: FedADMM(rho=0.7, solver=Exact()), (aligned := AFedPD(rho=0.7, solver=Exact())): aligned}
     for method, knows in starts.items():
-        state = federation.State(*knows.fixed_point(f, best))
+        state = engine.State(*knows.fixed_point(f, best))
         some = next(TURNS.rounds(4, seed=0))
-        after, _, _ = federation.advance(method.suggested(f), f, state, some)
+        after, _, _ = engine.advance(method.suggested(f), f, state, some)
         moved[type(method).__name__] = float(np.linalg.norm(after.server.theta - best))
     assert moved["AFedPD"] < 1e-12
     assert moved["FedSpeed"] > 0.1
@@ -82,9 +93,9 @@ def test_the_residuals_are_those_of_the_paper():
     method = AFedPD(rho=rho, solver=Exact())
     residuals = Residuals(f, rho=rho)
     latest, before = np.zeros((4, 3)), np.zeros(3)
-    for shot in islice(federation.iterate(method, f, participation=TURNS), 6):
-        assert shot.work is not None
-        for j, own in zip(shot.round.clients, shot.work.theta, strict=True):
+    for shot in islice(engine.iterate(method, f, participation=TURNS), 6):
+        assert shot.solution is not None
+        for j, own in zip(shot.round.clients, shot.solution.theta, strict=True):
             latest[j] = own
         theta = shot.server.theta
         primal = sum(np.sqrt(np.sum((theta - latest[j]) ** 2)) for j in range(4)) / 4
@@ -94,10 +105,10 @@ def test_the_residuals_are_those_of_the_paper():
     assert primal > 1e-3
 
 
-def test_sleeping_clients_keep_their_latest_models():
+def test_inactive_clients_keep_their_latest_models():
     f = quadratic()
-    latest = LatestModels(f)
-    shots = list(islice(federation.iterate(AFedPD(rho=0.7, solver=Exact()), f, participation=TURNS), 3))
+    latest = LocalModels(f)
+    shots = list(islice(engine.iterate(AFedPD(rho=0.7, solver=Exact()), f, participation=TURNS), 3))
     models = [latest.after(shot).copy() for shot in shots]
     assert [bool(model.any()) for model in models[0]] == [True, False, True, False]
     np.testing.assert_array_equal(models[2][1], models[1][1])
@@ -117,9 +128,11 @@ def test_with_everybody_all_primal_dual_methods_draw_one_curve(settings):
 
 def test_errors_begin_at_the_common_start(settings):
     traces = drift_traces(settings, percents=(10,), names=("feddyn",))
-    runs = _drift._Runs(settings)
-    convex, nonconvex = (runs.problem(kind) for kind in KINDS)
-    assert traces["convex, 10%: feddyn"]["error"][0] == pytest.approx(np.log(3) / runs.energy() - 1, rel=1e-12)
+    problems = convex_problem(settings), nonconvex_problem(settings)
+    convex, nonconvex = (problem.build() for problem in problems)
+    energy = problems[0].options(convex)["reference"]
+    assert energy == pytest.approx(newton(convex).energy, rel=1e-12)
+    assert traces["convex, 10%: feddyn"]["error"][0] == pytest.approx(np.log(3) / energy - 1, rel=1e-12)
     start = stationarity(nonconvex, nonconvex.zeros())
     assert traces["nonconvex, 10%: feddyn"]["error"][0] == start
     gradient = nonconvex.gradient(nonconvex.zeros()).mean(axis=0)
@@ -132,13 +145,13 @@ def test_errors_begin_at_the_common_start(settings):
 
 def test_the_two_figures_share_their_runs(settings, monkeypatch):
     computed = []
-    genuine = federation.run
+    genuine = recording.run
 
     def counted(algorithm, *arguments, **options):
         computed.append((type(algorithm).__name__, options["participation"].size))
         return genuine(algorithm, *arguments, **options)
 
-    monkeypatch.setattr(_drift.federation, "run", counted)
+    monkeypatch.setattr(recording, "run", counted)
     assert len(afedpd_drift.compute(settings)) == len(computed) == 16
     computed.clear()
     traces = afedpd_residuals.compute(settings)

@@ -11,17 +11,19 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from dualopt.algorithms import DualFL
+from dualopt.objectives import Quadratic
 from dualopt.stopping import GradientReduction
 from dualopt.trace import Trace
 from figures import fig1b_clients, fig1c_rho
-from figures._curves import Curve, deviation, exactly, trace_curves
+from figures._curves import Curve, data_problem, deviation, exactly, trace_curves
 from figures._drawing import draw_errors, in_range
 from figures._output import table
 from figures._settings import Settings
 
 
 def run_one(settings: Settings, rho: float = 3e-3) -> Trace:
-    curve = Curve(algorithm=DualFL(rho=rho, nu=settings.mu, stop=settings.stop), clients=8)
+    method = DualFL(rho=rho, nu=settings.mu, stop=settings.stop)
+    curve = Curve(problem=data_problem(settings, 8), algorithm=method, rounds=settings.rounds)
     return trace_curves({"curve": curve}, settings)["curve"]
 
 
@@ -60,7 +62,9 @@ def legend_of(figure: Figure) -> Legend:
 def made_up(rho: float, errors: list[float], largest: float = 5.0) -> Trace:
     names = ("round", "error", "gradients", "seconds", "certified_error")
     columns = dict.fromkeys(names, errors) | {"round": range(len(errors))}
-    parameters = {"hyperparameters": {"rho": rho, "nu": 1e-2}, "largest_L": largest}
+    f = Quadratic(A=np.reshape([1.0, largest], (2, 1, 1)), b=np.ones((2, 1)))
+    said = DualFL(rho=rho, nu=1e-2).guarantee(f)
+    parameters = {"hyperparameters": {"rho": rho, "nu": 1e-2}, "guarantee": said}
     return Trace(columns=columns, status="max_rounds", theta=None, parameters=parameters)
 
 

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.objectives import LocalProblem, NonconvexPenalty, Quadratic
 from dualopt.participation import CommunicateWithProbability, Full, Round
 from dualopt.stopping import GradientNorm, Steps
 from dualopt.trace import Trace
 from figures import _fedpd, fedpd_fig1, fedpd_fig2a, fedpd_fig2b
 from figures._falling_sgd import FallingSGD
-from figures._fedpd_methods import curves, problem
+from figures._fedpd_methods import methods, problem
 from figures._settings import Settings
 from theory.fedpd._skipping import growth, penalty, table_penalty
 
 ROUNDS = 4
 Models = list[np.ndarray]
-CURVES = curves(quick=False)
+METHODS = methods(quick=False)
 
 
 @pytest.fixture(scope="module")
@@ -122,17 +122,17 @@ LITERAL: dict[str, Callable[[Authors], Models]] = {
 }
 
 
-@pytest.mark.parametrize("label", CURVES)
+@pytest.mark.parametrize("label", METHODS)
 def test_the_methods_do_what_the_authors_do(label: str, objective: NonconvexPenalty) -> None:
-    curve = CURVES[label]
-    shots = islice(iterate(curve.algorithm, objective, participation=curve.participation), ROUNDS)
+    algorithm, participation = METHODS[label]
+    shots = islice(iterate(algorithm, objective, participation=participation), ROUNDS)
     found = [_fedpd._model(snapshot) for snapshot in shots]
     np.testing.assert_allclose(found, LITERAL[label](Authors(objective)), rtol=1e-9, atol=1e-12)
 
 
 def test_every_method_of_the_paper_is_there_and_quick_leaves_sgd_out() -> None:
-    assert list(CURVES) == list(LITERAL) == list(_fedpd.LOOKS)
-    assert set(CURVES) - set(curves(quick=True)) == {"FedPD-SGD", "FedAvg-SGD"}
+    assert list(METHODS) == list(LITERAL) == list(_fedpd.LOOKS)
+    assert set(METHODS) - set(methods(quick=True)) == {"FedPD-SGD", "FedAvg-SGD"}
 
 
 @pytest.mark.parametrize("fall", ["root", "harmonic"])
@@ -141,7 +141,7 @@ def test_falling_steps_are_those_on_sampled_gradients(objective: NonconvexPenalt
     f = objective.select((3, 4))
     rng = np.random.default_rng(1)
     start, tilt, anchor = rng.normal(size=(3, 2, 20))
-    local = LocalProblem(objective=f, tilt=tilt, weight=2.0, anchor=anchor)
+    local = LocalProblem(objective=f, linear=tilt, weight=2.0, center=anchor)
     round = Round(n=2, n_clients=100, clients=(3, 4), communicate=True, seed=5)
     sol = FallingSGD(step=0.3, fall=fall)(local, start, Steps(steps=7), (), round)
     theta, rows = start, f.draw(round.rngs(), 7)
@@ -158,7 +158,7 @@ def test_falling_steps_refuse_what_they_cannot_do(objective: NonconvexPenalty) -
     with pytest.raises(ValueError, match="fall must be one of root, harmonic, not 'cosine'"):
         FallingSGD(step=1.0, fall="cosine")
     with pytest.raises(ValueError, match="needs a penalised linear model"):
-        FallingSGD(step=1.0).memory(Quadratic(A=np.ones((1, 1, 1)), b=np.ones((1, 1))))
+        FallingSGD(step=1.0).initial_state(Quadratic(A=np.ones((1, 1, 1)), b=np.ones((1, 1))))
     local = LocalProblem(objective=objective)
     with pytest.raises(ValueError, match="use Steps"):
         FallingSGD(step=1.0)(local, np.zeros((100, 20)), GradientNorm(tol=1.0), (), next(Full().rounds(100, seed=0)))

@@ -81,9 +81,9 @@ def test_every_panel_shows_methods_in_their_style_theorems_dashed_and_the_edge(f
 
 
 def test_the_title_says_what_was_found(traces) -> None:
-    told = lower_bounds.finding(traces)
-    assert told.startswith("rounds of DualFL: 1.7 to 2.0 times the least of any method, which FedSplit attains; ")
-    assert told.endswith("those of its theorem: 2.2 to 2.4 times those of DualFL")
+    found = lower_bounds.finding(traces)
+    assert found.startswith("rounds of DualFL: 1.7 to 2.0 times the least of any method, which FedSplit attains; ")
+    assert found.endswith("those of its theorem: 2.2 to 2.4 times those of DualFL")
     slower = traces["rounds: fedsplit"]
     slower = replace(slower, columns={**slower.columns, "measured": slower["measured"] + 1})
     assert "FedSplit" not in lower_bounds.finding(traces | {"rounds: fedsplit": slower})

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt import federation, plotting
+from dualopt import plotting, recording
 from dualopt.algorithms import DualFL, Scaffnew
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.participation import CommunicateWithProbability
 from dualopt.reference import newton
 from dualopt.solvers import Gradient
@@ -19,9 +19,9 @@ from dualopt.stopping import GradientReduction
 from dualopt.trace import Trace
 from dualopt.tuning import Outcome
 from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, table2_tuning
+from figures._cached import CachedObjective
 from figures._curves import deviation, exactly
 from figures._methods import method_traces
-from figures._remember import Remembering
 from figures._settings import Settings
 from figures._table2 import METHODS, gradients_needed, grid, paper_values, per_row, to_candidate
 from figures._tuned import TARGET, Search, best
@@ -95,7 +95,7 @@ def test_searches_end_where_the_winner_arrives(few, tmp_path):
     assert tuned.reached is not None
     assert tuned.outcome.error <= TARGET < tuned.outcome.errors[-2]
     assert tuned.outcome.costs == tuple(range(1, tuned.reached + 1))
-    assert {o.status for o in outcomes.values()} == {"converged", "hopeless"}
+    assert {o.status for o in outcomes.values()} == {"converged", "dominated"}
     assert Search(settings(tmp_path, rounds=3)).tuned("dualfl").reached is None
 
 
@@ -119,7 +119,7 @@ def test_nothing_that_is_stored_is_computed_again(few, tmp_path, monkeypatch):
     first = method_traces(settings(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(_tuned, "tune", None)
-        patch.setattr(federation, "run", None)
+        patch.setattr(recording, "run", None)
         again = method_traces(settings(tmp_path, stored_only=True))
         table2_tuning.compute(settings(tmp_path, stored_only=True))
         for name, trace in first.items():
@@ -185,7 +185,7 @@ def test_a_part_of_the_rows_serves_for_tuning(few, tmp_path, monkeypatch):
     assert set(converted) == {ROWS / 8}
     trace = method_traces(settings(tmp_path, part=80))["dualfl"]
     method = DualFL(rho=0.003, stop=_methods.CAREFUL)
-    expected = federation.run(method, settings(tmp_path).problem(8), rounds=8)  # curves are of all rows
+    expected = recording.run(method, settings(tmp_path).problem(8), rounds=8)  # curves are of all rows
     np.testing.assert_allclose(trace["energy"], expected["energy"], rtol=1e-13)
 
 
@@ -249,20 +249,20 @@ def test_remembering_saves_gradients_and_changes_no_bit():
     f = quadratic(3)
     counts = {"value": 0, "value_and_gradient": 0}
 
-    class Counting(Remembering):
+    class Counting(CachedObjective):
         def __getattr__(self, name):
             return getattr(f, name)
 
         def _at(self, name, theta):
-            before = self._known.get(name)
+            before = self._cache.get(name)
             found = super()._at(name, theta)
-            counts[name] += self._known[name] is not before
+            counts[name] += self._cache[name] is not before
             return found
 
     rare = CommunicateWithProbability(probability=0.25)
     method = Scaffnew(probability=0.25, solver=Gradient(step=0.05))
     objectives: tuple[Any, ...] = (f, Counting(f))
-    plain, known = (federation.run(method, g, rounds=20, participation=rare) for g in objectives)
+    plain, known = (recording.run(method, g, rounds=20, participation=rare) for g in objectives)
     np.testing.assert_array_equal(plain.theta, known.theta)
     np.testing.assert_array_equal(plain["energy"], known["energy"])
     communications = int(plain.last["communications"])

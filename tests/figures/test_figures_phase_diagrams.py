@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.participation import CommunicateWithProbability, UniformSubset
 from dualopt.trace import Trace
 from figures import _phase, phase_diagrams
-from figures._phase import Clients, fate
+from figures._phase import Clients, limit_statistics
 from figures._settings import Settings
-from figures.phase_diagrams import ACTIVE, KINDS, N, clients, fate_of, kind, kinds, panels
+from figures.phase_diagrams import ACTIVE, KINDS, N, clients, kind, kinds, limit_of, panels
 from theory._chance import coin
-from theory._instances import solved
+from theory._problems import solved
 from theory.afedpd._cases import federation
 from theory.afedpd._moments import mean_square_radius
 from theory.compared.fedavg_bias import steps as local_work
@@ -52,7 +52,7 @@ def distances(name: str, step: float, s: float, rounds: int) -> np.ndarray:
     ],
 )
 def test_cells_are_what_runs_do(name: str, step: float, s: float, expected: int) -> None:
-    found = fate_of(panels()[name], step, s)
+    found = limit_of(panels()[name], step, s)
     assert kind(found) == expected
     if expected == DIVERGES:
         far = distances(name, step, s, 100)
@@ -64,7 +64,7 @@ def test_cells_are_what_runs_do(name: str, step: float, s: float, expected: int)
 
 @pytest.mark.parametrize(("step", "s"), [(0.5, 0.3), (1.0, 0.5), (0.3, 1.0)])
 def test_skipped_rounds_leave_the_noise_that_a_literal_loop_has(step: float, s: float) -> None:
-    found = fate_of(panels()["fedpd:skip"], step, s)
+    found = limit_of(panels()["fedpd:skip"], step, s)
     assert kind(found) in (WITHIN_10, FARTHER)
     rng, chains = np.random.default_rng(0), 20_000
     curvature, b = clients(s)
@@ -86,14 +86,14 @@ def test_skipped_rounds_leave_the_noise_that_a_literal_loop_has(step: float, s: 
 def test_closed_forms(s: float) -> None:
     own, step = clients(s), 0.2
     Q = local_work(own.curvature[:, None, None], step, phase_diagrams.LOCAL_STEPS)[:, 0, 0]
-    fedavg = fate_of(panels()["fedavg"], step, s)
+    fedavg = limit_of(panels()["fedavg"], step, s)
     assert fedavg.radius == pytest.approx(abs(np.mean(1.0 - Q * own.curvature)), rel=1e-10)
     if fedavg.radius < 1:
         assert fedavg.error == pytest.approx(abs(np.sum(Q * own.linear) / np.sum(Q * own.curvature) - 1), rel=1e-9)
     for step in (0.3, 0.45):
         f = solved("", own.repeated(1))
         case = federation(f, rho=1.0 / step, active=ACTIVE, rounds=1, theta0=np.zeros(1))
-        radius = fate_of(panels()["a-fedpd"], step, s).radius
+        radius = limit_of(panels()["a-fedpd"], step, s).radius
         assert radius**2 == pytest.approx(mean_square_radius(case), rel=1e-8)
 
 
@@ -101,40 +101,40 @@ def test_dual_drift_in_closed_form() -> None:
     """E'(theta) = c (theta - theta0) with c = rho (1 - P/N) and E'' = 1/(1 + s)."""
     s, step = 0.5, 10.0
     c, curvature = (1 - ACTIVE / N) / step, 1 / (1 + s)
-    assert fate_of(panels()["fedadmm:1"], step, s).error == pytest.approx(abs(c / (curvature - c)), rel=1e-9)
+    assert limit_of(panels()["fedadmm:1"], step, s).error == pytest.approx(abs(c / (curvature - c)), rel=1e-9)
 
 
 def test_the_proved_range_is_blue_and_nearly_all_that_is() -> None:
     """rho > 2L with all clients, however different they are; hardly less would do."""
     panel, rng = panels()["fedpd"], np.random.default_rng(0)
     for step, s in zip(rng.uniform(0.02, 0.5, 40), 10 ** rng.uniform(-1, 3, 40), strict=True):
-        assert kind(fate_of(panel, step, s)) == CONVERGES
-    assert kind(fate_of(panel, 0.51, 1e3)) == DIVERGES
+        assert kind(limit_of(panel, step, s)) == CONVERGES
+    assert kind(limit_of(panel, 0.51, 1e3)) == DIVERGES
     # partial participation needs more: the end that theory/afedpd measures, rho = 2.75 L for 2 of 6
-    assert kind(fate_of(panels()["a-fedpd"], 1 / 2.6, 1e3)) == DIVERGES
+    assert kind(limit_of(panels()["a-fedpd"], 1 / 2.6, 1e3)) == DIVERGES
 
 
 def test_conserved_quantities_are_not_taken_for_slow_ones(monkeypatch) -> None:
     """Without the restriction to what can be reached, A-FedPD has a factor 1: the server's dual is the mean dual."""
     panel, own = panels()["a-fedpd"], clients(0.5)
-    assert fate(panel.method(0.5), own, panel.outcomes).radius < 0.95
+    assert limit_statistics(panel.method(0.5), own, panel.outcomes).radius < 0.95
     monkeypatch.setattr(_phase, "_reachable", lambda matrices, moved: np.eye(moved.shape[1]))
-    assert fate(panel.method(0.5), own, panel.outcomes).radius == pytest.approx(1.0, abs=1e-9)
+    assert limit_statistics(panel.method(0.5), own, panel.outcomes).radius == pytest.approx(1.0, abs=1e-9)
 
 
 def test_clients_that_agree_have_no_noise() -> None:
     """Equal gradients at the solution: skipping costs nothing."""
     curvature = np.array([0.3, 1.0])
     method = panels()["fedpd:skip"].method(0.3)
-    assert fate(method, Clients(curvature, curvature), coin(2, 0.5)).error < 1e-12
-    assert fate(method, Clients(curvature, np.array([0.4, 0.9])), coin(2, 0.5)).error > 1e-3
+    assert limit_statistics(method, Clients(curvature, curvature), coin(2, 0.5)).error < 1e-12
+    assert limit_statistics(method, Clients(curvature, np.array([0.4, 0.9])), coin(2, 0.5)).error > 1e-3
 
 
 def test_local_problems_need_a_minimum() -> None:
     panel = panels()["fedpd"]
     limit = (1 + 5.0) / (5.0 - 1)  # L over the size of the negative curvature
-    assert kind(fate_of(panel, 1.01 * limit, 5.0)) == NOTHING
-    assert kind(fate_of(panel, 0.99 * limit, 5.0)) == DIVERGES
+    assert kind(limit_of(panel, 1.01 * limit, 5.0)) == NOTHING
+    assert kind(limit_of(panel, 0.99 * limit, 5.0)) == DIVERGES
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_cells_are_stored_and_drawn(settings: Settings, traces: dict[str, Trace]
     for axes, (name, trace) in zip(figure.axes, traces.items(), strict=True):
         cells = kinds(trace)
         n = columns + 2  # a cell of the second row
-        assert cells[n] == kind(fate_of(panels()[name], trace["step"][n], trace["heterogeneity"][n]))
+        assert cells[n] == kind(limit_of(panels()[name], trace["step"][n], trace["heterogeneity"][n]))
         drawn = axes.collections[0].get_array()
         assert drawn is not None
         np.testing.assert_array_equal(np.ma.filled(drawn, NOTHING).reshape(rows, columns), cells.reshape(rows, columns))
@@ -178,8 +178,8 @@ def test_no_failure_is_no_step(traces: dict[str, Trace]) -> None:
             trace, columns={**trace.columns, "radius": 0.5 + 0 * trace["radius"], "limit": 0 * trace["step"]}
         )
 
-    told = phase_diagrams.finding({name: fine(trace) for name, trace in traces.items()})
-    assert "with all clients no step;" in told
+    found = phase_diagrams.finding({name: fine(trace) for name, trace in traces.items()})
+    assert "with all clients no step;" in found
 
 
 def test_missing_cells_are_refused_when_nothing_may_be_computed(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import figures._curves
-from dualopt import federation
-from figures import _program, fig1b_clients, fig1c_rho
+from dualopt import recording
+from figures import _program, fig1b_clients, fig1c_rho, phase_diagrams, table1
 from figures._settings import Settings
 
 PNG, PDF = b"\x89PNG", b"%PDF"
@@ -26,9 +26,9 @@ def run_program(*arguments: str) -> int:
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert run_program(*arguments) == 2
-    told = capsys.readouterr().err
-    assert re.fullmatch(r"figures: [^\n]+[.?]\n", told), told
-    return told
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"figures: [^\n]+[.?]\n", said), said
+    return said
 
 
 def quick(out: Path, *arguments: str) -> int:
@@ -49,23 +49,47 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch):
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The ``rho`` of every run that is really computed."""
     computed: list[float] = []
-    genuine = federation.run
+    genuine = recording.run
 
     def counted(algorithm, *arguments, **options):
         computed.append(algorithm.rho)
         return genuine(algorithm, *arguments, **options)
 
-    monkeypatch.setattr(figures._curves.federation, "run", counted)
+    monkeypatch.setattr(figures._curves.recording, "run", counted)
     return computed
 
 
-def test_all_figures_leave_their_files(tmp_path, capsys):
-    assert run_program("--out", str(tmp_path), "--quick", "--threads", "1") == 0
-    told = capsys.readouterr().out
-    for name in _program.discover():
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
-        assert (tmp_path / f"{name}.pdf").read_bytes().startswith(PDF)
-        assert f"{name}.png, {name}.pdf, {name}.csv" in told
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of figures that share what they store, with 240 rows of three classes in ``small.npz``."""
+    folder = tmp_path_factory.mktemp("shared")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((240, 4))
+    np.savez(folder / "small.npz", X=X, y=(X @ rng.standard_normal((4, 3))).argmax(1))
+    return folder
+
+
+@pytest.mark.parametrize("name", _program.discover())
+def test_every_figure_leaves_its_files(name, shared, monkeypatch, capsys):
+    # Of the two figures that are not runs, a part: their own tests count every row and compute cells.
+    monkeypatch.setattr(table1, "ROWS", {label: table1.ROWS[label] for label in ("FedPD", "FedProx")})
+    monkeypatch.setattr(table1, "ALPHA", 0.1)
+    monkeypatch.setitem(phase_diagrams.CELLS, True, (3, 2))
+    arguments = ("--data", str(shared / "small.npz"), "--rounds", "3", "--out", str(shared))
+    assert run_program(name, *arguments, "--quick", "--threads", "1") == 0
+    said = capsys.readouterr().out
+    assert f"{name}.png, {name}.pdf, {name}.csv" in said
+    assert (shared / f"{name}.png").read_bytes().startswith(PNG)
+    assert (shared / f"{name}.pdf").read_bytes().startswith(PDF)
+    with (shared / f"{name}.csv").open(newline="") as file:
+        assert next(csv.reader(file))[0] == "curve"
+        assert len(list(file)) > 1
+    assert "\x1b" not in said
+
+
+def test_the_numbers_in_the_file_are_those_on_the_screen(tmp_path, capsys):
+    assert quick(tmp_path, "fig1b_clients") == 0
+    said = capsys.readouterr().out
     with (tmp_path / "fig1b_clients.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["curve"] for row in rows] == ["N = 8"] * 13 + ["N = 32"] * 13
@@ -74,11 +98,17 @@ def test_all_figures_leave_their_files(tmp_path, capsys):
     assert (errors > 0).all()
     assert (errors[:, -1] < 1e-3).all()
     np.testing.assert_allclose(errors[:, 0], np.log(10) / 0.7410569338310145 - 1, rtol=1e-12)  # E(0) = log 10
-    table_row = next(line for line in told.splitlines() if line.startswith("│ N = 8 "))
+    table_row = next(line for line in said.splitlines() if line.startswith("│ N = 8 "))
     first = np.flatnonzero(errors[0] <= 1e-3)[0]
     cells = [cell.strip() for cell in table_row.strip("│").split("│")]
     assert cells[:6] == ["N = 8", "12", *(f"{errors[0, n]:.1e}" for n in (1, 10, 12)), str(first)]
-    assert "\x1b" not in told
+
+
+def test_without_names_all_figures_are_drawn(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(_program, "_make", lambda name, *others: drawn.append(name) or 0.0)
+    assert run_program("--out", str(tmp_path)) == 0
+    assert drawn == list(_program.discover())
 
 
 def test_stored_curves_are_not_computed_again(tmp_path, runs):
@@ -116,7 +146,7 @@ def test_figures_share_their_curves(tmp_path, runs):
 
 
 def test_an_interrupted_computation_resumes(tmp_path, runs, monkeypatch):
-    counted = federation.run
+    counted = recording.run
 
     def interrupted(algorithm, *arguments, **options):
         if algorithm.rho is None:
@@ -124,7 +154,7 @@ def test_an_interrupted_computation_resumes(tmp_path, runs, monkeypatch):
         return counted(algorithm, *arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(figures._curves.federation, "run", interrupted)
+        patch.setattr(figures._curves.recording, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             compute(fig1c_rho, tmp_path)
     assert runs == [0.0, 0.003]
@@ -145,22 +175,22 @@ def test_what_is_damaged_is_computed_again(tmp_path, runs):
 
 
 def test_redraw_computes_nothing(tmp_path, runs, capsys):
-    told = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
-    assert "the reference energy is not stored" in told
+    said = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
+    assert "the reference energy is not stored" in said
     assert quick(tmp_path, "fig1b_clients") == 0
     runs.clear()
-    told = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
-    assert "'rho = 0' is not stored" in told
+    said = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
+    assert "'rho = 0' is not stored" in said
     assert quick(tmp_path, "fig1b_clients", "--redraw") == 0
     assert runs == []
 
 
 def test_list_names_every_figure(capsys):
     assert run_program("--list") == 0
-    told = capsys.readouterr().out
+    said = capsys.readouterr().out
     for name in _program.discover():
-        assert name in told
-    assert "more clients do not slow DualFL down" in told
+        assert name in said
+    assert "more clients do not slow DualFL down" in said
 
 
 @pytest.mark.parametrize(
@@ -187,25 +217,25 @@ def test_a_file_in_the_way_is_refused(tmp_path, capsys):
 
 def test_too_few_rows_are_refused(tmp_path, capsys):
     np.savez(tmp_path / "mine.npz", X=np.eye(5), y=np.arange(5) % 3)
-    told = refused(capsys, "fig1c_rho", "--data", str(tmp_path / "mine.npz"), "--out", str(tmp_path / "out"))
-    assert "8" in told
+    said = refused(capsys, "fig1c_rho", "--data", str(tmp_path / "mine.npz"), "--out", str(tmp_path / "out"))
+    assert "8" in said
     assert not (tmp_path / "out" / "fig1c_rho.png").exists()
 
 
 def test_check_reports_the_deviation_and_fails_above_ten_percent(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(_program.ROUNDS, True, 4)
     assert quick(tmp_path, "fig1c_rho", "--check") == 0
-    told = capsys.readouterr().out
-    found = [float(x) for x in re.findall(r"([\d.]+)% │$", told, re.MULTILINE)]
+    said = capsys.readouterr().out
+    found = [float(x) for x in re.findall(r"([\d.]+)% │$", said, re.MULTILINE)]
     assert len(found) == 3
     assert 0 < max(found) < 10
     monkeypatch.setattr(_program, "LARGEST_DEVIATION", 0.5e-2 * max(found))
     assert quick(tmp_path, "fig1c_rho", "--check") == 1
 
 
-def test_worst_cases_lie_between_measurements_and_theorems(tmp_path, capsys):
-    assert quick(tmp_path, "worst_case") == 0
-    rows = list(csv.DictReader((tmp_path / "worst_case.csv").read_text().splitlines()))
+def test_worst_cases_lie_between_measurements_and_theorems(shared):
+    assert quick(shared, "worst_case") == 0
+    rows = list(csv.DictReader((shared / "worst_case.csv").read_text().splitlines()))
     curves = {label: [float(r["error"]) for r in rows if r["curve"] == label] for label in {r["curve"] for r in rows}}
     for method in ("DualFL", "OptimizedDualFL"):
         theorem, worst, measured = (curves[f"{method}: {kind}"] for kind in ("theorem", "worst case", "measured"))

@@ -13,9 +13,9 @@ from figures._store import stored_number, stored_trace
 ERRORS = [1.0, 0.1, 1 / 3]
 
 
-def made(key: dict) -> Trace:
+def made() -> Trace:
     columns = {"round": [0, 1, 2], "error": ERRORS}
-    return Trace(columns=columns, status="max_rounds", theta=np.arange(100.0), parameters={"key": key})
+    return Trace(columns=columns, status="max_rounds", theta=np.arange(100.0), parameters={"rounds": 2})
 
 
 def only_file(folder: Path) -> Path:
@@ -29,6 +29,7 @@ def test_a_trace_comes_back_as_it_was(tmp_path):
     np.testing.assert_array_equal(again["error"], ERRORS)
     np.testing.assert_array_equal(again.theta, np.arange(100.0))
     assert again.parameters["key"]["rho"] == 0.1
+    assert again.parameters["rounds"] == 2
 
 
 def test_other_descriptions_have_other_traces(tmp_path):

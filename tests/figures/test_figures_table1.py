@@ -1,4 +1,4 @@
-"""Table 1 as a measurement: what is counted, what is told of it, and what is drawn."""
+"""Table 1 as a measurement: what is counted, tabulated and drawn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dualopt.discover import discover
 from dualopt.trace import Trace
 from figures import table1
 from figures._settings import Settings
-from theory._instances import Instance
-from theory.compared._rounds import exponent, in_matrices, kappas, local_gradients, planes
+from theory._problems import Instance
+from theory.compared._rounds import ACCURACY, exponent, in_matrices, kappas, local_gradients, planes
 
 FEW = ("FedPD", "FedPD, best weight", "FedAvg, K = 1", "FedAvg, K = 10", "FedSAM")
 
@@ -25,6 +25,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(table1.CHAINS, True, (100, 20))
     monkeypatch.setattr(table1, "BIASED_ROUNDS", 40)
     monkeypatch.setattr(table1, "FLAT", 10.0)
+    monkeypatch.setattr(table1, "ALPHA", 0.01)
     monkeypatch.setattr(table1, "WEIGHTS", (0.5, 1.0))
 
 
@@ -44,6 +45,18 @@ def test_randprox_has_the_variance_that_makes_it_scaffnew() -> None:
     f = planes(400.0)
     suggested = table1.ROWS["Scaffnew"].build(f).suggested(f.objective)
     assert table1.ROWS["RandProx"].build(f).probability == pytest.approx(suggested.probability, rel=1e-9)
+
+
+@pytest.mark.parametrize("label", table1.ROWS)
+def test_every_row_is_counted_or_ends_off_the_solution(label: str) -> None:
+    row, kappa = table1.ROWS[label], kappas(1)[0]
+    found = table1._count(row, kappa, 1)
+    if row.count in (table1.closed_form, table1.ends_somewhere):
+        assert found.communications == math.inf
+        assert found.error > 1e3 * ACCURACY
+    else:
+        assert 1 <= found.communications < math.inf
+        assert found.error <= ACCURACY
 
 
 @pytest.mark.usefixtures("few")

@@ -1,4 +1,4 @@
-"""The local problem: tilt, proximal term, gap."""
+"""The local problem: linear and proximal term, gap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 
 def terms(f, seed=3):
-    """Draw a tilt, weights and anchors."""
+    """Draw a linear term, weights and centers."""
     rng = np.random.default_rng(seed)
     shape = (f.n_clients, *f.shape)
     return rng.normal(size=shape), rng.uniform(0.1, 2.0, size=f.n_clients), rng.normal(size=shape)
@@ -28,12 +28,12 @@ def spread(numbers, f):
     return numbers.reshape(-1, *(1,) * len(f.shape))
 
 
-def added(f, tilt, weight, anchor, theta):
+def added(f, linear, weight, center, theta):
     """Compute the added value and gradient client by client."""
     values = [
-        np.sum(tilt[j] * theta[j]) + 0.5 * weight[j] * np.sum((theta[j] - anchor[j]) ** 2) for j in range(f.n_clients)
+        np.sum(linear[j] * theta[j]) + 0.5 * weight[j] * np.sum((theta[j] - center[j]) ** 2) for j in range(f.n_clients)
     ]
-    return np.stack(values), tilt + spread(weight, f) * (theta - anchor)
+    return np.stack(values), linear + spread(weight, f) * (theta - center)
 
 
 @every_loss
@@ -41,21 +41,23 @@ def test_value_gradient_and_hessian_are_the_formula(loss, backend):
     data = rows(loss)
     reference = model(loss, data)
     f = model(loss, data._replace(X=backend(data.X), y=backend(data.y)))
-    tilt, weight, anchor = terms(f)
+    linear, weight, center = terms(f)
     theta, v = points(f), points(f, seed=2)
-    problem = LocalProblem(objective=f, tilt=backend(tilt), weight=backend(weight), anchor=backend(anchor))
-    value, gradient = added(f, tilt, weight, anchor, theta)
+    problem = LocalProblem(objective=f, linear=backend(linear), weight=backend(weight), center=backend(center))
+    value, gradient = added(f, linear, weight, center, theta)
     like = backend(theta)
     results = {
         "value": (problem.value(like), reference.value(theta) + value),
         "gradient": (problem.gradient(like), reference.gradient(theta) + gradient),
-        "value too": (problem.value_and_gradient(like)[0], reference.value(theta) + value),
-        "gradient too": (problem.value_and_gradient(like)[1], reference.gradient(theta) + gradient),
+        "value too": (problem.evaluate(like).value, reference.value(theta) + value),
+        "gradient too": (problem.evaluate(like).gradient, reference.gradient(theta) + gradient),
+        "f": (problem.evaluate(like).f, reference.value(theta)),
+        "grad f": (problem.evaluate(like).grad_f, reference.gradient(theta)),
         "hessian": (
             problem.hessian_operator(like)(backend(v)),
             reference.hessian_operator(theta)(v) + spread(weight, f) * v,
         ),
-        "linear term": (problem.linear_term(), tilt - spread(weight, f) * anchor),
+        "linear term": (problem.linear_term(), linear - spread(weight, f) * center),
         "mu": (problem.mu, 0.3 + weight),
     }
     for result, expected in results.values():
@@ -68,27 +70,27 @@ def test_value_gradient_and_hessian_are_the_formula(loss, backend):
 
 def test_each_term_alone():
     f = model(Squared())
-    tilt, _, anchor = terms(f)
+    linear, _, center = terms(f)
     theta = points(f)
-    zero, none = np.zeros(f.n_clients), np.zeros_like(tilt)
+    zero, none = np.zeros(f.n_clients), np.zeros_like(linear)
     cases = [
         (LocalProblem(objective=f), added(f, none, zero, none, theta)),
-        (LocalProblem(objective=f, tilt=tilt), added(f, tilt, zero, none, theta)),
-        (LocalProblem(objective=f, weight=0.7, anchor=anchor), added(f, none, zero + 0.7, anchor, theta)),
-        (LocalProblem(objective=f, weight=0.7, anchor=anchor[0]), added(f, none, zero + 0.7, none + anchor[0], theta)),
+        (LocalProblem(objective=f, linear=linear), added(f, linear, zero, none, theta)),
+        (LocalProblem(objective=f, weight=0.7, center=center), added(f, none, zero + 0.7, center, theta)),
+        (LocalProblem(objective=f, weight=0.7, center=center[0]), added(f, none, zero + 0.7, none + center[0], theta)),
     ]
     for problem, (value, gradient) in cases:
         assert_close(problem.value(theta), f.value(theta) + value)
         assert_close(problem.gradient(theta), f.gradient(theta) + gradient)
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared anchor", "own anchors"])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared center", "own centers"])
 @every_loss
 def test_one_point_for_all_clients_is_broadcast(loss, shared):
     f = model(loss)
-    tilt, weight, anchor = terms(f)
-    problem = LocalProblem(objective=f, tilt=tilt, weight=weight, anchor=anchor[0] if shared else anchor)
-    bare = LocalProblem(objective=f, weight=weight, anchor=anchor[0] if shared else anchor)
+    linear, weight, center = terms(f)
+    problem = LocalProblem(objective=f, linear=linear, weight=weight, center=center[0] if shared else center)
+    bare = LocalProblem(objective=f, weight=weight, center=center[0] if shared else center)
     theta = points(f)[0]
     stacked = np.repeat(theta[None], f.n_clients, axis=0)
     for case in (problem, bare):
@@ -100,11 +102,11 @@ def test_one_point_for_all_clients_is_broadcast(loss, shared):
 @every_loss
 def test_select_gives_the_bits_of_the_rows(loss):
     f = model(loss)
-    tilt, weight, anchor = terms(f)
+    linear, weight, center = terms(f)
     theta = points(f)
     for problem in (
-        LocalProblem(objective=f, tilt=tilt, weight=weight, anchor=anchor),
-        LocalProblem(objective=f, weight=0.7, anchor=anchor[0]),
+        LocalProblem(objective=f, linear=linear, weight=weight, center=center),
+        LocalProblem(objective=f, weight=0.7, center=center[0]),
         LocalProblem(objective=f),
     ):
         for ids in [(4,), (5, 1), (6, 5, 4, 3, 2, 1, 0)]:
@@ -121,8 +123,8 @@ def test_select_gives_the_bits_of_the_rows(loss):
 
 def test_select_with_as_many_features_as_clients():
     f = Quadratic(A=np.stack([np.eye(3)] * 3), b=np.zeros((3, 3)))
-    anchor = np.arange(3.0)  # one point for all clients, not a number for each
-    problem = LocalProblem(objective=f, weight=2.0, anchor=anchor)
+    center = np.arange(3.0)  # one point for all clients, not a number for each
+    problem = LocalProblem(objective=f, weight=2.0, center=center)
     assert problem.select((2,)).gradient(np.zeros((1, 3))).tolist() == [[0.0, -2.0, -4.0]]
     assert problem.select((1,)).value(np.zeros((1, 3))).tolist() == [5.0]
 
@@ -133,7 +135,7 @@ def test_gap_bounds_the_suboptimality(seed, weight):
     factor = rng.normal(size=(3, 4, 4))
     A = factor @ factor.swapaxes(1, 2) + 0.05 * np.eye(4)
     f = Quadratic(A=0.5 * (A + A.swapaxes(1, 2)), b=rng.normal(size=(3, 4)))
-    problem = LocalProblem(objective=f, tilt=rng.normal(size=(3, 4)), weight=weight, anchor=rng.normal(size=(3, 4)))
+    problem = LocalProblem(objective=f, linear=rng.normal(size=(3, 4)), weight=weight, center=rng.normal(size=(3, 4)))
     best, theta = f.exact_minimiser(problem), rng.normal(size=(3, 4))
     # 0.5 <d, H d> loses no digits, unlike a difference of values
     d = theta - best
@@ -148,7 +150,7 @@ def test_gap_bounds_the_suboptimality(seed, weight):
 def test_gap_is_the_suboptimality_of_isotropic_quadratics():
     scales = np.asarray([0.5, 1.0, 8.0])
     f = Quadratic(A=scales[:, None, None] * np.eye(2), b=np.ones((3, 2)))
-    problem = LocalProblem(objective=f, tilt=np.full((3, 2), 0.25), weight=0.5, anchor=np.asarray([1.0, -1.0]))
+    problem = LocalProblem(objective=f, linear=np.full((3, 2), 0.25), weight=0.5, center=np.asarray([1.0, -1.0]))
     theta = np.asarray([[3.0, 1.0], [0.0, -2.0], [5.0, 5.0]])
     difference = problem.value(theta) - problem.value(f.exact_minimiser(problem))
     assert_close(problem.gap(theta), difference)
@@ -161,7 +163,7 @@ def test_gap_without_strong_convexity_is_infinite():
     concave = Quadratic(A=np.asarray([[[-1.0]], [[2.0]]]), b=np.zeros((2, 1)))
     assert LocalProblem(objective=concave).gap(np.ones((2, 1))).tolist() == [np.inf, 1.0]
     weight = np.asarray([1.0, 0.0])
-    partly = LocalProblem(objective=concave, weight=3.0 * weight, anchor=np.zeros((2, 1)))
+    partly = LocalProblem(objective=concave, weight=3.0 * weight, center=np.zeros((2, 1)))
     assert partly.gap(np.ones((2, 1))).tolist() == [1.0, 1.0]
 
 
@@ -170,14 +172,13 @@ def test_gap_without_strong_convexity_is_infinite():
 def test_exact_minimiser_of_the_squared_loss_has_no_gradient(sizes, weight, backend):
     data = rows(Squared(), sizes)
     f = model(Squared(), data._replace(X=backend(data.X), y=backend(data.y)))
-    tilt, weights, anchor = terms(f)
-    problem = LocalProblem(
-        objective=f, tilt=backend(tilt), weight=backend(weights) if weight == "each" else weight, anchor=backend(anchor)
-    )
+    linear, weights, center = terms(f)
+    weight = backend(weights) if weight == "each" else weight
+    problem = LocalProblem(objective=f, linear=backend(linear), weight=weight, center=backend(center))
     theta = f.exact_minimiser(problem)
-    assert device(theta) == device(backend(tilt))
+    assert device(theta) == device(backend(linear))
     kappa = float(np.max(to_numpy(problem.L) / to_numpy(problem.mu)))
-    size = float(np.max(np.abs(tilt)) + 2 * np.max(np.abs(anchor)) + np.max(np.abs(data.y)))
+    size = float(np.max(np.abs(linear)) + 2 * np.max(np.abs(center)) + np.max(np.abs(data.y)))
     assert np.max(np.abs(to_numpy(problem.gradient(theta)))) <= 64 * EPS * kappa * size
 
 
@@ -188,25 +189,25 @@ def test_exact_minimiser_refuses_other_losses_and_singular_problems():
     flat = model(Squared(), mu=0.0)
     with pytest.raises(ValueError, match=r"solver 'exact' needs mu \+ weight > 0 .* not 0\.0\.$"):
         flat.exact_minimiser(LocalProblem(objective=flat))
-    proximal = LocalProblem(objective=flat, weight=1.0, anchor=flat.zeros())
+    proximal = LocalProblem(objective=flat, weight=1.0, center=flat.zeros())
     assert np.max(np.abs(proximal.gradient(flat.exact_minimiser(proximal)))) <= 1e-13
 
 
-def test_weight_needs_an_anchor():
+def test_weight_needs_a_center():
     f = model(Squared())
     for weight in (0.5, np.full(f.n_clients, 0.5)):
-        with pytest.raises(ValueError, match=r"^anchor is needed when weight is not zero\.$"):
+        with pytest.raises(ValueError, match=r"^center is needed when weight is not zero\.$"):
             LocalProblem(objective=f, weight=weight)
 
 
 @every_loss
 def test_pickling_and_purity(loss):
     f = model(loss)
-    tilt, weight, anchor = terms(f)
+    linear, weight, center = terms(f)
     theta = points(f)
-    for array in (tilt, weight, anchor, theta):
+    for array in (linear, weight, center, theta):
         array.flags.writeable = False
-    problem = LocalProblem(objective=f, tilt=tilt, weight=weight, anchor=anchor)
+    problem = LocalProblem(objective=f, linear=linear, weight=weight, center=center)
     copy = pickle.loads(pickle.dumps(problem))
     for name in ("value", "gradient", "gap"):
         assert getattr(copy, name)(theta).tobytes() == getattr(problem, name)(theta).tobytes()

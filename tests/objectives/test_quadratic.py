@@ -129,9 +129,9 @@ def test_exact_minimiser_has_no_gradient(weight, backend):
     f = quadratic(backend)
     problem = LocalProblem(
         objective=f,
-        tilt=backend(V),
+        linear=backend(V),
         weight=backend(weights) if weight == "each" else weight,
-        anchor=backend(THETA),
+        center=backend(THETA),
     )
     theta = f.exact_minimiser(problem)
     gradient = to_numpy(problem.gradient(theta))

@@ -10,7 +10,7 @@ from model_instances import LOSSES, assert_close, model, on, points, rows
 
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, linear_model
-from dualopt.objectives import _sampling as sampling
+from dualopt.objectives import rows as rows_module
 from dualopt.xp import device, to_numpy
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -97,11 +97,15 @@ def test_select_gives_the_bits_of_the_rows(loss, ids, lengths):
 
 @pytest.mark.parametrize("limit", [1, 3, 8, 1000, None])
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
-def test_pieces_cover_the_sample_within_the_limit(lengths, limit):
+def test_blocks_cover_the_sample_within_the_limit(lengths, limit, monkeypatch):
     f = model(Multinomial(classes=3))
     sample = sample_of(f, lengths)
     seen = [0] * 7
-    for clients, X, y, w in sampling.sampled_pieces(f.buckets, f.places, sample, limit=limit):
+    if limit is None:
+        monkeypatch.setattr(rows_module, "is_host", lambda x: False)
+    else:
+        monkeypatch.setattr(rows_module, "BLOCK_ROWS", limit)
+    for clients, X, y, w in f.rows.sampled_blocks(sample):
         assert X.shape[:2] == y.shape == w.shape
         assert X.shape[0] == len(clients)
         assert limit is None or X.shape[1] <= limit
@@ -149,26 +153,26 @@ def test_bad_samples_are_refused():
         f.draw(generators(2), 1)
 
 
-@pytest.mark.parametrize("terms", ["none", "tilt", "weight", "all", "shared"])
+@pytest.mark.parametrize("terms", ["none", "linear", "weight", "all", "shared"])
 def test_local_problems_add_their_terms(terms, backend):
     data = rows(Multinomial(classes=3))
     f, plain = model(Multinomial(classes=3), on(backend, data)), model(Multinomial(classes=3), data)
     rng = np.random.default_rng(8)
-    tilt, anchor = rng.normal(size=(2, 7, *f.shape))
+    linear, center = rng.normal(size=(2, 7, *f.shape))
     weight = rng.uniform(0.1, 2.0, size=7)
     shape = (-1, 1, 1)
     theta, sample = points(plain), sample_of(plain, LENGTHS["unequal"])
     expected = plain.sample_gradient(theta, sample)
     arguments = {}
-    if terms in ("tilt", "all"):
-        arguments["tilt"] = backend(tilt)
-        expected = expected + tilt
+    if terms in ("linear", "all"):
+        arguments["linear"] = backend(linear)
+        expected = expected + linear
     if terms in ("weight", "all"):
-        arguments |= {"weight": backend(weight), "anchor": backend(anchor)}
-        expected = expected + weight.reshape(shape) * (theta - anchor)
+        arguments |= {"weight": backend(weight), "center": backend(center)}
+        expected = expected + weight.reshape(shape) * (theta - center)
     if terms == "shared":
-        arguments |= {"weight": 0.7, "anchor": backend(anchor[0])}
-        expected = expected + 0.7 * (theta - anchor[0])
+        arguments |= {"weight": 0.7, "center": backend(center[0])}
+        expected = expected + 0.7 * (theta - center[0])
     problem = LocalProblem(objective=f, **arguments)
     result = to_numpy(problem.sample_gradient(backend(theta), sample))
     assert_close(result, expected)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from model_instances import assert_close, model, on, points, rows
 
-from dualopt.certificate import certificate
+from dualopt.certificates import certificate, dual_point
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import LocalProblem, Objective, SharpnessAware
-from dualopt.participation import Full
 from dualopt.solvers import SGD, Gradient, Nesterov
 from dualopt.stopping import Steps
 from dualopt.xp import device, to_numpy
@@ -76,27 +75,28 @@ def test_nothing_is_certified_from_perturbed_gradients():
     plain = model(Logistic())
     problem = LocalProblem(objective=aware(plain))
     start = points(plain)
-    work = Gradient(step=0.1)(problem, start, Steps(steps=3), (), next(Full().rounds(7, seed=0)))
-    assert np.all(np.isinf(work.gap))
-    assert np.all(np.isposinf(work.conjugate))
-    theta = work.theta[0]
-    assert certificate(plain, theta, work) == certificate(plain, theta)
+    solution = Gradient(step=0.1)(problem, start, Steps(steps=3))
+    assert np.all(np.isinf(solution.gap))
+    point = dual_point(problem.objective, solution)
+    assert point is not None
+    assert np.all(np.isposinf(point.conjugate))
+    theta = solution.theta[0]
+    assert certificate(plain, theta, point) == certificate(plain, theta)
 
 
 def test_solvers_use_it_with_a_step():
     plain = model(Logistic())
-    first = next(Full().rounds(7, seed=0))
-    problem = LocalProblem(objective=aware(plain), weight=0.5, anchor=plain.zeros())
+    problem = LocalProblem(objective=aware(plain), weight=0.5, center=plain.zeros())
     start = points(plain)
-    result = SGD(step=0.1, batch=12, epochs=1)(problem, start, Steps(steps=1), (), first)
+    result = SGD(step=0.1, batch=12, epochs=1)(problem, start, Steps(steps=1))
     perturbed = uphill(start, plain.gradient(start))
     assert_close(result.theta, start - 0.1 * (plain.gradient(perturbed) + 0.5 * start))
     assert result.gradients == (2.0,) * 7  # uphill and there
-    assert Gradient(step=0.1)(problem, start, Steps(steps=3), (), first).gradients == (6.0,) * 7
+    assert Gradient(step=0.1)(problem, start, Steps(steps=3)).gradients == (6.0,) * 7
     ids = [4, 1]
     part = aware(plain).select(ids)
     assert part.gradient(start[ids]).tobytes() == aware(plain).gradient(start)[ids].tobytes()
-    assert Nesterov()(LocalProblem(objective=aware(plain)), start, Steps(steps=1), (), first).theta.shape == start.shape
+    assert Nesterov()(LocalProblem(objective=aware(plain)), start, Steps(steps=1)).theta.shape == start.shape
 
 
 def test_bad_arguments_are_refused():

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualopt.objectives import LocalProblem, Objective, ZeroChain
-from dualopt.participation import Full
 from dualopt.solvers import LBFGS, Gradient, Nesterov, NewtonCG
 from dualopt.stopping import Steps
 from dualopt.xp import device, to_numpy
@@ -151,8 +150,8 @@ def test_the_smallest_entry_opens_the_next(size):
 @pytest.mark.parametrize("solver", [LBFGS(), Gradient(), Nesterov(), NewtonCG()], ids=lambda s: type(s).__name__)
 def test_solvers_take_steps(solver):
     f = chain()
-    problem = LocalProblem(objective=f, weight=2.0 * float(f.L.max()), anchor=THETA)
-    solution = solver(problem, THETA, Steps(steps=3), solver.memory(f), next(Full().rounds(4, seed=0)))
+    problem = LocalProblem(objective=f, weight=2.0 * float(f.L.max()), center=THETA)
+    solution = solver(problem, THETA, Steps(steps=3))
     assert np.all(problem.value(solution.theta) < problem.value(THETA))
 
 

@@ -17,7 +17,8 @@ import dualopt.solvers as package
 from dualopt.losses import AbsoluteDeviation, Hinge, Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model
 from dualopt.participation import Round
-from dualopt.tree import tree_map
+from dualopt.solvers import LocalSolution
+from dualopt.tree import leaves, tree_map
 from dualopt.xp import to_numpy
 
 
@@ -105,21 +106,21 @@ OBJECTIVES: dict[str, Callable[[], Any]] = {
 
 
 def local_problem(objective: Any, terms: str, seed: int = 1) -> LocalProblem:
-    """Add nothing, a tilt, a proximal term of one weight and a shared anchor, or everything client by client."""
+    """Add nothing, a linear term, a proximal term of one weight and a shared center, or everything client by client."""
     rng = np.random.default_rng(seed)
     n, shape = objective.n_clients, objective.shape
-    tilt = rng.normal(size=(n, *shape))
+    linear = rng.normal(size=(n, *shape))
     if terms == "plain":
         return LocalProblem(objective=objective)
-    if terms == "tilt":
-        return LocalProblem(objective=objective, tilt=tilt)
+    if terms == "linear":
+        return LocalProblem(objective=objective, linear=linear)
     if terms == "weight":
-        return LocalProblem(objective=objective, weight=0.7, anchor=rng.normal(size=shape))
+        return LocalProblem(objective=objective, weight=0.7, center=rng.normal(size=shape))
     return LocalProblem(
         objective=objective,
-        tilt=tilt,
+        linear=linear,
         weight=rng.uniform(0.1, 2.0, size=n),
-        anchor=rng.normal(size=(n, *shape)),
+        center=rng.normal(size=(n, *shape)),
     )
 
 
@@ -148,18 +149,29 @@ def move_problem(problem: LocalProblem, backend: Callable[[np.ndarray], Any]) ->
         moved: Any = Quadratic(A=backend(f.A), b=backend(f.b), c=None if f.c is None else backend(f.c))
     else:
         assert isinstance(f, LinearModel)
-        buckets = tuple(
-            dataclasses.replace(b, X=backend(b.X), y=backend(b.y), w=backend(b.w), cache={}) for b in f.buckets
+        groups = tuple(
+            dataclasses.replace(g, X=backend(g.X), y=backend(g.y), w=backend(g.w), cache={}) for g in f.rows.groups
         )
-        moved = dataclasses.replace(f, buckets=buckets)
-    fields = {name: getattr(problem, name) for name in ("tilt", "weight", "anchor")}
+        moved = dataclasses.replace(f, rows=dataclasses.replace(f.rows, groups=groups))
+    fields = {name: getattr(problem, name) for name in ("linear", "weight", "center")}
     return LocalProblem(
         objective=moved, **{k: backend(v) if isinstance(v, np.ndarray) else v for k, v in fields.items()}
     )
 
 
 def arrays(solution: Any) -> list[np.ndarray]:
-    """Return the arrays of a solution, memory included, on the host."""
-    found: list[np.ndarray] = []
-    tree_map(lambda x: found.append(to_numpy(x)), solution._replace(gradients=None, status=None))
-    return found
+    """Return the arrays of a solution, its state included, on the host."""
+    return [to_numpy(leaf) for leaf in leaves(by_client(solution))]
+
+
+def by_client(solution: LocalSolution) -> Any:
+    """Return the parts of a solution that are arrays with a row for each client, its state included."""
+    length = solution.length if hasattr(solution.length, "shape") else None  # one number for all has no rows
+    return (
+        solution.theta,
+        solution.evaluation,
+        solution.gap,
+        length,
+        solution.solver_state,
+        solution.excess,
+    )

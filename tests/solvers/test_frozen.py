@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from solver_instances import OBJECTIVES, PAIRS, SOLVERS, arrays, first, linear, local_problem, quadratic, starts
+from solver_instances import OBJECTIVES, PAIRS, SOLVERS, by_client, first, linear, local_problem, quadratic, starts
 
 from dualopt.losses import Logistic, Multinomial
 from dualopt.solvers import Gradient
 from dualopt.stopping import Gap, GradientNorm, GradientReduction, RelativeEnergy, Steps
-from dualopt.tree import take_clients
+from dualopt.tree import leaves, take_clients
 
 # Terms of the local problem and a rule; every rule and every kind of term occurs.
 CASES = {
-    "steps": ("tilt", Steps(steps=3)),
+    "steps": ("linear", Steps(steps=3)),
     "gradient": ("all", GradientNorm(tol=1e-4)),
-    "gap": ("tilt", Gap(schedule=lambda round: 1e-4)),
+    "gap": ("linear", Gap(schedule=lambda round: 1e-4)),
     "reduction": ("weight", GradientReduction(first=1e-2)),
     "energy": ("all", RelativeEnergy(tol=1e-6)),
 }
@@ -25,16 +25,18 @@ def assert_same(part, whole, ids):
     """Assert that ``part`` has the bits of the rows ``ids`` of ``whole``."""
     assert part.status == tuple(whole.status[j] for j in ids)
     assert part.gradients == tuple(whole.gradients[j] for j in ids)
-    rows = take_clients(whole._replace(gradients=None, status=None), ids)
-    for a, b in zip(arrays(part), arrays(rows._replace(gradients=(), status=())), strict=True):
+    assert part.charged == whole.charged
+    if not hasattr(whole.length, "shape"):
+        assert part.length == whole.length
+    for a, b in zip(leaves(by_client(part)), leaves(take_clients(by_client(whole), ids)), strict=True):
         assert a.dtype == b.dtype
         assert a.shape == b.shape
         assert a.tobytes() == b.tobytes()
 
 
-def call(solver, problem, start, stop, memory, ids, n=0):
+def call(solver, problem, start, stop, solver_state, ids, n=0):
     """Solve for the clients ``ids`` alone."""
-    return solver(problem.select(ids), take_clients(start, ids), stop, take_clients(memory, ids), first(ids, n))
+    return solver(problem.select(ids), take_clients(start, ids), stop, take_clients(solver_state, ids), first(ids, n))
 
 
 @pytest.mark.parametrize(("terms", "stop"), CASES.values(), ids=CASES)
@@ -42,26 +44,27 @@ def call(solver, problem, start, stop, memory, ids, n=0):
 def test_a_client_alone_gets_the_bits_of_its_row(name, objective, terms, stop):
     solver = SOLVERS[name]
     problem = local_problem(OBJECTIVES[objective](), terms)
-    start, memory = starts(problem), solver.memory(problem.objective)
+    start, solver_state = starts(problem), solver.initial_state(problem.objective)
     everyone = tuple(range(problem.n_clients))
-    whole = call(solver, problem, start, stop, memory, everyone)
-    parts = [(j,) for j in everyone] + [(3, 1), (0, 2, 4)]
+    whole = call(solver, problem, start, stop, solver_state, everyone)
+    alone = list(CASES.values()).index((terms, stop))  # another client for every rule
+    parts = [(alone,), (3, 1), (0, 2, 4)]
     for ids in parts:
-        assert_same(call(solver, problem, start, stop, memory, ids), whole, ids)
+        assert_same(call(solver, problem, start, stop, solver_state, ids), whole, ids)
 
-    # the next round starts from the memory that the first one left
+    # the next round starts from the state that the first one left
     later = local_problem(problem.objective, terms, seed=5)
-    again = call(solver, later, whole.theta, stop, whole.memory, everyone, n=1)
+    again = call(solver, later, whole.theta, stop, whole.solver_state, everyone, n=1)
     for ids in parts:
-        assert_same(call(solver, later, whole.theta, stop, whole.memory, ids, n=1), again, ids)
+        assert_same(call(solver, later, whole.theta, stop, whole.solver_state, ids, n=1), again, ids)
 
 
 @pytest.mark.parametrize(("name", "objective"), [pair for pair in PAIRS if pair[0] != "exact"])
 def test_the_instances_make_clients_stop_at_different_steps(name, objective):
     problem = local_problem(OBJECTIVES[objective](), "all")
     solver = SOLVERS[name]
-    memory = solver.memory(problem.objective)
-    solution = solver(problem, starts(problem), CASES["gradient"][1], memory, first(problem.n_clients))
+    solver_state = solver.initial_state(problem.objective)
+    solution = solver(problem, starts(problem), CASES["gradient"][1], solver_state, first(problem.n_clients))
     if (name, objective) not in {("newton", "quadratic"), ("lbfgs", "quadratic")}:  # one exact step for all
         assert len(set(solution.gradients)) > 1
 
@@ -78,16 +81,16 @@ LARGE = {
 def test_the_same_in_dimensions_where_linear_algebra_is_blocked(name, objective):
     problem = local_problem(LARGE[objective](), "all")
     solver, stop, start = SOLVERS[name], Steps(steps=4), starts(problem)
-    memory = solver.memory(problem.objective)
+    solver_state = solver.initial_state(problem.objective)
     everyone = tuple(range(problem.n_clients))
-    whole = call(solver, problem, start, stop, memory, everyone)
+    whole = call(solver, problem, start, stop, solver_state, everyone)
     for ids in [*((j,) for j in everyone), (2, 0)]:
-        assert_same(call(solver, problem, start, stop, memory, ids), whole, ids)
+        assert_same(call(solver, problem, start, stop, solver_state, ids), whole, ids)
 
 
 @pytest.mark.parametrize("objective", ["quadratic", "logistic"])
 def test_a_diverging_client_leaves_the_others_alone(objective):
-    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    problem = local_problem(OBJECTIVES[objective](), "linear")
     start = starts(problem)
     start[2] = np.inf
     everyone = tuple(range(problem.n_clients))
@@ -106,8 +109,8 @@ def test_a_client_that_starts_at_its_minimiser_stays_there(name):
     start = starts(problem)
     start[1] = f.exact_minimiser(problem)[1]
     solver = SOLVERS[name]
-    memory = solver.memory(problem.objective)
-    whole = call(solver, problem, start, GradientNorm(tol=1e-9), memory, tuple(range(5)))
+    solver_state = solver.initial_state(problem.objective)
+    whole = call(solver, problem, start, GradientNorm(tol=1e-9), solver_state, tuple(range(5)))
     assert whole.theta[1].tobytes() == start[1].tobytes()
     assert whole.gradients[1] == 1.0
     assert set(whole.status) == {"converged"}

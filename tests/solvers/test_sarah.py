@@ -25,16 +25,16 @@ def test_all_rows_are_exact_linearised_proximal_steps(objective):
     f = problem.objective
     start, gamma = starts(problem), 0.3
     solver = Sarah(gamma=gamma, batch=None, refresh=100)
-    memory, theta = solver.memory(f), start
+    solver_state, theta = solver.initial_state(f), start
     for n in range(3):
-        result = solver(problem, theta, Steps(steps=4), memory, first(5, n))
+        result = solver(problem, theta, Steps(steps=4), solver_state, first(5, n))
         for _ in range(4):
-            # stationarity of <g + tilt, x> + (w/2)|x - anchor|^2 + |x - theta|^2/(2 gamma), written for each client
+            # stationarity of <g + linear, x> + (w/2)|x - center|^2 + |x - theta|^2/(2 gamma), written for each client
             w = spread(problem.weight, theta)
-            theta = (theta / gamma + w * problem.anchor - f.gradient(theta) - problem.tilt) / (1.0 / gamma + w)
+            theta = (theta / gamma + w * problem.center - f.gradient(theta) - problem.linear) / (1.0 / gamma + w)
         close(result.theta, theta)
-        close(result.memory.estimate, f.gradient(result.theta))
-        theta, memory = result.theta, result.memory
+        close(result.solver_state.estimate, f.gradient(result.theta))
+        theta, solver_state = result.theta, result.solver_state
 
 
 def test_the_step_is_the_convex_combination_of_the_paper():
@@ -43,8 +43,10 @@ def test_the_step_is_the_convex_combination_of_the_paper():
     dual, x0, g, start = rng.normal(size=(4, 5, *f.shape))
     eta, gamma = 0.7, 0.2
     solver = Sarah(gamma=gamma, batch=2)
-    problem = LocalProblem(objective=f, tilt=dual, weight=1.0 / eta, anchor=x0)
-    result = solver(problem, start, Steps(steps=1), solver.memory(f)._replace(theta=start, estimate=g), first(5, 1))
+    problem = LocalProblem(objective=f, linear=dual, weight=1.0 / eta, center=x0)
+    result = solver(
+        problem, start, Steps(steps=1), solver.initial_state(f)._replace(theta=start, estimate=g), first(5, 1)
+    )
     close(
         result.theta,
         eta / (eta + gamma) * start + gamma / (eta + gamma) * x0 - eta * gamma / (eta + gamma) * (g + dual),
@@ -80,14 +82,14 @@ def test_it_is_the_literal_oracle(refresh):
     dual, x0, start = rng.normal(size=(3, 5, *f.shape))
     expected, estimate = literal(f, dual, x0, 0.5, 0.1, 2, refresh, 3, 4, start)
     solver = Sarah(gamma=0.1, batch=2, refresh=refresh)
-    problem = LocalProblem(objective=f, tilt=dual, weight=2.0, anchor=x0)
-    theta, memory, work = start, solver.memory(f), np.zeros(5)
+    problem = LocalProblem(objective=f, linear=dual, weight=2.0, center=x0)
+    theta, solver_state, work = start, solver.initial_state(f), np.zeros(5)
     for n in range(4):
-        result = solver(problem, theta, Steps(steps=3), memory, first(5, n))
-        theta, memory = result.theta, result.memory
+        result = solver(problem, theta, Steps(steps=3), solver_state, first(5, n))
+        theta, solver_state = result.theta, result.solver_state
         work += result.gradients
     close(theta, expected)
-    close(memory.estimate, estimate)
+    close(solver_state.estimate, estimate)
     full = len([n for n in range(4) if n % refresh == 0])
     close(work, [full + 4 * 3 * 2 * 2 / m for m in SIZES])
 
@@ -96,11 +98,11 @@ def test_the_estimate_is_refreshed_where_it_is_not_known():
     problem = local_problem(OBJECTIVES["logistic"](), "all")
     f, start = problem.objective, starts(problem)
     solver = Sarah(gamma=0.1, batch=1, refresh=20)
-    late = solver(problem, start, Steps(steps=1), solver.memory(f), first(5, 7))  # no earlier call
+    late = solver(problem, start, Steps(steps=1), solver.initial_state(f), first(5, 7))  # no earlier call
     assert late.gradients == tuple(1 + 2 / m for m in SIZES)
     elsewhere = late.theta.copy()
     elsewhere[3] += 1.0
-    again = solver(problem, elsewhere, Steps(steps=1), late.memory, first(5, 8))
+    again = solver(problem, elsewhere, Steps(steps=1), late.solver_state, first(5, 8))
     assert again.gradients == tuple(float(j == 3) + 2 / m for j, m in enumerate(SIZES))
     weight = (problem.mu - f.mu)[3]
     slope = (f.gradient(elsewhere) + problem.linear_term())[3]

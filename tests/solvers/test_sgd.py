@@ -29,7 +29,7 @@ def literal(solver, problem, start, round, steps):
                     batches.append(order[: solver.batch])
                     del order[: solver.batch]
         for rows in batches:
-            gradient = f.ridge * theta + problem.tilt[j] + weights[j] * (theta - problem.anchor[j])
+            gradient = f.ridge * theta + problem.linear[j] + weights[j] * (theta - problem.center[j])
             for i in rows:
                 gradient = gradient + m * w[i] * (theta @ X[i] - y[i]) * X[i] / len(rows)
             if solver.max_norm is not None:
@@ -62,7 +62,7 @@ def test_it_is_the_literal_loop(solver, n):
 
 
 def test_work_is_the_share_of_the_rows():
-    problem = local_problem(OBJECTIVES["logistic"](), "tilt")
+    problem = local_problem(OBJECTIVES["logistic"](), "linear")
     start = starts(problem)
     fixed = SGD(step=0.1, batch=3)(problem, start, Steps(steps=6), (), first(5))
     assert fixed.gradients == tuple(18 / m for m in SIZES)

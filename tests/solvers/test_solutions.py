@@ -13,6 +13,7 @@ from solver_instances import (
     PAIRS,
     SOLVERS,
     arrays,
+    by_client,
     first,
     linear,
     local_problem,
@@ -21,10 +22,12 @@ from solver_instances import (
     to_backend,
 )
 
+from dualopt.certificates import DualPoint, dual_point
 from dualopt.losses import Hinge, Logistic
-from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic
+from dualopt.objectives.local_problem import Evaluation
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
-from dualopt.solvers._driver import Known, evaluate_start
+from dualopt.solvers.lbfgs import _evaluate_start
 from dualopt.stopping import Gap, GradientNorm, Steps
 from dualopt.tree import leaves
 from dualopt.xp import device, to_numpy
@@ -34,11 +37,11 @@ ITERATIVE = [pair for pair in PAIRS if pair[0] != "exact"]
 every_iterative_pair = pytest.mark.parametrize(("name", "objective"), ITERATIVE)
 
 
-def solve(name, problem, stop, start=None, memory=None, n=0):
+def solve(name, problem, stop, start=None, solver_state=None, n=0):
     solver = SOLVERS[name] if isinstance(name, str) else name
-    memory = solver.memory(problem.objective) if memory is None else memory
+    solver_state = solver.initial_state(problem.objective) if solver_state is None else solver_state
     start = starts(problem) if start is None else start
-    return solver(problem, start, stop, memory, first(problem.n_clients, n))
+    return solver(problem, start, stop, solver_state, first(problem.n_clients, n))
 
 
 def dot(x, y):
@@ -63,8 +66,8 @@ def reference(problem):
         one = problem.select((j,))
 
         def both(x, one=one):
-            value, gradient = one.value_and_gradient(x.reshape(1, *one.objective.shape))
-            return value[0], gradient.ravel()
+            there = one.evaluate(x.reshape(1, *one.objective.shape))
+            return there.value[0], there.gradient.ravel()
 
         x = optimize.minimize(both, np.zeros(math.prod(f.shape)), jac=True, method="BFGS", options={"gtol": 1e-7}).x
         found.append(x)
@@ -85,7 +88,7 @@ def interior_point(problem):
     return np.stack(found)
 
 
-@pytest.mark.parametrize("terms", ["tilt", "all"])
+@pytest.mark.parametrize("terms", ["linear", "all"])
 @every_pair
 def test_reaches_the_minimiser_with_an_honest_gap(name, objective, terms):
     problem = local_problem(OBJECTIVES[objective](), terms)
@@ -100,7 +103,7 @@ def test_reaches_the_minimiser_with_an_honest_gap(name, objective, terms):
     assert np.all(problem.value(solution.theta) <= problem.value(best) + 2e-12)
 
 
-@pytest.mark.parametrize("terms", ["plain", "tilt", "weight", "all"])
+@pytest.mark.parametrize("terms", ["plain", "linear", "weight", "all"])
 @every_iterative_pair
 def test_gap_is_an_upper_bound_on_the_way(name, objective, terms):
     problem = local_problem(OBJECTIVES[objective](), terms)
@@ -112,13 +115,15 @@ def test_gap_is_an_upper_bound_on_the_way(name, objective, terms):
         assert np.all(solution.gap >= true - 1e-12)
 
 
-@pytest.mark.parametrize("terms", ["plain", "tilt", "weight", "all"])
+@pytest.mark.parametrize("terms", ["plain", "linear", "weight", "all"])
 @every_pair
 def test_dual_point_and_conjugate(name, objective, terms):
     problem = local_problem(OBJECTIVES[objective](), terms)
     f = problem.objective
     solution = solve(name, problem, Steps(steps=2))
-    xi, conjugate = solution.dual, solution.conjugate
+    point = dual_point(f, solution)
+    assert point is not None
+    xi, conjugate = point
     rng = np.random.default_rng(8)
     for scale in (0.1, 1.0, 10.0):
         t = solution.theta + scale * rng.normal(size=xi.shape)
@@ -126,8 +131,8 @@ def test_dual_point_and_conjugate(name, objective, terms):
         assert np.all(conjugate >= dot(xi, t) - g - 1e-12 * (1 + scale**2))
     # primal minus dual value of the local problem is the gap
     linear_term = problem.linear_term()
-    anchor = 0.0 if problem.anchor is None else np.broadcast_to(problem.anchor, xi.shape)
-    constant = 0.5 * problem.weight * dot(anchor, anchor) if problem.anchor is not None else 0.0
+    center = 0.0 if problem.center is None else np.broadcast_to(problem.center, xi.shape)
+    constant = 0.5 * problem.weight * dot(center, center) if problem.center is not None else 0.0
     total = xi + linear_term
     dual_value = constant - conjugate - dot(total, total) / (2 * problem.mu)
     value = problem.value(solution.theta)
@@ -140,12 +145,14 @@ def test_dual_corrected_point(name, objective):
     f = OBJECTIVES[objective]()
     nu = f.mu
     zeta = np.random.default_rng(9).normal(size=(f.n_clients, *f.shape))
-    problem = LocalProblem(objective=f, tilt=-spread(nu, zeta) * zeta)
+    problem = LocalProblem(objective=f, linear=-spread(nu, zeta) * zeta)
     solution = solve(name, problem, Steps(steps=2))
-    corrected = solution.theta - solution.residual / spread(nu, zeta)
+    point = dual_point(f, solution)
+    assert point is not None
+    corrected = solution.theta - solution.evaluation.gradient / spread(nu, zeta)
     expected = spread(nu, zeta) * (zeta - corrected)
-    scale = np.max(np.abs(expected)) + np.max(np.abs(solution.residual)) + np.max(np.abs(solution.theta))
-    assert np.max(np.abs(solution.dual - expected)) <= 1e-13 * scale
+    scale = np.max(np.abs(expected)) + np.max(np.abs(solution.evaluation.gradient)) + np.max(np.abs(solution.theta))
+    assert np.max(np.abs(point.dual - expected)) <= 1e-13 * scale
 
 
 class Spy:
@@ -162,7 +169,7 @@ class Spy:
 @pytest.mark.parametrize("k", [1, 2, 5])
 @every_iterative_pair
 def test_steps_are_counted_exactly(name, objective, k):
-    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    problem = local_problem(OBJECTIVES[objective](), "linear")
     spy = Spy(Steps(steps=k))
     solution = solve(name, problem, spy)
     assert spy.asked == list(range(k + 1))
@@ -173,7 +180,7 @@ def test_steps_are_counted_exactly(name, objective, k):
     ("name", "objective"), [pair for pair in ITERATIVE if pair[1] in {"multinomial", "absolute_deviation"}]
 )
 def test_max_iter_is_a_status_and_a_number_of_steps(name, objective):
-    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    problem = local_problem(OBJECTIVES[objective](), "linear")
     limited = solve(dataclasses.replace(SOLVERS[name], max_iter=2), problem, GradientNorm(tol=1e-300))
     reached = [j for j, status in enumerate(limited.status) if status == "max_iter"]
     assert len(reached) >= 4  # the dual problem of a small client may be solved in one epoch
@@ -182,7 +189,7 @@ def test_max_iter_is_a_status_and_a_number_of_steps(name, objective):
 
 
 def test_steps_are_carried_out_at_the_minimiser_too():
-    problem = local_problem(OBJECTIVES["quadratic"](), "tilt")
+    problem = local_problem(OBJECTIVES["quadratic"](), "linear")
     start = reference(problem)
     for k in (5, 100):
         assert solve("gradient", problem, Steps(steps=k), start=start).gradients == (float(k),) * 5
@@ -206,14 +213,14 @@ def test_a_stall_of_the_dual_solver():
 
 
 def test_divergence_is_a_stall():
-    problem = local_problem(OBJECTIVES["quadratic"](), "tilt")
+    problem = local_problem(OBJECTIVES["quadratic"](), "linear")
     with np.errstate(all="ignore"):
         solution = solve(Gradient(step=1.0), problem, GradientNorm(tol=1e-8))
     assert solution.status[-1] == "stalled"
     assert solution.gradients[-1] < 10_000
 
 
-@pytest.mark.parametrize("terms", ["tilt", "all"])
+@pytest.mark.parametrize("terms", ["linear", "all"])
 @every_pair
 def test_every_library_gets_the_same_numbers_back(name, objective, terms, backend):
     problem = local_problem(OBJECTIVES[objective](), terms)
@@ -221,18 +228,21 @@ def test_every_library_gets_the_same_numbers_back(name, objective, terms, backen
     expected = solve(name, problem, Steps(steps=3), start=start)
     moved = move_problem(problem, backend)
     solver = SOLVERS[name]
-    memory = solver.memory(moved.objective)
-    result = solver(moved, backend(start), Steps(steps=3), memory, first(problem.n_clients))
+    solver_state = solver.initial_state(moved.objective)
+    result = solver(moved, backend(start), Steps(steps=3), solver_state, first(problem.n_clients))
     assert result.status == expected.status
     assert result.gradients == expected.gradients
     like = backend(start)
-    for array in leaves(result._replace(gradients=None, status=None)):
+    for array in leaves(by_client(result)):
         assert type(array) is type(like)
         assert array.dtype == like.dtype
         assert device(array) == device(like)
-    for field in ("theta", "residual", "dual", "conjugate", "gap"):
-        a, b = to_numpy(getattr(result, field)), getattr(expected, field)
-        assert np.max(np.abs(a - b)) <= 1e-10 * (1 + np.max(np.abs(b))), field
+    points = dual_point(moved.objective, result), dual_point(problem.objective, expected)
+    pairs = {"theta": (result.theta, expected.theta), "gap": (result.gap, expected.gap)}
+    pairs |= {name: tuple(getattr(x.evaluation, name) for x in (result, expected)) for name in Evaluation._fields}
+    pairs |= {name: tuple(getattr(point, name) for point in points) for name in DualPoint._fields}
+    for name, (a, b) in pairs.items():
+        assert np.max(np.abs(to_numpy(a) - b)) <= 1e-10 * (1 + np.max(np.abs(b))), name
 
 
 @every_pair
@@ -244,14 +254,14 @@ def test_nothing_is_changed_and_a_call_can_be_repeated(name, objective):
 
     problem = move_problem(local_problem(OBJECTIVES[objective](), "all"), read_only)
     solver = SOLVERS[name]
-    memory = to_backend(solver.memory(problem.objective), read_only)
+    solver_state = to_backend(solver.initial_state(problem.objective), read_only)
     start = read_only(starts(problem))
-    once = solver(problem, start, Steps(steps=4), memory, first(5))
-    twice = solver(problem, start, Steps(steps=4), memory, first(5))
+    once = solver(problem, start, Steps(steps=4), solver_state, first(5))
+    twice = solver(problem, start, Steps(steps=4), solver_state, first(5))
     for a, b in zip(arrays(once), arrays(twice), strict=True):
         assert a.tobytes() == b.tobytes()
-    memory = to_backend(once.memory, read_only)
-    solver(problem, read_only(once.theta), Steps(steps=4), memory, first(5, 1))
+    solver_state = to_backend(once.solver_state, read_only)
+    solver(problem, read_only(once.theta), Steps(steps=4), solver_state, first(5, 1))
 
 
 @pytest.mark.parametrize("name", ["gradient", "aogm", "nesterov", "lbfgs", "newton"])
@@ -268,14 +278,11 @@ def to_single(x):
     return x.astype(np.float32)
 
 
-class Counting:
+class Counting(ObjectiveWrapper):
     """An objective that counts what is asked of it, in the units of ``LocalSolution.gradients``."""
 
     def __init__(self, objective, count):
         self.objective, self.count = objective, count
-
-    def __getattr__(self, name):
-        return getattr(self.objective, name)
 
     def _add(self, price):
         self.count[0] += price * self.objective.n_clients
@@ -322,23 +329,23 @@ def test_gradients_are_counted(name, objective):
 
 
 def test_dual_coordinate_charges_two_gradients_an_epoch():
-    problem = local_problem(OBJECTIVES["hinge"](), "tilt")
+    problem = local_problem(OBJECTIVES["hinge"](), "linear")
     assert solve("dual_coordinate", problem, Steps(steps=7)).gradients == (14.0,) * 5
 
 
-# Memory.
+# The solver state.
 
 
-def test_lbfgs_is_cheaper_from_its_memory():
+def test_lbfgs_is_cheaper_from_its_state():
     f = linear(Logistic(), sizes=(80, 60, 90), d=12, mu=1e-3)
     solver = LBFGS(precondition=False)
     rng = np.random.default_rng(0)
-    tilt = 0.05 * rng.normal(size=(3, *f.shape))
+    slope = 0.05 * rng.normal(size=(3, *f.shape))
     stop = GradientNorm(tol=1e-7)
-    one = LocalProblem(objective=f, tilt=tilt)
+    one = LocalProblem(objective=f, linear=slope)
     solution = solve(solver, one, stop)
-    later = LocalProblem(objective=f, tilt=tilt + 1e-4 * rng.normal(size=tilt.shape))
-    warm = solve(solver, later, stop, start=solution.theta, memory=solution.memory, n=1)
+    later = LocalProblem(objective=f, linear=slope + 1e-4 * rng.normal(size=slope.shape))
+    warm = solve(solver, later, stop, start=solution.theta, solver_state=solution.solver_state, n=1)
     cold = solve(solver, later, stop, start=solution.theta, n=1)
     scratch = solve(solver, later, stop)
     assert set(warm.status + cold.status) == {"converged"}
@@ -347,16 +354,16 @@ def test_lbfgs_is_cheaper_from_its_memory():
 
 
 def test_lbfgs_pays_nothing_where_it_ended():
-    problem = local_problem(OBJECTIVES["logistic"](), "tilt")
+    problem = local_problem(OBJECTIVES["logistic"](), "linear")
     stop = GradientNorm(tol=1e-6)
     solution = solve("lbfgs", problem, stop)
-    again = solve("lbfgs", problem, stop, start=solution.theta, memory=solution.memory, n=1)
+    again = solve("lbfgs", problem, stop, start=solution.theta, solver_state=solution.solver_state, n=1)
     assert again.gradients == (0.0,) * 5
     assert again.theta.tobytes() == solution.theta.tobytes()
     other = solution.theta.copy()
     other[2] += 1.0
-    moved = solve("lbfgs", problem, Steps(steps=1), start=other, memory=solution.memory, n=1)
-    free = solve("lbfgs", problem, Steps(steps=1), start=solution.theta, memory=solution.memory, n=1)
+    moved = solve("lbfgs", problem, Steps(steps=1), start=other, solver_state=solution.solver_state, n=1)
+    free = solve("lbfgs", problem, Steps(steps=1), start=solution.theta, solver_state=solution.solver_state, n=1)
     assert moved.gradients[2] >= 2.0
     assert [g for j, g in enumerate(moved.gradients) if j != 2] == [g for j, g in enumerate(free.gradients) if j != 2]
 
@@ -365,25 +372,26 @@ def test_lbfgs_pays_nothing_where_it_ended():
 def test_a_known_start_is_the_evaluation_without_its_price(objective):
     problem = local_problem(OBJECTIVES[objective](), "all")
     theta = starts(problem)
-    known = Known(theta, *problem.objective.value_and_gradient(theta))
-    value, gradient, cost = evaluate_start(problem, theta, known)
+    f, grad_f = problem.objective.value_and_gradient(theta)
+    known = LBFGS().initial_state(problem.objective)._replace(theta=theta, f=f, grad_f=grad_f)
+    found, cost = _evaluate_start(problem, theta, known)
     assert cost.tolist() == [0.0] * 5
-    assert value.tobytes() == problem.value_and_gradient(theta)[0].tobytes()
-    assert gradient.tobytes() == problem.value_and_gradient(theta)[1].tobytes()
+    for a, b in zip(found, problem.evaluate(theta), strict=True):
+        assert a.tobytes() == b.tobytes()
     partly = theta.copy()
     partly[[0, 3]] += 1.0
-    value, gradient, cost = evaluate_start(problem, partly, known)
+    found, cost = _evaluate_start(problem, partly, known)
     assert cost.tolist() == [1.0, 0.0, 0.0, 1.0, 0.0]
-    assert value.tobytes() == problem.value_and_gradient(partly)[0].tobytes()
-    assert gradient.tobytes() == problem.value_and_gradient(partly)[1].tobytes()
+    for a, b in zip(found, problem.evaluate(partly), strict=True):
+        assert a.tobytes() == b.tobytes()
 
 
 @pytest.mark.parametrize("objective", ["hinge", "absolute_deviation", "logistic"])
-def test_dual_coordinate_goes_on_from_its_memory(objective):
-    problem = local_problem(OBJECTIVES[objective](), "tilt")
+def test_dual_coordinate_goes_on_from_its_state(objective):
+    problem = local_problem(OBJECTIVES[objective](), "linear")
     stop = Gap(schedule=lambda round: 1e-9)
     solution = solve("dual_coordinate", problem, stop)
-    again = solve("dual_coordinate", problem, stop, start=solution.theta, memory=solution.memory, n=1)
+    again = solve("dual_coordinate", problem, stop, start=solution.theta, solver_state=solution.solver_state, n=1)
     assert again.gradients == (0.0,) * 5
     assert again.theta.tobytes() == solution.theta.tobytes()
 
@@ -407,7 +415,7 @@ MISFITS = {
 
 @pytest.mark.parametrize(("name", "objective", "message"), MISFITS.values(), ids=MISFITS)
 def test_misfits_are_refused(name, objective, message):
-    problem = local_problem(OBJECTIVES[objective](), "tilt")
+    problem = local_problem(OBJECTIVES[objective](), "linear")
     with pytest.raises(ValueError, match="^" + message) as info:
         solve(name, problem, Steps(steps=1))
     assert str(info.value).endswith(".")
@@ -428,8 +436,8 @@ def test_more_misfits():
     ]:
         with pytest.raises(ValueError, match=f"^{message}"):
             make()
-    assert DualCoordinate().memory(linear(Hinge()))[0].shape == (5, 9)
-    assert Exact().memory(OBJECTIVES["squared"]()) == ()
+    assert DualCoordinate().initial_state(linear(Hinge()))[0].shape == (5, 9)
+    assert Exact().initial_state(OBJECTIVES["squared"]()) == ()
 
 
 @pytest.mark.parametrize("name", ["gradient", "nesterov", "aogm", "lbfgs", "lbfgs_plain", "newton"])

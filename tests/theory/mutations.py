@@ -12,6 +12,7 @@ import numpy as np
 from dualopt.algorithms import DualFL
 from dualopt.algorithms.dualfl import momentum
 from dualopt.claims import Case
+from dualopt.objectives import ObjectiveWrapper
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from theory.counterexamples.dualfl_corrected_start import FromCorrected
@@ -44,9 +45,9 @@ class LateMomentum(ShiftedMomentum):
 class OneClient(DualFL):
     """The first client's point where the average belongs."""
 
-    def local(self, objective, clients, message, round):
-        clients, sent, work = super().local(objective, clients, message, round)
-        return clients, np.broadcast_to(sent[:1], sent.shape), work
+    def local(self, clients, message, oracle, round):
+        clients, sent = super().local(clients, message, oracle, round)
+        return clients, np.broadcast_to(sent[:1], sent.shape)
 
 
 class WrongSign(DualFL):
@@ -71,13 +72,10 @@ class NoisierFista(Fista):
 
 
 @dataclass
-class Overstated:
+class Overstated(ObjectiveWrapper):
     """An objective that claims to be four times as strongly convex as it is."""
 
     objective: Any
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.objective, name)
 
     @property
     def mu(self) -> Any:
@@ -90,7 +88,7 @@ class Overstated:
 def becomes(kind: type, case: Case) -> Case:
     """The same parameters in a wrong method."""
     method = case.algorithm
-    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method)}))
+    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
 
 
 def nu_beyond_mu(case: Case) -> Case:

@@ -10,61 +10,56 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import FedDyn
-from dualopt.algorithms._parameters import given
-from dualopt.objectives import LocalProblem
-from theory.feddyn._cases import Federation
+from theory.feddyn._runs import FedDynCase
 
 
 class Parameters(FedDyn):
     """A method whose server and local problem can be changed one term at a time."""
 
     def h(self, server: Any, mean: Any, round: Any) -> Any:
-        return server.h - given(self.alpha) * round.fraction * (mean - server.theta)
+        return server.h - self.alpha * round.fraction * (mean - server.theta)
 
     def model(self, mean: Any, h: Any) -> Any:
-        return mean - h / given(self.alpha)
+        return mean - h / self.alpha
 
     def server(self, server, mean, round):
         h = self.h(server, mean, round)
         theta = self.model(mean, h)
         return server._replace(theta=theta, h=h), theta
 
-    def tilt(self, clients: Any) -> Any:
+    def linear(self, clients: Any) -> Any:
         return -clients.gradient
 
     def weight(self) -> float:
-        return given(self.alpha)
+        return self.alpha
 
     def remembered(self, clients: Any, theta: Any, message: Any) -> Any:
-        return clients.gradient - given(self.alpha) * (theta - message)
+        return clients.gradient - self.alpha * (theta - message)
 
-    def local(self, objective, clients, message, round):
-        problem = LocalProblem(objective=objective, tilt=self.tilt(clients), weight=self.weight(), anchor=message)
-        start = np.broadcast_to(message, clients.gradient.shape)
-        work = given(self.solver)(problem, start, self.stop, clients.memory, round)
-        memory = self.remembered(clients, work.theta, message)
-        return clients._replace(gradient=memory, memory=work.memory), work.theta, work
+    def local(self, clients, message, oracle, round):
+        theta = oracle.solve(start=message, linear=self.linear(clients), weight=self.weight(), center=message).theta
+        return clients._replace(gradient=self.remembered(clients, theta, message)), theta
 
 
 class ParenthesisDropped(Parameters):
     """(alpha/N) (sum theta_j) - theta for (alpha/N) sum (theta_j - theta)."""
 
     def h(self, server, mean, round):
-        return server.h - (given(self.alpha) * round.fraction * mean - server.theta)
+        return server.h - (self.alpha * round.fraction * mean - server.theta)
 
 
 class ThetaOnce(Parameters):
     """(alpha/N) ((sum theta_j) - theta), as the box can be read."""
 
     def h(self, server, mean, round):
-        return server.h - given(self.alpha) * (round.fraction * mean - server.theta / round.n_clients)
+        return server.h - self.alpha * (round.fraction * mean - server.theta / round.n_clients)
 
 
 class ActiveForAll(Parameters):
     """1/P for 1/N."""
 
     def h(self, server, mean, round):
-        return server.h - given(self.alpha) * (mean - server.theta)
+        return server.h - self.alpha * (mean - server.theta)
 
 
 class NoServerState(Parameters):
@@ -74,7 +69,7 @@ class NoServerState(Parameters):
 
 class WrongSignOfServerState(Parameters):
     def model(self, mean, h):
-        return mean + h / given(self.alpha)
+        return mean + h / self.alpha
 
 
 class ServerStateUnscaled(Parameters):
@@ -93,7 +88,7 @@ class OldServerState(Parameters):
 
 
 class WrongSignOfMemory(Parameters):
-    def tilt(self, clients):
+    def linear(self, clients):
         return clients.gradient
 
 
@@ -106,31 +101,31 @@ class NoMemory(Parameters):
 
 class HalfMemory(Parameters):
     def remembered(self, clients, theta, message):
-        return clients.gradient - 0.5 * given(self.alpha) * (theta - message)
+        return clients.gradient - 0.5 * self.alpha * (theta - message)
 
 
 class WeakProximalTerm(Parameters):
     """A tenth of the proximal term, with the memory step unchanged."""
 
     def weight(self):
-        return 0.1 * given(self.alpha)
+        return 0.1 * self.alpha
 
 
 class OneClient(Parameters):
     """The first active client's model for the mean."""
 
-    def local(self, objective, clients, message, round):
-        clients, sent, work = super().local(objective, clients, message, round)
-        return clients, np.broadcast_to(sent[:1], sent.shape), work
+    def local(self, clients, message, oracle, round):
+        clients, sent = super().local(clients, message, oracle, round)
+        return clients, np.broadcast_to(sent[:1], sent.shape)
 
 
-def becomes(kind: type, case: Federation) -> Federation:
+def becomes(kind: type, case: FedDynCase) -> FedDynCase:
     """The same parameters in a wrong method."""
     method = case.algorithm
-    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method)}))
+    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
 
 
-MUTATIONS: dict[str, Callable[[Federation], Federation]] = {
+MUTATIONS: dict[str, Callable[[FedDynCase], FedDynCase]] = {
     "right": partial(becomes, Parameters),
     "parenthesis of h dropped": partial(becomes, ParenthesisDropped),
     "theta once in h": partial(becomes, ThetaOnce),

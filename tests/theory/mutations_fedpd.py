@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import FedAvg, FedPD
-from dualopt.federation import State
-from dualopt.objectives import LocalProblem
+from dualopt.engine import State
 from theory.fedpd._local_steps import LocalSteps
 from theory.fedpd._run import Branch, Run
 
@@ -20,38 +19,37 @@ from theory.fedpd._run import Branch, Run
 class WrongSign(FedPD):
     """The dual falls where it should rise."""
 
-    def local(self, objective, clients, message, round):
-        new, _, work = super().local(objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        new, _ = super().local(clients, message, oracle, round)
         dual = 2.0 * clients.dual - new.dual
         x0 = new.theta + self.eta * dual
-        return new._replace(dual=dual, x0=x0), x0, work
+        return new._replace(dual=dual, x0=x0), x0
 
 
 class NoDualStep(FedPD):
-    def local(self, objective, clients, message, round):
-        new, _, work = super().local(objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        new, _ = super().local(clients, message, oracle, round)
         x0 = new.theta + self.eta * clients.dual
-        return new._replace(dual=clients.dual, x0=x0), x0, work
+        return new._replace(dual=clients.dual, x0=x0), x0
 
 
 class MisscaledProximalTerm(FedPD):
     """1/(N eta) in the local problem, 1/eta in the dual step."""
 
-    def local(self, objective, clients, message, round):
-        weight = 1.0 / (objective.n_clients * self.eta)  # pyright: ignore[reportOperatorIssue]
-        problem = LocalProblem(objective=objective, tilt=clients.dual, weight=weight, anchor=clients.x0)
-        work = self.solver(problem, clients.theta, self.stop, clients.memory, round)  # pyright: ignore[reportOptionalCall]
-        dual = clients.dual + (work.theta - clients.x0) / self.eta
-        x0 = work.theta + self.eta * dual
-        return clients._replace(theta=work.theta, dual=dual, x0=x0), x0, work
+    def local(self, clients, message, oracle, round):
+        weight = 1.0 / (len(round.clients) * self.eta)
+        theta = oracle.solve(start=clients.theta, linear=clients.dual, weight=weight, center=clients.x0).theta
+        dual = clients.dual + (theta - clients.x0) / self.eta
+        x0 = theta + self.eta * dual
+        return clients._replace(theta=theta, dual=dual, x0=x0), x0
 
 
 class LongSteps(FedPD):
     """A step of 12 times the ``eta`` that the theory is told: far above its range."""
 
-    def local(self, objective, clients, message, round):
-        eta = 12.0 * self.eta  # pyright: ignore[reportOperatorIssue]
-        return FedPD(eta=eta, solver=self.solver, stop=self.stop).local(objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        eta = 12.0 * self.eta
+        return FedPD(eta=eta, solver=self.solver, stop=self.stop).local(clients, message, oracle, round)
 
 
 class SumForMean(FedPD):
@@ -78,9 +76,9 @@ class OwnCoins(Run):
 class Reflected(FedAvg):
     """Clients upload the wrong side of the model: their steps lead uphill."""
 
-    def local(self, objective, clients, message, round):
-        clients, theta, work = super().local(objective, clients, message, round)
-        return clients, 2.0 * message - theta, work
+    def local(self, clients, message, oracle, round):
+        clients, theta = super().local(clients, message, oracle, round)
+        return clients, 2.0 * message - theta
 
 
 class UphillSteps(LocalSteps):

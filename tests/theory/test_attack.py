@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.attack import Attack, Numbers, attack
-from dualopt.claims import Claim, Comparison, check
+from dualopt.attack import Attack, Parameters, attack
+from dualopt.claims import Claim, Inequality, check
 from tests.theory.mutations import NoMomentum, WrongSign, becomes
-from theory._claims import discover
+from theory._claims import Form, discover
 from theory.afedpd._moments import mean_square_radius
 from theory.attack import _program, targets
 from theory.attack._quadratics import bounded_below, convex
 from theory.attack._witness import witness
 from theory.attack.dualfl import sublinear
-from theory.dualfl.theorem_3_2 import CLAIM as THEOREM_3_2
-from theory.errata._form import Form
+from theory.dualfl.theorem_3_2 import theorem_3_2 as THEOREM_3_2
 
 TARGETS = targets()
 WRONG = ["a1_range_of_rho", "p1_scale_of_constants", "p8_initial_duals"]
@@ -31,19 +30,19 @@ RIGHT = [name for name in TARGETS if name not in WRONG]
 
 
 def attacked(name: str, evaluations: int, seed: int = 0) -> Attack:
-    claim, families = TARGETS[name]
-    return attack(claim, families, evaluations=evaluations, seed=seed)
+    claim, generators = TARGETS[name]
+    return attack(claim, generators, evaluations=evaluations, seed=seed)
 
 
 def case_of(name: str, found: Attack) -> Any:
-    return TARGETS[name].families[found.family](Numbers(found.vector))
+    return TARGETS[name].generators[found.generator](Parameters(found.point))
 
 
 def shrunk(claim: Claim, factor: float) -> Claim:
     """The claim with bounds that are ``factor`` times as large."""
 
-    def compare(case: Any) -> Iterator[Comparison]:
-        return (c._replace(bound=factor * c.bound) for c in claim.compare(case))
+    def compare(case: Any) -> Iterator[Inequality]:
+        return (c._replace(rhs=factor * c.rhs) for c in claim.compare(case))
 
     return replace(claim, compare=compare)
 
@@ -84,8 +83,8 @@ def test_a_start_without_duals_costs_something() -> None:
 def test_wrong_methods_break_theorem_3_2(method: type, rounds: int) -> None:
     """Lost momentum shows after some twenty rounds, on hard problems only: the bound is loose by a factor of 4."""
 
-    def wrong(numbers: Numbers) -> Any:
-        return becomes(method, sublinear(numbers, 2, 2, rounds=rounds))
+    def wrong(parameters: Parameters) -> Any:
+        return becomes(method, sublinear(parameters, 2, 2, rounds=rounds))
 
     assert attack(THEOREM_3_2, wrong, evaluations=120).violated
     assert not attack(THEOREM_3_2, partial(sublinear, N=2, d=2, rounds=rounds), evaluations=20).violated
@@ -96,11 +95,11 @@ def test_wrong_methods_break_theorem_3_2(method: type, rounds: int) -> None:
 )
 def test_the_best_constants_cannot_be_made_smaller(name: str, evaluations: int) -> None:
     """The search comes within a thousandth of bounds that are attained, and breaks them if they are that much less."""
-    claim, families = TARGETS[name]
-    found = attack(claim, families[0], evaluations=evaluations)
+    claim, generators = TARGETS[name]
+    found = attack(claim, generators[0], evaluations=evaluations)
     assert not found.violated
     assert 0.999 < found.ratio <= 1
-    assert attack(shrunk(claim, 0.999), families[0], evaluations=evaluations).violated
+    assert attack(shrunk(claim, 0.999), generators[0], evaluations=evaluations).violated
 
 
 # What is right is not.
@@ -122,9 +121,9 @@ def test_nothing_is_found_against_theorems_3_2_and_3_3(name: str, least: float, 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_random_cases_of_what_is_right_are_admitted(name: str) -> None:
-    """Every family stays within the assumptions, and is asked about something."""
-    families = TARGETS[name].families
-    found = attacked(name, 4 * len(families))
+    """Every generator stays within the assumptions, and is asked about something."""
+    generators = TARGETS[name].generators
+    found = attacked(name, 4 * len(generators))
     assert not found.violated
     assert found.rejected == 0
     assert found.ratio > 1e-3
@@ -133,32 +132,32 @@ def test_random_cases_of_what_is_right_are_admitted(name: str) -> None:
 @pytest.mark.parametrize("name", RIGHT)
 def test_bounds_that_are_much_too_small_are_found(name: str) -> None:
     """So the attacks above can fail: a thousandth of the bound does not stand."""
-    claim, families = TARGETS[name]
-    assert attack(shrunk(claim, 1e-3), families, evaluations=40).violated
+    claim, generators = TARGETS[name]
+    assert attack(shrunk(claim, 1e-3), generators, evaluations=40).violated
 
 
-# Families.
+# Generators.
 
 
 def test_every_target_is_a_claim_and_can_be_sent_to_a_process() -> None:
     chapters = discover()
-    for name, (claim, families) in TARGETS.items():
+    for name, (claim, generators) in TARGETS.items():
         original = chapters[name.partition(":")[0]].claim
         assert (claim.name, claim.statement) == (original.name, original.statement)
-        sent, several = pickle.loads(pickle.dumps((claim, families)))
-        numbers = Numbers(np.random.default_rng(0).standard_normal(100))
-        case = several[0](numbers)
+        sent, several = pickle.loads(pickle.dumps((claim, generators)))
+        parameters = Parameters(np.random.default_rng(0).standard_normal(100))
+        case = several[0](parameters)
         assert check(sent, case).worst_ratio == check(original, case).worst_ratio
 
 
 def test_quadratics_keep_what_they_promise() -> None:
     rng = np.random.default_rng(0)
     for N, d in ((2, 1), (3, 2), (4, 3)):
-        f = convex(Numbers(rng.standard_normal(100)), N, d, kappa=50.0)
+        f = convex(Parameters(rng.standard_normal(100)), N, d, kappa=50.0)
         assert 1.0 - 1e-12 <= f.mu <= f.L <= 50.0 * (1 + 1e-12)
-        f = convex(Numbers(rng.standard_normal(100)), N, d, kappa=50.0, attained=True)
+        f = convex(Parameters(rng.standard_normal(100)), N, d, kappa=50.0, attained=True)
         assert (f.mu, f.L) == pytest.approx((1.0, 50.0), rel=1e-12)
-        f = bounded_below(Numbers(rng.standard_normal(100)), N, d, L=3.0)
+        f = bounded_below(Parameters(rng.standard_normal(100)), N, d, L=3.0)
         assert abs(f.L - 3.0) < 1e-12
         assert np.linalg.eigvalsh(np.mean(f.objective.A, axis=0))[0] > 0
         np.testing.assert_allclose(np.sum(f.subgradients, axis=0), 0, atol=1e-10)
@@ -179,10 +178,10 @@ def test_the_program_tells_a_witness_that_runs(capsys, tmp_path: Path) -> None:
     code, out, _ = run(capsys, "p1_scale_of_constants", "--evaluations", "120", "--json", str(file))
     assert code == 0
     assert out.startswith("p1_scale_of_constants: violated: ratio ")
-    (told,) = json.loads(file.read_text())["attacks"]
-    assert told["verdict"] == "violated"
+    (record,) = json.loads(file.read_text())["attacks"]
+    assert record["verdict"] == "violated"
     found = attacked("p1_scale_of_constants", 120)
-    assert (told["vector"], told["ratio"]) == (list(found.vector), found.ratio)
+    assert (record["point"], record["ratio"]) == (list(found.point), found.ratio)
     _, _, program = out.partition("The worst case:\n")
     names: dict[str, Any] = {}
     exec(program, names)
@@ -235,7 +234,7 @@ def test_mistakes_end_with_2_and_one_sentence(capsys, arguments: list[str], sent
 
 
 def test_a_witness_describes_the_case() -> None:
-    found = Attack(claim="", vector=(0.0,) * 7)
+    found = Attack(claim="", point=(0.0,) * 7)
     text = witness("theorem_3_2", TARGETS["theorem_3_2"], found)
     assert text.splitlines()[0].startswith("# DualFL(rho=0, nu=31.6228, ")
     assert "# A = [[[100.0]], [[100.0]]]" in text

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualopt.algorithms import DualFL, FedSplit, OptimizedDualFL
-from dualopt.claims import Claim, Comparison, check
+from dualopt.claims import Claim, Inequality, check
 from dualopt.losses import AbsoluteDeviation, Squared
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.testing import assert_sublinear_rate, estimate_order
+from dualopt.rates import assert_sublinear_rate, estimate_order
 from tests.theory.mutations import METHODS
 from theory._claims import discover
-from theory._instances import Instance
+from theory._problems import Instance
 from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares
 from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case, runs
 from theory.lower_bounds._convex_rounds import distances, needed, tails
@@ -60,13 +60,13 @@ def dense(f: Chain, elsewhere: Sequence[int] = ()) -> Quadratic:
 @pytest.mark.parametrize("instance", INSTANCES[:3], ids=lambda instance: instance.name)
 def test_chains_of_squares_are_quadratics(instance: Instance) -> None:
     f, g, rng = instance.objective, dense(instance.objective), np.random.default_rng(1)
-    theta, tilt, anchor = rng.standard_normal((3, f.n_clients, *f.shape))
+    theta, linear, center = rng.standard_normal((3, f.n_clients, *f.shape))
     np.testing.assert_allclose(f.value(theta), g.value(theta), rtol=1e-12)
     np.testing.assert_allclose(f.gradient(theta), g.gradient(theta), rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(f.L, g.L, rtol=1e-12)
     np.testing.assert_allclose(f.mu, g.mu, rtol=1e-12, atol=1e-15)
     weight = rng.uniform(0.5, 2.0, f.n_clients)
-    mine, theirs = (LocalProblem(objective=h, tilt=tilt, weight=weight, anchor=anchor) for h in (f, g))
+    mine, theirs = (LocalProblem(objective=h, linear=linear, weight=weight, center=center) for h in (f, g))
     np.testing.assert_allclose(f.exact_minimiser(mine), g.exact_minimiser(theirs), rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(f.select([1]).gradient(theta[1:2]), g.gradient(theta)[1:2], rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(instance.theta, g.minimiser(), rtol=1e-11)
@@ -93,8 +93,8 @@ def test_minimisers_are_certified_by_subgradients(instance: Instance) -> None:
 @pytest.mark.parametrize("instance", INSTANCES[3:], ids=lambda instance: instance.name)
 def test_local_minimisers_of_kinked_chains_are_the_least_points(instance: Instance) -> None:
     f, rng = instance.objective, np.random.default_rng(3)
-    tilt, anchor = f.weight * rng.standard_normal((2, f.n_clients, *f.shape))
-    problem = LocalProblem(objective=f, tilt=tilt, weight=0.7, anchor=anchor)
+    linear, center = f.weight * rng.standard_normal((2, f.n_clients, *f.shape))
+    problem = LocalProblem(objective=f, linear=linear, weight=0.7, center=center)
     theta = f.exact_minimiser(problem)
     least, curvature = problem.value(theta), f.ridge + 0.7
     for size in 10.0 ** np.arange(-3, 3):
@@ -123,7 +123,7 @@ class Anything:
         own, mine = self.f.select([j]), list(self.shared)
         for _ in range(self.rng.integers(1, 6)):
             x, a, b = (self.combination(mine) for _ in range(3))
-            problem = LocalProblem(objective=own, tilt=a[None], weight=size, anchor=b)
+            problem = LocalProblem(objective=own, linear=a[None], weight=size, center=b)
             mine += [own.gradient(x)[0], own.exact_minimiser(problem)[0]]
         return mine
 
@@ -171,10 +171,10 @@ def test_dualfl_gains_a_coordinate_in_every_round() -> None:
 def scaled(claim: Claim, what: str, factor: float) -> Claim:
     """The same claim with a larger lower bound."""
 
-    def compare(case: Any) -> Iterator[Comparison]:
+    def compare(case: Any) -> Iterator[Inequality]:
         for c in claim.compare(case):
             if what in c.what:
-                yield c._replace(measured=factor * c.measured)
+                yield c._replace(lhs=factor * c.lhs)
 
     return replace(claim, compare=compare)
 
@@ -244,8 +244,8 @@ def test_rounds_to_the_accuracy_and_fedsplit_takes_the_least_number(kappa: float
     found = []
     for method in (DualFL(), OptimizedDualFL()):
         first, second, _ = CHAPTERS["convex_strong_rounds"].claim.compare(chain(kappa, method))
-        assert first.measured == lower
-        found += [second.measured, second.bound]
+        assert first.lhs == lower
+        found += [second.lhs, second.rhs]
     assert found == others
     case = chain(kappa, FedSplit())
     assert needed(distances(case), ACCURACY * float(case.theta @ case.theta)) == lower

@@ -23,9 +23,8 @@ from dualopt.stopping import Steps
 from tests.theory import mutations, mutations_fedpd
 from tests.theory.test_mutations_compared import HalfTheWeight, NearZero, StepMore
 from theory._claims import discover
-from theory._instances import solved
+from theory._problems import solved
 from theory.counterexamples import (
-    PAPER,
     _reflections,
     afedpd_small_rho,
     dualfl_corrected_start,
@@ -43,7 +42,7 @@ from theory.counterexamples._recursion import scalars
 from theory.dualfl import theorem_3_3
 from theory.dualfl._methods import exact
 
-CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.paper == PAPER}
+CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "counterexamples"}
 EXAMPLES = max(10, settings.default.max_examples // 4) if settings.default else 10
 many = settings(max_examples=EXAMPLES)
 ONE_SIDED = {"fedavg_biased_point", "fedavg_vanishing_step", "fedprox_biased_point", "dualfl_large_rho"}
@@ -149,7 +148,7 @@ WRONG_FORMS: dict[str, tuple[str, str, Callable[[Callable], Callable]]] = {
 @pytest.mark.parametrize("wrong", WRONG_FORMS)
 def test_wrong_closed_forms_are_caught(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, form, change = WRONG_FORMS[wrong]
-    module = importlib.import_module(f"theory.counterexamples.{name}")
+    module = importlib.import_module(CHAPTERS[name].module)
     monkeypatch.setattr(module, form, change(getattr(module, form)))
     assert is_violated(name, telling_cases(name))
 
@@ -157,9 +156,9 @@ def test_wrong_closed_forms_are_caught(wrong: str, monkeypatch: pytest.MonkeyPat
 class OwnModels(FedADMM):
     """Changes of the models alone, without the duals, are uploaded."""
 
-    def local(self, objective, clients, message, round):
-        new, _, work = super().local(objective, clients, message, round)
-        return new, new.theta - clients.theta, work
+    def local(self, clients, message, oracle, round):
+        new, _ = super().local(clients, message, oracle, round)
+        return new, new.theta - clients.theta
 
 
 class NoCorrection(AFedPD):
@@ -173,29 +172,29 @@ class NoCorrection(AFedPD):
 class AsItIs(dualfl_corrected_start.FromCorrected):
     """DualFL from the plain points."""
 
-    def local(self, objective, clients, message, round):
-        return DualFL.local(self, objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        return DualFL.local(self, clients, message, oracle, round)
 
 
 class ColdStart(DualFL):
     """Local solvers start from the same point in every round."""
 
-    def local(self, objective, clients, message, round):
-        new, sent, work = super().local(objective, clients, message, round)
-        return new._replace(theta=clients.theta), sent, work
+    def local(self, clients, message, oracle, round):
+        new, sent = super().local(clients, message, oracle, round)
+        return new._replace(theta=clients.theta), sent
 
 
 class FirstClient(Scaffnew):
     """One client's model for the average."""
 
-    def local(self, objective, clients, message, round):
-        new, upload, work = super().local(objective, clients, message, round)
-        return new, np.broadcast_to(upload[:1], upload.shape), work
+    def local(self, clients, message, oracle, round):
+        new, upload = super().local(clients, message, oracle, round)
+        return new, np.broadcast_to(upload[:1], upload.shape)
 
 
 class OneStep(FedAvg):
-    def local(self, objective, clients, message, round):
-        return FedAvg(solver=self.solver, stop=Steps(steps=1)).local(objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        return clients, oracle.solve(start=message, stop=Steps(steps=1)).theta
 
 
 WRONG_METHODS = [
@@ -223,7 +222,9 @@ WRONG_METHODS = [
 @pytest.mark.parametrize(("name", "wrong"), WRONG_METHODS)
 def test_wrong_methods_are_caught(name: str, wrong: Any) -> None:
     def becomes(case: Any) -> Any:
-        return replace(case, algorithm=wrong(**{f.name: getattr(case.algorithm, f.name) for f in fields(wrong)}))
+        return replace(
+            case, algorithm=wrong(**{f.name: getattr(case.algorithm, f.name) for f in fields(wrong) if f.init})
+        )
 
     cases = [case for case in telling_cases(name) if isinstance(case.algorithm, wrong.__bases__)]
     assert is_violated(name, map(becomes, cases))
@@ -386,8 +387,8 @@ def test_theorem_3_3_beyond_its_range(share: float, verdict: str) -> None:
     q = 0.03
     nu = q / float(np.mean(1.0 / f.objective.A))
     case = f.case(exact(f, nu=nu, rho=share * q), 60)
-    assert check(theorem_3_3.CLAIM, case).verdict == "outside assumptions"
-    assert check(theorem_3_3.CLAIM, case, check_assumptions=False).verdict == verdict
+    assert check(theorem_3_3.theorem_3_3, case).verdict == "outside assumptions"
+    assert check(theorem_3_3.theorem_3_3, case, check_assumptions=False).verdict == verdict
 
 
 def test_twenty_steps_are_too_few_for_kappa_100() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualopt.algorithms.dualfl import momentum
-from theory._instances import breast_cancer, hinge, logistic, quadratic
+from theory._problems import breast_cancer, hinge, logistic, quadratic
 from theory.dualfl._dual import conjugates, dual_optimum, dual_value, steps, trivial
 from theory.dualfl._envelope import contractions, inexact
 from theory.dualfl._fista import Fista, Power

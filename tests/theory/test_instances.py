@@ -8,7 +8,7 @@ import pytest
 from dualopt.claims import Case
 from dualopt.objectives import Quadratic
 from dualopt.reference import cvxpy
-from theory._instances import (
+from theory._problems import (
     Instance,
     absolute_deviation,
     breast_cancer,

@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import FedAvg, FedDR, FedProx, FedSplit, FiveGCS, Scaffnew, Scaffold
-from dualopt.algorithms._parameters import given
 from dualopt.claims import Claim, check
-from dualopt.objectives import LocalProblem
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from theory._chance import coin, subsets
 from theory._claims import discover
-from theory.compared import PAPER
 from theory.compared._cases import Federation
 from theory.compared._instances import three_directions
 from theory.compared.scaffold_fixed_point import controlled, mean_square_radius
@@ -27,17 +24,17 @@ from theory.compared.scaffold_fixed_point import controlled, mean_square_radius
 CHAPTERS = {
     name: chapter
     for name, chapter in discover().items()
-    if chapter.paper == PAPER and chapter.claim.constant == "explicit"
+    if chapter.selection == "baselines" and chapter.claim.constant == "explicit"
 }
 
 
 class ControlAdded(Scaffnew):
     """``grad f_j + h_j``."""
 
-    def local(self, objective, clients, message, round):
+    def local(self, clients, message, oracle, round):
         turned = clients._replace(control=-clients.control)
-        new, upload, work = super().local(objective, turned, message, round)
-        return new._replace(control=clients.control), upload, work
+        new, upload = super().local(turned, message, oracle, round)
+        return new._replace(control=clients.control), upload
 
 
 class ControlStepTurned(Scaffnew):
@@ -64,34 +61,34 @@ class NoControlStep(Scaffnew):
 class Relaxed(FedSplit):
     """``z_j + prox - theta``, half of the step."""
 
-    def local(self, objective, clients, message, round):
-        new, change, work = super().local(objective, clients, message, round)
-        return new._replace(z=clients.z + 0.5 * change), 0.5 * change, work
+    def local(self, clients, message, oracle, round):
+        new, change = super().local(clients, message, oracle, round)
+        return new._replace(z=clients.z + 0.5 * change), 0.5 * change
 
 
 class Unreflected(FedSplit):
     """The proximal step at ``theta`` for ``2 theta - z_j``."""
 
-    def local(self, objective, clients, message, round):
-        new, _, work = super().local(objective, clients._replace(z=0 * clients.z + message), message, round)
-        change = 2.0 * (work.theta - message)
-        return new._replace(z=clients.z + change), change, work
+    def local(self, clients, message, oracle, round):
+        new, _ = super().local(clients._replace(z=0 * clients.z + message), message, oracle, round)
+        change = 2.0 * (oracle.solution.theta - message)
+        return new._replace(z=clients.z + change), change
 
 
 class Overrelaxed(FedDR):
     """``y_j + 1.2 a (theta - x_j)``."""
 
-    def local(self, objective, clients, message, round):
+    def local(self, clients, message, oracle, round):
         turned = clients._replace(y=clients.y + 0.2 * self.relaxation * (message - clients.x))
-        return super().local(objective, turned, message, round)
+        return super().local(turned, message, oracle, round)
 
 
 class Undoubled(FedDR):
     """``x_j`` for ``2 x_j - y_j``."""
 
-    def local(self, objective, clients, message, round):
-        new, _, work = super().local(objective, clients, message, round)
-        return new._replace(reflected=new.x), new.x - clients.reflected, work
+    def local(self, clients, message, oracle, round):
+        new, _ = super().local(clients, message, oracle, round)
+        return new._replace(reflected=new.x), new.x - clients.reflected
 
 
 class ActiveOnly(FedDR):
@@ -106,7 +103,7 @@ class ShareForgotten(FiveGCS):
 
     def server(self, server, mean, round):
         dual = server.dual + round.n_active * mean
-        new = self._with_next(server.xhat - given(self.gamma) * round.n_active * mean, dual)
+        new = self._with_next(server.xhat - self.gamma * round.n_active * mean, dual)
         return new, new.xhat
 
 
@@ -121,28 +118,28 @@ class NoModelStep(FiveGCS):
 class DualUnscaled(FiveGCS):
     """A dual N times too large."""
 
-    def local(self, objective, clients, message, round):
-        new, _, work = super().local(objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        new, _ = super().local(clients, message, oracle, round)
         dual = round.n_clients * new.dual
-        return new._replace(dual=dual), dual - clients.dual, work
+        return new._replace(dual=dual), dual - clients.dual
 
 
 class WrongSignOfDual(FiveGCS):
     """``xhat - u_m/tau``."""
 
-    def local(self, objective, clients, message, round):
+    def local(self, clients, message, oracle, round):
         turned = clients._replace(dual=-clients.dual)
-        new, _, work = super().local(objective, turned, message, round)
-        return new, new.dual - clients.dual, work
+        new, _ = super().local(turned, message, oracle, round)
+        return new, new.dual - clients.dual
 
 
 class ControlsSwapped(Scaffold):
     """``c_j - c`` for ``c - c_j``."""
 
-    def local(self, objective, clients, message, round):
+    def local(self, clients, message, oracle, round):
         turned = clients._replace(control=2 * message.control - clients.control)
-        new, upload, work = super().local(objective, turned, message, round)
-        return new, upload._replace(control=new.control - clients.control), work
+        new, upload = super().local(turned, message, oracle, round)
+        return new, upload._replace(control=new.control - clients.control)
 
 
 class ActiveForAll(Scaffold):
@@ -155,25 +152,24 @@ class ActiveForAll(Scaffold):
 class ServerControlForgotten(Scaffold):
     """``c_j + (theta - y_j)/(K s)``."""
 
-    def local(self, objective, clients, message, round):
-        new, upload, work = super().local(objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        new, upload = super().local(clients, message, oracle, round)
         control = new.control + message.control
-        return new._replace(control=control), upload._replace(control=control - clients.control), work
+        return new._replace(control=control), upload._replace(control=control - clients.control)
 
 
 class NoControls(Scaffold):
     """FedAvg."""
 
-    def local(self, objective, clients, message, round):
+    def local(self, clients, message, oracle, round):
         nothing = message._replace(control=0 * message.control)
-        new, upload, work = super().local(objective, clients._replace(control=0 * clients.control), nothing, round)
-        return new._replace(control=clients.control), upload._replace(control=0 * upload.control), work
+        new, upload = super().local(clients._replace(control=0 * clients.control), nothing, oracle, round)
+        return new._replace(control=clients.control), upload._replace(control=0 * upload.control)
 
 
 class StepMore(FedAvg):
-    def local(self, objective, clients, message, round):
-        more = FedAvg(solver=self.solver, stop=Steps(steps=self.stop.steps + 1))  # pyright: ignore[reportAttributeAccessIssue]
-        return more.local(objective, clients, message, round)
+    def local(self, clients, message, oracle, round):
+        return clients, oracle.solve(start=message, stop=Steps(steps=self.stop.steps + 1)).theta  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class OverAll(FedAvg):
@@ -193,15 +189,15 @@ class OverAllProx(FedProx):
 class HalfTheWeight(FedProx):
     """``(w/4)|.|^2``."""
 
-    def problem(self, objective, theta):
-        return LocalProblem(objective=objective, weight=0.5 * given(self.mu_prox), anchor=theta)
+    def local(self, clients, message, oracle, round):
+        return clients, oracle.solve(start=message, weight=0.5 * self.mu_prox, center=message).theta
 
 
 class NearZero(FedProx):
     """The proximal term around zero for that around the model."""
 
-    def problem(self, objective, theta):
-        return LocalProblem(objective=objective, weight=given(self.mu_prox), anchor=0 * theta)
+    def local(self, clients, message, oracle, round):
+        return clients, oracle.solve(start=message, weight=self.mu_prox, center=0 * message).theta
 
 
 def only(base: type, case: Federation) -> Any:
@@ -214,7 +210,7 @@ def only(base: type, case: Federation) -> Any:
 def becomes(kind: type, base: type, case: Federation) -> Federation:
     """The same parameters in a wrong method."""
     method = only(base, case)
-    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method)}))
+    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
 
 
 def another_coin(case: Federation) -> Federation:
@@ -299,7 +295,7 @@ def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["fedsplit_contraction", "feddr_contraction", "fivegcs_one_step", "scaffnew_one_step"])
 def test_attained_factors_cannot_be_less(name: str) -> None:
     claim = CHAPTERS[name].claim
-    less = replace(claim, compare=lambda case: (c._replace(bound=(1 - 1e-6) * c.bound) for c in claim.compare(case)))
+    less = replace(claim, compare=lambda case: (c._replace(rhs=(1 - 1e-6) * c.rhs) for c in claim.compare(case)))
     assert is_violated(less, (case for case in telling_cases(name) if case.attained))
 
 

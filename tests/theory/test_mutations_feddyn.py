@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
 
 import numpy as np
 import pytest
 
-import theory.feddyn
 from dualopt.claims import Claim, check
 from dualopt.objectives import Quadratic
 from tests.theory.mutations_feddyn import MUTATIONS
 from theory._claims import discover
-from theory._instances import indefinite
-from theory.feddyn import feddyn_lemma_1, feddyn_lemma_8, feddyn_lemma_10
-from theory.feddyn._cases import Federation, federation
+from theory._problems import indefinite
+from theory.feddyn._runs import FedDynCase, feddyn_case
 
-CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.paper == theory.feddyn.PAPER}
+CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "feddyn"}
 
 # What must be caught by whom, without the prefix. Lemmas 3, 5, 9 and 12 take the state as it is: a wrong h does not
 # show in them, wrong local solutions do. In (9) and Lemma 2 it shows at once.
@@ -44,14 +42,14 @@ CATCHES = {
 TIGHT = {"lemma_3", "lemma_5", "lemma_7", "lemma_9", "lemma_12"}
 
 
-def telling_cases(name: str) -> Iterator[Federation]:
+def telling_cases(name: str) -> Iterator[FedDynCase]:
     """The cases with quadratic clients on which the claim says something and holds."""
     for case, verdict in CHAPTERS[f"feddyn_{name}"].cases(True):
         if verdict == "holds" and isinstance(case.objective, Quadratic):
             yield case
 
 
-def is_violated(claim: Claim, cases: Iterator[Federation]) -> bool:
+def is_violated(claim: Claim, cases: Iterator[FedDynCase]) -> bool:
     with np.errstate(all="ignore"):  # a wrong method may diverge
         return any(check(claim, case, check_assumptions=False).verdict == "violated" for case in cases)
 
@@ -70,16 +68,18 @@ def test_the_method_that_is_mutated_is_right(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(TIGHT))
 def test_attained_bounds_cannot_be_halved(name: str) -> None:
     claim = CHAPTERS[f"feddyn_{name}"].claim
-    halved = replace(claim, compare=lambda case: (c._replace(bound=0.5 * c.bound) for c in claim.compare(case)))
+    halved = replace(claim, compare=lambda case: (c._replace(rhs=0.5 * c.rhs) for c in claim.compare(case)))
     assert is_violated(halved, telling_cases(name))
 
 
-@pytest.mark.parametrize("module", [feddyn_lemma_1, feddyn_lemma_8, feddyn_lemma_10])
+@pytest.mark.parametrize("name", ["feddyn_lemma_1", "feddyn_lemma_8", "feddyn_lemma_10"])
 @pytest.mark.parametrize("wrong", [(0.0, 1.0), (1.0, 5.0)], ids=["no C_t", "five times kappa_0"])
-def test_lyapunov_functions_need_their_constants(module: ModuleType, wrong, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = module.constants
-    monkeypatch.setattr(module, "constants", lambda case: np.multiply(wrong, right(case)))
-    assert is_violated(module.CLAIM, telling_cases(module.CLAIM.name.removeprefix("feddyn_")))
+def test_lyapunov_functions_need_their_constants(name: str, wrong, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module(CHAPTERS[name].module)
+    constants = f"constants_of_{name.removeprefix('feddyn_')}"
+    right = getattr(module, constants)
+    monkeypatch.setattr(module, constants, lambda case: np.multiply(wrong, right(case)))
+    assert is_violated(CHAPTERS[name].claim, telling_cases(name.removeprefix("feddyn_")))
 
 
 def test_theorem_4_needs_its_range() -> None:
@@ -89,7 +89,7 @@ def test_theorem_4_needs_its_range() -> None:
     """
     claim = CHAPTERS["feddyn_theorem_4"].claim
     printed = replace(claim, compare=lambda case: (c for c in claim.compare(case) if c.what == "printed"))
-    small = [federation(indefinite(), alpha=alpha, active=1, rounds=400) for alpha in (60.0, 20.0, 1.5)]
+    small = [feddyn_case(indefinite(), alpha=alpha, active=1, rounds=400) for alpha in (60.0, 20.0, 1.5)]
     assert [is_violated(printed, iter([case])) for case in small] == [False, False, True]
     assert [check(claim, case).failed for case in small] == [(), *2 * [("alpha >= 20 L N/P",)]]
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Claim, Inequality, Verdict
 from theory import _program
-from theory._claims import Chapter, Expectation, discover
+from theory._claims import Chapter, ExpectedVerdict, Result, discover
+from theory._report import report, table
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -27,11 +32,10 @@ def chapters(*expected: str) -> dict[str, Chapter]:
             name=f"claim_{number}",
             source="Source",
             statement=r"$x \le b$",
-            compare=lambda case: [Comparison(3, case, 1.0, "x")],
+            compare=lambda case: [Inequality(3, case, 1.0, "x")],
+            cases=lambda quick, verdict=verdict: [ExpectedVerdict(0.5 if quick else 2.0, verdict)],
         )
-        made[claim.name] = Chapter(
-            "Paper", "paper", claim, lambda quick, verdict=verdict: [Expectation(0.5 if quick else 2.0, verdict)]
-        )
+        made[claim.name] = Chapter("Paper", "theory.paper.file", claim)
     return made
 
 
@@ -44,7 +48,7 @@ def test_the_list_names_every_claim(capsys) -> None:
 def test_a_paper_stands_for_its_claims(capsys) -> None:
     code, out, _ = run(capsys, "identities", "momentum_3_4", "--quick", "--list")
     assert code == 0
-    assert out.count("identity_") == sum(c.folder == "identities" for c in discover().values()) == 7
+    assert out.count("identity_") == sum(c.selection == "identities" for c in discover().values()) == 7
     assert out.index("identity_mean_dual") < out.index("momentum_3_4")
 
 
@@ -69,7 +73,7 @@ def test_an_unexpected_verdict_ends_with_1_and_its_witness(capsys, monkeypatch) 
     monkeypatch.setattr(_program, "discover", lambda: chapters("holds", "violated"))
     code, out, _ = run(capsys)
     assert code == 1
-    assert "claim_0: violated where 'holds' is expected; 2.0: at n = 3, x = 2 > 1" in out
+    assert "claim_0: violated where 'holds' is expected; 2.0: at n = 3, x: lhs = 2 > rhs = 1" in out
     assert "claim_1: " not in out
     code, out, _ = run(capsys, "--quick")
     assert code == 1
@@ -99,9 +103,60 @@ def test_mistakes_end_with_2_and_one_sentence(capsys, arguments: list[str], sent
     assert err.count("\n") == 1
 
 
-def test_a_module_must_name_its_claim(monkeypatch) -> None:
-    import theory.dualfl.theorem_3_2 as module
+def test_an_old_name_selects_the_same_claims(capsys) -> None:
+    shown = [run(capsys, name, "--list")[1] for name in ("compared", "baselines")]
+    assert "scaffnew_one_step" in shown[0]
+    assert shown[0] == shown[1]
 
-    monkeypatch.setattr(module, "CLAIM", chapters("holds")["claim_0"].claim)
-    with pytest.raises(TypeError, match="must name its claim theorem_3_2"):
+
+def test_names_are_unique(monkeypatch) -> None:
+    chapter = discover()["theorem_3_2"]
+    monkeypatch.setattr(importlib.import_module(chapter.module), "again", chapter.claim, raising=False)
+    with pytest.raises(TypeError, match=r"claim theorem_3_2 is in \S* and in \S*\.$"):
         discover()
+
+
+def test_a_claim_of_the_papers_has_cases(monkeypatch) -> None:
+    chapter = discover()["theorem_3_2"]
+    monkeypatch.setattr(importlib.import_module(chapter.module), "theorem_3_2", replace(chapter.claim, cases=None))
+    with pytest.raises(TypeError, match=r"claim theorem_3_2 in \S* must have cases"):
+        discover()
+
+
+def judged(*verdicts: tuple[str, float]) -> list[Result]:
+    return [
+        Result(Verdict(claim="c", case=f"|x|*{n}", verdict=verdict, worst_ratio=ratio, compared=1), verdict)
+        for n, (verdict, ratio) in enumerate(verdicts)
+    ]
+
+
+def test_ratios_stand_beside_the_verdicts_to_which_they_belong() -> None:
+    chapter = chapters("holds")["claim_0"]
+    results = judged(("violated", 3.0), ("holds", 0.5), ("violated", 7.0), ("outside assumptions", math.nan))
+    row = table(chapter, results)
+    assert row["verdicts"] == "2 violated, 1 holds, 1 outside assumptions"
+    assert row["worst ratios"] == "7, 0.5, -"
+
+
+def test_the_report_begins_with_its_contents_and_a_summary() -> None:
+    found = discover()
+    names = ["identity_mean_dual", "p2_matrix_of_lemma_2", "theorem_3_2"]
+    text = report([(found[name], judged(("holds", 0.5))) for name in names])
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    assert headings[:3] == ["Theorems and their verdicts", "Contents", "Summary"]
+    assert headings[3] == found["theorem_3_2"].paper  # DualFL first
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    links = set(re.findall(r"\]\(#([^)]*)\)", text))
+    assert links - anchors == {"fedpd_lemma_2"}  # what the erratum corrects, which was not chosen
+    assert "Corrects [fedpd_lemma_2](#fedpd_lemma_2)." in text
+    assert "| \\|x\\|\\*0 | holds | 0.5 | 1 |" in text  # a cell is a cell
+
+
+def test_mathematics_is_out_of_the_reach_of_markdown() -> None:
+    """All of it is between dollars, which come in pairs and become those that GitHub leaves alone."""
+    for name, chapter in discover().items():
+        statement = chapter.claim.statement
+        assert statement.count("$") % 2 == 0, name
+        assert not re.search(r"[\\^]", re.sub(r"\$[^$]+\$", "", statement)), name
+        assert "`" not in statement, name
+    assert r"$`E_d(\xi^n)" in report([(discover()["theorem_3_2"], [])])

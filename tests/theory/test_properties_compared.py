@@ -12,8 +12,7 @@ from dualopt.claims import check
 from dualopt.losses import Logistic
 from dualopt.testing import linear_models, quadratics
 from theory._claims import discover
-from theory._instances import Instance, solved
-from theory.compared import PAPER
+from theory._problems import Instance, solved
 from theory.compared._cases import Federation
 from theory.compared.fedavg_bias import averaged
 from theory.compared.feddr_contraction import relaxed
@@ -27,7 +26,7 @@ from theory.compared.scaffold_fixed_point import controlled
 CHAPTERS = {
     name: chapter
     for name, chapter in discover().items()
-    if chapter.paper == PAPER and chapter.claim.constant == "explicit"
+    if chapter.selection == "baselines" and chapter.claim.constant == "explicit"
 }
 EXAMPLES = max(10, settings.default.max_examples // 10) if settings.default else 10
 many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])

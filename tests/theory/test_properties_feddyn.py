@@ -11,18 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import theory.feddyn
 from dualopt.claims import check
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic
 from dualopt.testing import linear_models, quadratics
 from tests.theory.mutations_feddyn import MUTATIONS
 from theory._claims import discover
-from theory._instances import Instance, solved
-from theory.feddyn._cases import Federation, federation
-from theory.feddyn._expected import by_enumeration, by_moments
+from theory._problems import Instance, solved
+from theory.feddyn._runs import FedDynCase, by_enumeration, by_moments, feddyn_case
 
-CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.paper == theory.feddyn.PAPER}
+CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "feddyn"}
 EXAMPLES = max(10, settings.default.max_examples // 10) if settings.default else 10
 ROUNDS = 15  # a wrong h has grown by then; after five rounds Lemma 1 does not see it
 many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
@@ -50,24 +48,24 @@ SMOOTH = st.one_of(STRONG, indefinite())
 
 
 # A problem, the number of active clients, a factor from 1 to 3, and whether the memories start as gradients.
-def anywhere(f: Instance, P: int, factor: float, warm: bool) -> Federation:
-    return federation(f, alpha=3.0 * factor, active=P, rounds=ROUNDS, warm=warm)
+def anywhere(f: Instance, P: int, factor: float, warm: bool) -> FedDynCase:
+    return feddyn_case(f, alpha=3.0 * factor, active=P, rounds=ROUNDS, warm=warm)
 
 
-def in_convex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> Federation:
-    return federation(f, alpha=25.0 * factor, active=P, rounds=rounds, warm=warm)
+def in_convex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> FedDynCase:
+    return feddyn_case(f, alpha=25.0 * factor, active=P, rounds=rounds, warm=warm)
 
 
-def in_strongly_convex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> Federation:
+def in_strongly_convex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> FedDynCase:
     least = max(5.0 * f.objective.n_clients / P * f.mu / f.L, 30.0)
-    return federation(f, alpha=least * factor, active=P, rounds=rounds, warm=warm)
+    return feddyn_case(f, alpha=least * factor, active=P, rounds=rounds, warm=warm)
 
 
-def in_nonconvex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> Federation:
-    return federation(f, alpha=20.0 * f.objective.n_clients / P * factor, active=P, rounds=rounds, warm=warm)
+def in_nonconvex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> FedDynCase:
+    return feddyn_case(f, alpha=20.0 * f.objective.n_clients / P * factor, active=P, rounds=rounds, warm=warm)
 
 
-Build = Callable[[Instance, int, float, bool], Federation]
+Build = Callable[[Instance, int, float, bool], FedDynCase]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "feddyn_equation_9": (CONVEX, anywhere),
     "feddyn_lemma_1": (CONVEX, in_convex_range),
@@ -109,7 +107,7 @@ def test_claim_on_drawn_problems(name: str) -> None:
 @many
 @given(objective=STRONG, r=st.floats(1.0, 1.5), warm=st.booleans())
 def test_moments_are_what_enumeration_finds(objective, r: float, warm: bool) -> None:
-    case = federation(solved("drawn", objective), alpha=1.0, active=1, rounds=4, warm=warm)
+    case = feddyn_case(solved("drawn", objective), alpha=1.0, active=1, rounds=4, warm=warm)
     for counted, moved in islice(zip(by_enumeration(case, r), by_moments(case, r), strict=False), 4):
         np.testing.assert_allclose(moved, counted, rtol=1e-9)
 

@@ -16,14 +16,13 @@ from dualopt.objectives import Quadratic
 from dualopt.testing import linear_models, quadratics
 from tests.theory.mutations_fedpd import RUNS
 from theory._claims import discover
-from theory.fedpd import PAPER
 from theory.fedpd._instances import run_on
 from theory.fedpd._local_steps import LocalSteps, Vanishing, bounded_gradient
 from theory.fedpd._skipping import TABLE_A
 from theory.fedpd.fedpd_logistic_dissimilarity import Rows
 from theory.fedpd.fedpd_table_iii import Table
 
-CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.paper == PAPER}
+CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "fedpd"}
 EXAMPLES = max(20, settings.default.max_examples // 5) if settings.default else 20
 many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 

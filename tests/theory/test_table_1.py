@@ -29,12 +29,12 @@ from dualopt.algorithms import (
     Scaffold,
 )
 from dualopt.claims import check
-from dualopt.federation import iterate
+from dualopt.engine import iterate
 from dualopt.objectives import LocalProblem
-from dualopt.participation import Full, Round
+from dualopt.participation import Round
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from theory._instances import Instance, hard_quadratic
+from theory._problems import Instance, hard_quadratic
 from theory.compared._bias import limit
 from theory.compared._cases import federation
 from theory.compared._rounds import (
@@ -51,7 +51,7 @@ from theory.compared._rounds import (
     planes,
     with_coins,
 )
-from theory.compared.dualfl_table_1 import ACCELERATED, CLAIM, GRADIENT, Growth, WithoutMomentum
+from theory.compared.dualfl_table_1 import ACCELERATED, GRADIENT, Growth, WithoutMomentum, dualfl_table_1
 from theory.compared.fedavg_bias import steps
 
 Build = Callable[[Instance], Any]
@@ -128,12 +128,11 @@ def test_coins_are_those_of_a_run() -> None:
 def test_steps_at_once_are_gradient_steps(step: float | None, weight: float) -> None:
     f = planes(30.0).objective
     rng = np.random.default_rng(0)
-    tilt, anchor, start = rng.standard_normal((3, *f.b.shape))
-    problem = LocalProblem(objective=f, tilt=tilt, weight=weight, anchor=anchor)
-    first = next(Full().rounds(f.n_clients, seed=0))
-    slow, fast = (kind(step=step)(problem, start, Steps(steps=7), (), first) for kind in (Gradient, AtOnce))
+    linear, center, start = rng.standard_normal((3, *f.b.shape))
+    problem = LocalProblem(objective=f, linear=linear, weight=weight, center=center)
+    slow, fast = (kind(step=step)(problem, start, Steps(steps=7)) for kind in (Gradient, AtOnce))
     np.testing.assert_allclose(fast.theta, slow.theta, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(fast.residual, slow.residual, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fast.evaluation.gradient, slow.evaluation.gradient, rtol=1e-9, atol=1e-9)
     assert list(fast.gradients) == list(slow.gradients)
 
 
@@ -171,10 +170,10 @@ def test_a_logarithm_is_taken_for_a_larger_exponent() -> None:
 def test_rounds_that_do_not_end_violate() -> None:
     case = Growth(name="", build=lambda f: FedAvg(), count=in_matrices, claimed=0.5, kappas=[10.0], seed=0)
     short = replace(case, count=lambda algorithm, f: in_matrices(algorithm, f, limit=100))
-    verdict = check(CLAIM, short)
+    verdict = check(dualfl_table_1, short)
     assert verdict.verdict == "violated"
     assert verdict.witness is not None
-    assert verdict.witness.measured == math.inf
+    assert verdict.witness.lhs == math.inf
 
 
 def test_biases_are_the_closed_form() -> None:
@@ -237,13 +236,13 @@ WRONG: dict[str, tuple[Build, Counter]] = {
 def test_wrong_variants_are_caught(name: str) -> None:
     build, count = WRONG[name]
     case = Growth(name=name, build=build, count=count, claimed=0.5, kappas=kappas(10), seed=0)
-    verdict = check(CLAIM, case)
+    verdict = check(dualfl_table_1, case)
     assert verdict.verdict == "violated"
     assert verdict.worst_ratio > 1.5
 
 
 def test_an_accelerated_method_is_not_taken_for_a_gradient_method() -> None:
     build, count = ACCELERATED["FedSplit"]
-    verdict = check(CLAIM, Growth(name="", build=build, count=count, claimed=1.0, kappas=kappas(10), seed=0))
+    verdict = check(dualfl_table_1, Growth(name="", build=build, count=count, claimed=1.0, kappas=kappas(10), seed=0))
     assert verdict.verdict == "violated"
     assert set(ACCELERATED).isdisjoint(GRADIENT)

@@ -1,4 +1,4 @@
-"""What the claims are checked on: a method, P active clients of N, and a start."""
+"""Cases: a method, P active clients of N, and a start."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import AFedPD
-from dualopt.federation import State
+from dualopt.engine import State, initial_state
 from dualopt.objectives import NonconvexPenalty, Quadratic
 from dualopt.participation import Round, UniformSubset
 from dualopt.solvers import Exact, NewtonCG
 from dualopt.stopping import GradientNorm
 from dualopt.xp import Array
-from theory._instances import Instance
+from theory._problems import Instance
 
 __all__ = ["Federation", "federation", "largest_constant"]
 
@@ -70,7 +70,7 @@ class Federation:
 
     def start(self) -> State:
         """Return the state before the first round."""
-        return State(*self.algorithm.init(self.objective, self.theta0))
+        return initial_state(self.algorithm, self.objective, self.theta0)
 
     def schedule(self) -> list[Round]:
         """Return the rounds of one sampled path."""
@@ -84,7 +84,7 @@ def federation(
 
     Examples
     --------
-    >>> from theory._instances import quadratic
+    >>> from theory._problems import quadratic
     >>> federation(quadratic(), rho=100.0, active=2, rounds=5).name
     'quadratics (N=3, kappa=50), 2 of 3 active, rho = 100'
     """

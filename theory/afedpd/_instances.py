@@ -1,4 +1,4 @@
-"""Problems for A-FedPD beyond those of :mod:`theory._instances`: E is bounded below, its clients need not be."""
+"""Problems for A-FedPD beyond those of :mod:`theory._problems`: E is bounded below, its clients need not be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from dualopt.objectives import Quadratic
-from theory._instances import Instance, solved
+from theory._problems import Instance, solved
 
 __all__ = ["one_client", "one_concave", "pulled_apart", "two_signs"]
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dualopt.federation import State, advance
+from dualopt.engine import State, advance
 from dualopt.xp import Array
 from theory._chance import subsets
 from theory.afedpd._cases import Federation
@@ -77,6 +77,6 @@ def _flat(state: State) -> Array:
 
 def _state(case: Federation, z: Array) -> State:
     theta, duals = np.split(z.reshape(case.n_clients + 1, -1), [1])
-    server, message, clients = case.start()
+    server, message, clients = case.start()[:3]
     server = server._replace(theta=theta[0], dual=np.mean(duals, axis=0))
     return State(server, message._replace(theta=theta[0]), clients._replace(dual=duals))

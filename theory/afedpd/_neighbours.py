@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dualopt.objectives import LinearModel, LocalProblem
-from dualopt.participation import Round
+from dualopt.participation import Round, first_round
 from dualopt.solvers import LocalSolution
-from dualopt.solvers._driver import sampled_solution
+from dualopt.solvers._loop import sampled_solution
 from dualopt.stopping import Stop
 from dualopt.xp import Array
 
@@ -37,12 +37,15 @@ class Rows:
         """Return the step of round ``n``."""
         return self.step / (n + 1) if self.decayed else self.step
 
-    def memory(self, objective: Any) -> Any:
+    def initial_state(self, objective: Any) -> Any:
         """Return ``()``."""
         return ()
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Take the steps from ``start``."""
+        round = round or first_round(problem.n_clients)
         theta = start
         steps = list(zip(*(self.draws[j] for j in round.clients), strict=True))
         for rows in steps:
@@ -88,7 +91,7 @@ class Neighbours:
     @property
     def size(self) -> int:
         """Number ``S`` of rows of a client."""
-        return self.objectives[0].largest
+        return self.objectives[0].rows.max_rows
 
     @property
     def rho(self) -> float:

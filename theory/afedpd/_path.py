@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.federation import State, advance
-from dualopt.participation import Full, Round
+from dualopt.engine import State, advance
+from dualopt.participation import Round, first_round
 from dualopt.xp import Array
 from theory._chance import subsets
 from theory.afedpd._cases import Federation
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
     n: int
     before: Point
-    ghosts: Array  # theta_j^{t+1} of all clients, active or not
+    all_solutions: Array  # theta_j^{t+1} of all clients, active or not
     residual: Array  # gradients of their local problems there
     after: tuple[Point, ...]  # equally likely
     chosen: Point  # where the path goes on
@@ -49,7 +49,7 @@ class Step(NamedTuple):
     @property
     def spread(self) -> float:
         r"""Return :math:`R_t = \frac1N\sum_j |\theta_j^{t+1} - \bar\theta^t|^2` over all clients."""
-        return mean_square(self.ghosts - self.before.bar)
+        return mean_square(self.all_solutions - self.before.bar)
 
 
 @lru_cache(maxsize=64)
@@ -58,7 +58,7 @@ def path(case: Federation) -> tuple[Step, ...]:
 
     Examples
     --------
-    >>> from theory._instances import quadratic
+    >>> from theory._problems import quadratic
     >>> from theory.afedpd._cases import federation
     >>> steps = path(federation(quadratic(), rho=100.0, active=1, rounds=2))
     >>> [len(step.after) for step in steps]
@@ -69,12 +69,12 @@ def path(case: Federation) -> tuple[Step, ...]:
     before = Point(state, case.theta0, np.broadcast_to(case.theta0, state.clients.dual.shape), *_model(state))
     steps = []
     for n, chosen in enumerate(case.schedule()):
-        everyone = next(Full().rounds(f.n_clients, seed=0))
-        _, _, work = method.local(f, before.state.clients, before.state.message, everyone)
+        _, _, solution = advance(method, f, before.state, first_round(f.n_clients))
+        assert solution is not None  # everybody takes part
         outcomes = subsets(f.n_clients, case.active, n=n)
-        after = {o.round.clients: _point(case, work.theta, before.state, o.round) for o in outcomes}
+        after = {o.round.clients: _point(case, solution.theta, before.state, o.round) for o in outcomes}
         last = after[chosen.clients]
-        steps.append(Step(n, before, work.theta, work.residual, tuple(after.values()), last))
+        steps.append(Step(n, before, solution.theta, solution.evaluation.gradient, tuple(after.values()), last))
         before = last
     return tuple(steps)
 
@@ -88,10 +88,10 @@ def _model(state: State) -> tuple[Array, Array]:
     return state.server.theta, state.clients.dual
 
 
-def _point(case: Federation, ghosts: Array, before: State, round: Round) -> Point:
+def _point(case: Federation, all_solutions: Array, before: State, round: Round) -> Point:
     state, _, _ = advance(case.algorithm, case.objective, before, round)
     theta, duals = _model(state)
     bar = theta - np.mean(duals, axis=0) / case.rho
-    points = np.repeat(bar[None], len(ghosts), axis=0)
-    points[list(round.clients)] = ghosts[list(round.clients)]
+    points = np.repeat(bar[None], len(all_solutions), axis=0)
+    points[list(round.clients)] = all_solutions[list(round.clients)]
     return Point(state, bar, points, theta, duals)

@@ -48,8 +48,8 @@ def neighbours(
     labels = y.copy()
     other[0], labels[0] = (-0.8, 0.6), -y[0]
     pair = tuple(
-        linear_model(rows, told, loss=loss, mu=0.0, clients=2, intercept=False)
-        for rows, told in ((X, y), (other, labels))
+        linear_model(rows, own, loss=loss, mu=0.0, clients=2, intercept=False)
+        for rows, own in ((X, y), (other, labels))
     )
     steps = "decayed" if decayed else "constant"
     case = Neighbours(
@@ -70,11 +70,11 @@ def small_trees(quick: bool) -> list[Neighbours]:
     """Return one and two local steps, constant and decayed, for two losses."""
     found = []
     for loss in (Logistic(), Huber(delta=0.1)):
-        told = {"size": 3, "local_steps": 1, "rounds": 3 if quick else 4}
-        found.append(neighbours(loss, step=0.5, rho=1.2, decayed=False, **told))
-        told = {"size": 2, "local_steps": 2, "rounds": 2 if quick else 3}
-        found.append(neighbours(loss, step=0.8, rho=1.0, decayed=True, **told))
-        found.append(neighbours(loss, step=0.8, rho=1.2, decayed=False, **told))
+        sizes = {"size": 3, "local_steps": 1, "rounds": 3 if quick else 4}
+        found.append(neighbours(loss, step=0.5, rho=1.2, decayed=False, **sizes))
+        sizes = {"size": 2, "local_steps": 2, "rounds": 2 if quick else 3}
+        found.append(neighbours(loss, step=0.8, rho=1.0, decayed=True, **sizes))
+        found.append(neighbours(loss, step=0.8, rho=1.2, decayed=False, **sizes))
     return found
 
 
@@ -102,5 +102,5 @@ def largest_loss(case: Neighbours, models: list[np.ndarray]) -> float:
 
 def assumptions(case: Neighbours) -> list[str]:
     """Return the assumptions that the case fails."""
-    told = {"rho >= L": case.rho >= case.L, "eta rho <= 1": case.algorithm.solver.step * case.rho <= 1.0}
-    return [name for name, holds in told.items() if not holds]
+    needed = {"rho >= L": case.rho >= case.L, "eta rho <= 1": case.algorithm.solver.step * case.rho <= 1.0}
+    return [name for name, holds in needed.items() if not holds]

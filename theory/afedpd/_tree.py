@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.federation import State, advance
-from dualopt.participation import Full
+from dualopt.engine import State, advance, initial_state
+from dualopt.participation import first_round
 from dualopt.xp import Array
 from theory._chance import subsets
 from theory.afedpd._neighbours import Draws, Neighbours
@@ -47,25 +47,22 @@ class Level(NamedTuple):
 @lru_cache(maxsize=24)
 def levels(case: Neighbours) -> tuple[Level, ...]:
     """Enumerate the rounds; the last level holds the ends, where nothing is moved any more."""
-    start = tuple(State(*case.algorithm.init(f, f.zeros())) for f in case.objectives)
+    start = tuple(initial_state(case.algorithm, f, f.zeros()) for f in case.objectives)
     nodes = [Node(1.0, start, case.rounds)]  # pyright: ignore[reportArgumentType]
     found = []
     for n in range(case.rounds):
-        ghosts = [_ghosts(case, node, n) for node in nodes]
-        found.append(Level(n, nodes, [moved for moved, _ in ghosts], [apart for _, apart in ghosts]))
+        moves = [_all_moves(case, node, n) for node in nodes]
+        found.append(Level(n, nodes, [moved for moved, _ in moves], [apart for _, apart in moves]))
         nodes = [child for node in nodes for child in _children(case, node, n)]
     return (*found, Level(case.rounds, nodes, [], []))
 
 
-def _ghosts(case: Neighbours, node: Node, n: int) -> tuple[Array, Array]:
+def _all_moves(case: Neighbours, node: Node, n: int) -> tuple[Array, Array]:
     """Return the expectations over the draws, client by client."""
-    everyone = replace(next(Full().rounds(case.n_clients, seed=0)), n=n)
+    everyone = replace(first_round(case.n_clients), n=n)
     ends = np.stack(
         [
-            [
-                _told(case, (rows,) * case.n_clients).local(f, s.clients, s.message, everyone)[1]
-                for rows in case.sequences()
-            ]
+            [advance(_with_draws(case, (rows,) * case.n_clients), f, s, everyone)[1] for rows in case.sequences()]
             for f, s in zip(case.objectives, node.states, strict=True)
         ]
     )  # (2, draws, N, d)
@@ -76,18 +73,18 @@ def _ghosts(case: Neighbours, node: Node, n: int) -> tuple[Array, Array]:
 
 def _children(case: Neighbours, node: Node, n: int) -> Iterator[Node]:
     client, row = case.differs
-    share = len(case.sequences()) ** -case.active
+    probability = len(case.sequences()) ** -case.active
     for outcome in subsets(case.n_clients, case.active, n=n):
         active = outcome.round.clients
         for drawn in product(case.sequences(), repeat=case.active):
             draws = dict(zip(active, drawn, strict=True))
-            method = _told(case, tuple(draws.get(j, ()) for j in range(case.n_clients)))
+            method = _with_draws(case, tuple(draws.get(j, ()) for j in range(case.n_clients)))
             a, b = (advance(method, f, s, outcome.round)[0] for f, s in zip(case.objectives, node.states, strict=True))
             met = n if row in draws.get(client, ()) else case.rounds
-            yield Node(node.probability * outcome.probability * share, (a, b), min(node.met, met))
+            yield Node(node.probability * outcome.probability * probability, (a, b), min(node.met, met))
 
 
-def _told(case: Neighbours, draws: Draws) -> Any:
+def _with_draws(case: Neighbours, draws: Draws) -> Any:
     return replace(case.algorithm, solver=replace(case.algorithm.solver, draws=draws))
 
 

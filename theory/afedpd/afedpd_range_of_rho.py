@@ -13,14 +13,13 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.objectives import Quadratic
-from theory._claims import Expectation
-from theory._instances import Instance, solved
+from theory._claims import ExpectedVerdict, deviation
+from theory._problems import Instance, solved
 from theory.afedpd._cases import Federation, federation
 from theory.afedpd._instances import one_concave
 from theory.afedpd._moments import fixed_point, maps, mean_square_radius
-from theory.dualfl._identity import deviation
 
 
 @cache
@@ -31,24 +30,30 @@ def half_concave(n: int) -> Instance:
     return solved(f"half of {n} concave", Quadratic(A=curvature[:, None, None], b=b))
 
 
-def compare(case: Federation) -> Iterator[Comparison]:
-    """Compare the factor of the second moments with 1, after making sure that the limit is the minimiser."""
-    z = fixed_point(case)
-    for M in maps(case):
-        yield Comparison(0, deviation(M @ z, z), 1e-12, "a round from the fixed point")
-    yield Comparison(1, mean_square_radius(case), 1.0, "factor of E|z - z*|^2")
+def range_of_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Both sides of every measured end."""
+    for f, active, below, above in ENDS if quick else (*ENDS, LARGE):
+        yield ExpectedVerdict(federation(f, rho=below, active=active, rounds=1), "violated")
+        yield ExpectedVerdict(federation(f, rho=above, active=active, rounds=1))
 
 
-CLAIM = Claim(
+@claim(
     name="afedpd_range_of_rho",
     source="Sun, Shen and Tao, Theorem 1: the range of rho, measured",
     statement=r"$\mathbb{E}|(\theta^t, \lambda^t) - (\theta^*, \lambda^*)|^2$ contracts, on quadratics with"
     r" $|\nabla^2 f_j| \le L$ and convex E. Full participation: for $\rho > 2L$ always; one concave client of N:"
     r" from 1.36, 1.65, 1.84, 1.97 L on for N = 3, 5, 10, 50. P = 2 of N, half of them concave: from 2.1, 2.75,"
     r" 3.2, 3.6 L on for N = 4, 6, 8, 10.",
-    compare=compare,
     rounding=0.0,
+    cases=range_of_rho_cases,
 )
+def range_of_rho(case: Federation) -> Iterator[Inequality]:
+    """Compare the factor of the second moments with 1, after making sure that the limit is the minimiser."""
+    z = fixed_point(case)
+    for M in maps(case):
+        yield Inequality(0, deviation(M @ z, z), 1e-12, "a round from the fixed point")
+    yield Inequality(1, mean_square_radius(case), 1.0, "factor of E|z - z*|^2")
+
 
 # instance, active clients, the last rho/L on a grid of 0.05 that diverges, and the first one that converges
 ENDS = (
@@ -63,10 +68,3 @@ ENDS = (
     (half_concave(8), 2, 3.15, 3.2),
 )
 LARGE = (half_concave(10), 2, 3.55, 3.6)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Both sides of every measured end."""
-    for f, active, below, above in ENDS if quick else (*ENDS, LARGE):
-        yield Expectation(federation(f, rho=below, active=active, rounds=1), "violated")
-        yield Expectation(federation(f, rho=above, active=active, rounds=1))

@@ -10,27 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.losses import Huber, Logistic
-from theory._claims import Expectation
+from theory._claims import ExpectedVerdict
 from theory.afedpd._neighbours import Neighbours
 from theory.afedpd._stability import assumptions, gamma, largest_loss, neighbours
 from theory.afedpd._tree import levels
 from theory.afedpd.afedpd_lemma_4 import loss_difference
-
-
-def compare(case: Neighbours) -> Iterator[Comparison]:
-    """Compare with the closed form, where its split lies within the rounds, and with the best integer split."""
-    measured = loss_difference(case)
-    G, H, L, T = case.G, loss_bound(case), case.L, case.rounds
-    rows, drawn = case.n_clients * case.size, case.active * case.local_steps
-    power = gamma(case) * case.algorithm.solver.step * case.local_steps * L  # mu L
-    split = (2.0 * G**2 * T**power / (H * drawn * L)) ** (1.0 / (1.0 + power))
-    if 1.0 <= split <= T - 1:
-        closed = (2.0 * G**2 / L) ** (1.0 / (1.0 + power)) * (H * drawn * T) ** (power / (1.0 + power))
-        yield Comparison(T, measured, 3.0 * closed / rows, "closed form")
-    best = min(2.0 * G**2 / L * (T / tau) ** power + H * drawn * tau for tau in range(1, T + 1))
-    yield Comparison(T, measured, best / rows, "best split")
 
 
 def loss_bound(case: Neighbours) -> float:
@@ -43,7 +29,17 @@ def regime(case: Neighbours) -> list[str]:
     return assumptions(case) + ([] if case.algorithm.solver.decayed else ["eta^t = eta_0/(t + 1)"])
 
 
-CLAIM = Claim(
+def theorem_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Small slopes, where the bound says something; logistic losses, where six rows are too few."""
+    rounds = 3 if quick else 4
+    for delta, step in ((0.1, 0.02), (0.1, 0.2), (0.5, 0.4)):
+        small = neighbours(Huber(delta=delta), size=3, local_steps=1, rounds=rounds, step=step, rho=1.2, decayed=True)
+        yield ExpectedVerdict(small)
+    flat = neighbours(Logistic(), size=3, local_steps=1, rounds=rounds, step=0.2, rho=1.2, decayed=True)
+    yield ExpectedVerdict(flat, "vacuous")
+
+
+@claim(
     name="afedpd_theorem_2",
     source="Sun, Shen and Tao, Theorem 2, (11) (corrected)",
     statement=r"$\eta^t = \eta_0/(t+1)$, $\rho \ge L$, $\eta_0\rho \le 1$: $\sup_\xi\mathbb{E}|f(\theta^T,\xi) -"
@@ -51,17 +47,19 @@ CLAIM = Claim(
     r" \le \frac{3}{NS}(2G^2/L)^{\frac1{1+\mu L}}(HPKT)^{\frac{\mu L}{1+\mu L}}$, the latter if its"
     r" $\tau$ lies between 1 and T - 1; $\mu = \gamma\eta_0K$ with the $\gamma$ of the last round, which grows like"
     r" $\sqrt T$. The expectation is over clients and rows.",
-    compare=compare,
     assumptions=regime,
     trivial=loss_bound,
+    cases=theorem_2_cases,
 )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Small slopes, where the bound says something; logistic losses, where six rows are too few."""
-    rounds = 3 if quick else 4
-    for delta, step in ((0.1, 0.02), (0.1, 0.2), (0.5, 0.4)):
-        small = neighbours(Huber(delta=delta), size=3, local_steps=1, rounds=rounds, step=step, rho=1.2, decayed=True)
-        yield Expectation(small)
-    flat = neighbours(Logistic(), size=3, local_steps=1, rounds=rounds, step=0.2, rho=1.2, decayed=True)
-    yield Expectation(flat, "vacuous")
+def theorem_2(case: Neighbours) -> Iterator[Inequality]:
+    """Compare with the closed form, where its split lies within the rounds, and with the best integer split."""
+    measured = loss_difference(case)
+    G, H, L, T = case.G, loss_bound(case), case.L, case.rounds
+    rows, drawn = case.n_clients * case.size, case.active * case.local_steps
+    power = gamma(case) * case.algorithm.solver.step * case.local_steps * L  # mu L
+    split = (2.0 * G**2 * T**power / (H * drawn * L)) ** (1.0 / (1.0 + power))
+    if 1.0 <= split <= T - 1:
+        closed = (2.0 * G**2 / L) ** (1.0 / (1.0 + power)) * (H * drawn * T) ** (power / (1.0 + power))
+        yield Inequality(T, measured, 3.0 * closed / rows, "closed form")
+    best = min(2.0 * G**2 / L * (T / tau) ** power + H * drawn * tau for tau in range(1, T + 1))
+    yield Inequality(T, measured, best / rows, "best split")

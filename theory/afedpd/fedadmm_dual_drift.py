@@ -1,4 +1,4 @@
-r"""Dual drift: where FedADMM goes when its server step is not the share of active clients.
+r"""Dual drift: where FedADMM goes when its server step is not the fraction of active clients.
 
 Let :math:`a_j = \theta_j + \lambda_j/\rho`; the active clients upload the changes of their :math:`a_j`. A round adds
 :math:`\frac{\eta_s}P` times the sum of the changes to the model and :math:`\frac1N` times it to :math:`\bar a`, so
@@ -18,16 +18,15 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import FedADMM
-from dualopt.claims import Claim, Comparison
-from dualopt.federation import State, advance, iterate
+from dualopt.claims import Inequality, claim
+from dualopt.engine import State, advance, initial_state, iterate
 from dualopt.objectives import Quadratic
 from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
 from dualopt.xp import Array
 from theory._chance import subsets
-from theory._claims import Expectation
-from theory._instances import quadratic
-from theory.dualfl._identity import deviation
+from theory._claims import ExpectedVerdict, deviation
+from theory._problems import quadratic
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,22 +48,40 @@ class Drift:
         return 1.0 if step is None else step * self.objective.n_clients / self.active
 
 
-def compare(case: Drift) -> Iterator[Comparison]:
+def fedadmm_dual_drift_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Wrong limits of small rho, a run that diverges, and the right limit."""
+    for rho, rounds in ((1.0, 1200), (2.0, 700), (3.0, 700)):
+        yield ExpectedVerdict(drift(rho, 1.0, rounds, arrives=True))
+    yield ExpectedVerdict(drift(20.0, 1.0, 60, arrives=False))
+    yield ExpectedVerdict(drift(5.0, None, 400, arrives=True))
+    yield ExpectedVerdict(drift(5.0, 1.0, 200, arrives=True, active=10))
+
+
+@claim(
+    source="Sun, Shen and Tao, Section 3.2 (dual drift), with its limit",
+    statement=r"FedADMM from zero duals: $\theta - \theta^0 = \eta_s\frac NP\bigl(\frac1N\sum_j(\theta_j +"
+    r" \lambda_j/\rho) - \theta^0\bigr)$ in every round, so that a fixed point solves $\nabla E(\theta) ="
+    r" c(\theta - \theta^0)$, $c = \rho(1 - \frac P{N\eta_s})$: the minimiser for every start only if"
+    r" $\eta_s = P/N$.",
+    rounding=0.0,
+    cases=fedadmm_dual_drift_cases,
+)
+def fedadmm_dual_drift(case: Drift) -> Iterator[Inequality]:
     """Compare the relation along the run, the end of the run, and what all rounds do to the fixed point."""
     f, rho = case.objective, case.algorithm.rho
     run = iterate(case.algorithm, f, theta0=case.theta0, participation=UniformSubset(size=case.active))
     for n, s in enumerate(islice(run, case.rounds), start=1):
         augmented = np.mean(s.clients.theta + s.clients.dual / rho, axis=0)
         moved = s.server.theta - case.theta0
-        yield Comparison(n, deviation(moved, case.gain * (augmented - case.theta0)), 1e-10, "theta - theta^0")
+        yield Inequality(n, deviation(moved, case.gain * (augmented - case.theta0)), 1e-10, "theta - theta^0")
         theta = s.server.theta
     limit = fixed_model(case)
     if case.arrives:
-        yield Comparison(case.rounds, deviation(theta, limit), 1e-9, "limit")
+        yield Inequality(case.rounds, deviation(theta, limit), 1e-9, "limit")
     state = fixed_state(case, limit)
     for outcome in subsets(f.n_clients, case.active):
         after, _, _ = advance(case.algorithm, f, state, outcome.round)
-        yield Comparison(0, deviation(after.server.theta, limit), 1e-12, "a round from the fixed point")
+        yield Inequality(0, deviation(after.server.theta, limit), 1e-12, "a round from the fixed point")
 
 
 def fixed_model(case: Drift) -> Array:
@@ -76,20 +93,8 @@ def fixed_model(case: Drift) -> Array:
 
 def fixed_state(case: Drift, theta: Array) -> State:
     """Return the state in which every client is at ``theta`` with the dual that belongs to it."""
-    server, _, clients = case.algorithm.init(case.objective, theta)
+    server, _, clients, _ = initial_state(case.algorithm, case.objective, theta)
     return State(server, theta, clients._replace(dual=-case.objective.gradient(theta)))
-
-
-CLAIM = Claim(
-    name="fedadmm_dual_drift",
-    source="Sun, Shen and Tao, Section 3.2 (dual drift), with its limit",
-    statement=r"FedADMM from zero duals: $\theta - \theta^0 = \eta_s\frac NP\bigl(\frac1N\sum_j(\theta_j +"
-    r" \lambda_j/\rho) - \theta^0\bigr)$ in every round, so that a fixed point solves $\nabla E(\theta) ="
-    r" c(\theta - \theta^0)$, $c = \rho(1 - \frac P{N\eta_s})$: the minimiser for every start only if"
-    r" $\eta_s = P/N$.",
-    compare=compare,
-    rounding=0.0,
-)
 
 
 def drift(rho: float, server_step: float | None, rounds: int, *, arrives: bool, active: int = 3) -> Drift:
@@ -105,12 +110,3 @@ def drift(rho: float, server_step: float | None, rounds: int, *, arrives: bool, 
         rounds=rounds,
         arrives=arrives,
     )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Wrong limits of small rho, a run that diverges, and the right limit."""
-    for rho, rounds in ((1.0, 1200), (2.0, 700), (3.0, 700)):
-        yield Expectation(drift(rho, 1.0, rounds, arrives=True))
-    yield Expectation(drift(20.0, 1.0, 60, arrives=False))
-    yield Expectation(drift(5.0, None, 400, arrives=True))
-    yield Expectation(drift(5.0, 1.0, 200, arrives=True, active=10))

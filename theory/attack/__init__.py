@@ -1,4 +1,4 @@
-"""Adversarial search: families of small problems on which the claims are attacked.
+"""Adversarial search: generators of small problems on which the claims are attacked.
 
 ``python -m theory.attack CLAIM`` looks for a violation; ``python -m theory.attack --list`` names what can be attacked.
 """

@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer import Argument, Exit, Option, Typer
 
-from dualopt import _cli_output as output
 from dualopt.attack import Attack, attack
-from dualopt.cli import guarded
-from dualopt.discover import unknown
+from dualopt.cli import output, program
+from dualopt.discover import unknown_name
 from theory.attack._targets import Target, targets
 from theory.attack._witness import witness
 
@@ -36,8 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         What follows the name of the program; ``sys.argv[1:]`` when not given.
     """
-    listed = None if arguments is None else list(arguments)
-    guarded(lambda: app(args=listed, prog_name="python -m theory.attack"), "attack")
+    program(app, "python -m theory.attack", arguments)
 
 
 @app.command()
@@ -68,21 +66,21 @@ def search(
         return
     for name in names:
         if name not in found:
-            raise unknown("claim", name, found)
+            raise unknown_name("claim", name, found)
     if expect is not None and expect not in ANSWERS:
-        raise unknown("expect", expect, ANSWERS)
+        raise unknown_name("expect", expect, ANSWERS)
     if json is not None and not json.absolute().parent.is_dir():
         raise ValueError(f"json {str(json)!r} is not in a folder that exists.")
-    told: dict[str, Attack] = {}
+    attacks: dict[str, Attack] = {}
     for name in names:
         options = {"evaluations": evaluations, "seconds": budget, "seed": seed, "jobs": jobs}
-        told[name] = _attack(console, name, found[name], options)
-        console.print(_summary(name, found[name], told[name]), highlight=False, markup=False, soft_wrap=True)
-        if told[name].interrupted:
+        attacks[name] = _attack(console, name, found[name], options)
+        console.print(_summary(name, found[name], attacks[name]), highlight=False, markup=False, soft_wrap=True)
+        if attacks[name].interrupted:
             break
     if json is not None:
-        output.write_json(json, {"seed": seed, "jobs": jobs, "attacks": [_record(n, a) for n, a in told.items()]})
-    if expect is not None and any(a.violated != ANSWERS[expect] for a in told.values()):
+        output.write_json(json, {"seed": seed, "jobs": jobs, "attacks": [_record(n, a) for n, a in attacks.items()]})
+    if expect is not None and any(a.violated != ANSWERS[expect] for a in attacks.values()):
         raise Exit(1)
 
 
@@ -90,27 +88,27 @@ def _attack(console: Console, name: str, target: Target, options: Mapping[str, A
     """Search, with the best ratio so far on terminals."""
     columns: Any = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(f"{name}: first climb", total=None)
+        task = progress.add_task(f"{name}: first local search", total=None)
 
         def report(a: Attack) -> None:
             words = f"{name}: largest ratio {a.ratio:.6g} after {a.evaluations} evaluations"
             progress.update(task, description=words)
 
-        return attack(target.claim, target.families, report=report, **options)
+        return attack(target.claim, target.generators, report=report, **options)
 
 
 def _summary(name: str, target: Target, a: Attack) -> str:
-    lines = [f"{name}: {a}", f"evaluations: {a.evaluations}, climbs: {a.starts}, seconds: {a.seconds:.1f}"]
+    lines = [f"{name}: {a}", f"evaluations: {a.evaluations}, local searches: {a.starts}, seconds: {a.seconds:.1f}"]
     if a.rejected:
         lines[-1] += f", cases that did not count: {a.rejected}"
     if a.interrupted:
         lines[-1] += ", interrupted"
-    if a.vector:
+    if a.point:
         lines += ["The worst case:", witness(name, target, a)]
     return "\n".join(lines)
 
 
 def _record(name: str, a: Attack) -> dict[str, Any]:
-    record = asdict(a) | {"claim": name, "vector": list(a.vector)}
+    record = asdict(a) | {"claim": name, "point": list(a.point)}
     witness = None if a.verdict is None or a.verdict.witness is None else a.verdict.witness._asdict()
     return record | {"verdict": None if a.verdict is None else a.verdict.verdict, "witness": witness}

@@ -1,46 +1,46 @@
-"""Small quadratic clients made of numbers."""
+"""Small quadratic clients made of parameters."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dualopt.attack import Numbers
+from dualopt.attack import Parameters
 from dualopt.objectives import Quadratic
-from theory._instances import Instance, solved
+from theory._problems import Instance, solved
 
 __all__ = ["bounded_below", "convex"]
 
 
-def convex(numbers: Numbers, N: int, d: int, *, kappa: float, attained: bool = False) -> Instance:
+def convex(parameters: Parameters, N: int, d: int, *, kappa: float, attained: bool = False) -> Instance:
     """Return clients with eigenvalues in [1, kappa], in directions of their own, and any linear terms.
 
     With ``attained`` both ends are eigenvalues, of the first and of the last client.
 
     Examples
     --------
-    >>> f = convex(Numbers(np.zeros(10)), 2, 2, kappa=100.0)
+    >>> f = convex(Parameters(np.zeros(10)), 2, 2, kappa=100.0)
     >>> f.mu, f.L
     (10.0, 10.0)
     """
-    eigenvalues = np.reshape([numbers.magnitude(1.0, kappa) for _ in range(N * d)], (N, d))
+    eigenvalues = np.reshape([parameters.magnitude(1.0, kappa) for _ in range(N * d)], (N, d))
     if attained:
         eigenvalues[0, 0], eigenvalues[-1, -1] = 1.0, kappa
-    A = np.stack([numbers.symmetric(own.tolist()) for own in eigenvalues])
-    return solved(f"quadratics (N={N}, d={d})", Quadratic(A=A, b=numbers.reals(N, d), c=np.zeros(N)))
+    A = np.stack([parameters.symmetric(own.tolist()) for own in eigenvalues])
+    return solved(f"quadratics (N={N}, d={d})", Quadratic(A=A, b=parameters.reals(N, d), c=np.zeros(N)))
 
 
-def bounded_below(numbers: Numbers, N: int, d: int, *, L: float) -> Instance:
+def bounded_below(parameters: Parameters, N: int, d: int, *, L: float) -> Instance:
     """Return clients with curvatures of both signs, the largest of size L, whose mean is strongly convex.
 
     Examples
     --------
-    >>> f = bounded_below(Numbers([0.5, -1.0, 0.0, 1.0, -1.0]), 2, 1, L=3.0)
+    >>> f = bounded_below(Parameters([0.5, -1.0, 0.0, 1.0, -1.0]), 2, 1, L=3.0)
     >>> round(f.L, 12), round(f.mu, 12), float(np.mean(f.objective.A)) > 0
     (3.0, -2.294117647059, True)
     """
-    parts = np.stack([numbers.symmetric(numbers.reals(d).tolist()) for _ in range(N)])
-    mean = numbers.symmetric([numbers.magnitude(1e-2, 1.0) for _ in range(d)])
+    parts = np.stack([parameters.symmetric(parameters.reals(d).tolist()) for _ in range(N)])
+    mean = parameters.symmetric([parameters.magnitude(1e-2, 1.0) for _ in range(d)])
     A = parts - np.mean(parts, axis=0) + mean
     A *= L / np.max(np.abs(np.linalg.eigvalsh(A)))
-    f = Quadratic(A=A, b=L * numbers.reals(N, d), c=np.zeros(N))
+    f = Quadratic(A=A, b=L * parameters.reals(N, d), c=np.zeros(N))
     return solved(f"quadratics of both signs (N={N}, d={d})", f)

@@ -1,7 +1,7 @@
 """Finding what can be attacked.
 
-A module of ``theory.attack`` whose name has no leading underscore is named like the folder of a paper, and defines
-``FAMILIES``: for claims of that folder, families that make cases of numbers. A claim in two forms, as errata have, may
+A module of ``theory.attack`` whose name has no leading underscore defines ``GENERATORS``: for claims by their names,
+generators that make cases of parameters. A claim in two forms, as errata have, may
 have an entry for each: ``name`` and ``name:corrected``. Identities, which hold up to a tolerance for rounding, are left
 out: a search would find where rounding is largest.
 """
@@ -11,21 +11,21 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import theory.attack
-from dualopt.attack import Family
+from dualopt.attack import Generator
 from dualopt.claims import Claim
+from theory._claims import discover
 
 __all__ = ["Target", "targets"]
 
 
 class Target(NamedTuple):
-    """A claim and the families on which it is attacked."""
+    """A claim and the generators on which it is attacked."""
 
     claim: Claim
-    families: Sequence[Family]
+    generators: Sequence[Generator]
 
 
 def targets() -> dict[str, Target]:
@@ -36,26 +36,9 @@ def targets() -> dict[str, Target]:
     >>> targets()["theorem_3_2"].claim.source
     'Park and Xu, Theorem 3.2'
     """
-    found = {}
+    found, chapters = {}, discover()
     for entry in pkgutil.iter_modules(theory.attack.__path__):
         if not entry.name.startswith("_"):
-            for name, families in importlib.import_module(f"theory.attack.{entry.name}").FAMILIES.items():
-                claim = _by_name(f"theory.{entry.name}.{name.partition(':')[0]}")
-                found[name] = Target(claim, families)
+            for name, generators in importlib.import_module(f"theory.attack.{entry.name}").GENERATORS.items():
+                found[name] = Target(chapters[name.partition(":")[0]].claim, generators)
     return found
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A callable of a claim by its name, which can be sent to a process where the callable itself cannot."""
-
-    module: str
-    part: str
-
-    def __call__(self, case: Any) -> Any:
-        return getattr(importlib.import_module(self.module).CLAIM, self.part)(case)
-
-
-def _by_name(module: str) -> Claim:
-    parts: dict[str, Any] = {part: _Part(module, part) for part in ("compare", "assumptions", "trivial")}
-    return replace(importlib.import_module(module).CLAIM, **parts)

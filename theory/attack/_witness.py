@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from dualopt.attack import Attack, Numbers
+from dualopt.algorithms import parameters
+from dualopt.attack import Attack, Parameters
 from dualopt.objectives import Quadratic
+from theory._claims import Form
 from theory.attack._targets import Target
-from theory.errata._form import Form
 
 __all__ = ["described", "witness"]
 
@@ -22,28 +22,28 @@ def witness(name: str, target: Target, found: Attack) -> str:
     --------
     >>> from theory.attack._targets import targets
     >>> target = targets()["p1_scale_of_constants"]
-    >>> print(witness("p1_scale_of_constants", target, Attack(claim="p1", vector=(-1.6, -0.5, 0.3))))
-    # FedPD(eta=0.443756, solver=Exact(), stop=GradientNorm(tol=1e-13), old_dual=False)
+    >>> print(witness("p1_scale_of_constants", target, Attack(claim="p1", point=(-1.6, -0.5, 0.3))))
+    # FedPD(eta=0.443756, old_dual=False, solver=Exact(), stop=GradientNorm(tol=1e-13))
     # A = [[[0.0100197]], [[0.0100197]]]
     # b = [[0.0], [0.0]]
     # theta0 = [0.3]
-    from dualopt.attack import Numbers
+    from dualopt.attack import Parameters
     from dualopt.claims import check
     from theory.attack import targets
     <BLANKLINE>
-    claim, families = targets()["p1_scale_of_constants"]
-    verdict = check(claim, families[0](Numbers([-1.6, -0.5, 0.3])))
+    claim, generators = targets()["p1_scale_of_constants"]
+    verdict = check(claim, generators[0](Parameters([-1.6, -0.5, 0.3])))
     print(verdict)
     """
-    case = target.families[found.family](Numbers(found.vector))
+    case = target.generators[found.generator](Parameters(found.point))
     lines = [f"# {line}" for line in described(case)]
     lines += [
-        "from dualopt.attack import Numbers",
+        "from dualopt.attack import Parameters",
         "from dualopt.claims import check",
         "from theory.attack import targets",
         "",
-        f'claim, families = targets()["{name}"]',
-        f"verdict = check(claim, families[{found.family}](Numbers({list(found.vector)})))",
+        f'claim, generators = targets()["{name}"]',
+        f"verdict = check(claim, generators[{found.generator}](Parameters({list(found.point)})))",
         "print(verdict)",
     ]
     return "\n".join(lines)
@@ -54,15 +54,16 @@ def described(case: Any) -> list[str]:
     case = case.case if isinstance(case, Form) else case
     f = case.objective
     parts = {"A": f.A, "b": f.b} if isinstance(f, Quadratic) else {}
-    if hasattr(case, "theta0"):
-        parts["theta0"] = case.theta0
+    theta0 = getattr(case, "theta0", None)
+    if theta0 is not None:
+        parts["theta0"] = theta0
     return [_short(case.algorithm), *(f"{name} = {_rounded(array)}" for name, array in parts.items())]
 
 
 def _short(algorithm: Any) -> str:
-    values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
-    told = (f"{name}={f'{x:.6g}' if isinstance(x, float) else x}" for name, x in values.items())
-    return f"{type(algorithm).__name__}({', '.join(told)})"
+    values = {name: getattr(algorithm, name) for name in parameters(type(algorithm))}
+    shown = (f"{name}={f'{x:.6g}' if isinstance(x, float) else x}" for name, x in values.items())
+    return f"{type(algorithm).__name__}({', '.join(shown)})"
 
 
 def _rounded(array: Any) -> list:

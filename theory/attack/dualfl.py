@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dualopt.attack import Numbers
+from dualopt.attack import Parameters
 from dualopt.claims import Case
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
@@ -15,29 +15,29 @@ SIZES = ((2, 1), (2, 2), (3, 2), (3, 3))  # clients, dimensions
 MOST_STEPS = 20  # of a local solver
 
 
-def sublinear(numbers: Numbers, N: int, d: int, *, rounds: int = 12) -> Case:
+def sublinear(parameters: Parameters, N: int, d: int, *, rounds: int = 12) -> Case:
     """Return a case of Theorem 3.2."""
-    f = convex(numbers, N, d, kappa=1e4)
-    return f.case(exact(f, rho=0.0, nu=f.mu * numbers.magnitude(0.1, 1.0)), rounds)
+    f = convex(parameters, N, d, kappa=1e4)
+    return f.case(exact(f, rho=0.0, nu=f.mu * parameters.magnitude(0.1, 1.0)), rounds)
 
 
-def linear(numbers: Numbers, N: int, d: int, *, rounds: int = 20) -> Case:
+def linear(parameters: Parameters, N: int, d: int, *, rounds: int = 20) -> Case:
     """Return a case of Theorem 3.3."""
-    f = convex(numbers, N, d, kappa=1e3)
-    nu = f.mu * numbers.magnitude(0.1, 1.0)
-    return f.case(exact(f, rho=nu / f.L * numbers.magnitude(1e-2, 1.0), nu=nu), rounds)
+    f = convex(parameters, N, d, kappa=1e3)
+    nu = f.mu * parameters.magnitude(0.1, 1.0)
+    return f.case(exact(f, rho=nu / f.L * parameters.magnitude(1e-2, 1.0), nu=nu), rounds)
 
 
-def few_steps(numbers: Numbers, N: int, d: int, *, smooth: bool, rounds: int = 8) -> Case:
+def few_steps(parameters: Parameters, N: int, d: int, *, smooth: bool, rounds: int = 8) -> Case:
     """Return a case of either theorem with a few gradient steps for local solutions."""
-    f = convex(numbers, N, d, kappa=1e2)
-    nu = f.mu * numbers.magnitude(0.1, 1.0)
-    rho = nu / f.L * numbers.magnitude(1e-2, 1.0) if smooth else 0.0
-    steps = Steps(steps=round(numbers.magnitude(1.0, MOST_STEPS)))
+    f = convex(parameters, N, d, kappa=1e2)
+    nu = f.mu * parameters.magnitude(0.1, 1.0)
+    rho = nu / f.L * parameters.magnitude(1e-2, 1.0) if smooth else 0.0
+    steps = Steps(steps=round(parameters.magnitude(1.0, MOST_STEPS)))
     return f.case(inexact(f, steps, rho=rho, nu=nu, solver=Gradient()), rounds)
 
 
-FAMILIES = {
+GENERATORS = {
     "theorem_3_2": [partial(sublinear, N=N, d=d) for N, d in SIZES],
     "theorem_3_3": [partial(linear, N=N, d=d) for N, d in SIZES],
     "theorem_3_2_inexact": [partial(few_steps, N=N, d=d, smooth=False) for N, d in SIZES[:2]],

@@ -18,19 +18,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.claims import Comparison
-from dualopt.federation import State
+from dualopt.claims import Inequality
+from dualopt.engine import State, initial_state
 from dualopt.objectives import Quadratic
 from dualopt.xp import Array
 from theory._chance import expectation
+from theory._claims import ROUNDING
 from theory.compared._cases import Federation
 from theory.compared._one_step import smooth_and_strongly_convex
-from theory.dualfl._identity import ROUNDING
 
 __all__ = ["compare_limits", "enough", "quadratic_clients"]
 
 
-def compare_limits(case: Federation, Q: Array, r: float) -> Iterator[Comparison]:
+def compare_limits(case: Federation, Q: Array, r: float) -> Iterator[Inequality]:
     """Compare the expected models with their closed form and its limit, which they approach by the factor ``r``.
 
     In the end they must be nearer to the limit than to the solution, or the solution must be the limit.
@@ -42,13 +42,13 @@ def compare_limits(case: Federation, Q: Array, r: float) -> Iterator[Comparison]
     expected, theta = f.zeros() - end, f.zeros()
     for n, theta in enumerate(mean_models(case), start=1):
         expected = expected - pull @ expected
-        yield Comparison(n, norm(theta - end - expected) / away, ROUNDING, "closed form")
-        yield Comparison(n, norm(theta - end) / away, r**n * (1.0 + ROUNDING), "distance from the limit")
+        yield Inequality(n, norm(theta - end - expected) / away, ROUNDING, "closed form")
+        yield Inequality(n, norm(theta - end) / away, r**n, "distance from the limit")
     bias = -np.linalg.solve(pull, np.mean(Q @ case.subgradients[..., None], axis=0))[:, 0]
     measured = theta - case.theta
-    yield Comparison(case.rounds, norm(measured - bias) / away, r**case.rounds + ROUNDING, "bias")
+    yield Inequality(case.rounds, norm(measured - bias) / away, r**case.rounds + ROUNDING, "bias")
     if norm(bias) > 3.0 * ROUNDING * away:
-        yield Comparison(case.rounds, norm(theta - end), norm(measured), "nearer to the limit")
+        yield Inequality(case.rounds, norm(theta - end), norm(measured), "nearer to the limit")
 
 
 def norm(v: Array) -> float:
@@ -75,11 +75,11 @@ def limit(case: Federation, Q: Array) -> Array:
 
 def mean_models(case: Federation) -> Iterator[Array]:
     """Yield the exact expectation of the model after each round from zero."""
-    state = State(*case.algorithm.init(case.objective, case.objective.zeros()))
+    state = initial_state(case.algorithm, case.objective, case.objective.zeros())
     for _ in range(case.rounds):
         theta = expectation(lambda s: s.server.theta, case.algorithm, case.objective, state, case.outcomes)
         yield theta
-        state = State(state.server._replace(theta=theta), theta, state.clients)
+        state = State(state.server._replace(theta=theta), theta, state.clients, state.solver)
 
 
 def quadratic_clients(case: Federation) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the claims are checked on: a method, a problem, and everything that chance may do in a round."""
+"""Cases: a method, a problem, and everything that chance may do in a round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dualopt.xp import Array
 from theory._chance import Outcome, subsets
-from theory._instances import Instance
+from theory._problems import Instance
 
 __all__ = ["Federation", "federation"]
 
@@ -59,8 +59,8 @@ class Federation:
         return float(np.max(self.objective.L))
 
     @property
-    def share(self) -> float:
-        """The share P/N of active clients."""
+    def fraction(self) -> float:
+        """The fraction P/N of active clients."""
         return self.outcomes[0].round.fraction
 
 
@@ -79,9 +79,9 @@ def federation(
     Examples
     --------
     >>> from dualopt.algorithms import FedAvg
-    >>> from theory._instances import quadratic
+    >>> from theory._problems import quadratic
     >>> case = federation(quadratic(), FedAvg(), active=2, rounds=1)
-    >>> case.name, len(case.outcomes), round(case.share, 3)
+    >>> case.name, len(case.outcomes), round(case.fraction, 3)
     ('quadratics (N=3, kappa=50), 2 of 3', 3, 0.667)
     """
     N = instance.objective.n_clients

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from dualopt.objectives import Quadratic
-from theory._instances import Instance, quadratic, solved
+from theory._problems import Instance, quadratic, solved
 
 __all__ = ["one_minimiser", "three_directions"]
 

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.claims import Comparison
-from dualopt.federation import State, advance
+from dualopt.claims import Inequality
+from dualopt.engine import State, advance
 from dualopt.objectives import Quadratic
 from dualopt.xp import Array
 from theory._chance import expectation, worst_growth
 from theory.compared._cases import Federation
-from theory.dualfl._identity import ROUNDING
 
 __all__ = ["Errors", "one_step", "run", "smooth_and_strongly_convex"]
 
@@ -32,21 +31,20 @@ class Errors(NamedTuple):
         return float(np.sum(self.of(state) ** 2))
 
 
-def one_step(case: Federation, errors: Errors, factor: float) -> Iterator[Comparison]:
+def one_step(case: Federation, errors: Errors, factor: float) -> Iterator[Inequality]:
     """Compare the mean of the Lyapunov function after a round with ``factor`` times its value before.
 
     At every state of a sampled run from random errors; and, where the clients are quadratic, at the worst of all states
     (``n = 0``), which is as bad as the factor says where the case calls it attained.
     """
-    most = factor * (1.0 + ROUNDING)
     for n, (state, mean) in enumerate(run(case, errors), start=1):
-        yield Comparison(n, mean, most * errors.squared(state), "mean after a round")
+        yield Inequality(n, mean, factor * errors.squared(state), "mean after a round")
     if isinstance(case.objective, Quadratic):
         method, f = case.algorithm, case.objective
         growth = worst_growth(method, f, case.outcomes, errors.state, errors.of, errors.size)
-        yield Comparison(0, growth, most, "worst growth")
+        yield Inequality(0, growth, factor, "worst growth")
         if case.attained:
-            yield Comparison(0, factor, growth * (1.0 + ROUNDING), "factor over the worst growth")
+            yield Inequality(0, factor, growth, "factor and the worst growth")
 
 
 def run(case: Federation, errors: Errors) -> Iterator[tuple[State, float]]:

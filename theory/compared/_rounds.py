@@ -18,17 +18,18 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from dualopt.algorithms import Scaffnew
-from dualopt.federation import State, advance, communicated, iterate
+from dualopt.engine import State, advance, initial_state, iterate
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.objectives.local import per_client
+from dualopt.objectives.local_problem import per_client
 from dualopt.participation import Round
+from dualopt.rates import Order, estimate_order
+from dualopt.recording import communicated
 from dualopt.solvers import Gradient, LocalSolution
-from dualopt.solvers._driver import gradient_solution
+from dualopt.solvers._loop import solution
 from dualopt.stopping import Steps, Stop
-from dualopt.testing import Order, estimate_order
 from dualopt.tree import leaves, tree_map
 from dualopt.xp import Array
-from theory._instances import Instance, solved
+from theory._problems import Instance, solved
 
 __all__ = [
     "ACCURACY",
@@ -77,7 +78,7 @@ def kappas(count: int, *, least: float = 10.0) -> list[float]:
 def exponent(counts: Sequence[float] | Array) -> Order:
     r"""Estimate ``p`` of counts like :math:`\kappa^p` at the condition numbers of :func:`kappas`, with its interval.
 
-    In ``n`` the counts grow like :math:`n^{2p}`, and :func:`dualopt.testing.estimate_order` sees their inverses. Its
+    In ``n`` the counts grow like :math:`n^{2p}`, and :func:`dualopt.rates.estimate_order` sees their inverses. Its
     correction by ``1/n`` follows :math:`(\sqrt\kappa + a)^{2p}`. It has no term for logarithms: to :math:`10^4`,
     :math:`\sqrt\kappa\log(4\kappa)` has the exponent 0.59.
 
@@ -132,9 +133,9 @@ def one_by_one(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Cou
     """Count by running the method, which must communicate in every round."""
     error, gradients, n = 1.0, 0.0, 0
     for n, s in enumerate(islice(iterate(algorithm, instance.objective), limit), start=1):
-        assert s.work is not None
+        assert s.solution is not None
         assert communicated(s)
-        gradients += float(np.mean(s.work.gradients))
+        gradients += float(np.mean(s.solution.gradients))
         error = _error(s.server.theta, instance)
         if error <= ACCURACY:
             return Count(n, gradients / n, error)
@@ -200,8 +201,8 @@ def limit_error(algorithm: Any, instance: Instance) -> float:
 
 def local_gradients(algorithm: Any, instance: Instance, *, rounds: int = 3) -> float:
     """Return the local gradients of a client per round, mean over the first rounds."""
-    works = (s.work for s in islice(iterate(algorithm, instance.objective), rounds))
-    return float(np.mean([work.gradients for work in works if work is not None]))
+    found = (s.solution for s in islice(iterate(algorithm, instance.objective), rounds))
+    return float(np.mean([s.gradients for s in found if s is not None]))
 
 
 def _error(theta: Array, instance: Instance) -> float:
@@ -216,7 +217,7 @@ class _Run:
         self.instance = instance
         self.unit = float(np.sum(instance.theta**2))
         self.algorithm = algorithm.suggested(instance.objective)
-        self.state = State(*self.algorithm.init(instance.objective, instance.objective.zeros()))
+        self.state = initial_state(self.algorithm, instance.objective, instance.objective.zeros())
         assert leaves(self.state)[0] is self.state.server.theta
         self.start = self.flat(self.state)
         self.gradients = float(np.mean(self.after(self.state, communicate=True)[1].gradients))
@@ -225,9 +226,9 @@ class _Run:
         """Do a round."""
         N = self.instance.objective.n_clients
         round = Round(n=0, n_clients=N, clients=tuple(range(N)), communicate=communicate, seed=0)
-        state, _, work = advance(self.algorithm, self.instance.objective, state, round)
-        assert work is not None
-        return state, work
+        state, _, found = advance(self.algorithm, self.instance.objective, state, round)
+        assert found is not None
+        return state, found
 
     def matrix(self, *, communicate: bool) -> Array:
         """Return the matrix of a round."""
@@ -255,7 +256,9 @@ class _Run:
 class AtOnce(Gradient):
     """``Gradient`` with ``Steps(K)`` on quadratics, where K steps are one power of a matrix."""
 
-    def __call__(self, problem: LocalProblem, start: Array, stop: Stop, memory: Any, round: Round) -> LocalSolution:
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
         """Return what the steps arrive at."""
         assert isinstance(stop, Steps)
         steps, f, identity = stop.steps, cast(Quadratic, problem.objective), np.eye(start.shape[-1])
@@ -263,6 +266,12 @@ class AtOnce(Gradient):
         length = 1.0 / problem.L if self.step is None else np.full(problem.n_clients, self.step)
         kept = np.linalg.matrix_power(identity - per_client(length, curvature) * curvature, steps)
         theta = best + (kept @ (start - best)[..., None])[..., 0]
-        value, gradient = problem.value_and_gradient(theta)
-        counts, status = np.full(problem.n_clients, float(steps)), ("converged",) * problem.n_clients
-        return gradient_solution(problem, theta, value, gradient, gradients=counts, status=status)
+        return solution(
+            problem,
+            theta,
+            problem.evaluate(theta),
+            length=steps * length,
+            gradients=np.full(problem.n_clients, float(steps)),
+            charged=False,
+            status=("converged",) * problem.n_clients,
+        )

@@ -16,7 +16,7 @@ import numpy as np
 
 from dualopt.algorithms import DualFL
 from dualopt.algorithms.dualfl import momentum
-from dualopt.claims import Comparison
+from dualopt.claims import Inequality
 from dualopt.solvers import Exact
 from dualopt.xp import Array
 from theory.counterexamples._recursion import Run, follow, scalars
@@ -34,7 +34,7 @@ def final_momentum(rho: float) -> float:
     return (1.0 - math.sqrt(rho)) / (1.0 + math.sqrt(rho))
 
 
-def follow_dual(run: Run, factor: float) -> Iterator[Comparison]:
+def follow_dual(run: Run, factor: float) -> Iterator[Inequality]:
     """Follow the model by the recursion of every round."""
     recursions = _recursions(1.0 - step_in_dual(run), run.algorithm.rho)
     # all zeta_j start at zero, whatever theta0 is
@@ -50,9 +50,9 @@ def _recursions(g: float, rho: float) -> Iterator[Array]:
 
 def dualised(nu: float, rho: float, curvatures: tuple[float, float], *, converges: bool = True) -> Run:
     """Return DualFL with exact local solutions on two clients whose minima are -1 and 1."""
-    told = ", ".join(f"{a:g}" for a in curvatures)
+    listed = ", ".join(f"{a:g}" for a in curvatures)
     return Run(
-        label=f"curvatures {told}, nu = {nu:.4g}, rho = {rho:.4g}",
+        label=f"curvatures {listed}, nu = {nu:.4g}, rho = {rho:.4g}",
         algorithm=DualFL(nu=nu, rho=rho, solver=Exact()),
         objective=scalars(curvatures, [-1.0, 1.0]),
         converges=converges,

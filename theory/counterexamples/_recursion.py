@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dualopt.claims import Comparison
-from dualopt.federation import Snapshot, iterate
+from dualopt.claims import Inequality
+from dualopt.engine import Snapshot, iterate
 from dualopt.objectives import Quadratic
 from dualopt.participation import Full
 from dualopt.xp import Array
-from theory.dualfl._identity import ROUNDING, deviation
+from theory._claims import ROUNDING, deviation
 
 __all__ = ["Run", "follow", "scalars", "side"]
 
@@ -100,19 +100,19 @@ def scalars(curvatures: Sequence[float], minima: Sequence[float] | None = None) 
     return Quadratic(A=a[:, None, None], b=(a * m)[:, None])
 
 
-def side(measured: float, threshold: float, *, below: bool, what: str) -> Comparison:
+def side(measured: float, threshold: float, *, below: bool, what: str) -> Inequality:
     """Compare a number with a threshold, from the side on which it is claimed to be.
 
     Examples
     --------
-    >>> side(0.9, 1.0, below=True, what="factor").bound, side(1.1, 1.0, below=False, what="factor").bound
+    >>> side(0.9, 1.0, below=True, what="factor").rhs, side(1.1, 1.0, below=False, what="factor").rhs
     (1.0, 1.1)
     """
     low, high = (measured, threshold) if below else (threshold, measured)
-    return Comparison(0, low, high, what if below else f"{threshold:.4g}, against the {what}")
+    return Inequality(0, low, high, what if below else f"{threshold:.4g} and the {what}")
 
 
-def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int = 0) -> Iterator[Comparison]:
+def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int = 0) -> Iterator[Inequality]:
     r"""Compare the factor with 1, every round with the recursion, and the end of the run with what follows.
 
     Parameters
@@ -138,9 +138,9 @@ def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int =
     size = abs(limit)  # of the largest number so far, whose rounding stays
     for n, (c, e) in enumerate(zip(chain([leading], recursions), windows, strict=False), start=first):
         size = max(size, float(np.max(np.abs(e))))
-        yield Comparison(n, deviation(c @ e, 0.0, scale=size), ROUNDING, "recursion")
+        yield Inequality(n, deviation(c @ e, 0.0, scale=size), ROUNDING, "recursion")
     start, end = (float(np.max(np.abs(some))) for some in (errors[:order], errors[-order:]))
     if run.converges:
-        yield Comparison(rounds, end, start / FAR, "error in the end")
+        yield Inequality(rounds, end, start / FAR, "error in the end")
     else:
-        yield Comparison(rounds, FAR * start, end, f"{FAR:g} times the first error, against the last")
+        yield Inequality(rounds, FAR * start, end, f"{FAR:g} times the first error and the last")

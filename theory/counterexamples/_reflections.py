@@ -20,8 +20,8 @@ from dualopt.xp import Array
 __all__ = ["polynomial"]
 
 
-def polynomial(rho: float, curvatures: tuple[float, float], share: float = 0.5) -> Array:
-    """Return the characteristic polynomial for clients of two kinds, ``share`` of them of the first.
+def polynomial(rho: float, curvatures: tuple[float, float], fraction: float = 0.5) -> Array:
+    """Return the characteristic polynomial for clients of two kinds, ``fraction`` of them of the first.
 
     Examples
     --------
@@ -29,6 +29,6 @@ def polynomial(rho: float, curvatures: tuple[float, float], share: float = 0.5) 
     [1.0, -1.0, 0.25]
     """
     r1, r2 = ((rho - a) / (rho + a) for a in curvatures)
-    trace = 1.0 + 0.5 * (2.0 * share - 1.0) * (r1 - r2)
-    mixed = 0.5 * (1.0 - r1) * (1.0 - share) * r2 + 0.5 * (1.0 - r2) * share * r1
+    trace = 1.0 + 0.5 * (2.0 * fraction - 1.0) * (r1 - r2)
+    mixed = 0.5 * (1.0 - r1) * (1.0 - fraction) * r2 + 0.5 * (1.0 - r2) * fraction * r1
     return np.array([1.0, -trace, 0.25 * (1.0 - r1) * (1.0 - r2) + mixed])

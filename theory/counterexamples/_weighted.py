@@ -1,4 +1,4 @@
-r"""Two clients of one variable, whose local work brings each some share of the way to its own minimum.
+r"""Two clients of one variable, whose local work brings each a fraction of the way to its own minimum.
 
 A client that ends at :math:`\theta_j = \theta - w_j(\theta - m_j)` makes of the model the average
 :math:`\theta^+ = \theta - \frac12\sum_j w_j(\theta - m_j)`, whose fixed point is
@@ -13,19 +13,19 @@ from itertools import repeat
 
 import numpy as np
 
-from dualopt.claims import Comparison
+from dualopt.claims import Inequality
 from dualopt.xp import Array
+from theory._claims import ROUNDING, deviation
 from theory.counterexamples._recursion import Run, follow
-from theory.dualfl._identity import ROUNDING, deviation
 
 __all__ = ["follow_weighted", "minima", "weighted"]
 
 
-def follow_weighted(run: Run, weights: Array, bias: float | None = None) -> Iterator[Comparison]:
+def follow_weighted(run: Run, weights: Array, bias: float | None = None) -> Iterator[Inequality]:
     """Follow the model to the mean of the minima with these weights, at ``bias``, if given, from the solution."""
     if bias is not None:
-        missed = weighted(weights, minima(run)) - run.solution
-        yield Comparison(0, deviation(missed, bias, scale=1.0), ROUNDING, "bias")
+        measured = weighted(weights, minima(run)) - run.solution
+        yield Inequality(0, deviation(measured, bias, scale=1.0), ROUNDING, "bias")
     factor = 1.0 - float(np.mean(weights))
     yield from follow(run, repeat(np.array([1.0, -factor])), abs(factor))
 

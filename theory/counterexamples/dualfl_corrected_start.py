@@ -24,30 +24,52 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import DualFL
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from theory._claims import Expectation
+from theory._claims import ExpectedVerdict
 from theory.counterexamples._recursion import Run, follow
 
 
 class FromCorrected(DualFL):
     """Local solvers start from the points that were uploaded."""
 
-    def local(self, objective: Any, clients: Any, message: Any, round: Any) -> Any:
+    def local(self, c: Any, message: Any, oracle: Any, round: Any) -> Any:
         """Solve (3.1) and forget the plain points."""
-        clients, sent, work = super().local(objective, clients, message, round)
-        return clients._replace(theta=sent), sent, work
+        c, sent = super().local(c, message, oracle, round)
+        return c._replace(theta=sent), sent
 
 
-def compare(run: Run) -> Iterator[Comparison]:
+def dualfl_corrected_start_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield both sides of the largest kappa, corrected points and plain ones; 20 steps of 1/L."""
+    for K in (1, 5):
+        for multiple in (0.97, 1.03):
+            yield ExpectedVerdict(started(FromCorrected, multiple * largest_kappa(K), K, half=True))
+    for kappa in (71.0, 77.0, 100.0):
+        yield ExpectedVerdict(started(FromCorrected, kappa, 20, half=False))
+    for kind in (DualFL, FromCorrected):
+        yield ExpectedVerdict(started(kind, 100.0, 5, half=True))
+    yield ExpectedVerdict(started(DualFL, 100.0, 20, half=False))
+
+
+@claim(
+    source="Park and Xu, Theorem 3.2 with inexact local solutions: where they must not start",
+    statement=r"DualFL with $\nu = \mu$ and $K$ gradient steps per round on equal quadratics, uploading dual-corrected"
+    r" points. Local solvers that start from them: with steps of $\frac1{2L}$ and the curvatures $\mu, L$ the method"
+    r" converges if and only if $\kappa < 1 + 2^K$; with steps of $\frac1L$ and the curvatures $\mu$, $\frac{L +"
+    r" K\mu}{K + 1}$, $L$ if and only if $\frac{\kappa - 1}{K + 1}\bigl(\frac{K(\kappa - 1)}{(K +"
+    r" 1)\kappa}\bigr)^K < 1$. Local solvers that start from the plain points: it converges always.",
+    rounding=0.0,
+    cases=dualfl_corrected_start_cases,
+)
+def dualfl_corrected_start(run: Run) -> Iterator[Inequality]:
     """Follow the coordinate of the worst curvature, which is the first one; mu is 1."""
     method = run.algorithm
     a = float(run.curvatures[0])
-    told = (1.0 - method.solver.step * a) ** method.stop.steps * (1.0 - a if isinstance(method, FromCorrected) else 1.0)
+    rate = (1.0 - method.solver.step * a) ** method.stop.steps * (1.0 - a if isinstance(method, FromCorrected) else 1.0)
     # the start was not corrected
-    return follow(run, repeat(np.array([1.0, -told])), abs(told), first=1)
+    return follow(run, repeat(np.array([1.0, -rate])), abs(rate), first=1)
 
 
 def largest_kappa(K: int) -> float:
@@ -65,19 +87,6 @@ def worst_factor(kappa: float, K: int) -> float:
     return (kappa - 1.0) / (K + 1) * (K * (kappa - 1.0) / ((K + 1) * kappa)) ** K
 
 
-CLAIM = Claim(
-    name="dualfl_corrected_start",
-    source="Park and Xu, Theorem 3.2 with inexact local solutions: where they must not start",
-    statement=r"DualFL with $\nu = \mu$ and $K$ gradient steps per round on equal quadratics, uploading dual-corrected"
-    r" points. Local solvers that start from them: with steps of $\frac1{2L}$ and the curvatures $\mu, L$ the method"
-    r" converges if and only if $\kappa < 1 + 2^K$; with steps of $\frac1L$ and the curvatures $\mu$, $\frac{L +"
-    r" K\mu}{K + 1}$, $L$ if and only if $\frac{\kappa - 1}{K + 1}\bigl(\frac{K(\kappa - 1)}{(K +"
-    r" 1)\kappa}\bigr)^K < 1$. Local solvers that start from the plain points: it converges always.",
-    compare=compare,
-    rounding=0.0,
-)
-
-
 def started(kind: type[DualFL], kappa: float, K: int, *, half: bool) -> Run:
     """Return DualFL on two equal clients with mu = 1, whose first coordinate has the worst curvature."""
     spectrum = [kappa, 1.0] if half else [worst_curvature(kappa, K), 1.0, kappa]
@@ -90,15 +99,3 @@ def started(kind: type[DualFL], kappa: float, K: int, *, half: bool) -> Run:
         objective=Quadratic(A=np.stack([np.diag(spectrum)] * 2), b=np.zeros((2, len(spectrum)))),
         converges=kind is not FromCorrected or not few,
     )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Yield both sides of the largest kappa, corrected points and plain ones; 20 steps of 1/L."""
-    for K in (1, 5):
-        for share in (0.97, 1.03):
-            yield Expectation(started(FromCorrected, share * largest_kappa(K), K, half=True))
-    for kappa in (71.0, 77.0, 100.0):
-        yield Expectation(started(FromCorrected, kappa, 20, half=False))
-    for kind in (DualFL, FromCorrected):
-        yield Expectation(started(kind, 100.0, 5, half=True))
-    yield Expectation(started(DualFL, 100.0, 20, half=False))

@@ -24,22 +24,43 @@ from dataclasses import replace
 
 import numpy as np
 
-from dualopt.claims import Claim, Comparison
-from theory._claims import Expectation
+from dualopt.claims import Inequality, claim
+from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.counterexamples._momentum import dualised, final_momentum, follow_dual, step_in_dual
 from theory.counterexamples._recursion import Run, side
-from theory.dualfl._identity import ROUNDING, deviation
 
 
-def compare(run: Run) -> Iterator[Comparison]:
+def dualfl_large_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield rho below q, at q, a little and far above, and both sides of where the promise fails."""
+    q = 0.05
+    for rho in (0.01, q, 1.2 * q, 0.5, 0.99):
+        yield ExpectedVerdict(with_rho(rho, q))
+    for rho in (0.02, 0.3):
+        for multiple in (0.98, 1.02):
+            yield ExpectedVerdict(with_rho(rho, multiple * least_step(rho)))
+
+
+@claim(
+    source="Park and Xu, Theorem 3.3: what rho > nu/L does",
+    statement=r"DualFL with exact local solutions and $\nu \le \mu$ on two clients of one variable, $q = \frac\nu2"
+    r" (\frac1{a_1} + \frac1{a_2}) \ge \frac\nu L$: it converges for every $\rho \in (0, 1)$, by the factor"
+    r" $\sqrt{(1 - q)\frac{1 - \sqrt\rho}{1 + \sqrt\rho}}$ per round in the end for $\rho \le q$ and by $\frac{1 - q +"
+    r" \sqrt{(1 - q)(\rho - q)}}{1 + \sqrt\rho}$ for $\rho > q$, which tends to $1 - q$ for $\rho \to 1$. The square is"
+    r" at most $1 - \sqrt\rho$, as in the theorem, if and only if $q \ge \frac{(1 - y)^2(2 + y)}{2 - y}$,"
+    r" $y = \sqrt{1 - \sqrt\rho}$.",
+    assumptions=lambda run: [] if 0 < step_in_dual(run) <= 1 and run.algorithm.rho > 0 else ["nu <= mu, rho > 0"],
+    rounding=0.0,
+    cases=dualfl_large_rho_cases,
+)
+def dualfl_large_rho(run: Run) -> Iterator[Inequality]:
     """Compare the factor with the roots of the recursion and with the promised one, and follow the model."""
     rho, q = run.algorithm.rho, step_in_dual(run)
-    beta, told = final_momentum(rho), factor(rho, q)
+    beta, rate = final_momentum(rho), factor(rho, q)
     roots = np.roots([1.0, -(1.0 + beta) * (1.0 - q), beta * (1.0 - q)])
     # a double root, at rho = q, is known to half of the digits
-    yield Comparison(0, deviation(told, float(np.max(np.abs(roots)))), math.sqrt(ROUNDING), "factor")
-    yield side(told**2, 1.0 - math.sqrt(rho), below=q >= least_step(rho), what="squared factor")
-    yield from follow_dual(run, told)
+    yield Inequality(0, deviation(rate, float(np.max(np.abs(roots)))), math.sqrt(ROUNDING), "factor")
+    yield side(rate**2, 1.0 - math.sqrt(rho), below=q >= least_step(rho), what="squared factor")
+    yield from follow_dual(run, rate)
 
 
 def factor(rho: float, q: float) -> float:
@@ -55,20 +76,6 @@ def least_step(rho: float) -> float:
     return (1.0 - y) ** 2 * (2.0 + y) / (2.0 - y)
 
 
-CLAIM = Claim(
-    name="dualfl_large_rho",
-    source="Park and Xu, Theorem 3.3: what rho > nu/L does",
-    statement=r"DualFL with exact local solutions and $\nu \le \mu$ on two clients of one variable, $q = \frac\nu2"
-    r" (\frac1{a_1} + \frac1{a_2}) \ge \frac\nu L$: it converges for every $\rho \in (0, 1)$, by the factor"
-    r" $\sqrt{(1 - q)\frac{1 - \sqrt\rho}{1 + \sqrt\rho}}$ per round in the end for $\rho \le q$ and by $\frac{1 - q +"
-    r" \sqrt{(1 - q)(\rho - q)}}{1 + \sqrt\rho}$ for $\rho > q$, which tends to $1 - q$ for $\rho \to 1$. The square is"
-    r" at most $1 - \sqrt\rho$, as in the theorem, if and only if $q \ge \frac{(1 - y)^2(2 + y)}{2 - y}$,"
-    r" $y = \sqrt{1 - \sqrt\rho}$.",
-    compare=compare,
-    assumptions=lambda run: [] if 0 < step_in_dual(run) <= 1 and run.algorithm.rho > 0 else ["nu <= mu, rho > 0"],
-    rounding=0.0,
-)
-
 CURVATURES = (1.0, 3.0)
 
 
@@ -77,13 +84,3 @@ def with_rho(rho: float, q: float) -> Run:
     run = dualised(q / float(np.mean(1.0 / np.array(CURVATURES))), rho, CURVATURES)
     promised = math.sqrt(1.0 - math.sqrt(rho))
     return replace(run, label=f"{run.label}, promised factor {promised:.3f}, true one {factor(rho, q):.3f}")
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Yield rho below q, at q, a little and far above, and both sides of where the promise fails."""
-    q = 0.05
-    for rho in (0.01, q, 1.2 * q, 0.5, 0.99):
-        yield Expectation(with_rho(rho, q))
-    for rho in (0.02, 0.3):
-        for share in (0.98, 1.02):
-            yield Expectation(with_rho(rho, share * least_step(rho)))

@@ -21,14 +21,36 @@ from itertools import repeat
 import numpy as np
 
 from dualopt.algorithms import FedADMM
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.participation import Schedule
 from dualopt.solvers import Exact
-from theory._claims import Expectation
+from theory._claims import ExpectedVerdict
 from theory.counterexamples._recursion import Run, follow, scalars
 
 
-def compare(run: Run) -> Iterator[Comparison]:
+def fedadmm_two_clients_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Both regimes of a server step of 1, close to their border and far from it; other steps; and the right one."""
+    for rho in (0.5, 1.94, 2.06, 20.0) if quick else (0.5, 1.5, 1.96, 2.04, 20.0):
+        yield ExpectedVerdict(in_turn(rho, 1.0))
+    for rho in (2.7, 3.3):  # c = rho/3
+        yield ExpectedVerdict(in_turn(rho, 0.75))
+    yield ExpectedVerdict(in_turn(5.0, 0.25))
+    for rho in (0.5, 20.0):
+        yield ExpectedVerdict(in_turn(rho, 0.5))
+
+
+@claim(
+    source="Sun, Shen and Tao, Section 3.2 (dual drift), derived",
+    statement=r"FedADMM from zero duals on $\frac a2(x - m_1)^2$ and $\frac a2(x - m_2)^2$, which are active in turn,"
+    r" with $\eta_s \le 1$ and $c = \rho(1 - \frac1{2\eta_s})$: for $c < a$ the model converges to $\frac{a\theta^* -"
+    r" c\theta^0}{a - c}$, the solution for $\eta_s = \frac12 = P/N$ only; for $c > a$ it diverges. With $\eta_s = 1$"
+    r" these are $\rho < 2a$ and $\rho > 2a$. The factor of a round is the larger root of $x^2 - kx - (\frac a{a +"
+    r" \rho} + k)$, $k = \eta_s\frac{\rho - a}{\rho + a}$.",
+    assumptions=lambda run: [] if run.algorithm.server_step <= 1 else ["eta_s <= 1"],
+    rounding=0.0,
+    cases=fedadmm_two_clients_cases,
+)
+def fedadmm_two_clients(run: Run) -> Iterator[Inequality]:
     """Follow the model to the minimum of E - c|. - theta0|^2/2, or away from its stationary point."""
     a, rho, server_step = float(run.curvatures[0]), run.algorithm.rho, run.algorithm.server_step
     k = server_step * (rho - a) / (rho + a)
@@ -40,20 +62,6 @@ def compare(run: Run) -> Iterator[Comparison]:
 def drift(rho: float, server_step: float) -> float:
     """Return c."""
     return rho * (1.0 - 0.5 / server_step)
-
-
-CLAIM = Claim(
-    name="fedadmm_two_clients",
-    source="Sun, Shen and Tao, Section 3.2 (dual drift), derived",
-    statement=r"FedADMM from zero duals on $\frac a2(x - m_1)^2$ and $\frac a2(x - m_2)^2$, which are active in turn,"
-    r" with $\eta_s \le 1$ and $c = \rho(1 - \frac1{2\eta_s})$: for $c < a$ the model converges to $\frac{a\theta^* -"
-    r" c\theta^0}{a - c}$, the solution for $\eta_s = \frac12 = P/N$ only; for $c > a$ it diverges. With $\eta_s = 1$"
-    r" these are $\rho < 2a$ and $\rho > 2a$. The factor of a round is the larger root of $x^2 - kx - (\frac a{a +"
-    r" \rho} + k)$, $k = \eta_s\frac{\rho - a}{\rho + a}$.",
-    compare=compare,
-    assumptions=lambda run: [] if run.algorithm.server_step <= 1 else ["eta_s <= 1"],
-    rounding=0.0,
-)
 
 
 def in_turn(rho: float, server_step: float) -> Run:
@@ -68,14 +76,3 @@ def in_turn(rho: float, server_step: float) -> Run:
         theta0=0.0,
         participation=Schedule(clients=((0,), (1,))),
     )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Both regimes of a server step of 1, close to their border and far from it; other steps; and the right one."""
-    for rho in (0.5, 1.94, 2.06, 20.0) if quick else (0.5, 1.5, 1.96, 2.04, 20.0):
-        yield Expectation(in_turn(rho, 1.0))
-    for rho in (2.7, 3.3):  # c = rho/3
-        yield Expectation(in_turn(rho, 0.75))
-    yield Expectation(in_turn(5.0, 0.25))
-    for rho in (0.5, 20.0):
-        yield Expectation(in_turn(rho, 0.5))

@@ -15,20 +15,39 @@ from itertools import repeat
 import numpy as np
 
 from dualopt.algorithms import FedAvg
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from theory._claims import Expectation
+from theory._claims import ExpectedVerdict
 from theory.counterexamples._recursion import Run, follow, scalars
 
 
-def compare(run: Run) -> Iterator[Comparison]:
+def fedavg_constant_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield the paper's clients with short steps and long ones, and a convex E on both sides of the longest step."""
+    for s, Q in ((0.1, 2), (0.05, 6), (1.0, 3)):
+        yield ExpectedVerdict(averaged(0.0, 2.0, s, Q))
+    for multiple in (0.5, 0.97, 1.03) if quick else (0.5, 0.98, 1.02):
+        yield ExpectedVerdict(averaged(1.0, 3.0, multiple * longest_step(1.0, 3.0)))
+    yield ExpectedVerdict(averaged(1.0, 30.0, 0.01))
+
+
+@claim(
+    source="FedPD Claim II.2 and Appendix A",
+    statement=r"FedAvg with $Q \ge 2$ gradient steps of length $s$ on $\frac{a\pm b}2x^2$: a round multiplies the model"
+    r" by $\frac12(1 - s(a+b))^Q + \frac12(1 - s(a-b))^Q$. For $a = 0$ it diverges for every $s > 0$; for $Q = 2$ it"
+    r" converges if and only if $s < 2a/(a^2 + b^2)$, which tends to 0 for $b \to \infty$ while E stays"
+    r" $\frac a2x^2$.",
+    assumptions=lambda run: [] if run.algorithm.stop.steps == 2 or np.sum(run.curvatures) == 0 else ["Q = 2 or a = 0"],
+    rounding=0.0,
+    cases=fedavg_constant_step_cases,
+)
+def fedavg_constant_step(run: Run) -> Iterator[Inequality]:
     """Follow the model by its factor."""
     s, Q = run.algorithm.solver.step, run.algorithm.stop.steps
     a = float(np.mean(run.curvatures))
     b = float(run.curvatures[0]) - a
-    told = factor(s, Q, a, b)
-    return follow(run, repeat(np.array([1.0, -told])), told)
+    rate = factor(s, Q, a, b)
+    return follow(run, repeat(np.array([1.0, -rate])), rate)
 
 
 def factor(s: float, Q: int, a: float, b: float) -> float:
@@ -41,19 +60,6 @@ def longest_step(a: float, b: float) -> float:
     return 2.0 * a / (a * a + b * b)
 
 
-CLAIM = Claim(
-    name="fedavg_constant_step",
-    source="FedPD Claim II.2 and Appendix A",
-    statement=r"FedAvg with $Q \ge 2$ gradient steps of length $s$ on $\frac{a\pm b}2x^2$: a round multiplies the model"
-    r" by $\frac12(1 - s(a+b))^Q + \frac12(1 - s(a-b))^Q$. For $a = 0$ it diverges for every $s > 0$; for $Q = 2$ it"
-    r" converges if and only if $s < 2a/(a^2 + b^2)$, which tends to 0 for $b \to \infty$ while E stays"
-    r" $\frac a2x^2$.",
-    compare=compare,
-    assumptions=lambda run: [] if run.algorithm.stop.steps == 2 or np.sum(run.curvatures) == 0 else ["Q = 2 or a = 0"],
-    rounding=0.0,
-)
-
-
 def averaged(a: float, b: float, s: float, Q: int = 2) -> Run:
     """Return FedAvg with Q steps on the two clients."""
     method = FedAvg(solver=Gradient(step=s), stop=Steps(steps=Q))
@@ -64,12 +70,3 @@ def averaged(a: float, b: float, s: float, Q: int = 2) -> Run:
         converges=s < longest_step(a, b),
         limit=0.0,  # for a = 0 every model is a solution
     )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Yield the paper's clients with short steps and long ones, and a convex E on both sides of the longest step."""
-    for s, Q in ((0.1, 2), (0.05, 6), (1.0, 3)):
-        yield Expectation(averaged(0.0, 2.0, s, Q))
-    for share in (0.5, 0.97, 1.03) if quick else (0.5, 0.98, 1.02):
-        yield Expectation(averaged(1.0, 3.0, share * longest_step(1.0, 3.0)))
-    yield Expectation(averaged(1.0, 30.0, 0.01))

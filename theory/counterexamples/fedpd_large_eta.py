@@ -21,19 +21,38 @@ from itertools import repeat
 import numpy as np
 
 from dualopt.algorithms import FedPD
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.solvers import Exact
-from theory._claims import Expectation
+from theory._claims import ROUNDING, ExpectedVerdict
 from theory.counterexamples._recursion import Run, follow, scalars
 from theory.counterexamples._reflections import polynomial
-from theory.dualfl._identity import ROUNDING
 
 
-def compare(run: Run) -> Iterator[Comparison]:
+def fedpd_large_eta_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Both sides of the largest eta, and the range of Theorem 1; local problems that are not convex."""
+    for multiple in (0.97, 1.03) if quick else (0.99, 1.01):
+        for N in (3, 5, 20):
+            yield ExpectedVerdict(one_concave(multiple * largest_eta(N), N))
+    yield ExpectedVerdict(one_concave(0.3))
+    yield ExpectedVerdict(one_concave(0.95))
+    yield ExpectedVerdict(one_concave(1.1), "outside assumptions")
+
+
+@claim(
+    source="Zhang et al., Theorem 1: what large eta does",
+    statement=r"FedPD with exact local solutions, communication in every round, on $N - 1$ clients"
+    r" $\frac{x^2}{N - 1}$ and one $-\frac{x^2}2$, $N \ge 3$, $\eta < 1 = 1/L$: it converges if and only if $\eta <"
+    r" \eta_N$, $2N = (4N - 5 - \frac8{N - 1})\eta_N + \frac{4N}{N - 1}\eta_N^2$. $\eta_3 = \frac{\sqrt{17} - 1}4$, and"
+    r" $\eta_N$ decreases to $\frac12$.",
+    assumptions=lambda run: [] if run.algorithm.eta < 1 else ["eta < 1/L"],
+    rounding=0.0,
+    cases=fedpd_large_eta_cases,
+)
+def fedpd_large_eta(run: Run) -> Iterator[Inequality]:
     """Compare the largest eta with the equation that it solves, and follow the model."""
     N, eta, end = run.objective.n_clients, run.algorithm.eta, largest_eta(run.objective.n_clients)
     terms = (2.0 + end * run.curvatures) / (1.0 + 2.0 * end * run.curvatures)
-    yield Comparison(0, float(abs(np.sum(terms)) / np.max(np.abs(terms))), ROUNDING, "equation of the root -1")
+    yield Inequality(0, float(abs(np.sum(terms)) / np.max(np.abs(terms))), ROUNDING, "equation of the root -1")
     recursion = polynomial(1.0 / eta, (2.0 / (N - 1), -1.0), 1.0 - 1.0 / N)
     factor = float(np.max(np.abs(np.roots(recursion))))
     # the first model is not yet what a round makes of the duals
@@ -46,19 +65,6 @@ def largest_eta(N: int) -> float:
     return 4.0 * N / (linear + math.sqrt(linear**2 + 8.0 * N * constant))
 
 
-CLAIM = Claim(
-    name="fedpd_large_eta",
-    source="Zhang et al., Theorem 1: what large eta does",
-    statement=r"FedPD with exact local solutions, communication in every round, on $N - 1$ clients"
-    r" $\frac{x^2}{N - 1}$ and one $-\frac{x^2}2$, $N \ge 3$, $\eta < 1 = 1/L$: it converges if and only if $\eta <"
-    r" \eta_N$, $2N = (4N - 5 - \frac8{N - 1})\eta_N + \frac{4N}{N - 1}\eta_N^2$. $\eta_3 = \frac{\sqrt{17} - 1}4$, and"
-    r" $\eta_N$ decreases to $\frac12$.",
-    compare=compare,
-    assumptions=lambda run: [] if run.algorithm.eta < 1 else ["eta < 1/L"],
-    rounding=0.0,
-)
-
-
 def one_concave(eta: float, N: int = 3) -> Run:
     """Return FedPD with exact local solutions on the N clients."""
     return Run(
@@ -67,13 +73,3 @@ def one_concave(eta: float, N: int = 3) -> Run:
         objective=scalars([2.0 / (N - 1)] * (N - 1) + [-1.0]),
         converges=eta < largest_eta(N),
     )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Both sides of the largest eta, and the range of Theorem 1; local problems that are not convex."""
-    for share in (0.97, 1.03) if quick else (0.99, 1.01):
-        for N in (3, 5, 20):
-            yield Expectation(one_concave(share * largest_eta(N), N))
-    yield Expectation(one_concave(0.3))
-    yield Expectation(one_concave(0.95))
-    yield Expectation(one_concave(1.1), "outside assumptions")

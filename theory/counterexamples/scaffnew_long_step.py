@@ -14,30 +14,45 @@ from itertools import product, repeat
 import numpy as np
 
 from dualopt.algorithms import Scaffnew
-from dualopt.claims import Claim, Comparison
-from dualopt.federation import Snapshot, State, advance
+from dualopt.claims import Inequality, claim
+from dualopt.engine import Snapshot, State, advance, initial_state
 from dualopt.participation import CommunicateWithProbability
 from dualopt.solvers import Gradient
 from theory._chance import coin
-from theory._claims import Expectation
+from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.counterexamples._recursion import Run, follow, scalars
-from theory.dualfl._identity import ROUNDING, deviation
 
 TOSSES = 5
 
 
-def compare(run: Run) -> Iterator[Comparison]:
+def scaffnew_long_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Both sides of the longest step, rare and frequent communication."""
+    for times in (0.5, 1.97, 2.03, 3.0) if quick else (0.5, 1.98, 2.02, 3.0):
+        for p in (0.1, 0.6):
+            yield ExpectedVerdict(tossed(times, p))
+
+
+@claim(
+    source="Mishchenko et al. 2022 (recalled): what long steps do",
+    statement=r"Scaffnew on $\frac L2(x - m_j)^2$: the mean of the clients' models satisfies $\bar x^n - \theta^* ="
+    r" (1 - sL)^n(\theta^0 - \theta^*)$ for every probability and every outcome of the coins; it converges if and only"
+    r" if $s < 2/L$.",
+    assumptions=lambda run: [] if np.ptp(run.curvatures) == 0 else ["equal curvatures"],
+    rounding=0.0,
+    cases=scaffnew_long_step_cases,
+)
+def scaffnew_long_step(run: Run) -> Iterator[Inequality]:
     """Compare the mean model with its closed form for all sequences of a few coins, and follow it for a long one."""
-    told = factor(run.algorithm.solver.step, float(run.curvatures[0]))
+    rate = factor(run.algorithm.solver.step, float(run.curvatures[0]))
     outcomes = coin(run.objective.n_clients, run.algorithm.probability)
-    start = State(*run.algorithm.init(run.objective, np.array([run.theta0])))
+    start = initial_state(run.algorithm, run.objective, np.array([run.theta0]))
     for outcomes_in_turn in product(outcomes, repeat=TOSSES):
         state = start
         for outcome in outcomes_in_turn:
             state, _, _ = advance(run.algorithm, run.objective, state, outcome.round)
-        expected = run.solution + told**TOSSES * (run.theta0 - run.solution)
-        yield Comparison(TOSSES, deviation(mean_model(state), expected), ROUNDING, "mean model after all coins")
-    yield from follow(run, repeat(np.array([1.0, -told])), abs(told))
+        expected = run.solution + rate**TOSSES * (run.theta0 - run.solution)
+        yield Inequality(TOSSES, deviation(mean_model(state), expected), ROUNDING, "mean model after all coins")
+    yield from follow(run, repeat(np.array([1.0, -rate])), abs(rate))
 
 
 def factor(s: float, L: float) -> float:
@@ -55,18 +70,6 @@ def mean_model(state: State | Snapshot) -> float:
     return float(np.mean(state.clients.theta))
 
 
-CLAIM = Claim(
-    name="scaffnew_long_step",
-    source="Mishchenko et al. 2022 (recalled): what long steps do",
-    statement=r"Scaffnew on $\frac L2(x - m_j)^2$: the mean of the clients' models satisfies $\bar x^n - \theta^* ="
-    r" (1 - sL)^n(\theta^0 - \theta^*)$ for every probability and every outcome of the coins; it converges if and only"
-    r" if $s < 2/L$.",
-    compare=compare,
-    assumptions=lambda run: [] if np.ptp(run.curvatures) == 0 else ["equal curvatures"],
-    rounding=0.0,
-)
-
-
 def tossed(times: float, p: float, L: float = 4.0) -> Run:
     """Return Scaffnew with a step of ``times/L`` on three clients, with its coin."""
     return Run(
@@ -78,10 +81,3 @@ def tossed(times: float, p: float, L: float = 4.0) -> Run:
         participation=CommunicateWithProbability(probability=p),
         read=mean_model,
     )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Both sides of the longest step, rare and frequent communication."""
-    for times in (0.5, 1.97, 2.03, 3.0) if quick else (0.5, 1.98, 2.02, 3.0):
-        for p in (0.1, 0.6):
-            yield Expectation(tossed(times, p))

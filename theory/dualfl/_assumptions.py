@@ -10,7 +10,7 @@ from dualopt.claims import Case
 
 __all__ = ["dual_corrected", "linear_regime", "strongly_convex", "sublinear_regime"]
 
-UP_TO_ROUNDING = 1.0 + 1e-12
+from theory._claims import UP_TO_ROUNDING
 
 
 def strongly_convex(case: Case) -> list[str]:

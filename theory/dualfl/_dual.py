@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dualopt.certificates import dual_point
 from dualopt.claims import Case
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.objectives.local import client_dot
-from dualopt.participation import Full
+from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import NewtonCG
 from dualopt.stopping import GradientNorm
 from dualopt.xp import Array
@@ -74,10 +74,8 @@ def conjugates(objective: Any, nu: float, xi: Array) -> Array:
         right = xi + objective.b
         solution = np.linalg.solve(objective.A - nu * np.eye(objective.shape[0]), right[..., None])[..., 0]
         return 0.5 * client_dot(right, solution) - (0.0 if objective.c is None else objective.c)
-    problem = LocalProblem(objective=objective, tilt=-xi, weight=-nu, anchor=objective.zeros())
-    start = np.zeros_like(xi)
-    first = next(Full().rounds(objective.n_clients, seed=0))
-    found = NewtonCG()(problem, start, GradientNorm(tol=1e-12), (), first)
+    problem = LocalProblem(objective=objective, linear=-xi, weight=-nu, center=objective.zeros())
+    found = NewtonCG()(problem, np.zeros_like(xi), GradientNorm(tol=1e-12))
     return -problem.value(found.theta)
 
 
@@ -97,17 +95,18 @@ def steps(case: Case) -> Iterator[Step]:
             xi = nu * (zeta - s.clients.sent)
             conjugate = conjugates(f, nu, xi)
         else:
-            xi, conjugate = _from_local_solutions(f, nu, s.work)
-        assert s.work is not None  # everybody takes part
-        local_error = float(np.sum(s.work.residual**2)) / (2.0 * nu)
+            xi, conjugate = _from_local_solutions(f, nu, s.solution)
+        assert s.solution is not None  # everybody takes part
+        local_error = float(np.sum(s.solution.evaluation.gradient**2)) / (2.0 * nu)
         yield Step(n, s, zeta, xi, dual_value(case, xi, conjugate) - best, local_error)
         zeta = s.clients.zeta
 
 
-def _from_local_solutions(objective: Any, nu: float, work: Any) -> tuple[Array, Array]:
+def _from_local_solutions(objective: Any, nu: float, solution: Any) -> tuple[Array, Array]:
     """Turn dual points of ``f_j - (mu_j/2)|.|^2`` into those of ``g_j``: their conjugate is an infimal convolution."""
-    rest = objective.mu - nu
+    rest, theta, point = objective.mu - nu, solution.theta, dual_point(objective, solution)
+    assert point is not None  # local solvers that sample have no place in these theorems
     if np.min(rest) < -1e-12 * nu:
-        return work.dual, np.full(objective.n_clients, np.inf)
+        return point.dual, np.full(objective.n_clients, np.inf)
     column = rest.reshape(-1, *(1,) * len(objective.shape))
-    return work.dual + column * work.theta, work.conjugate + 0.5 * rest * client_dot(work.theta, work.theta)
+    return point.dual + column * theta, point.conjugate + 0.5 * rest * client_dot(theta, theta)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dualopt.objectives import LocalProblem
-from dualopt.objectives.local import client_dot, per_client
+from dualopt.objectives.local_problem import client_dot, per_client
 from dualopt.xp import Array
 
 __all__ = ["Subgradient", "accelerated_steps", "averaged_subgradient_steps", "constant_momentum", "decreasing_step"]

@@ -8,7 +8,7 @@ from dualopt.algorithms import DualFL
 from dualopt.objectives import Quadratic
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolver, NewtonCG
 from dualopt.stopping import Gap, GradientNorm, Stop
-from theory._instances import Instance
+from theory._problems import Instance
 
 __all__ = ["exact", "inexact"]
 

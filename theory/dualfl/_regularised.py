@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dualopt.claims import Case
-from theory._instances import Instance, regularised, solved
+from theory._problems import Instance, regularised, solved
 from theory.dualfl._methods import exact
 
 __all__ = ["plain_case", "with_ridge"]

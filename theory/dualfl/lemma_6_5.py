@@ -7,17 +7,16 @@ from itertools import islice
 
 import numpy as np
 
-from dualopt.claims import Case, Claim, Comparison
+from dualopt.claims import Case, Inequality, claim
 from dualopt.objectives import Quadratic
 from dualopt.xp import Array
-from theory._claims import Expectation
-from theory._instances import hard_quadratic, quadratic
+from theory._claims import ROUNDING, ExpectedVerdict, deviation
+from theory._problems import hard_quadratic, quadratic
 from theory.dualfl._assumptions import strongly_convex
 from theory.dualfl._fista import Fista
-from theory.dualfl._identity import ROUNDING, deviation
 from theory.dualfl._methods import exact
 
-__all__ = ["CLAIM", "cases", "dual_sequences"]
+__all__ = ["dual_sequences", "lemma_6_5"]
 
 
 def dual_sequences(case: Case, *, as_printed: bool = False) -> Iterator[tuple[Array, Array]]:
@@ -36,29 +35,26 @@ def dual_sequences(case: Case, *, as_printed: bool = False) -> Iterator[tuple[Ar
         zeta, sent, theta = s.clients.zeta, s.clients.sent, s.server.theta
 
 
-def compare(case: Case, *, as_printed: bool = False) -> Iterator[Comparison]:
+def lemma_6_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Quadratics, with momentum for either regime."""
+    for instance in (quadratic(), quadratic(5, L=200.0, seed=1), hard_quadratic()):
+        for rho in (0.0, 0.9 / instance.L):
+            yield ExpectedVerdict(instance.case(exact(instance, rho=rho, nu=0.9), 25, f"rho = {rho:.2g}"))
+
+
+@claim(
+    source="Park and Xu, Lemma 6.5, with (6.9b) corrected",
+    statement=r"$\xi_j^{n+1} = \nu(\zeta_j^n - \theta_j^{n+1})$ and $\eta_j^{n+1} = \nu(\zeta_j^{n+1} -"
+    r" (1+\beta_n)\theta^{n+1} + \beta_n\theta^n)$ are the iterates of FISTA on (6.6) (checked to 1e-10).",
+    assumptions=strongly_convex,
+    rounding=0.0,
+    cases=lemma_6_5_cases,
+)
+def lemma_6_5(case: Case, *, as_printed: bool = False) -> Iterator[Inequality]:
     """Compare both sequences with Algorithm 2, run on the dual problem itself."""
     assert isinstance(case.objective, Quadratic)  # Algorithm 2 is run in closed form
     fista = Fista(rho=case.algorithm.rho, nu=case.algorithm.nu).sequence(case.objective)
     pairs = zip(dual_sequences(case, as_printed=as_printed), islice(fista, case.rounds), strict=True)
     for n, ((xi, eta), iterate) in enumerate(pairs, start=1):
-        yield Comparison(n, deviation(xi, iterate.xi), ROUNDING, "xi")
-        yield Comparison(n, deviation(eta, iterate.eta), ROUNDING, "eta")
-
-
-CLAIM = Claim(
-    name="lemma_6_5",
-    source="Park and Xu, Lemma 6.5, with (6.9b) corrected",
-    statement=r"$\xi_j^{n+1} = \nu(\zeta_j^n - \theta_j^{n+1})$ and $\eta_j^{n+1} = \nu(\zeta_j^{n+1} -"
-    r" (1+\beta_n)\theta^{n+1} + \beta_n\theta^n)$ are the iterates of FISTA on (6.6) (checked to 1e-10).",
-    compare=compare,
-    assumptions=strongly_convex,
-    rounding=0.0,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Quadratics, with momentum for either regime."""
-    for instance in (quadratic(), quadratic(5, L=200.0, seed=1), hard_quadratic()):
-        for rho in (0.0, 0.9 / instance.L):
-            yield Expectation(instance.case(exact(instance, rho=rho, nu=0.9), 25, f"rho = {rho:.2g}"))
+        yield Inequality(n, deviation(xi, iterate.xi), ROUNDING, "xi")
+        yield Inequality(n, deviation(eta, iterate.eta), ROUNDING, "eta")

@@ -6,19 +6,32 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.claims import Case, Claim, Comparison
+from dualopt.claims import Case, Inequality, claim
 from dualopt.objectives import Quadratic
 from dualopt.xp import Array
-from theory._claims import Expectation
-from theory._instances import breast_cancer, hinge, logistic, quadratic
+from theory._claims import ROUNDING, ExpectedVerdict, deviation
+from theory._problems import breast_cancer, hinge, logistic, quadratic
 from theory.dualfl._assumptions import strongly_convex
 from theory.dualfl._dual import conjugates, dual_optimum, dual_value
-from theory.dualfl._identity import ROUNDING, deviation
 from theory.dualfl._methods import exact
 from theory.dualfl.lemma_6_5 import dual_sequences
 
 
-def compare(case: Case) -> Iterator[Comparison]:
+def relation_6_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Independent dual solutions of quadratics; gradients or, for the hinge loss, multipliers at the reference."""
+    for instance in [quadratic(), logistic(), hinge()] + ([] if quick else [breast_cancer()]):
+        yield ExpectedVerdict(instance.case(exact(instance, nu=0.5 * instance.mu, rho=0.0), 15, "nu = mu/2"))
+
+
+@claim(
+    source="Park and Xu, equation (6.5)",
+    statement=r"$\theta^* = -\frac{1}{N\nu}\sum_j\xi_j^*$, $\xi_j^* = \nabla g_j(\theta^*)$, $N E^* + E_d^* = 0$; and"
+    r" $\theta^n = -\frac{1}{N\nu}\sum_j\xi_j^n$ in every round (checked to 1e-10).",
+    assumptions=strongly_convex,
+    rounding=0.0,
+    cases=relation_6_5_cases,
+)
+def relation_6_5(case: Case) -> Iterator[Inequality]:
     r"""Check the relation in every round, and at the end with a dual solution.
 
     The round: :math:`\theta^n = -\frac{1}{N\nu}\sum_j\xi_j^n`. The solution: of the linear dual problem for quadratics,
@@ -28,14 +41,14 @@ def compare(case: Case) -> Iterator[Comparison]:
     scale = float(np.max(np.abs(case.theta)))
     for n, ((xi, _), s) in enumerate(zip(dual_sequences(case), case.snapshots(), strict=True), start=1):
         averaged = -np.sum(xi, axis=0) / (N * nu)
-        yield Comparison(n, deviation(s.server.theta, averaged, scale=scale), ROUNDING, "theta^n + mean xi^n/nu")
+        yield Inequality(n, deviation(s.server.theta, averaged, scale=scale), ROUNDING, "theta^n + mean xi^n/nu")
     xi = _dual_solution(f, nu) if isinstance(f, Quadratic) else dual_optimum(case)
     n = case.rounds
-    yield Comparison(n, deviation(case.theta, -np.sum(xi, axis=0) / (N * nu), scale=scale), ROUNDING, "theta*")
+    yield Inequality(n, deviation(case.theta, -np.sum(xi, axis=0) / (N * nu), scale=scale), ROUNDING, "theta*")
     if np.isfinite(f.L).all():
-        yield Comparison(n, deviation(xi, f.gradient(case.theta) - nu * case.theta), ROUNDING, "xi* - grad g(theta*)")
+        yield Inequality(n, deviation(xi, f.gradient(case.theta) - nu * case.theta), ROUNDING, "xi* - grad g(theta*)")
         best = float(np.sum(f.value(case.theta)))
-        yield Comparison(n, deviation(best, -dual_value(case, xi, conjugates(f, nu, xi))), ROUNDING, "N E* + E_d*")
+        yield Inequality(n, deviation(best, -dual_value(case, xi, conjugates(f, nu, xi))), ROUNDING, "N E* + E_d*")
 
 
 def _dual_solution(f: Quadratic, nu: float) -> Array:
@@ -47,20 +60,3 @@ def _dual_solution(f: Quadratic, nu: float) -> Array:
         system[j * d : (j + 1) * d, j * d : (j + 1) * d] += inverse[j]
     right = -np.einsum("jkl,jl->jk", inverse, f.b).reshape(-1)
     return np.linalg.solve(system, right).reshape(N, d)
-
-
-CLAIM = Claim(
-    name="relation_6_5",
-    source="Park and Xu, equation (6.5)",
-    statement=r"$\theta^* = -\frac{1}{N\nu}\sum_j\xi_j^*$, $\xi_j^* = \nabla g_j(\theta^*)$, $N E^* + E_d^* = 0$; and"
-    r" $\theta^n = -\frac{1}{N\nu}\sum_j\xi_j^n$ in every round (checked to 1e-10).",
-    compare=compare,
-    assumptions=strongly_convex,
-    rounding=0.0,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Independent dual solutions of quadratics; gradients or, for the hinge loss, multipliers at the reference."""
-    for instance in [quadratic(), logistic(), hinge()] + ([] if quick else [breast_cancer()]):
-        yield Expectation(instance.case(exact(instance, nu=0.5 * instance.mu, rho=0.0), 15, "nu = mu/2"))

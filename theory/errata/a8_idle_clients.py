@@ -11,40 +11,36 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.claims import Claim, Comparison
-from theory._claims import Expectation
+from dualopt.claims import Inequality
+from theory._claims import ExpectedVerdict, Form
 from theory.afedpd._cases import federation
 from theory.afedpd._instances import pulled_apart
 from theory.afedpd._path import mean_square, path
-from theory.afedpd.afedpd_lemma_2 import centred, drift, q, residuals
-from theory.errata._form import Form
+from theory.afedpd.afedpd_lemma_2 import centred, drift, lemma_2, q, residuals
 
 
-def compare(form: Form) -> Iterator[Comparison]:
+def a8_idle_clients_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """One of three clients, and two of eight."""
+    for n, active in ((3, 1), (8, 2)):
+        case = federation(pulled_apart(n), rho=3.0, active=active, rounds=40)
+        yield ExpectedVerdict(Form(case, printed=True), "violated")
+        yield ExpectedVerdict(Form(case, printed=False))
+
+
+@lemma_2.as_printed(
+    source="A-FedPD Lemma 2 under partial participation",
+    statement=r"Exact local solutions, $P < N$: $(1 - 4L^2/\rho^2)R_t \le \frac{8L^2}{\rho^2}J_t +"
+    r" \frac4{\rho^2}|\nabla E(\bar\theta^t)|^2 + \frac4{\rho^2}e^2$ (the factor of the gradient as in A2). Printed:"
+    r" $e^2 = \epsilon = 0$. Corrected: $e^2$ is the variance over the clients of $\nabla f_j(\theta_j^t) +"
+    r" \lambda_j^t$, which virtual updates do not make small.",
+    rounding=1e-20,
+    cases=a8_idle_clients_cases,
+)
+def a8_idle_clients(form: Form) -> Iterator[Inequality]:
     """Compare from the second round on; the start has its own duals."""
     case = form.case
     for s in path(case)[1:]:
         gradient = float(np.sum(np.mean(case.objective.gradient(s.before.bar), axis=0) ** 2))
         errors = 0.0 if form.printed else mean_square(s.residual - centred(residuals(case, s)))
         bound = 2.0 * q(case) * drift(s) + 4.0 * (gradient + errors) / case.rho**2
-        yield Comparison(s.n, (1.0 - q(case)) * s.spread, bound, "(1 - 4 L^2/rho^2) R_t")
-
-
-CLAIM = Claim(
-    name="a8_idle_clients",
-    source="A-FedPD Lemma 2 under partial participation",
-    statement=r"Exact local solutions, $P < N$: $(1 - 4L^2/\rho^2)R_t \le \frac{8L^2}{\rho^2}J_t +"
-    r" \frac4{\rho^2}|\nabla E(\bar\theta^t)|^2 + \frac4{\rho^2}e^2$ (the factor of the gradient as in A2). Printed:"
-    r" $e^2 = \epsilon = 0$. Corrected: $e^2$ is the variance over the clients of $\nabla f_j(\theta_j^t) +"
-    r" \lambda_j^t$, which virtual updates do not make small.",
-    compare=compare,
-    rounding=1e-20,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """One of three clients, and two of eight."""
-    for n, active in ((3, 1), (8, 2)):
-        case = federation(pulled_apart(n), rho=3.0, active=active, rounds=40)
-        yield Expectation(Form(case, printed=True), "violated")
-        yield Expectation(Form(case, printed=False))
+        yield Inequality(s.n, (1.0 - q(case)) * s.spread, bound, "(1 - 4 L^2/rho^2) R_t")

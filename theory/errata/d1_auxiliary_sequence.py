@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from dualopt.claims import Claim
-from theory._claims import Expectation
-from theory._instances import quadratic
+from dualopt.claims import Inequality
+from theory._claims import ExpectedVerdict, Form
+from theory._problems import quadratic
 from theory.dualfl._methods import exact
-from theory.dualfl.lemma_6_5 import compare
-from theory.errata._form import Form
+from theory.dualfl.lemma_6_5 import lemma_6_5
 
-CLAIM = Claim(
-    name="d1_auxiliary_sequence",
+
+def d1_auxiliary_sequence_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Either form along the same run."""
+    f = quadratic()
+    case = f.case(exact(f, rho=0.9 / f.L, nu=0.9), 25)
+    yield ExpectedVerdict(Form(case, printed=True), "violated")
+    yield ExpectedVerdict(Form(case, printed=False))
+
+
+@lemma_6_5.as_printed(
     source="DualFL (6.9b)",
     statement=r"The $\eta^n$ of (6.9b) are FISTA's. Printed with $\theta_j$:"
     r" $\nu(\zeta_j^{n+1} - (1+\beta_n)\theta_j^{n+1} + \beta_n\theta_j^n)$. Corrected, with the server's model:"
     r" $\nu(\zeta_j^{n+1} - (1+\beta_n)\theta^{n+1} + \beta_n\theta^n)$; and $+\nu\beta_n\theta^n$ in the last line.",
-    compare=lambda form: compare(form.case, as_printed=form.printed),
     rounding=0.0,
+    cases=d1_auxiliary_sequence_cases,
 )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Either form along the same run."""
-    f = quadratic()
-    case = f.case(exact(f, rho=0.9 / f.L, nu=0.9), 25)
-    yield Expectation(Form(case, printed=True), "violated")
-    yield Expectation(Form(case, printed=False))
+def d1_auxiliary_sequence(form: Form) -> Iterable[Inequality]:
+    """Compare either form along a run of FISTA."""
+    return lemma_6_5(form.case, as_printed=form.printed)

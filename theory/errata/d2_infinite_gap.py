@@ -7,24 +7,41 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import linprog
 
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from dualopt.xp import Array
-from theory._claims import Expectation
-from theory._instances import breast_cancer
+from theory._claims import ExpectedVerdict, Form
+from theory._problems import breast_cancer
 from theory.dualfl._methods import inexact
-from theory.errata._form import Form
+from theory.dualfl.gap_3_6 import gap_3_6
 
 
-def compare(form: Form) -> Iterator[Comparison]:
+def d2_infinite_gap_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Ten gradient steps on real rows."""
+    f = breast_cancer()
+    method = inexact(f, Steps(steps=10), rho=f.mu / f.L, solver=Gradient())
+    case = f.case(method, 2 if quick else 10, "ten gradient steps")
+    yield ExpectedVerdict(Form(case, printed=True), "violated")
+    yield ExpectedVerdict(Form(case, printed=False))
+
+
+@gap_3_6.as_printed(
+    source="DualFL (3.6)-(3.8)",
+    statement=r"With nu = mu, $g_j^*(\nu(\zeta_j - \theta_j)) < \infty$ at inexact local solutions, so that"
+    r" $\Gamma^{n,j}(\theta_j)$ can be evaluated. Printed: at $\theta_j$. Corrected: at the dual-corrected point"
+    r" $\theta_j - r_j/\nu$, where the dual error is at most $|r_j|^2/(2\nu)$.",
+    rounding=0.0,
+    cases=d2_infinite_gap_cases,
+)
+def d2_infinite_gap(form: Form) -> Iterator[Inequality]:
     r"""Measure how far :math:`\nu(\zeta_j - \theta_j)` is from the domain of :math:`g_j^*`, client by client."""
     case, nu = form.case, form.case.algorithm.nu
     zeta = np.zeros_like(case.subgradients)
     for n, s in enumerate(case.snapshots(), start=1):
         points = s.clients.theta if form.printed else s.clients.sent
         for (X, y, w), xi in zip(case.objective.client_rows(), nu * (zeta - points), strict=True):
-            yield Comparison(n, distance_to_domain(X, y, w, xi), 1e-9, "distance from dom g_j*")
+            yield Inequality(n, distance_to_domain(X, y, w, xi), 1e-9, "distance from dom g_j*")
         zeta = s.clients.zeta
 
 
@@ -49,23 +66,3 @@ def distance_to_domain(X: Array, y: Array, w: Array, xi: Array) -> float:
         bounds=[(0.0, 1.0)] * len(y) + [(0.0, None)],
     )
     return float(found.fun)
-
-
-CLAIM = Claim(
-    name="d2_infinite_gap",
-    source="DualFL (3.6)-(3.8)",
-    statement=r"With nu = mu, $g_j^*(\nu(\zeta_j - \theta_j)) < \infty$ at inexact local solutions, so that"
-    r" $\Gamma^{n,j}(\theta_j)$ can be evaluated. Printed: at $\theta_j$. Corrected: at the dual-corrected point"
-    r" $\theta_j - r_j/\nu$, where the dual error is at most $|r_j|^2/(2\nu)$.",
-    compare=compare,
-    rounding=0.0,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Ten gradient steps on real rows."""
-    f = breast_cancer()
-    method = inexact(f, Steps(steps=10), rho=f.mu / f.L, solver=Gradient())
-    case = f.case(method, 2 if quick else 10, "ten gradient steps")
-    yield Expectation(Form(case, printed=True), "violated")
-    yield Expectation(Form(case, printed=False))

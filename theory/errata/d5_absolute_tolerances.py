@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from dualopt.claims import Case, Claim, Comparison
+from dualopt.claims import Case, Inequality
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.stopping import Gap, LinearSchedule, SublinearSchedule
-from theory._claims import Expectation
-from theory._instances import Instance, quadratic
-from theory.dualfl._identity import ROUNDING, deviation
+from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
+from theory._problems import Instance, quadratic
 from theory.dualfl._methods import inexact
-from theory.errata._form import Form
+from theory.dualfl.theorem_3_2_inexact import theorem_3_2_inexact
 
 FACTOR = 1024.0  # a power of two: multiplication by it does not round
 
@@ -27,25 +26,7 @@ class Pair(NamedTuple):
     scaled: Case
 
 
-def compare(form: Form) -> Iterator[Comparison]:
-    """Compare the models of both runs."""
-    pair = form.case
-    for n, (a, b) in enumerate(zip(pair.plain.snapshots(), pair.scaled.snapshots(), strict=True), start=1):
-        yield Comparison(n, deviation(a.server.theta, b.server.theta), ROUNDING, "difference of the models")
-
-
-CLAIM = Claim(
-    name="d5_absolute_tolerances",
-    source="DualFL (3.7), (3.8)",
-    statement=r"DualFL on $cf_j$ with $c\mu$, $c\nu$ makes the same models as on $f_j$. Printed: with"
-    r" $\Gamma \le \frac{1}{N\nu(n+1)^{4+\gamma}}$ or $\Gamma \le \frac1N(\frac{1-\sqrt\rho}{1+\gamma})^n$."
-    r" Corrected: with a factor that scales like $c^2$ in the first, like $c$ in the second.",
-    compare=compare,
-    rounding=0.0,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
+def d5_absolute_tolerances_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Either schedule, on quadratics and 1024 times them."""
     f, big = quadratic(), _times(quadratic(), FACTOR)
     rho = f.mu / f.L
@@ -58,7 +39,22 @@ def cases(quick: bool) -> Iterator[Expectation]:
                 schedule = sublinear if name == "(3.7)" else LinearSchedule(rho=rho, scale=scale)
                 method = inexact(instance, Gap(schedule=schedule), rho=rho, solver=Gradient())
                 runs.append(instance.case(method, 20))
-            yield Expectation(Form(Pair(name, *runs), printed), "violated" if printed else "holds")
+            yield ExpectedVerdict(Form(Pair(name, *runs), printed), "violated" if printed else "holds")
+
+
+@theorem_3_2_inexact.as_printed(
+    source="DualFL (3.7), (3.8)",
+    statement=r"DualFL on $cf_j$ with $c\mu$, $c\nu$ makes the same models as on $f_j$. Printed: with"
+    r" $\Gamma \le \frac{1}{N\nu(n+1)^{4+\gamma}}$ or $\Gamma \le \frac1N(\frac{1-\sqrt\rho}{1+\gamma})^n$."
+    r" Corrected: with a factor that scales like $c^2$ in the first, like $c$ in the second.",
+    rounding=0.0,
+    cases=d5_absolute_tolerances_cases,
+)
+def d5_absolute_tolerances(form: Form) -> Iterator[Inequality]:
+    """Compare the models of both runs."""
+    pair = form.case
+    for n, (a, b) in enumerate(zip(pair.plain.snapshots(), pair.scaled.snapshots(), strict=True), start=1):
+        yield Inequality(n, deviation(a.server.theta, b.server.theta), ROUNDING, "difference of the models")
 
 
 def _times(instance: Instance, factor: float) -> Instance:

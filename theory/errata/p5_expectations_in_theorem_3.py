@@ -5,16 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dualopt.claims import Claim, Comparison
-from theory._claims import Expectation
-from theory.errata._form import Form
+from dualopt.claims import Inequality
+from theory._claims import ExpectedVerdict, Form
 from theory.fedpd._drift import drift
 from theory.fedpd._instances import equal_hessians, run_on
 from theory.fedpd._run import Branch, Run, spread
 from theory.fedpd._skipping import skipped_drift
+from theory.fedpd.fedpd_theorem_3 import theorem_3
 
 
-def compare(form: Form) -> Iterator[Comparison]:
+def p5_expectations_in_theorem_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Clients with one Hessian, where G is exact; often and seldom skipped."""
+    for p, a in ((0.1, 0.1), (0.3, 0.05)):
+        run = run_on("equal Hessians", equal_hessians(), skip=p, a=a, rounds=5 if quick else 8)
+        yield ExpectedVerdict(Form(run, printed=True), "violated")
+        yield ExpectedVerdict(Form(run, printed=False))
+
+
+@theorem_3.as_printed(
+    source="FedPD (41), Theorem 3",
+    statement=r"$\mathbb E(\triangle x_0^r)^2$ for exact local solutions, $a = L\eta$, $C_3 ="
+    r" \frac{p(1+a)+a}{1-a}$. Printed: at most $4p^2\eta^2(1+a)^2(2a+p(3+a))^2"
+    r"\bigl(\frac{1-C_3^{1/(1-p)}}{1-C_3}\bigr)^2G^2$, which squares an expectation, puts the mean 1/(1-p) for a number"
+    r" of rounds, and loses the term that a single skipped round leaves, of order $p\eta^2G^2$. Corrected: at most"
+    r" the second moment of the chain in Theorem 3.",
+    cases=p5_expectations_in_theorem_3_cases,
+)
+def p5_expectations_in_theorem_3(form: Form) -> Iterator[Inequality]:
     """Compare the exact second moment, over all outcomes of the coin, with (41) or with the recursion."""
     run: Run = form.case
     G, p = run.dissimilarity, run.skip
@@ -30,24 +47,4 @@ def compare(form: Form) -> Iterator[Comparison]:
         ]
         moment = math.fsum(leaf.probability * spread(leaf.state.clients.x0) ** 2 for leaf in level)
         bound = printed if form.printed else next(corrected).copies
-        yield Comparison(n + 1, moment, bound, "E max|x_0i - x_0j|^2")
-
-
-CLAIM = Claim(
-    name="p5_expectations_in_theorem_3",
-    source="FedPD (41), Theorem 3",
-    statement=r"$\mathbb E(\triangle x_0^r)^2$ for exact local solutions, $a = L\eta$, $C_3 ="
-    r" \frac{p(1+a)+a}{1-a}$. Printed: at most $4p^2\eta^2(1+a)^2(2a+p(3+a))^2"
-    r"\bigl(\frac{1-C_3^{1/(1-p)}}{1-C_3}\bigr)^2G^2$, which squares an expectation, puts the mean 1/(1-p) for a number"
-    r" of rounds, and loses the term that a single skipped round leaves, of order $p\eta^2G^2$. Corrected: at most"
-    r" the second moment of the chain in Theorem 3.",
-    compare=compare,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Clients with one Hessian, where G is exact; often and seldom skipped."""
-    for p, a in ((0.1, 0.1), (0.3, 0.05)):
-        run = run_on("equal Hessians", equal_hessians(), skip=p, a=a, rounds=5 if quick else 8)
-        yield Expectation(Form(run, printed=True), "violated")
-        yield Expectation(Form(run, printed=False))
+        yield Inequality(n + 1, moment, bound, "E max|x_0i - x_0j|^2")

@@ -27,15 +27,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dualopt.algorithms import FedAvg
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality
 from dualopt.objectives import ZeroChain
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from theory._claims import Expectation
-from theory.errata._form import Form
+from theory._claims import ExpectedVerdict, Form
 from theory.lower_bounds._race import Race
 from theory.lower_bounds._zero_chain import as_printed
-from theory.lower_bounds.zero_chain_rounds import squared_gradient
+from theory.lower_bounds.zero_chain_rounds import squared_gradient, zero_chain_rounds
 from theory.lower_bounds.zero_chain_smoothness import curvatures
 
 STEPS = 20
@@ -51,7 +50,24 @@ class Part(NamedTuple):
     eps: float = 0.1
 
 
-def compare(form: Form) -> Iterator[Comparison]:
+def p6_split_of_the_chain_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield the three statements."""
+    for part in (Part("the mean", 6, 12), Part("the smoothness", 6, 12), Part("the rounds", 30, 30)):
+        yield ExpectedVerdict(Form(part, printed=True), "violated")
+        yield ExpectedVerdict(Form(part, printed=False))
+
+
+@zero_chain_rounds.as_printed(
+    source="FedPD arXiv v1, (24), Lemma 2 (3) and Theorem 2",
+    statement=r"Clients $h_i = \Theta_1 + \sum_j \Theta_{(j-1)N+i+1}$, $T \ge N$. Printed: their mean is $\Theta_1 +"
+    r" \sum_{k\ge2}\Theta_k$; $f_i = \frac{2\pi\epsilon}L h_i(\frac{xL}{\pi\sqrt{2\epsilon}})$ is $L$-smooth; it takes"
+    r" $\frac{LN\Delta}{10\pi^2\epsilon}$ rounds to reach $|\nabla E|^2 \le \epsilon$. Corrected: the mean is"
+    r" $\Theta_1 + \frac1N\sum_{k\ge2}\Theta_k$; $f_i$ is $8L$-smooth, so other units are needed, in which it takes"
+    r" $\frac{L\Delta}{7.1\pi^2N\epsilon}$ rounds.",
+    rounding=0.0,
+    cases=p6_split_of_the_chain_cases,
+)
+def p6_split_of_the_chain(form: Form) -> Iterator[Inequality]:
     """Compare one part of the printed statement, or of the corrected one, with what is found."""
     yield from {"the mean": _mean, "the smoothness": _smoothness, "the rounds": _rounds}[form.case.name](form)
 
@@ -63,49 +79,29 @@ def chain(form: Form) -> ZeroChain:
     return f if form.printed else f.scaled(L=part.L, eps=part.eps)
 
 
-def _mean(form: Form) -> Iterator[Comparison]:
+def _mean(form: Form) -> Iterator[Inequality]:
     f, N = chain(form), form.case.n
-    told = np.ones((1, form.case.T + 1))
+    weights = np.ones((1, form.case.T + 1))
     if not form.printed:
-        told[:, 1:] /= N
+        weights[:, 1:] /= N
     rng = np.random.default_rng(0)
     for n in range(5):
         theta = f.width * rng.standard_normal(f.shape)
-        mean, said = float(np.mean(f.value(theta))), float(replace(f, weights=told).value(theta)[0])
-        yield Comparison(n, abs(mean - said), 1e-12 * f.height * (form.case.T + 1), "error of the mean")
+        mean, said = float(np.mean(f.value(theta))), float(replace(f, weights=weights).value(theta)[0])
+        yield Inequality(n, abs(mean - said), 1e-12 * f.height * (form.case.T + 1), "error of the mean")
 
 
-def _smoothness(form: Form) -> Iterator[Comparison]:
+def _smoothness(form: Form) -> Iterator[Inequality]:
     found = curvatures(chain(form), points=10)
     for j, curvature in enumerate(found):
-        yield Comparison(j, float(curvature), form.case.L, "curvature")
+        yield Inequality(j, float(curvature), form.case.L, "curvature")
 
 
-def _rounds(form: Form) -> Iterator[Comparison]:
+def _rounds(form: Form) -> Iterator[Inequality]:
     f, (_, N, T, L, eps) = chain(form), form.case
     fall = float(np.mean(f.value(f.zeros()) - f.infimum))
-    told = L * N * fall / (10.0 * np.pi**2 * eps) if form.printed else L * fall / (7.1 * np.pi**2 * N * eps)
+    needed = L * N * fall / (10.0 * np.pi**2 * eps) if form.printed else L * fall / (7.1 * np.pi**2 * N * eps)
     method = FedAvg(solver=Gradient(step=1.0 / float(np.max(f.L))), stop=Steps(steps=STEPS))
     race = Race(name="FedAvg", algorithm=method, objective=f)
     below = (n for n, shot in race.communications() if n == T or squared_gradient(f, shot.server.theta) < eps)
-    yield Comparison(T, told, next(below), "rounds that are said to be needed")
-
-
-CLAIM = Claim(
-    name="p6_split_of_the_chain",
-    source="FedPD arXiv v1, (24), Lemma 2 (3) and Theorem 2",
-    statement=r"Clients $h_i = \Theta_1 + \sum_j \Theta_{(j-1)N+i+1}$, $T \ge N$. Printed: their mean is $\Theta_1 +"
-    r" \sum_{k\ge2}\Theta_k$; $f_i = \frac{2\pi\epsilon}L h_i(\frac{xL}{\pi\sqrt{2\epsilon}})$ is $L$-smooth; it takes"
-    r" $\frac{LN\Delta}{10\pi^2\epsilon}$ rounds to reach $|\nabla E|^2 \le \epsilon$. Corrected: the mean is"
-    r" $\Theta_1 + \frac1N\sum_{k\ge2}\Theta_k$; $f_i$ is $8L$-smooth, so other units are needed, in which it takes"
-    r" $\frac{L\Delta}{7.1\pi^2N\epsilon}$ rounds.",
-    compare=compare,
-    rounding=0.0,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Yield the three statements."""
-    for part in (Part("the mean", 6, 12), Part("the smoothness", 6, 12), Part("the rounds", 30, 30)):
-        yield Expectation(Form(part, printed=True), "violated")
-        yield Expectation(Form(part, printed=False))
+    yield Inequality(T, needed, next(below), "rounds that are said to be needed")

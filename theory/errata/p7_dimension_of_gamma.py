@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.algorithms import FedPD
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality
 from dualopt.losses import Logistic
 from dualopt.objectives import LinearModel, linear_model
-from theory._claims import Expectation
-from theory.errata._form import Form
+from theory._claims import ExpectedVerdict, Form
 from theory.fedpd._run import Run
-from theory.fedpd.fedpd_theorem_2 import length_limit, oracle_2
+from theory.fedpd.fedpd_theorem_2 import length_limit, oracle_2, theorem_2
 
 FACTOR = 1024.0  # a power of two: multiplication by it does not round
 
@@ -28,16 +27,34 @@ class Pair(NamedTuple):
     scaled: Run
 
 
-def compare(form: Form) -> Iterator[Comparison]:
+def p7_dimension_of_gamma_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Logistic losses, and 1024 times them."""
+    plain = oracle_2("logistic", _rows(1.0), np.ones(2), steps=2, rounds=10)
+    method = plain.algorithm
+    for printed in (True, False):
+        scaled = plain.but(objective=_rows(FACTOR), algorithm=_divided(method))
+        yield ExpectedVerdict(Form(Pair("f and 1024 f", plain, scaled), printed), "violated" if printed else "holds")
+
+
+@theorem_2.as_printed(
+    source="FedPD Theorem 2",
+    statement=r"FedPD with Oracle II makes the same models from $cf_j$ with $\eta/c$, $\gamma/c$ as from $f_j$ with"
+    r" $\eta$, $\gamma$, so that a condition must admit both or neither. Printed: $\gamma > \frac{5\eta}{B\sqrt L}$."
+    r" Corrected: a multiple of $\eta$ by a function of $L\eta$, B, Q and I, such as"
+    r" $\gamma > \frac{5\eta}{B\sqrt{L\eta}}$.",
+    rounding=0.0,
+    cases=p7_dimension_of_gamma_cases,
+)
+def p7_dimension_of_gamma(form: Form) -> Iterator[Inequality]:
     """Compare the models of both runs, and how far the condition leaves gamma from its limit."""
     pair = form.case
     for a, b in zip(pair.plain.steps(), pair.scaled.steps(), strict=True):
         x, y = a.after.server.theta, b.after.server.theta
-        yield Comparison(
+        yield Inequality(
             a.n, float(np.max(np.abs(x - y))), 1e-12 * float(np.max(np.abs(x))), "difference of the models"
         )
     one, other = (limit(run, form.printed) / run.algorithm.solver.gamma for run in (pair.plain, pair.scaled))
-    yield Comparison(pair.plain.rounds, abs(one - other), 1e-12 * one, "difference of limit/gamma")
+    yield Inequality(pair.plain.rounds, abs(one - other), 1e-12 * one, "difference of limit/gamma")
 
 
 def limit(run: Run, printed: bool) -> float:
@@ -46,27 +63,6 @@ def limit(run: Run, printed: bool) -> float:
     if printed:
         return length_limit(L=run.L, eta=run.eta, batch=batch)
     return length_limit(L=run.a, eta=run.eta, batch=batch)
-
-
-CLAIM = Claim(
-    name="p7_dimension_of_gamma",
-    source="FedPD Theorem 2",
-    statement=r"FedPD with Oracle II makes the same models from $cf_j$ with $\eta/c$, $\gamma/c$ as from $f_j$ with"
-    r" $\eta$, $\gamma$, so that a condition must admit both or neither. Printed: $\gamma > \frac{5\eta}{B\sqrt L}$."
-    r" Corrected: a multiple of $\eta$ by a function of $L\eta$, B, Q and I, such as"
-    r" $\gamma > \frac{5\eta}{B\sqrt{L\eta}}$.",
-    compare=compare,
-    rounding=0.0,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Logistic losses, and 1024 times them."""
-    plain = oracle_2("logistic", _rows(1.0), np.ones(2), steps=2, rounds=10)
-    method = plain.algorithm
-    for printed in (True, False):
-        scaled = plain.but(objective=_rows(FACTOR), algorithm=_divided(method))
-        yield Expectation(Form(Pair("f and 1024 f", plain, scaled), printed), "violated" if printed else "holds")
 
 
 def _divided(method: Any) -> FedPD:

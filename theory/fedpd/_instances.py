@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import FedPD
-from dualopt.federation import State
+from dualopt.engine import State
 from dualopt.losses import Logistic
 from dualopt.objectives import LinearModel, NonconvexPenalty, Quadratic, linear_model
 from dualopt.solvers import Exact, Gradient, LocalSolver, NewtonCG
 from dualopt.stopping import GradientNorm
 from dualopt.testing import random_quadratic
-from theory._instances import solved
+from theory._problems import solved
 from theory.fedpd._dissimilarity import dissimilarity
 from theory.fedpd._run import Run
 
@@ -134,6 +134,6 @@ def concave(*, p: float, a: float = 0.2) -> Run:
     r"""Return a run on which Lemma 2 is attained: two clients share :math:`-\frac12|\cdot|^2` and disagree in state."""
     f = Quadratic(A=-np.ones((2, 1, 1)), b=np.zeros((2, 1)))
     run = run_on("a concave function", f, rounds=1, a=a, skip=p, theta0=np.zeros(1), lowest=-np.inf)
-    server, message, clients = run.first()
+    server, message, clients = run.first()[:3]
     theta, x0 = np.array([[0.0], [1.0]]), np.array([[1.0], [0.0]])
     return run.but(start=State(server, message, clients._replace(theta=theta, x0=x0, dual=-f.gradient(theta))))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.algorithms import FedAvg
-from dualopt.federation import State, advance
+from dualopt.engine import advance, initial_state
 from dualopt.objectives import LinearModel
 from dualopt.participation import Full
 from dualopt.solvers import Gradient
@@ -87,7 +87,7 @@ class LocalSteps:
             length, means = self.schedule(n), [theta]
             for q in range(1, self.steps + 1):
                 method = self.algorithm(length, q)
-                start = State(*method.init(self.objective, theta))
+                start = initial_state(method, self.objective, theta)
                 means.append(advance(method, self.objective, start, round)[0].server.theta)
             yield LocalRound(n, length, means)
             theta = means[-1]

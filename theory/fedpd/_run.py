@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.federation import State, advance
-from dualopt.objectives.local import client_dot
+from dualopt.engine import State, advance, initial_state
+from dualopt.objectives.local_problem import client_dot
 from dualopt.participation import Round
 from dualopt.xp import Array
 from theory._chance import coin
@@ -89,7 +89,7 @@ class Run:
 
     def first(self) -> State:
         """Return the state before the first round."""
-        return State(*self.algorithm.init(self.objective, self.theta0)) if self.start is None else self.start
+        return initial_state(self.algorithm, self.objective, self.theta0) if self.start is None else self.start
 
     def branches(self, state: State, n: int) -> list[Branch]:
         """Return what may follow: one coin for all clients."""
@@ -97,15 +97,17 @@ class Run:
         return [Branch(o.probability, advance(self.algorithm, self.objective, state, o.round)[0]) for o in outcomes]
 
     def steps(self) -> Iterator[Step]:
-        """Follow one path; the coin falls as the seed wills."""
+        """Follow one path, sampled by the seed."""
         state, accuracy, rng = self.first(), 0.0, np.random.default_rng(self.seed)
         everybody = tuple(range(self.objective.n_clients))
         for n in range(self.rounds):
-            told = {"n": n, "n_clients": len(everybody), "clients": everybody, "seed": self.seed}
-            round = Round(communicate=bool(rng.random() >= self.skip), **told)
-            after, sent, work = advance(self.algorithm, self.objective, state, round)
-            assert work is not None  # everybody takes part
-            errors = client_dot(work.residual, work.residual)
+            common = {"n": n, "n_clients": len(everybody), "clients": everybody, "seed": self.seed}
+            round = Round(communicate=bool(rng.random() >= self.skip), **common)
+            after, sent, solution = advance(self.algorithm, self.objective, state, round)
+            assert solution is not None  # everybody takes part
+            errors = np.full(len(everybody), np.nan)  # not known of solvers that sample
+            if solution.evaluation is not None:
+                errors = client_dot(solution.evaluation.gradient, solution.evaluation.gradient)
             accuracy = max(accuracy, float(np.max(errors)))
             yield Step(n, state, after, after.clients.x0 if sent is None else sent, errors, accuracy)
             state = after

@@ -16,43 +16,41 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.claims import Claim, Comparison
-from theory._claims import Expectation
+from dualopt.claims import Inequality, claim
+from theory._claims import ExpectedVerdict
 from theory.fedpd._instances import logistic
 from theory.fedpd._local_steps import LocalSteps, Vanishing, bounded_gradient, squares
 
 
-def compare(case: LocalSteps) -> Iterator[Comparison]:
+def lemma_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """One local step, where only smoothness is in the way, several, and a step that is too long."""
+    f = logistic(mu=0.0)
+    G, L = bounded_gradient(f), float(np.max(f.L))
+    for steps in (1, 2, 8):
+        for multiple in (0.02, 1.0):
+            name = f"logistic, Q = {steps}, eta = {multiple:g}/L"
+            yield ExpectedVerdict(
+                LocalSteps(name=name, objective=f, schedule=Vanishing(multiple / L), steps=steps, rounds=20, G=G)
+            )
+    long = LocalSteps(name="eta = 3/L", objective=f, schedule=Vanishing(3.0 / L), steps=2, rounds=20, G=G)
+    yield ExpectedVerdict(long, "outside assumptions")
+
+
+@claim(
+    name="fedpd_lemma_5",
+    source="Zhang et al., first version, Lemma 5",
+    statement=r"FedAvg with Q steps $\eta \le 1/L$ and $\frac1N\sum_j|\nabla f_j|^2 \le G^2$ everywhere:"
+    r" $\frac\eta2\sum_{q<Q}|\nabla E(\bar x^q)|^2 \le E(\bar x^0) - E(\bar x^Q) + \frac{\eta^3L^2G^2}{2}"
+    r" \frac{(Q-1)Q(2Q-1)}{6}$.",
+    assumptions=lambda case: [] if case.schedule(0) <= 1.0 / case.L else ["eta <= 1/L"],
+    rounding=1e-9,
+    cases=lemma_5_cases,
+)
+def lemma_5(case: LocalSteps) -> Iterator[Inequality]:
     """Compare the squared gradients of every round with the decrease that must pay for them."""
     f = case.objective
     for n, step, means in case.run():
         paid = 0.5 * step * sum(float(np.sum(np.mean(f.gradient(x), axis=0) ** 2)) for x in means[:-1])
         decrease = float(np.mean(f.value(means[0])) - np.mean(f.value(means[-1])))
         drift = 0.5 * step**3 * case.L**2 * squares(case.steps) * case.G**2
-        yield Comparison(n, paid, decrease + drift, "eta/2 sum_q |grad E|^2")
-
-
-CLAIM = Claim(
-    name="fedpd_lemma_5",
-    source="Zhang et al., first version, Lemma 5",
-    statement=r"FedAvg with Q steps $\eta \le 1/L$ and $\frac1N\sum_j|\nabla f_j|^2 \le G^2$ everywhere:"
-    r" $\frac\eta2\sum_{q<Q}|\nabla E(\bar x^q)|^2 \le E(\bar x^0) - E(\bar x^Q) + \frac{\eta^3L^2G^2}{2}"
-    r" \frac{(Q-1)Q(2Q-1)}{6}$.",
-    compare=compare,
-    assumptions=lambda case: [] if case.schedule(0) <= 1.0 / case.L else ["eta <= 1/L"],
-    rounding=1e-9,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """One local step, where only smoothness is in the way, several, and a step that is too long."""
-    f = logistic(mu=0.0)
-    G, L = bounded_gradient(f), float(np.max(f.L))
-    for steps in (1, 2, 8):
-        for share in (0.02, 1.0):
-            name = f"logistic, Q = {steps}, eta = {share:g}/L"
-            yield Expectation(
-                LocalSteps(name=name, objective=f, schedule=Vanishing(share / L), steps=steps, rounds=20, G=G)
-            )
-    long = LocalSteps(name="eta = 3/L", objective=f, schedule=Vanishing(3.0 / L), steps=2, rounds=20, G=G)
-    yield Expectation(long, "outside assumptions")
+        yield Inequality(n, paid, decrease + drift, "eta/2 sum_q |grad E|^2")

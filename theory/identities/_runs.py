@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.claims import Comparison
-from dualopt.federation import Snapshot, iterate
-from dualopt.objectives import Quadratic
+from dualopt.claims import Inequality
+from dualopt.engine import Snapshot, iterate
 from dualopt.participation import Full, Participation
-from dualopt.solvers import Exact, NewtonCG
-from dualopt.stopping import GradientNorm
 from dualopt.xp import Array
-from theory.dualfl._identity import deviation
+from theory._claims import deviation
 
-__all__ = ["EXACT", "NEWTON", "Runs", "accurately", "agree", "starting_point"]
+__all__ = ["EXACT", "NEWTON", "Runs", "agree", "starting_point"]
 
 EXACT = 1e-12  # local solutions in closed form: what rounding may do to models
 NEWTON = 1e-9  # local solutions to gradients of 1e-12, where curvature is 0.05 or more
@@ -60,19 +57,13 @@ class Runs:
         return islice(run, self.rounds)
 
 
-def agree(case: Runs) -> Iterator[Comparison]:
+def agree(case: Runs) -> Iterator[Inequality]:
     """Compare the models of all methods with those of the first one, round by round."""
     first, *others = case.methods
     models = [s.server.theta for s in case.snapshots(first)]
     for other in others:
         for n, (a, s) in enumerate(zip(models, case.snapshots(other), strict=True), start=1):
-            yield Comparison(n, deviation(a, s.server.theta), case.tolerance, f"{first} - {other}")
-
-
-def accurately(objective: Any) -> dict[str, Any]:
-    """Return solver and stopping rule for local solutions that are exact up to rounding."""
-    solver = Exact() if isinstance(objective, Quadratic) else NewtonCG()
-    return {"solver": solver, "stop": GradientNorm(tol=1e-12)}
+            yield Inequality(n, deviation(a, s.server.theta), case.tolerance, f"{first} - {other}")
 
 
 def starting_point(objective: Any) -> Array:

@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dualopt.algorithms import FedADMM, FedDR
-from dualopt.claims import Claim
+from dualopt.claims import Inequality, claim
 from dualopt.participation import Bernoulli, Participation, UniformSubset
-from theory._claims import Expectation
-from theory._instances import Instance, logistic, quadratic
-from theory.identities._runs import EXACT, NEWTON, Runs, accurately, agree, starting_point
+from theory._cases import accurately
+from theory._claims import ExpectedVerdict
+from theory._problems import Instance, logistic, quadratic
+from theory.identities._runs import EXACT, NEWTON, Runs, agree, starting_point
 
-CLAIM = Claim(
-    name="identity_fedadmm_feddr",
+
+def identity_fedadmm_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Subsets of fixed and of random size, which may be empty."""
+    for participation in (UniformSubset(size=2), Bernoulli(probability=0.4)):
+        yield ExpectedVerdict(both(quadratic(6), 10.0, participation, EXACT))
+    yield ExpectedVerdict(both(logistic(), 0.2, UniformSubset(size=2), NEWTON))
+
+
+@claim(
     source="Wang et al. 2022; Tran-Dinh et al. 2021",
     statement=r"Exact local solutions, any participation, $\eta = 1/\rho$: FedADMM with $\eta_s = P/N$ and FedDR with"
     r" $a = 1$ have the same $\theta^n$: both keep the mean of all clients' $\theta_j + \lambda_j/\rho = \hat x_j$.",
-    compare=agree,
     rounding=0.0,
+    cases=identity_fedadmm_feddr_cases,
 )
+def identity_fedadmm_feddr(case: Runs) -> Iterator[Inequality]:
+    """Compare the models of all methods with those of the first one."""
+    return agree(case)
 
 
 def both(f: Instance, rho: float, participation: Participation, tolerance: float) -> Runs:
@@ -32,10 +43,3 @@ def both(f: Instance, rho: float, participation: Participation, tolerance: float
         participation=participation,
         tolerance=tolerance,
     )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Subsets of fixed and of random size, which may be empty."""
-    for participation in (UniformSubset(size=2), Bernoulli(probability=0.4)):
-        yield Expectation(both(quadratic(6), 10.0, participation, EXACT))
-    yield Expectation(both(logistic(), 0.2, UniformSubset(size=2), NEWTON))

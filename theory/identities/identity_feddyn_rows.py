@@ -9,15 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dualopt.algorithms import FedDyn
-from dualopt.claims import Claim, Comparison
-from dualopt.federation import iterate
+from dualopt.claims import Inequality, claim
+from dualopt.engine import iterate
 from dualopt.losses import Squared
 from dualopt.objectives import linear_model
 from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
 from dualopt.xp import Array
-from theory._claims import Expectation
-from theory.dualfl._identity import deviation
+from theory._claims import ExpectedVerdict, deviation
 from theory.identities._runs import EXACT
 
 SIZES = (3, 5, 12)
@@ -61,26 +60,23 @@ def authors(case: Unequal) -> Iterator[Array]:
         yield cloud
 
 
-def compare(case: Unequal) -> Iterator[Comparison]:
+def identity_feddyn_rows_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """One client active, two, and all three."""
+    for size in (1, 2, 3):
+        yield ExpectedVerdict(Unequal(f"{size} of 3 clients active", 4.0, UniformSubset(size=size), 20))
+
+
+@claim(
+    source="FedDyn, the authors' published code for unbalanced data",
+    statement=r"With $w_j = Nn_j/\sum_i n_i$: FedDyn on $w_j f_j$ (rows weigh alike) has the cloud models of the"
+    r" authors' update with $\alpha_j = \alpha/w_j$ on the clients' own means.",
+    rounding=0.0,
+    cases=identity_feddyn_rows_cases,
+)
+def identity_feddyn_rows(case: Unequal) -> Iterator[Inequality]:
     """Compare with FedDyn on losses that carry their weights."""
     X, y, parts = case.rows()
     f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, weights="rows")
     run = iterate(FedDyn(alpha=case.alpha, solver=Exact()), f, participation=case.participation)
     for n, (cloud, s) in enumerate(zip(authors(case), run, strict=False), start=1):
-        yield Comparison(n, deviation(cloud, s.server.theta), EXACT, "models")
-
-
-CLAIM = Claim(
-    name="identity_feddyn_rows",
-    source="FedDyn, the authors' published code for unbalanced data",
-    statement=r"With $w_j = Nn_j/\sum_i n_i$: FedDyn on $w_j f_j$ (rows weigh alike) has the cloud models of the"
-    r" authors' update with $\alpha_j = \alpha/w_j$ on the clients' own means.",
-    compare=compare,
-    rounding=0.0,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """One client active, two, and all three."""
-    for size in (1, 2, 3):
-        yield Expectation(Unequal(f"{size} of 3 clients active", 4.0, UniformSubset(size=size), 20))
+        yield Inequality(n, deviation(cloud, s.server.theta), EXACT, "models")

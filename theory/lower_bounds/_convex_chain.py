@@ -24,26 +24,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
-from dualopt.claims import Case
-from dualopt.federation import Snapshot, communicated, iterate
+from dualopt.engine import Snapshot, iterate
 from dualopt.losses import AbsoluteDeviation, Loss, Squared
-from dualopt.objectives import LocalProblem
-from dualopt.objectives.local import client_dot, per_client
-from dualopt.participation import Full, Participation
+from dualopt.objectives import LocalProblem, Objective
+from dualopt.objectives.local_problem import client_dot, per_client
+from dualopt.recording import communicated
 from dualopt.xp import Array
-from theory._instances import Instance
+from theory._cases import Case
+from theory._problems import Instance
 
 __all__ = ["Chain", "ChainCase", "geometric", "kinked", "level", "power", "squares"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chain:
+class Chain(Objective):
     r"""The clients of a chain.
 
     Parameters
@@ -64,7 +64,7 @@ class Chain:
     >>> f = Chain(ratios=np.ones(4), weight=2.0, ridge=1.0, loss=Squared())
     >>> f.gradient(np.array([1.0, 0.0, 0.0])).tolist()
     [[1.0, 0.0, 0.0], [3.0, -2.0, 0.0]]
-    >>> f.exact_minimiser(LocalProblem(objective=f, tilt=-f.gradient(np.ones(3)))).tolist()
+    >>> f.exact_minimiser(LocalProblem(objective=f, linear=-f.gradient(np.ones(3)))).tolist()
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     """
 
@@ -93,6 +93,11 @@ class Chain:
     def L(self) -> Array:
         """Ridge and steepest link of each client, shape ``(N,)``."""
         return self.ridge + self.weight * self.loss.curvature * np.max(self._held * self._squared, axis=1)
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Exact local solutions."""
+        return frozenset({"exact"})
 
     def zeros(self) -> Array:
         """Return the zero model, shape ``(d,)``."""
@@ -161,18 +166,9 @@ class Chain:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChainCase(Case):
-    """A method on a chain; its rounds are those that communicate.
-
-    Attributes
-    ----------
-    objective : Chain
-        The chain.
-    participation : Participation
-        When to communicate.
-    """
+    """A method on a :class:`Chain`; its rounds are those that communicate."""
 
     objective: Chain
-    participation: Participation = field(default_factory=Full)
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the rounds that communicate."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
+from dualopt.algorithms import OPEN, Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
 from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
 from dualopt.participation import CommunicateWithProbability, Full, Participation, Round
 from dualopt.solvers import Gradient
 from dualopt.xp import Array
-from theory._instances import Instance
+from theory._problems import Instance
 from theory.lower_bounds._convex_chain import Chain, ChainCase
 
 __all__ = ["ConjugateGradients", "chain_case", "runs"]
@@ -32,29 +33,27 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConjugateGradients:
+class ConjugateGradients(Algorithm):
     """Conjugate gradients on a quadratic E: a round asks every client for its gradient at one point.
 
     The first round asks at zero. Each later one asks along the direction, and then the model is the least point of E in
     the span of all that was heard before: after ``n`` rounds nobody does better within the first ``n - 1`` coordinates.
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    solver: None = None
 
     def suggested(self, objective: Objective) -> Self:
         """Nothing is open."""
         return self
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[State, Array, tuple[()]]:
+    def init(self, theta0: Array, copies: Array) -> tuple[State, Array, tuple[()]]:
         """All zero."""
         zero = np.zeros_like(theta0)
         return State(zero, zero, zero, zero), zero, ()
 
-    def local(
-        self, objective: Objective, clients: tuple[()], message: Array, round: Round
-    ) -> tuple[tuple[()], Array, Any]:
+    def local(self, c: tuple[()], message: Array, oracle: Oracle, round: Round) -> tuple[tuple[()], Array]:
         """Return the gradients."""
-        return (), objective.gradient(message), ()
+        return (), oracle.evaluate(message).grad_f
 
     def server(self, server: State, mean: Array, round: Round) -> tuple[State, Array]:
         """Go to the least point along the direction, and find the next one."""
@@ -78,9 +77,9 @@ def chain_case(instance: Instance, method: Any, rounds: int, *, seldom: float | 
     'geometric chain (kappa=9, d=8), DualFL'
     """
     name = type(method).__name__
-    told = instance.case(method.suggested(instance.objective), rounds, f"{name}, p = {seldom:.3g}" if seldom else name)
     rule: Participation = CommunicateWithProbability(probability=seldom) if seldom else Full()
-    return ChainCase(**vars(told), participation=rule)
+    note = f"{name}, p = {seldom:.3g}" if seldom else name
+    return ChainCase(**vars(instance.case(method.suggested(instance.objective), rounds, note, participation=rule)))
 
 
 def runs(instance: Instance, rounds: int) -> Iterator[ChainCase]:
@@ -92,7 +91,7 @@ def runs(instance: Instance, rounds: int) -> Iterator[ChainCase]:
     f: Chain = instance.objective
     smooth = bool(np.isfinite(f.L).all())
     step = 1.0 / float(np.max(f.L)) if smooth else SHORT / f.weight
-    rho = None if smooth else 0.0
+    rho: Any = OPEN if smooth else 0.0
     rarely = float(np.sqrt(f.ridge / np.max(f.L))) if smooth and f.ridge > 0 else SELDOM
     if f.ridge > 0:
         yield chain_case(instance, DualFL(rho=rho), rounds)

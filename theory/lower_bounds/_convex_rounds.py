@@ -9,9 +9,8 @@ from itertools import count
 import numpy as np
 
 from dualopt.algorithms import OptimizedDualFL
-from dualopt.algorithms._parameters import given
 from dualopt.algorithms.optimized_dualfl import growth
-from dualopt.claims import Case, Comparison
+from dualopt.claims import Case, Inequality
 from dualopt.xp import Array
 from theory.dualfl._dual import dual_optimum
 
@@ -41,7 +40,7 @@ def theorem(case: Case) -> Iterator[float]:
     :math:`4|\xi^*|^2/(N\nu^2(n+1)^2)` (Theorem 3.2); of OptimizedDualFL :math:`2|\zeta^*|^2/(N A_n)`.
     """
     method = case.algorithm
-    rho, scale = given(method.rho), 1.0 / (case.objective.n_clients * method.nu**2)
+    rho, scale = method.rho, 1.0 / (case.objective.n_clients * method.nu**2)
     if isinstance(method, OptimizedDualFL):
         A, size = 0.0, 2.0 * scale * float(np.sum(case.subgradients**2))
         while True:
@@ -63,10 +62,10 @@ def needed(numbers: Iterable[float], level: float) -> float:
     return next((n for n, number in enumerate(numbers, start=1) if number <= level), math.inf)
 
 
-def between(case: Case, level: float, factor: float) -> Iterator[Comparison]:
+def between(case: Case, level: float, factor: float) -> Iterator[Inequality]:
     """Compare the three numbers of rounds to a squared distance, and the last with so many times the first."""
     lower, measured, upper = (needed(x, level) for x in (tails(case.theta), distances(case), theorem(case)))
     n = int(upper)
-    yield Comparison(n, lower, measured, "least rounds of any method, against those measured")
-    yield Comparison(n, measured, upper, "rounds measured, against those of the theorem")
-    yield Comparison(n, upper, factor * lower, f"rounds of the theorem, against {factor:g} times the least")
+    yield Inequality(n, lower, measured, "least rounds of any method and those measured")
+    yield Inequality(n, measured, upper, "rounds measured and those of the theorem")
+    yield Inequality(n, upper, factor * lower, f"rounds of the theorem and {factor:g} times the least")

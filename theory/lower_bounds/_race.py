@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from dualopt.algorithms import AFedPD, FedADMM, FedAvg, FedDyn, FedPD, FedProx, Scaffnew, Scaffold
-from dualopt.federation import Snapshot, iterate
+from dualopt.engine import Snapshot, iterate
 from dualopt.objectives import ZeroChain
 from dualopt.participation import CommunicateWithProbability, Full, Participation, UniformSubset
 from dualopt.solvers import LBFGS, Gradient

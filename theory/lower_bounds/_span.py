@@ -7,8 +7,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg
-from dualopt.objectives import LocalProblem, Objective
+from dualopt.algorithms import Algorithm, FedAvg
+from dualopt.objectives import Objective, ObjectiveWrapper
+from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.tree import leaves
 from dualopt.xp import Array
@@ -42,7 +43,7 @@ class Client(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearSpan:
+class LinearSpan(Algorithm):
     r"""A random member of the class of the theorem, (10) of the paper.
 
     Everything linear is drawn anew: a client takes gradients at random combinations of the models that it has received
@@ -62,7 +63,9 @@ class LinearSpan:
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "skip"})
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
+    solver: None = None
     steps: tuple[int, ...] = (3,)
     length: float = 1.0
     memory: int = 20
@@ -72,17 +75,16 @@ class LinearSpan:
         """Leave nothing open."""
         return self
 
-    def init(self, objective: Objective, theta0: Array) -> tuple[Server, Array, Client]:
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Start from what everybody knows."""
-        known = np.broadcast_to(theta0, (objective.n_clients, self.memory, *objective.shape))
-        return Server(theta0, theta0[None]), theta0, Client(known)
+        return Server(theta0, theta0[None]), theta0, Client(np.repeat(copies[:, None], self.memory, axis=1))
 
-    def local(self, objective: Objective, clients: Client, message: Array, round: Round) -> tuple[Client, Array, None]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Extend the span by gradients at points of the span."""
-        rngs, known = self._own(round).rngs(), clients.known
+        rngs, known = self._own(round).rngs(), c.known
         for _ in range(self.steps[round.n % len(self.steps)]):
-            known = learn(known, self.length * objective.gradient(combine(known, rngs)))
-        return Client(known), combine(known, rngs), None
+            known = learn(known, self.length * oracle.evaluate(combine(known, rngs)).grad_f)
+        return Client(known), combine(known, rngs)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Combine the uploads of all rounds."""
@@ -118,20 +120,16 @@ def combine(known: Array, rngs: list[np.random.Generator]) -> Array:
 class Eavesdropper(FedAvg):
     """FedAvg whose clients read each other's gradients, and so descend on ``E`` between two communications."""
 
-    def problem(self, objective: Objective, theta: Array) -> LocalProblem:
+    def local_objective(self, objective: Objective) -> Any:
         """Put the mean of the clients where each client's own function belongs."""
-        pooled: Any = Pooled(objective)
-        return LocalProblem(objective=pooled)
+        return Pooled(objective)
 
 
 @dataclass(frozen=True)
-class Pooled:
+class Pooled(ObjectiveWrapper):
     """An objective in which every client has the gradient and the value of the mean."""
 
     objective: Any
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.objective, name)
 
     def select(self, ids: Any) -> Pooled:
         """Return all clients: they are never apart."""

@@ -18,9 +18,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.algorithms import FedSplit
-from dualopt.claims import Claim, Comparison
-from theory._claims import Expectation
-from theory.dualfl._assumptions import UP_TO_ROUNDING
+from dualopt.claims import Inequality, claim
+from theory._claims import ExpectedVerdict
 from theory.lower_bounds._convex_chain import ChainCase, level
 from theory.lower_bounds._convex_methods import chain_case, runs
 from theory.lower_bounds._convex_rounds import distances
@@ -28,28 +27,26 @@ from theory.lower_bounds._convex_rounds import distances
 NEARLY_BEST = 0.55  # the step of FedSplit, times mu n: its distance is 1.001 times the least, found by search
 
 
-def compare(case: ChainCase) -> Iterator[Comparison]:
+def convex_nonsmooth_bound_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Every method, for several numbers of rounds; FedSplit with a step for this number."""
+    for n, pairs in [(10, 1)] if quick else [(10, 1), (60, 2)]:
+        chain = level(n, pairs=pairs)
+        for case in runs(chain, n):
+            yield ExpectedVerdict(case)
+        yield ExpectedVerdict(chain_case(chain, FedSplit(step=NEARLY_BEST / n), n))
+
+
+@claim(
+    source="Arjevani and Shamir 2015 (recalled), with an instance and a constant of our own",
+    statement=r"For even n, on the level chain of $\frac32 n$ coordinates,"
+    r" $|\theta^m - \theta^*|^2 \ge \frac{1}{9n^2 + 2} \cdot \frac{1}{N\mu^2} \sum_j |\xi_j^*|^2$ for all $m \le n$.",
+    rtol=1e-12,
+    cases=convex_nonsmooth_bound_cases,
+)
+def convex_nonsmooth_bound(case: ChainCase) -> Iterator[Inequality]:
     """Compare the least possible distance after all n rounds with those of the method until then."""
     mu = float(np.min(case.objective.mu))
     spread = float(np.sum((case.subgradients - mu * case.theta) ** 2)) / case.objective.n_clients
     least = spread / (mu**2 * (9.0 * case.rounds**2 + 2.0))
     for n, distance in enumerate(distances(case), start=1):
-        yield Comparison(n, least, UP_TO_ROUNDING * distance, "least distance squared, against that of the method")
-
-
-CLAIM = Claim(
-    name="convex_nonsmooth_bound",
-    source="Arjevani and Shamir 2015 (recalled), with an instance and a constant of our own",
-    statement=r"For even n, on the level chain of $\frac32 n$ coordinates,"
-    r" $|\theta^m - \theta^*|^2 \ge \frac{1}{9n^2 + 2} \cdot \frac{1}{N\mu^2} \sum_j |\xi_j^*|^2$ for all $m \le n$.",
-    compare=compare,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Every method, for several numbers of rounds; FedSplit with a step for this number."""
-    for n, pairs in [(10, 1)] if quick else [(10, 1), (60, 2)]:
-        chain = level(n, pairs=pairs)
-        for case in runs(chain, n):
-            yield Expectation(case)
-        yield Expectation(chain_case(chain, FedSplit(step=NEARLY_BEST / n), n))
+        yield Inequality(n, least, distance, "least distance squared")

@@ -15,35 +15,31 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.algorithms import FedSplit
-from dualopt.claims import Case, Claim, Comparison
-from theory._claims import Expectation
-from theory.dualfl._identity import ROUNDING, deviation
+from dualopt.claims import Case, Inequality, claim
+from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.lower_bounds._convex_chain import geometric
 from theory.lower_bounds._convex_methods import chain_case
 
 
-def compare(case: Case) -> Iterator[Comparison]:
-    """Compare the model with the point of the first n coordinates that is nearest to the solution."""
-    place = np.arange(1, case.theta.size + 1)
-    for n, s in enumerate(case.snapshots(), start=1):
-        yield Comparison(n, deviation(s.server.theta, np.where(place <= n, case.theta, 0.0)), ROUNDING, "model")
+def convex_strong_attained_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Two condition numbers, two clients and six; another step."""
+    for kappa, d, pairs in [(10.0, 16, 1), (1000.0, 60, 3)]:
+        chain = geometric(kappa, d, pairs=pairs)
+        yield ExpectedVerdict(chain_case(chain, FedSplit(), d))
+    other = chain_case(chain, FedSplit(step=1.0 / chain.L), 3)
+    yield ExpectedVerdict(other, "violated")
 
 
-CLAIM = Claim(
-    name="convex_strong_attained",
+@claim(
     source="derived here; the contraction is that of Pathak and Wainwright 2020",
     statement=r"On the geometric chain FedSplit with $s = 1/\sqrt{L\mu}$ has"
     r" $\theta^n = (q, q^2, \dots, q^n, 0, \dots, 0)$ for $n \le d$: $|\theta^n - \theta^*|^2$ is the least that any"
     r" method can have.",
-    compare=compare,
     rounding=0.0,
+    cases=convex_strong_attained_cases,
 )
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Two condition numbers, two clients and six; another step."""
-    for kappa, d, pairs in [(10.0, 16, 1), (1000.0, 60, 3)]:
-        chain = geometric(kappa, d, pairs=pairs)
-        yield Expectation(chain_case(chain, FedSplit(), d))
-    other = chain_case(chain, FedSplit(step=1.0 / chain.L), 3)
-    yield Expectation(other, "violated")
+def convex_strong_attained(case: Case) -> Iterator[Inequality]:
+    """Compare the model with the point of the first n coordinates that is nearest to the solution."""
+    place = np.arange(1, case.theta.size + 1)
+    for n, s in enumerate(case.snapshots(), start=1):
+        yield Inequality(n, deviation(s.server.theta, np.where(place <= n, case.theta, 0.0)), ROUNDING, "model")

@@ -1,6 +1,6 @@
 r"""Smooth and strongly convex clients: no method is faster than :math:`q^{2n}`.
 
-On the geometric chain the tail of :math:`\theta^*` beyond n is the share
+On the geometric chain the tail of :math:`\theta^*` beyond n is the fraction
 :math:`(q^{2n} - q^{2d})/(1 - q^{2d})` of :math:`|\theta^*|^2`. The least of E on the first :math:`n < d` coordinates is
 at :math:`x_k = (q^k - q^{2(n+1)-k})/(1 - q^{2(n+1)})`, which solves the same recursion with :math:`x_{n+1} = 0`; as
 :math:`E(x) - E(0) = -\frac w4 x_1` where the gradient vanishes on these coordinates, it is
@@ -20,14 +20,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from dualopt.claims import Claim, Comparison
-from theory._claims import Expectation
-from theory.dualfl._assumptions import UP_TO_ROUNDING
+from dualopt.claims import Inequality, claim
+from theory._claims import ExpectedVerdict
 from theory.lower_bounds._convex_chain import ChainCase, geometric
 from theory.lower_bounds._convex_methods import runs
 
 
-def compare(case: ChainCase) -> Iterator[Comparison]:
+def convex_strong_bound_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Every method, for three condition numbers."""
+    shapes = [(10.0, 16, 1)] if quick else [(10.0, 16, 1), (100.0, 60, 2), (1000.0, 150, 4)]
+    for kappa, d, pairs in shapes:
+        for case in runs(geometric(kappa, d, pairs=pairs), d // 2):
+            yield ExpectedVerdict(case)
+
+
+@claim(
+    source="Nesterov 2004, Theorem 2.1.13, and Arjevani and Shamir 2015 (recalled), derived for this chain",
+    statement=r"On the geometric chain, $q = \frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}$ with the condition number of"
+    r" every client: $|\theta^n - \theta^*|^2 \ge \frac{q^{2n} - q^{2d}}{1 - q^{2d}} |\theta^*|^2$ and"
+    r" $E(\theta^n) - E^* \ge \frac{L - \mu}{8} q^{2n+1} \frac{1 - q^2}{1 - q^{2n+2}}$ for $n < d$.",
+    rtol=1e-12,
+    cases=convex_strong_bound_cases,
+)
+def convex_strong_bound(case: ChainCase) -> Iterator[Inequality]:
     """Compare the least possible distance and energy with those of the method."""
     f, d = case.objective, case.theta.size
     kappa = float(np.max(f.L) / np.min(f.mu))
@@ -38,25 +53,7 @@ def compare(case: ChainCase) -> Iterator[Comparison]:
         theta = s.server.theta
         distance = float(np.sum((theta - case.theta) ** 2))
         least = (q ** (2 * n) - q ** (2 * d)) / (1.0 - q ** (2 * d)) * square
-        yield Comparison(n, least, UP_TO_ROUNDING * distance, "least distance squared, against that of the method")
+        yield Inequality(n, least, distance, "least distance squared")
         energy = float(np.mean(quadratic.value(theta - case.theta)))
         least = 0.25 * f.weight * q ** (2 * n + 1) * (1.0 - q * q) / (1.0 - q ** (2 * n + 2))
-        yield Comparison(n, least, UP_TO_ROUNDING * energy, "least energy error, against that of the method")
-
-
-CLAIM = Claim(
-    name="convex_strong_bound",
-    source="Nesterov 2004, Theorem 2.1.13, and Arjevani and Shamir 2015 (recalled), derived for this chain",
-    statement=r"On the geometric chain, $q = \frac{\sqrt\kappa - 1}{\sqrt\kappa + 1}$ with the condition number of"
-    r" every client: $|\theta^n - \theta^*|^2 \ge \frac{q^{2n} - q^{2d}}{1 - q^{2d}} |\theta^*|^2$ and"
-    r" $E(\theta^n) - E^* \ge \frac{L - \mu}{8} q^{2n+1} \frac{1 - q^2}{1 - q^{2n+2}}$ for $n < d$.",
-    compare=compare,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Every method, for three condition numbers."""
-    shapes = [(10.0, 16, 1)] if quick else [(10.0, 16, 1), (100.0, 60, 2), (1000.0, 150, 4)]
-    for kappa, d, pairs in shapes:
-        for case in runs(geometric(kappa, d, pairs=pairs), d // 2):
-            yield Expectation(case)
+        yield Inequality(n, least, energy, "least energy error")

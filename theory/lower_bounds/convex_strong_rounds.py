@@ -1,4 +1,4 @@
-r"""DualFL on the strongly convex chain: between what nobody can do without and what its theorem admits.
+r"""DualFL on the strongly convex chain: between the lower bound of all methods and its own upper bound.
 
 To :math:`|\theta - \theta^*|^2 \le \epsilon|\theta^*|^2` every method needs about :math:`\frac{\sqrt\kappa}4
 \log\frac1\epsilon` rounds (convex_strong_bound). For :math:`d \to \infty` the chain has :math:`|\xi^*|^2/(N\mu^2) =
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.claims import Case, Claim, Comparison
-from theory._claims import Expectation
+from dualopt.claims import Case, Inequality, claim
+from theory._claims import ExpectedVerdict
 from theory.dualfl._assumptions import linear_regime
 from theory.lower_bounds._convex_chain import ChainCase, geometric
 from theory.lower_bounds._convex_methods import chain_case
@@ -24,20 +24,24 @@ ACCURACY = 1e-8  # of the squared distance
 FACTOR = 10.0
 
 
-def compare(case: Case) -> Iterator[Comparison]:
-    """Compare the rounds to the accuracy."""
-    return between(case, ACCURACY * float(case.theta @ case.theta), FACTOR)
+def convex_strong_rounds_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Condition numbers over three decades."""
+    for kappa in (10.0, 100.0, 1000.0) if quick else (10.0, 100.0, 1000.0, 10_000.0):
+        for method in (DualFL(), OptimizedDualFL()):
+            yield ExpectedVerdict(chain(kappa, method))
 
 
-CLAIM = Claim(
-    name="convex_strong_rounds",
+@claim(
     source="Park and Xu, Theorem 3.3, against convex_strong_bound",
     statement=r"On geometric chains with $10 \le \kappa \le 10^4$ let $n_-$ be the rounds to"
     r" $|\theta^n - \theta^*|^2 \le 10^{-8}|\theta^*|^2$ that no method can do without, $n_+$ those within which the"
     r" theorem promises it. Then $n_- \le n \le n_+ \le 10\,n_-$ for the measured n; of OptimizedDualFL as well.",
-    compare=compare,
     assumptions=linear_regime,
+    cases=convex_strong_rounds_cases,
 )
+def convex_strong_rounds(case: Case) -> Iterator[Inequality]:
+    """Compare the rounds to the accuracy."""
+    return between(case, ACCURACY * float(case.theta @ case.theta), FACTOR)
 
 
 def chain(kappa: float, method: Any) -> ChainCase:
@@ -45,10 +49,3 @@ def chain(kappa: float, method: Any) -> ChainCase:
     q = (math.sqrt(kappa) - 1.0) / (math.sqrt(kappa) + 1.0)
     d = math.ceil(math.log(ACCURACY) / math.log(q))
     return chain_case(geometric(kappa, d), method, 10 * d)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Condition numbers over three decades."""
-    for kappa in (10.0, 100.0, 1000.0) if quick else (10.0, 100.0, 1000.0, 10_000.0):
-        for method in (DualFL(), OptimizedDualFL()):
-            yield Expectation(chain(kappa, method))

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.objectives import zero_chain as functions
-from theory._claims import Expectation
+from theory._claims import ExpectedVerdict
 
 EXACTLY = 1e-12  # extrema that are attained are attained at a point of the grid
 NEARLY = 1e-6  # and the others are approached
@@ -32,24 +32,7 @@ class Extremum(NamedTuple):
     attained: bool
 
 
-def compare(case: Extremum) -> Iterator[Comparison]:
-    """Compare the largest value with the bound, and the bound with the largest value."""
-    largest = float(np.max(case.function(case.points)))
-    yield Comparison(0, largest, case.bound * (1.0 + EXACTLY), "the largest value")
-    yield Comparison(0, case.bound, largest * (1.0 + (EXACTLY if case.attained else NEARLY)), "the bound")
-
-
-CLAIM = Claim(
-    name="zero_chain_scalars",
-    source="FedPD arXiv v1, Lemma 1",
-    statement=r"$0 \le \Psi < 1$, $0 \le \Psi' \le \sqrt{2/e}$, $-4e^{-3/2} \le \Psi'' \le 2$, $0 < \Phi < 4\pi$,"
-    r" $0 < \Phi' \le 4$, $|\Phi''| \le \frac{3\sqrt3}2$, each the least bound; and $\Psi(w)\Phi'(v) > 2(1 - 1/e) >"
-    r" 1$ for $w \ge 1 > |v|$.",
-    compare=compare,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
+def zero_chain_scalars_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Yield every bound, on a grid that holds the extremal points."""
     fine = np.geomspace(1e-8, 1e8, 2001 if quick else 200_001)
     special = np.sqrt([0.5, 1.5, 1.0 / 3.0, 1.0])
@@ -79,4 +62,18 @@ def cases(quick: bool) -> Iterator[Expectation]:
             False,
         ),
     ):
-        yield Expectation(case)
+        yield ExpectedVerdict(case)
+
+
+@claim(
+    source="FedPD arXiv v1, Lemma 1",
+    statement=r"$0 \le \Psi < 1$, $0 \le \Psi' \le \sqrt{2/e}$, $-4e^{-3/2} \le \Psi'' \le 2$, $0 < \Phi < 4\pi$,"
+    r" $0 < \Phi' \le 4$, $|\Phi''| \le \frac{3\sqrt3}2$, each the least bound; and $\Psi(w)\Phi'(v) > 2(1 - 1/e) >"
+    r" 1$ for $w \ge 1 > |v|$.",
+    cases=zero_chain_scalars_cases,
+)
+def zero_chain_scalars(case: Extremum) -> Iterator[Inequality]:
+    """Compare the largest value with the bound, and the bound with the largest value."""
+    largest = float(np.max(case.function(case.points)))
+    yield Inequality(0, largest, case.bound * (1.0 + EXACTLY), "the largest value")
+    yield Inequality(0, case.bound, largest * (1.0 + (EXACTLY if case.attained else NEARLY)), "the bound")

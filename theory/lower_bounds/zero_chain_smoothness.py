@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.claims import Claim, Comparison
+from dualopt.claims import Inequality, claim
 from dualopt.objectives import ZeroChain
-from theory._claims import Expectation
+from theory._claims import ExpectedVerdict
 from theory.lower_bounds._zero_chain import SPLITS, zero_chain
 
 NEARLY = 1e-4  # how closely the points below approach the bound
@@ -41,16 +41,36 @@ class Clients(NamedTuple):
     points: int
 
 
-def compare(case: Clients) -> Iterator[Comparison]:
+def zero_chain_smoothness_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield both splits, plain and scaled, and the shortest chain."""
+    points = 100 if quick else 1000
+    for split, weight in (("thirds", 3.0), ("halves", 2.0)):
+        plain = ZeroChain(weights=SPLITS[split](6, 8))
+        yield ExpectedVerdict(Clients(split, plain, 8.0 * np.pi * weight, points))
+        scaled = zero_chain(6, 8, split=split, L=5.0, eps=0.01)
+        bound = 5.0 * scaled.width**2 / scaled.height
+        yield ExpectedVerdict(Clients(f"{split}, L = 5", scaled, bound, points))
+    yield ExpectedVerdict(Clients("two entries", ZeroChain(weights=SPLITS["thirds"](3, 2)), 24.0 * np.pi, points))
+
+
+@claim(
+    source="FedPD arXiv v1, Lemma 1 (5) and Lemma 2 (3), with the least constants",
+    statement=r"$\sup|\nabla^2\Theta_k| = 8\pi$ for $k \ge 2$, $\max|\Theta_1''| = \frac{3\sqrt3}2(1 - \frac1e)$; the"
+    r" clients of the split by thirds are $24\pi$-smooth, those of the halves $16\pi$, and after scaling $L$-smooth,"
+    r" with no smaller constant.",
+    rtol=1e-12,
+    cases=zero_chain_smoothness_cases,
+)
+def zero_chain_smoothness(case: Clients) -> Iterator[Inequality]:
     """Compare the largest curvature that is found with the constant, and each client's with what it declares."""
     f = case.objective
     found = curvatures(f, case.points)
     unit = f.height / f.width**2
-    yield Comparison(0, float(np.max(found)), case.bound * unit * (1.0 + 1e-12), "largest curvature")
-    yield Comparison(0, case.bound * unit, float(np.max(found)) * (1.0 + NEARLY), "the constant")
+    yield Inequality(0, float(np.max(found)), case.bound * unit, "largest curvature")
+    yield Inequality(0, case.bound * unit, float(np.max(found)) * (1.0 + NEARLY), "the constant")
     for j, (largest, declared) in enumerate(zip(found, f.L, strict=True)):
-        yield Comparison(j, float(largest), float(declared) * (1.0 + 1e-12), f"curvature of client {j}")
-        yield Comparison(j, float(declared), float(largest) * (1.0 + NEARLY), f"constant of client {j}")
+        yield Inequality(j, float(largest), float(declared), f"curvature of client {j}")
+        yield Inequality(j, float(declared), float(largest) * (1.0 + NEARLY), f"constant of client {j}")
 
 
 def curvatures(f: ZeroChain, points: int) -> np.ndarray:
@@ -71,25 +91,3 @@ def curvatures(f: ZeroChain, points: int) -> np.ndarray:
         hessians = np.stack([product(column) for column in np.eye(d)], axis=-1)
         norms = np.maximum(norms, np.max(np.abs(np.linalg.eigvalsh(hessians)), axis=-1))
     return norms
-
-
-CLAIM = Claim(
-    name="zero_chain_smoothness",
-    source="FedPD arXiv v1, Lemma 1 (5) and Lemma 2 (3), with the least constants",
-    statement=r"$\sup|\nabla^2\Theta_k| = 8\pi$ for $k \ge 2$, $\max|\Theta_1''| = \frac{3\sqrt3}2(1 - \frac1e)$; the"
-    r" clients of the split by thirds are $24\pi$-smooth, those of the halves $16\pi$, and after scaling $L$-smooth,"
-    r" with no smaller constant.",
-    compare=compare,
-)
-
-
-def cases(quick: bool) -> Iterator[Expectation]:
-    """Yield both splits, plain and scaled, and the shortest chain."""
-    points = 100 if quick else 1000
-    for split, weight in (("thirds", 3.0), ("halves", 2.0)):
-        plain = ZeroChain(weights=SPLITS[split](6, 8))
-        yield Expectation(Clients(split, plain, 8.0 * np.pi * weight, points))
-        scaled = zero_chain(6, 8, split=split, L=5.0, eps=0.01)
-        bound = 5.0 * scaled.width**2 / scaled.height
-        yield Expectation(Clients(f"{split}, L = 5", scaled, bound, points))
-    yield Expectation(Clients("two entries", ZeroChain(weights=SPLITS["thirds"](3, 2)), 24.0 * np.pi, points))

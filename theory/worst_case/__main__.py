@@ -1,23 +1,40 @@
-"""Print the worst cases beside the values that they must have: ``python -m theory.worst_case [--all]``."""
+"""``python -m theory.worst_case [--all]`` prints the worst cases beside the values that they must have."""
 
 from __future__ import annotations
 
-import argparse
-import sys
+from collections.abc import Sequence
+from typing import Annotated
 
 from rich.console import Console
 from rich.table import Table
+from typer import Exit, Option, Typer
 
+from dualopt.cli import program
 from theory.worst_case.tables import rows
 
 __all__ = ["main"]
 
+app = Typer(add_completion=False, pretty_exceptions_enable=False)
 
-def main(arguments: list[str] | None = None) -> int:
-    """Return 1 if a value is not the expected one."""
-    parser = argparse.ArgumentParser(prog="python -m theory.worst_case", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="also the longer runs, of more than 5 rounds")
-    every = parser.parse_args(arguments).all
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program; it ends by ``SystemExit``.
+
+    The exit code is 1 if a value is not the expected one.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the name of the program; ``sys.argv[1:]`` when not given.
+    """
+    program(app, "python -m theory.worst_case", arguments)
+
+
+@app.command()
+def compare(
+    every: Annotated[bool, Option("--all", help="Also the longer runs, of more than 5 rounds.")] = False,
+) -> None:
+    """Print the worst cases beside the values that they must have."""
     table = Table("case", "n", "worst case", "theorem", "ratio", "expected", "agrees", title="Exact worst cases")
     wrong = 0
     for row in rows(every=every):
@@ -29,8 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
         verdict = "[green]yes" if agrees else "[red]NO"
         table.add_row(row.title, str(row.arguments["n"]), f"{worst.value:.5g}", *bound, expected, verdict)
     Console().print(table)
-    return 1 if wrong else 0
+    if wrong:
+        raise Exit(1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

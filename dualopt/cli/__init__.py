@@ -1,0 +1,124 @@
+"""The program ``dualopt``, and how programs report what a user did wrong.
+
+``run.py`` and ``tune.py`` hold the commands, which :func:`app` puts together; ``options.py`` turns dataclasses into
+options, ``output.py`` shows and writes results, ``record.py`` keeps the files of a search.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["app", "exit_on_user_error", "main", "program"]
+
+EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
+OURS = ("dualopt", "theory", "figures")
+USER_ERROR = 2  # exit code
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program; it ends by ``SystemExit``.
+
+    A mistake of the user's (a wrong name or value, a missing or damaged file, a full disk) gives one sentence on the
+    standard error and exit code 2. Any other exception is a bug and keeps its traceback.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the name of the program; ``sys.argv[1:]`` when not given.
+
+    Examples
+    --------
+    >>> try:
+    ...     main(["list", "stopping"])
+    ... except SystemExit as end:
+    ...     print("exit code", end.code)  # doctest: +ELLIPSIS
+    stopping
+    ...
+    exit code 0
+    """
+    program(app, "dualopt", arguments)
+
+
+def app(*, args: list[str] | None, prog_name: str) -> None:
+    """Run one of the commands of ``dualopt``."""
+    from typer import Typer  # of the extra "app", like what the commands import
+
+    from dualopt.cli import run, tune
+
+    commands = Typer(
+        help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,  # a traceback stays Python's own
+    )
+    commands.command()(run.run)
+    commands.command()(run.compare)
+    commands.command(name="list")(run.list_names)
+    commands.command()(tune.tune)
+    commands(args=args, prog_name=prog_name)
+
+
+def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None = None) -> None:
+    """Run a program; it ends by ``SystemExit``, with exit code 2 for a mistake of the user's.
+
+    Parameters
+    ----------
+    app : callable
+        ``app(args=..., prog_name=...)``, such as a ``typer.Typer``.
+    name : str
+        What a user types to run it: ``dualopt``, or ``python -m theory``.
+    arguments : sequence of str, optional
+        What follows the name; ``sys.argv[1:]`` when not given.
+    """
+    with exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]):
+        app(args=None if arguments is None else list(arguments), prog_name=name)
+
+
+@contextmanager
+def exit_on_user_error(name: str) -> Iterator[None]:
+    r"""Turn a mistake of the user's into one sentence on the standard error and exit code 2.
+
+    Parameters
+    ----------
+    name : str
+        The program, with which the sentence begins: ``name: ...``.
+
+    Examples
+    --------
+    >>> import contextlib, io
+    >>> with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
+    ...     with exit_on_user_error("figures"):
+    ...         raise FileNotFoundError(2, "No such file or directory", "digits.npz")
+    >>> said.getvalue()
+    "figures: file 'digits.npz' cannot be used: No such file or directory.\n"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] not in EXTRAS:
+            raise
+        _refuse(name, f'package {error.name} is missing: pip install "dualopt[app]".' if error.name else str(error))
+    except ValueError as error:
+        if not _is_ours(error):
+            raise
+        _refuse(name, str(error))
+    except MemoryError as error:
+        _refuse(name, f"memory is too small: {error}." if str(error) else "memory is too small.")
+    except OSError as error:
+        where = f" {error.filename!r}" if error.filename else ""
+        _refuse(name, f"file{where} cannot be used: {error.strerror or error}.")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Tell whether this project raised the error; one from elsewhere is not written for the user to read."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals.get("__name__", "").partition(".")[0] in OURS
+
+
+def _refuse(name: str, sentence: str) -> None:
+    print(f"{name}: {sentence}", file=sys.stderr)
+    raise SystemExit(USER_ERROR)

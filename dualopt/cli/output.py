@@ -1,0 +1,260 @@
+"""What programs show and write: progress bars, tables and JSON files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from threading import Event
+from typing import IO, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from dualopt.algorithms import parameters
+from dualopt.engine import Snapshot
+from dualopt.recording import describe
+from dualopt.trace import Trace, write_atomically
+
+__all__ = [
+    "file_names",
+    "interruptible",
+    "make_console",
+    "options_record",
+    "outcome",
+    "parameters_in_words",
+    "prepare_folder",
+    "progress_bar",
+    "show_pairs",
+    "show_table",
+    "table_row",
+    "write_json",
+]
+
+REASONS = {
+    "converged": "the certified relative error is at most tol",
+    "max_rounds": "all rounds were run",
+    "diverged": "the energy exploded or is not finite",
+    "stalled": "the model no longer moves at machine precision",
+    "stopped": "interrupted by Ctrl-C",
+}
+WIDTH = 120
+
+
+def make_console() -> Console:
+    """Return a console on the standard output, wide enough for a table when it is a file or a pipe."""
+    if sys.stdout.isatty():
+        return Console()
+    return Console(width=WIDTH, force_terminal=False)
+
+
+def prepare_folder(folder: Path) -> None:
+    """Create the folder for the results and try to write in it, before anything is computed.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be created or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"out {str(folder)!r} is not a folder that can be written: {error.strerror}.") from None
+
+
+@contextmanager
+def interruptible() -> Iterator[Event]:
+    """Turn the first Ctrl-C into an event, so that the round can be finished; the second interrupts at once."""
+    interrupt = Event()
+
+    def ask(*_: object) -> None:
+        interrupt.set()
+        signal.signal(signal.SIGINT, before)
+        print("dualopt: stopping after this round (Ctrl-C again stops at once).", file=sys.stderr)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def progress_bar(
+    console: Console, label: str, rounds: int
+) -> Iterator[Callable[[Snapshot, Mapping[str, float]], None]]:
+    """Show the progress of a run while it lasts, on terminals only; yields the callback that moves the bar."""
+    if not console.is_terminal:
+        yield lambda _snapshot, _row: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("E {task.fields[energy]:.6g}  certified {task.fields[certified]:.1e}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(escape(label), total=rounds, energy=math.nan, certified=math.nan)
+
+        def advance(_: Snapshot, row: Mapping[str, float]) -> None:
+            certified = row["certified_error"]
+            known: dict[str, Any] = {} if math.isnan(certified) else {"certified": certified}
+            progress.update(task, completed=row["round"], energy=row["energy"], **known)
+
+        yield advance
+
+
+def outcome(trace: Trace, accuracy: float | None) -> dict[str, str]:
+    """Say in words and numbers how a run ended."""
+    last = trace.last
+    lines = {
+        "status": f"{trace.status}: {REASONS[trace.status]}",
+        "rounds": _rounds(trace),
+        "energy E": f"{last['energy']:.10g}",
+        "certified gap": _bound(last["certificate"]),
+        "certified relative error": _bound(last["certified_error"]),
+    }
+    if "error" in last:
+        lines["relative error"] = f"{last['error']:.2e}"
+    lines |= {
+        "gradient norm |grad E|": f"{last['gradient_norm']:.2e}",
+        "numbers sent": f"{last['floats_up']:,.0f} up, {last['floats_down']:,.0f} down",
+        "local gradients per client": f"{last['gradients']:.1f}",
+        "seconds of computing": f"{last['seconds']:.3g}",
+    }
+    if accuracy is not None:
+        lines["training accuracy"] = f"{accuracy:.2%}"
+    if "test_accuracy" in last:
+        lines["test accuracy"] = f"{last['test_accuracy']:.2%}"
+    return lines
+
+
+def table_row(label: str, trace: Trace, accuracy: float | None) -> dict[str, str]:
+    """Return one row of the table that compares runs."""
+    last = trace.last
+    row = {
+        "run": label,
+        "status": trace.status,
+        "rounds": _rounds(trace),
+        "energy E": f"{last['energy']:.8g}",
+        "certified": _bound(last["certified_error"]),
+    }
+    if "error" in last:
+        row["error"] = f"{last['error']:.1e}"
+    row |= {
+        "gradients": f"{last['gradients']:.1f}",
+        "numbers up": f"{last['floats_up']:,.0f}",
+        "seconds": f"{last['seconds']:.3g}",
+    }
+    if accuracy is not None:
+        row["accuracy"] = f"{accuracy:.2%}"
+    if "test_accuracy" in last:
+        row["test accuracy"] = f"{last['test_accuracy']:.2%}"
+    return row
+
+
+def parameters_in_words(algorithm: Any) -> dict[str, str]:
+    """Return the hyperparameters that were used: numbers in one line, local solver and rule in their own."""
+    numbers, parts = [], {}
+    for name in parameters(type(algorithm)):
+        value = getattr(algorithm, name)
+        if isinstance(value, bool | int | float | str | type(None)):
+            numbers.append(f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}")
+        else:
+            parts[name] = repr(value)
+    return {"parameters": ", ".join(numbers) or "none", **parts}
+
+
+def show_pairs(console: Console, title: str, lines: Mapping[str, str]) -> None:
+    """Print names and values."""
+    table = Table(title=title, title_justify="left", show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in lines.items():
+        table.add_row(name, escape(value))
+    console.print(table, highlight=False)
+
+
+def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:
+    """Print a table whose columns are named by its first row: words to the left, numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for name in rows[0]:
+        words = not any(_is_number(row[name]) for row in rows)
+        table.add_column(name, justify="left" if words else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(value) for value in row.values()))
+    console.print(table, highlight=False)
+
+
+def file_names(labels: Sequence[str]) -> list[str]:
+    """Return a file name for every label, with nothing in it that a file system or a shell takes amiss.
+
+    Raises
+    ------
+    ValueError
+        If two labels would share a name.
+
+    Examples
+    --------
+    >>> file_names(["dualfl:rho=0", "fedpd"])
+    ['dualfl-rho=0', 'fedpd']
+    """
+    found: dict[str, str] = {}  # file systems may ignore case
+    for label in labels:
+        name = re.sub(r"[^\w.=+-]+", "-", label).lstrip(".-") or "run"
+        if name.casefold() in found:
+            raise ValueError(f"algorithm {label!r} has no name of its own for its file: write LABEL@ before it.")
+        found[name.casefold()] = name
+    return list(found.values())
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a record as strict JSON: numbers that JSON does not know (infinite, NaN) become null."""
+
+    def write(file: IO[Any]) -> None:
+        json.dump(_jsonable(content), file, indent=2, allow_nan=False)
+        file.write("\n")
+
+    write_atomically(path, write)
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return os.fspath(value) if isinstance(value, Path) else describe(value)
+
+
+def _rounds(trace: Trace) -> str:
+    """Return the number of rounds, and of those that communicated if there are fewer."""
+    rounds, sent = trace.last["round"], trace.last["communications"]
+    return f"{rounds:.0f}" if sent == rounds else f"{rounds:.0f} ({sent:.0f} sent)"
+
+
+def _bound(value: float) -> str:
+    return f"<= {value:.2e}" if math.isfinite(value) else "none"
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"(<= )?-?[\d,.]+(e[+-]?\d+)?%?", text))
+
+
+def options_record(*groups: Any) -> dict[str, Any]:
+    """Return all options of some groups under their names."""
+    return {name: value for group in groups for name, value in asdict(group).items()}

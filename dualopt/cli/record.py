@@ -1,0 +1,129 @@
+"""The record of a search: ``tune.json``, from which it can be resumed, ``tune.csv``, its table, and its progress."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from dualopt.cli import output
+from dualopt.trace import write_atomically
+from dualopt.tuning import Outcome, pruned, winner
+
+__all__ = ["Record", "load", "search_progress"]
+
+Point = Mapping[str, str]
+EARLIER_STATUS = {"hopeless": "dominated"}  # in files of version 0.1
+FRESH = "give another --out, or --fresh to start over"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """The points of a search, in the order that breaks ties, and what is known of them by number."""
+
+    folder: Path
+    search: Mapping[str, Any]  # what all points have in common
+    points: Sequence[Point]
+    known: Mapping[int, Outcome]
+
+    def names(self) -> list[str]:
+        """Name the parameters that vary, or that some points alone have."""
+        return list(dict.fromkeys(name for point in self.points for name in point))
+
+    def save(self, outcomes: Mapping[int, Outcome]) -> None:
+        """Write both files; whatever happens, each is whole."""
+        found = [{"parameters": self.points[n], **asdict(outcome)} for n, outcome in sorted(outcomes.items())]
+        output.write_json(self.folder / "tune.json", {"command": "tune", "search": self.search, "points": found})
+        write_atomically(self.folder / "tune.csv", lambda file: self._table(file, outcomes))
+
+    def _table(self, file: IO[Any], outcomes: Mapping[int, Outcome]) -> None:
+        names = self.names()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*names, "status", self.search["metric"], "error", "seconds"])
+        for n, outcome in sorted(outcomes.items()):
+            values = [self.points[n].get(name, "") for name in names]
+            writer.writerow([*values, outcome.status, f"{outcome.cost:.12g}", outcome.error, outcome.seconds])
+
+
+def load(folder: Path, search: Mapping[str, Any], points: Sequence[Point], *, fresh: bool) -> Record:
+    """Return the record of a search, with the outcomes that the folder holds.
+
+    Points of earlier grids stay, behind those of the present one: what they reached still dominates other runs.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    search : dict
+        What all points have in common; the search in the folder must have the same.
+    points : sequence of dict
+        The points of the present grid.
+    fresh : bool
+        Whether to leave out what the folder holds.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds another search, or a file that is not a record.
+    """
+    search = json.loads(json.dumps(search, default=str))  # as it will be read again
+    path = folder / "tune.json"
+    if fresh or not path.exists():
+        return Record(folder=folder, search=search, points=points, known={})
+    try:
+        stored = json.loads(path.read_text())
+        other = dict(stored["search"])
+        found = [(dict(entry.pop("parameters")), _outcome(entry)) for entry in stored["points"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError(f"file {str(path)!r} is not the record of a search: {FRESH}.") from None
+    for name in [*search, *other]:
+        if search.get(name) != other.get(name):
+            there, here = other.get(name), search.get(name)
+            raise ValueError(
+                f"out {str(folder)!r} holds another search ({name} is {there!r} there and {here!r} here): {FRESH}."
+            )
+    everything = [*points, *(point for point, _ in found if point not in points)]
+    known = {everything.index(point): outcome for point, outcome in found}
+    return Record(folder=folder, search=search, points=everything, known=pruned(known))
+
+
+@contextmanager
+def search_progress(
+    console: Console, label: str, points: int, record: Record
+) -> Iterator[Callable[[Mapping[int, Outcome]], None]]:
+    """Show on terminals how many points are done; yields the callback that saves them and moves the bar."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(f"best {{task.fields[best]}} {record.search['metric']}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(label, total=points, best="none")
+
+        def advance(outcomes: Mapping[int, Outcome]) -> None:
+            record.save(outcomes)
+            best = winner(outcomes)
+            cost = "none" if best is None else f"{outcomes[best].cost:.12g}"
+            progress.update(task, advance=1, best=cost)
+
+        yield advance
+
+
+def _outcome(entry: Mapping[str, Any]) -> Outcome:
+    errors = tuple(math.nan if error is None else float(error) for error in entry["errors"])
+    costs = tuple(map(float, entry["costs"]))
+    if not costs or len(costs) != len(errors):
+        raise ValueError
+    status = str(entry["status"])
+    status = EARLIER_STATUS.get(status, status)
+    return Outcome(status=status, costs=costs, errors=errors, seconds=float(entry["seconds"]))

@@ -1,0 +1,300 @@
+"""The commands that run one method, compare several, and list what there is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Event
+from typing import Annotated, Any
+
+from rich.console import Console
+from typer import Argument, Exit, Option
+
+import dualopt.algorithms
+import dualopt.losses
+import dualopt.regularisers
+import dualopt.solvers
+from dualopt import data, plotting, stopping
+from dualopt._text import pairs
+from dualopt.algorithms import Algorithm
+from dualopt.cli import output
+from dualopt.cli.options import INTERRUPTED, LoopOptions, option_groups
+from dualopt.discover import discover, summary, unknown_name
+from dualopt.participation import Participation, parse_participation
+from dualopt.problem import Problem, ProblemOptions, build_problem
+from dualopt.recording import run as run_federation
+from dualopt.recording import versions
+from dualopt.trace import Trace
+from dualopt.variant import MethodOptions, Variant, parse_variant
+
+__all__ = ["compare", "list_names", "run"]
+
+
+@option_groups
+def run(
+    *,
+    algorithm: Annotated[str, Option(help="A method (see: dualopt list algorithms).")] = "dualfl",
+    param: Annotated[
+        list[str] | None,
+        Option("--param", "-p", help="Parameter of the algorithm, such as rho=1e-3; repeatable."),
+    ] = None,
+    problem: ProblemOptions,
+    method: MethodOptions,
+    loop: LoopOptions,
+) -> None:
+    """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
+    variant = Variant(
+        label=algorithm,
+        algorithm=algorithm,
+        parameters=pairs(param or [], "param"),
+        solver=method.solver,
+        solver_parameters=pairs(method.solver_param, "solver_param"),
+        stop=method.stop,
+    )
+    options = output.options_record(problem, method, loop) | {"algorithm": algorithm, "param": param or []}
+    session = _prepare(problem, loop, {algorithm: variant})
+    (result,), interrupted = session.compute()
+    trace, out = result.trace, loop.out
+    files = ["convergence.png", "trace.csv", "trace.npz", "run.json"]
+    title = f"{algorithm} on {session.problem_title()}"
+    plotting.save(plotting.single_run(trace, x="communications", title=title), out / files[0])
+    trace.to_csv(out / files[1])
+    trace.to_npz(out / files[2])
+    record = {"command": "run", "options": options, "versions": dict(versions()), **session.record(), **result.record()}
+    output.write_json(out / files[3], record)
+    lines = session.described() | output.parameters_in_words(result.algorithm)
+    lines["theory"] = result.algorithm.guarantee(session.problem.objective)
+    lines |= output.outcome(trace, result.accuracy)
+    lines["files"] = f"{out}: {', '.join(files)}"
+    output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
+    if interrupted:
+        raise Exit(INTERRUPTED)
+
+
+@option_groups
+def compare(
+    *,
+    algorithm: Annotated[
+        list[str],
+        Option(help="A method, or LABEL@NAME:name=value,... such as plain@dualfl:rho=0,solver=newton; repeatable."),
+    ],
+    plot: Annotated[
+        str | None, Option(help="Column to draw, such as energy or test_accuracy; default: the best measure of error.")
+    ] = None,
+    problem: ProblemOptions,
+    method: MethodOptions,
+    loop: LoopOptions,
+) -> None:
+    """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
+    variants = [parse_variant(text, method) for text in algorithm]
+    names = dict(zip((v.label for v in variants), output.file_names([v.label for v in variants]), strict=True))
+    options = output.options_record(problem, method, loop) | {"algorithm": algorithm, "plot": plot}
+    if plot is not None and plot not in (columns := _columns(loop)):
+        raise unknown_name("plot", plot, columns)
+    session = _prepare(problem, loop, {v.label: v for v in variants})
+    results, interrupted = session.compute()
+    out = loop.out
+    figure = plotting.convergence(
+        {_escape(result.label): result.trace for result in results},
+        x=("communications", "gradients", "floats_up"),
+        y=plot or session.quality_column(),
+        title=session.problem_title(),
+    )
+    plotting.save(figure, out / "compare.png")
+    for result in results:
+        result.trace.to_csv(out / f"{names[result.label]}.csv")
+    runs = {result.label: result.record() for result in results}
+    record = {"command": "compare", "options": options, "versions": dict(versions()), **session.record(), "runs": runs}
+    output.write_json(out / "compare.json", record)
+    files = ["compare.png", "compare.json", *(f"{names[result.label]}.csv" for result in results)]
+    lines = session.described() | {"files": f"{out}: {', '.join(files)}"}
+    output.show_pairs(session.console, "dualopt compare", lines)
+    rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
+    output.show_table(session.console, "", rows)
+    if interrupted:
+        raise Exit(INTERRUPTED)
+
+
+def list_names(
+    kind: Annotated[
+        str | None,
+        Argument(help="algorithms, losses, regularisers, solvers, data, partitions or stopping; all by default."),
+    ] = None,
+) -> None:
+    """List what there is to choose from, with one line for each name."""
+    catalogue = {
+        "algorithms": _summaries(discover(dualopt.algorithms)),
+        "losses": _summaries(discover(dualopt.losses)),
+        "regularisers": {f"{name}=WEIGHT": text for name, text in _summaries(discover(dualopt.regularisers)).items()},
+        "solvers": _summaries(discover(dualopt.solvers)),
+        "data": data.available() | {"FILE": "a file in LIBSVM format (.gz and .bz2 too) or a .npz with X and y"},
+        "partitions": _summaries(data.partition_rules()),
+        "stopping": {f"{name}=NUMBER": text for name, text in _summaries(stopping.RULES).items()},
+    }
+    if kind is not None and kind not in catalogue:
+        raise unknown_name("kind", kind, catalogue)
+    console = output.make_console()
+    for title in catalogue if kind is None else [kind]:
+        output.show_pairs(console, title, catalogue[title])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One method that has run."""
+
+    label: str
+    algorithm: Algorithm
+    trace: Trace
+    accuracy: float | None
+    wall_seconds: float  # everything, measuring included
+
+    def record(self) -> dict[str, Any]:
+        """Return what the JSON file says of it."""
+        return {
+            "status": self.trace.status,
+            "parameters": self.trace.parameters,
+            "final": self.trace.last,
+            "training_accuracy": self.accuracy,
+            "wall_seconds": self.wall_seconds,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A problem with the methods to run on it."""
+
+    problem: Problem
+    algorithms: Mapping[str, Algorithm]
+    loop: LoopOptions
+    participation: Participation
+    seed: int
+    console: Console
+
+    def compute(self) -> tuple[list[Result], bool]:
+        """Run the methods one after the other until Ctrl-C; return what has run, and whether it was interrupted."""
+        reference = self.problem.minimum() if self.loop.reference else None
+        results: list[Result] = []
+        with output.interruptible() as interrupt:
+            for label, algorithm in self.algorithms.items():
+                results.append(self._run(label, algorithm, reference, interrupt))
+                if interrupt.is_set():
+                    break
+        return results, interrupt.is_set()
+
+    def _run(self, label: str, algorithm: Algorithm, reference: float | None, interrupt: Event) -> Result:
+        loop, problem = self.loop, self.problem
+        objective = problem.objective
+        measure = {}
+        if problem.test is not None:
+            X, y = problem.test
+            measure["test_accuracy"] = lambda snapshot: problem.accuracy(snapshot.server.theta, X, y)
+        start = time.perf_counter()
+        with output.progress_bar(self.console, label, loop.rounds) as advance:
+
+            def callback(snapshot: Any, row: Mapping[str, float]) -> bool:
+                advance(snapshot, row)
+                return interrupt.is_set()
+
+            trace = run_federation(
+                algorithm,
+                objective,
+                rounds=loop.rounds,
+                participation=self.participation,
+                seed=self.seed,
+                tol=loop.tol or None,
+                certify_every=loop.certify_every,
+                reference=reference,
+                measure=measure,
+                callback=callback,
+                check_assumptions=loop.check_assumptions,
+                threads=loop.threads,
+                parameters={
+                    "data": problem.data,
+                    "loss": problem.loss,
+                    "mu": problem.rows.ridge,
+                    "participation": loop.participation,
+                },
+            )
+        return Result(
+            label=label,
+            algorithm=algorithm,
+            trace=trace,
+            accuracy=problem.training_accuracy(trace.theta),
+            wall_seconds=time.perf_counter() - start,
+        )
+
+    def quality_column(self) -> str:
+        """Name the column that says most about how good the models are."""
+        if self.loop.reference:
+            return "error"
+        return self.problem.quality if self.loop.certify_every or self.loop.tol else "energy"
+
+    def problem_title(self) -> str:
+        """Name the problem for the title of a figure."""
+        problem, rows = self.problem, self.problem.rows
+        return f"{_escape(problem.name)}: {rows.n_clients} clients, {problem.loss}, $\\mu$ = {rows.ridge:g}"
+
+    def described(self) -> dict[str, str]:
+        """Say what the problem is."""
+        problem = self.problem
+        return {
+            "data": problem.data,
+            "clients": problem.partition,
+            "loss": problem.loss + (" (chosen for the labels; --loss changes it)" if problem.loss_was_chosen else ""),
+            "mu, kappa": f"mu = {problem.rows.ridge:g}, kappa = L/mu = {problem.condition:.4g}",
+            **problem.added,
+            **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Return what the JSON file says of the problem."""
+        problem = self.problem
+        return {
+            "problem": {
+                "data": problem.data,
+                "loss": problem.loss,
+                "client_rows": problem.rows.sizes,
+                "kappa": problem.condition,
+                **problem.added,
+            }
+        }
+
+
+def _prepare(options: ProblemOptions, loop: LoopOptions, variants: Mapping[str, Variant]) -> Session:
+    """Refuse whatever is wrong, cheapest check first, before anything is computed."""
+    for variant in variants.values():
+        variant.check(participation=loop.participation, regulariser=options.regulariser is not None)
+    participation = parse_participation(loop.participation)
+    problem = build_problem(options, test=loop.test_accuracy)
+    next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
+    algorithms = {label: variant.build(problem.objective) for label, variant in variants.items()}
+    if loop.check_assumptions:
+        for algorithm in algorithms.values():
+            algorithm.check(problem.objective)
+    if loop.reference and not problem.is_convex:
+        raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
+    output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
+    return Session(
+        problem=problem,
+        algorithms=algorithms,
+        loop=loop,
+        participation=participation,
+        seed=options.seed,
+        console=output.make_console(),
+    )
+
+
+def _columns(loop: LoopOptions) -> list[str]:
+    """Name the columns that a comparison can draw."""
+    known = ["energy", "certificate", "certified_error", "gradient_norm"]
+    return known + ["error"] * loop.reference + ["test_accuracy"] * loop.test_accuracy
+
+
+def _escape(text: str) -> str:
+    """Keep what a user typed from being read as a formula in a figure."""
+    return text.replace("$", r"\$")
+
+
+def _summaries(documented: Mapping[str, Any]) -> dict[str, str]:
+    return {name: summary(thing) for name, thing in documented.items()}

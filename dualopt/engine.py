@@ -1,0 +1,245 @@
+"""The engine: one round of a federated method, and the endless iterator over rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dualopt.algorithms import Algorithm
+from dualopt.algorithms._base import require_complete
+from dualopt.objectives import Objective
+from dualopt.objectives.composite import without_regulariser
+from dualopt.oracle import Oracle
+from dualopt.participation import Full, Participation, Round
+from dualopt.regularisers import Zero
+from dualopt.solvers import LocalSolution
+from dualopt.tree import leaves, merge_clients, take_clients, tree_map
+from dualopt.xp import Array, array_namespace
+
+__all__ = ["Snapshot", "State", "advance", "complete", "initial_state", "iterate", "rounds_of"]
+
+
+class State(NamedTuple):
+    """All that a federation carries from one round to the next."""
+
+    server: Any  # state of the server; server.theta is the model
+    message: Any  # what the clients know of it
+    clients: Any  # states of all clients, client axis first
+    solver: Any = ()  # states of their local solvers, client axis first; () before the first call
+
+
+class Snapshot(NamedTuple):
+    """The federation after a round."""
+
+    round: Round
+    server: Any  # state of the server; server.theta is the model
+    message: Any  # what the clients know of it
+    clients: Any  # states of all clients, client axis first
+    solver: Any  # states of their local solvers, client axis first
+    solution: LocalSolution | None  # of the active clients; None when there were none
+    floats_up: int  # numbers uploaded in this round, all clients together
+    floats_down: int  # numbers sent to clients in this round
+
+    @property
+    def state(self) -> State:
+        """What the next round starts from."""
+        return State(self.server, self.message, self.clients, self.solver)
+
+    @property
+    def local_models(self) -> Array | None:
+        """Where the active clients ended, shape ``(P, *shape)``; None when there were none."""
+        return None if self.solution is None else self.solution.theta
+
+    @property
+    def local_gradients(self) -> Array | None:
+        """The gradients of their ``f_j`` there, shape ``(P, *shape)``; None where nobody computed them."""
+        if self.solution is None or self.solution.evaluation is None:
+            return None
+        return self.solution.evaluation.grad_f
+
+
+def iterate(
+    algorithm: Algorithm,
+    objective: Objective,
+    *,
+    theta0: Array | None = None,
+    participation: Participation | None = None,
+    seed: int = 0,
+) -> Iterator[Snapshot]:
+    """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The method; parameters left open are filled in by ``suggested``.
+    objective : Objective
+        The clients.
+    theta0 : array, shape ``shape``, optional
+        Where to start; when not given, what the objective's ``initial(seed)`` returns (networks have one), else zero.
+    participation : Participation, optional
+        Who takes part; everybody when not given.
+    seed : int, default 0
+        Seed of every random stream.
+
+    Raises
+    ------
+    ValueError
+        If the method does not support the participation, or the regulariser of the objective.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> import numpy as np
+    >>> from dualopt.algorithms import DualFL
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.solvers import Exact
+    >>> f = Quadratic(A=np.stack([np.eye(2), 2 * np.eye(2)]), b=np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> for snapshot in islice(iterate(DualFL(solver=Exact()), f), 30):
+    ...     pass
+    >>> snapshot.server.theta.round(6).tolist(), f.minimiser().round(6).tolist()
+    ([0.333333, 1.0], [0.333333, 1.0])
+    """
+    algorithm = complete(algorithm, objective, participation)
+    theta0 = objective.initial(seed) if theta0 is None else theta0
+    return rounds_of(algorithm, objective, theta0, participation, seed)
+
+
+def complete(algorithm: Algorithm, objective: Objective, participation: Participation | None = None) -> Algorithm:
+    """Return the method with no parameter open; refuse what it does not support.
+
+    Raises
+    ------
+    ValueError
+        If the method does not support the participation, or the regulariser of the objective, or leaves a parameter
+        open.
+    """
+    for need in sorted(participation.needs - algorithm.supports if participation is not None else ()):
+        raise ValueError(f"algorithm {type(algorithm).__name__} does not support {need} participation.")
+    if not isinstance(objective.regulariser, Zero) and "regulariser" not in algorithm.supports:
+        raise ValueError(f"algorithm {type(algorithm).__name__} does not support an objective with a regulariser.")
+    algorithm = algorithm.suggested(objective)
+    require_complete(algorithm)
+    return algorithm
+
+
+def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:
+    """Return the state before the first round, from ``theta0`` or where a run starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import FedAvg, Quadratic
+    >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.zeros((2, 1)))
+    >>> initial_state(FedAvg().suggested(f), f, np.ones(1)).server
+    Server(theta=array([1.]))
+    """
+    theta0 = objective.initial() if theta0 is None else theta0
+    copies = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
+    return State(*algorithm.init(theta0, copies), _solver_state(algorithm, objective))
+
+
+def rounds_of(
+    algorithm: Algorithm, objective: Objective, theta0: Array, participation: Participation | None, seed: int
+) -> Iterator[Snapshot]:
+    """Yield the rounds of a method with no parameter open."""
+    objective = without_regulariser(objective)  # the regulariser is the method's from here on
+    state = initial_state(algorithm, objective, theta0)
+    everybody = frozenset(range(objective.n_clients))
+    holders: frozenset[int] = frozenset()  # clients that hold the present message
+    for round in (participation or Full()).rounds(objective.n_clients, seed):
+        before = state.message
+        state, upload, solution = advance(algorithm, objective, state, round)
+        active = frozenset(round.clients)
+        up, down = 0, len(active - holders) * _size(before)
+        holders |= active
+        if upload is not None:
+            up = _size(upload)
+            holders = active if "active" in algorithm.listens else frozenset()
+            if "inactive" in algorithm.listens:
+                holders |= everybody - active
+            down += len(holders) * _size(state.message)
+        yield Snapshot(round, *state, solution, up, down)
+
+
+def advance(
+    algorithm: Algorithm, objective: Objective, state: State, round: Round
+) -> tuple[State, Any, LocalSolution | None]:
+    """Do one round: the same state and round give the same result, so that one state can meet several rounds.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The method, with no parameter left open.
+    objective : Objective
+        All clients.
+    state : State
+        The federation before the round; it is not changed. Without a solver state, solvers make their first call.
+    round : Round
+        Who is active and whether the round communicates.
+
+    Returns
+    -------
+    State
+        The federation after the round.
+    tree of arrays or None
+        What the active clients uploaded; None when the round did not communicate.
+    LocalSolution or None
+        Their local solutions; None when nobody was active.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is open.
+    """
+    require_complete(algorithm)
+    server, message, clients, solver_state = state
+    ids = round.clients
+    if not ids:
+        return state, None, None
+    solver_state = solver_state or _solver_state(algorithm, objective)
+    active_objective = objective.select(ids)
+    local_objective = algorithm.local_objective(active_objective)
+    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, take_clients(solver_state, ids), round)
+    active, upload = algorithm.local(take_clients(clients, ids), message, oracle, round)
+    solution = oracle.solution
+    if solution is not None and local_objective is not active_objective:
+        solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
+    clients, solver_state = _put(clients, active, ids), _put(solver_state, oracle.solver_state, ids)
+    if not round.communicate:
+        return State(server, message, clients, solver_state), None, solution
+    mean = tree_map(lambda x: _mean(x, len(ids)), upload)
+    server, message = algorithm.server(server, mean, round)
+    if "active" in algorithm.listens:
+        clients = _put(clients, algorithm.receive(take_clients(clients, ids), message), ids)
+    if "inactive" in algorithm.listens:
+        others = sorted(set(range(objective.n_clients)) - set(ids))
+        if others:
+            clients = _put(clients, algorithm.receive_inactive(take_clients(clients, others), message), others)
+    return State(server, message, clients, solver_state), upload, solution
+
+
+def _mean(upload: Array, n_active: int) -> Array:
+    """Return the mean over the active clients; without their axis an average would be one of the entries."""
+    if tuple(upload.shape[:1]) != (n_active,):
+        raise ValueError(f"upload must have shape ({n_active}, ...), one row per active client, not {upload.shape}.")
+    return array_namespace(upload).mean(upload, axis=0)
+
+
+def _solver_state(algorithm: Algorithm, objective: Objective) -> Any:
+    """Return the state of the local solvers before their first call; methods that never solve have no solver."""
+    return () if algorithm.solver is None else algorithm.solver.initial_state(objective)
+
+
+def _put(old: Any, new: Any, ids: Any) -> Any:
+    """Return ``old`` with the rows ``ids`` replaced by ``new``, whose leaves may lack the client axis."""
+
+    def stacked(before: Array, after: Array) -> Array:
+        shape = (len(ids), *before.shape[1:])
+        return after if after.shape == shape else array_namespace(after).broadcast_to(after, shape)
+
+    return merge_clients(old, tree_map(stacked, old, new), ids)
+
+
+def _size(tree: Any) -> int:
+    return sum(math.prod(leaf.shape) if hasattr(leaf, "shape") else 1 for leaf in leaves(tree))

@@ -1,0 +1,179 @@
+"""Sums of losses over the rows of each client: the common part of linear models and networks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any, Self
+
+from dualopt.losses import Loss
+from dualopt.objectives.local_problem import client_dot
+from dualopt.objectives.objective import Objective
+from dualopt.objectives.rows import Block, ClientRows, Sample
+from dualopt.xp import Array, array_namespace, device
+
+__all__ = ["FiniteSum"]
+
+
+class FiniteSum(Objective):
+    r"""Base of the dataclasses that add losses of predictors over the rows of each client.
+
+    .. math:: f_j(\theta) = \sum_{i=1}^{m_j} w_{ji}\, \phi(z(\theta; x_{ji});\, y_{ji})
+              + \tfrac{\text{ridge}}{2} |\theta|^2
+
+    A subclass defines the predictors ``z`` by ``_forward`` and their derivatives by ``_backward``.
+
+    Attributes
+    ----------
+    loss : Loss
+        ``phi``.
+    ridge : float
+        Weight of the squared norm.
+    rows : ClientRows
+        Features ``x_ji``, labels ``y_ji`` and weights ``w_ji``.
+    """
+
+    loss: Loss
+    ridge: float
+    rows: ClientRows
+
+    @abstractmethod
+    def _points(self, theta: Array) -> Array:
+        """Bring ``(N, *shape)`` or ``shape`` to the form in which blocks take the points, ``(N, ...)``."""
+
+    @abstractmethod
+    def _forward(self, points: Array, block: Block) -> tuple[Array, Any]:
+        """Return predictors ``(c, k, b)`` of a block and what ``_backward`` needs of the way to them."""
+
+    @abstractmethod
+    def _backward(self, points: Array, block: Block, way: Any, slopes: Array) -> Array:
+        """Return gradients in the form of ``points`` from derivatives ``(c, k, b)`` with respect to the predictors."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
+
+    @property
+    def n_clients(self) -> int:
+        """Number ``N`` of clients."""
+        return self.rows.n_clients
+
+    @property
+    def n_features(self) -> int:
+        """Number ``p`` of columns, the intercept included."""
+        return self.rows.n_features
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of rows ``m_j`` of each client."""
+        return self.rows.sizes
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Samples of rows."""
+        return frozenset({"samples"})
+
+    def client_rows(self) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield features ``(m_j, p)``, labels ``(m_j,)`` and weights ``(m_j,)`` of each client, as views."""
+        return self.rows.by_client()
+
+    def zeros(self) -> Array:
+        """Return the zero model, shape ``shape``."""
+        like = self.rows.like
+        return array_namespace(like).zeros(self.shape, dtype=like.dtype, device=device(like))
+
+    def value(self, theta: Array) -> Array:
+        """Return ``f_j(theta_j)``, shape ``(N,)``."""
+        theta = self._points(theta)
+        xp = array_namespace(theta)
+
+        def one(block: Block, points: Array) -> tuple[Array]:
+            z, _ = self._predictors(points, block)
+            return (xp.sum(block.w * self.loss.value(z, block.y), axis=-1),)
+
+        (value,) = self.rows.sum(one, theta)
+        return value + 0.5 * self.ridge * client_dot(theta, theta)
+
+    def gradient(self, theta: Array) -> Array:
+        """Return the gradients (a subgradient when nonsmooth), shape ``(N, *shape)``."""
+        return self.value_and_gradient(theta)[1]
+
+    def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
+        """Return values ``(N,)`` and gradients ``(N, *shape)`` in one pass over the rows."""
+        theta = self._points(theta)
+        xp = array_namespace(theta)
+
+        def one(block: Block, points: Array) -> tuple[Array, Array]:
+            z, way = self._predictors(points, block)
+            value, slope = self.loss.value_and_gradient(z, block.y)
+            return xp.sum(block.w * value, axis=-1), self._backward(points, block, way, self._weighted(slope, block))
+
+        value, gradient = self.rows.sum(one, theta)
+        return value + 0.5 * self.ridge * client_dot(theta, theta), self._with_ridge(gradient, theta)
+
+    def draw(self, rngs: Sequence[Any], batch: int | None) -> Sample:
+        """Draw ``batch`` rows per client, uniformly with replacement; ``None`` takes every row once.
+
+        Parameters
+        ----------
+        rngs : sequence of numpy.random.Generator
+            One generator per client, such as ``round.rngs()``.
+        batch : int or None
+            Number of rows of each client; more than it has is allowed.
+
+        Returns
+        -------
+        tuple of N host integer arrays
+            Row numbers within the client.
+
+        Raises
+        ------
+        ValueError
+            If ``batch`` is less than 1, or there is not one generator per client.
+        """
+        return self.rows.draw(rngs, batch)
+
+    def sample_gradient(self, theta: Array, sample: Sample) -> Array:
+        r"""Return the gradients estimated from a sample of rows, shape ``(N, *shape)``.
+
+        .. math:: \frac{1}{B_j} \sum_{b=1}^{B_j} m_j w_{j i_b} \nabla_\theta
+                  \phi(z(\theta_j; x_{j i_b});\, y_{j i_b}) + \text{ridge}\, \theta_j
+
+        The expectation over uniform rows ``i_b`` is the gradient, and so is the value for a sample of every row once.
+        The lengths ``B_j`` may differ; a sample may be used at several points.
+
+        Raises
+        ------
+        ValueError
+            If the sample is not one nonempty array of row numbers per client.
+        """
+        self.rows.check_sample(sample)
+        theta = self._points(theta)
+
+        def one(block: Block, points: Array) -> tuple[Array]:
+            z, way = self._predictors(points, block)
+            slopes = self._weighted(self.loss.gradient(z, block.y), block)
+            return (self._backward(points, block, way, slopes),)
+
+        (gradient,) = self.rows.sum(one, theta, sample)
+        return self._with_ridge(gradient, theta)
+
+    def select(self, ids: Sequence[int]) -> Self:
+        """Return the objective of the clients ``ids``; data and cached factors are shared, not copied."""
+        if list(ids) == list(range(self.n_clients)):
+            return self
+        return replace(self, rows=self.rows.select(ids))  # pyright: ignore[reportArgumentType]
+
+    def _predictors(self, points: Array, block: Block) -> tuple[Array, Any]:
+        """Return predictors in the layout of the loss, ``(c, k, b)`` or ``(c, b)``, and what ``_backward`` needs."""
+        z, way = self._forward(points, block)
+        return (z[:, 0, :] if self.loss.outputs == 1 else z), way
+
+    def _weighted(self, slope: Array, block: Block) -> Array:
+        """Return derivatives in the layout of the loss times the weights of the rows, ``(c, k, b)``."""
+        return (slope * block.w)[:, None, :] if self.loss.outputs == 1 else slope * block.w[:, None, :]
+
+    def _with_ridge(self, gradient: Array, theta: Array) -> Array:
+        """Add the gradient of the ridge to ``gradient``, an array made here, and bring it to ``(N, *shape)``."""
+        gradient += self.ridge * theta
+        return array_namespace(gradient).reshape(gradient, (self.n_clients, *self.shape))

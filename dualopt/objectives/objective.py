@@ -1,0 +1,131 @@
+"""The base class of objectives: values, gradients, constants, and the names of what an objective offers beside them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
+
+from dualopt.regularisers import Regulariser, Zero
+from dualopt.xp import Array
+
+__all__ = ["OPTIONAL_MEMBERS", "Objective"]
+
+OPTIONAL_MEMBERS: dict[str, tuple[str, ...]] = {
+    "hessian": ("hessian_operator",),
+    "preconditioner": ("preconditioner",),
+    "exact": ("exact_minimiser",),
+    "samples": ("sizes", "draw", "sample_gradient"),
+}
+"""The members that an objective has beside the common ones when its ``offers`` holds the key."""
+
+
+class Objective(ABC):
+    r"""The local cost functions ``f_1, ..., f_N`` of all clients at once.
+
+    The federated problem is always :math:`\min_\theta E(\theta) = \frac1N \sum_j f_j(\theta)`; unequal client weights
+    are factors inside ``f_j``. Every method returns one row per client and treats the clients independently.
+    Wherever ``theta`` is taken it has shape ``(N, *shape)`` (a point for each client) or ``shape`` (one point
+    for all).
+
+    A subclass defines ``n_clients``, ``shape``, ``mu``, ``L``, ``zeros``, ``value``, ``gradient`` and ``select``. It
+    may offer more, and names what it offers in ``offers``:
+
+    ``"hessian"``
+        ``hessian_operator(theta)`` returns ``v -> H_j(theta_j) v``, both ``(N, *shape)``.
+    ``"preconditioner"``
+        ``preconditioner(weight)`` returns ``v -> P_j v`` with ``P_j`` an approximation of
+        ``(hess f_j + weight_j I)^{-1}``.
+    ``"exact"``
+        ``exact_minimiser(problem)`` returns the minimisers of a ``LocalProblem`` on this objective, ``(N, *shape)``.
+    ``"samples"``
+        ``sizes``, the number of rows of each client, a tuple of length ``N``; ``draw(rngs, batch)``, which returns a
+        *sample*, a tuple of ``N`` host integer arrays, the numbers of the rows that each client draws, uniformly with
+        replacement from its own generator (lengths may differ and rows may repeat; ``batch=None`` is every row once);
+        ``sample_gradient(theta, sample)``, the unbiased estimate of the gradients from these rows, ``(N, *shape)``.
+        One sample may be used at two points.
+
+    Examples
+    --------
+    Quartic local costs :math:`(\theta - a_j)^4 / 4` of one variable, convex and not smooth:
+
+    >>> import numpy as np
+    >>> class Quartic(Objective):
+    ...     shape, n_clients = (1,), property(lambda self: len(self.a))
+    ...     mu, L = property(lambda self: 0.0 * self.a[:, 0]), property(lambda self: self.mu + np.inf)
+    ...
+    ...     def __init__(self, a):
+    ...         self.a = a
+    ...
+    ...     def zeros(self):
+    ...         return np.zeros(1)
+    ...
+    ...     def value(self, theta):
+    ...         return ((theta - self.a) ** 4 / 4)[:, 0]
+    ...
+    ...     def gradient(self, theta):
+    ...         return (theta - self.a) ** 3
+    ...
+    ...     def select(self, ids):
+    ...         return Quartic(self.a[list(ids)])
+    >>> f = Quartic(np.array([[0.0], [2.0]]))
+    >>> f.value_and_gradient(f.initial(seed=0))[1].tolist(), sorted(f.offers), f.gradient_cost
+    ([[0.0], [-8.0]], [], 1.0)
+    """
+
+    regulariser: Regulariser = Zero()
+    """The convex function ``g`` of the composite problem ``min E + g``; zero but for ``Composite``."""
+
+    @property
+    @abstractmethod
+    def n_clients(self) -> int:
+        """Number ``N`` of clients."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the model ``theta``."""
+
+    @property
+    @abstractmethod
+    def mu(self) -> Array:
+        """Strong convexity constants of ``f_j``, shape ``(N,)``."""
+
+    @property
+    @abstractmethod
+    def L(self) -> Array:
+        """Smoothness constants of ``f_j``, shape ``(N,)``; ``inf`` when nonsmooth."""
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Names of the optional members that the objective has, keys of ``OPTIONAL_MEMBERS``; none by default."""
+        return frozenset()
+
+    @property
+    def gradient_cost(self) -> float:
+        """Gradients of the clients that one evaluation of ``gradient`` takes, as solvers count them; 1 by default."""
+        return 1.0
+
+    @abstractmethod
+    def zeros(self) -> Array:
+        """Return the zero model, shape ``shape``, in the array type of the data."""
+
+    def initial(self, seed: int = 0) -> Array:
+        """Return the model from which runs start, shape ``shape``: the zero model by default."""
+        return self.zeros()
+
+    @abstractmethod
+    def value(self, theta: Array) -> Array:
+        """Return ``f_j(theta_j)``, shape ``(N,)``."""
+
+    @abstractmethod
+    def gradient(self, theta: Array) -> Array:
+        """Return the gradients (a subgradient when nonsmooth) of ``f_j`` at ``theta_j``, shape ``(N, *shape)``."""
+
+    def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
+        """Return both; a subclass that shares work between them overrides this, at the price of the gradient alone."""
+        return self.value(theta), self.gradient(theta)
+
+    @abstractmethod
+    def select(self, ids: Sequence[int]) -> Self:
+        """Return the objective of the clients ``ids`` (positions), without a copy of their data."""

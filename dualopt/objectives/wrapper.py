@@ -1,0 +1,85 @@
+"""The base class of objectives that change another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from dualopt.objectives.objective import OPTIONAL_MEMBERS, Objective
+from dualopt.xp import Array
+
+__all__ = ["ObjectiveWrapper"]
+
+
+class ObjectiveWrapper(Objective):
+    """Base of the dataclasses that change an ``objective`` and leave its clients and rows as they are.
+
+    The common members are forwarded; a subclass overrides those that it changes. Of the optional ones it offers those
+    of the objective that ``forwarded`` names.
+    """
+
+    forwarded: ClassVar[frozenset[str]] = frozenset(OPTIONAL_MEMBERS)
+    """Names of the offers that remain, unchanged or overridden; all by default."""
+
+    objective: Any
+
+    def __getattr__(self, name: str) -> Any:
+        # Optional members that are not overridden.
+        if any(name in OPTIONAL_MEMBERS[offer] for offer in self.forwarded):
+            return getattr(self.objective, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """The offers of the objective that remain."""
+        return self.objective.offers & self.forwarded
+
+    @property
+    def n_clients(self) -> int:
+        """Number ``N`` of clients."""
+        return self.objective.n_clients
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the model ``theta``."""
+        return self.objective.shape
+
+    @property
+    def mu(self) -> Array:
+        """Strong convexity constants of ``f_j``, shape ``(N,)``."""
+        return self.objective.mu
+
+    @property
+    def L(self) -> Array:
+        """Smoothness constants of ``f_j``, shape ``(N,)``."""
+        return self.objective.L
+
+    @property
+    def gradient_cost(self) -> float:
+        """Gradients of the clients that one evaluation of ``gradient`` takes."""
+        return self.objective.gradient_cost
+
+    def zeros(self) -> Array:
+        """Return the zero model, shape ``shape``."""
+        return self.objective.zeros()
+
+    def initial(self, seed: int = 0) -> Array:
+        """Return the model from which runs start, shape ``shape``."""
+        return self.objective.initial(seed)
+
+    def value(self, theta: Array) -> Array:
+        """Return ``f_j(theta_j)``, shape ``(N,)``."""
+        return self.objective.value(theta)
+
+    def gradient(self, theta: Array) -> Array:
+        """Return the gradients of ``f_j``, shape ``(N, *shape)``."""
+        return self.objective.gradient(theta)
+
+    def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
+        """Return both, at the price of the gradient alone."""
+        return self.objective.value_and_gradient(theta)
+
+    def select(self, ids: Sequence[int]) -> Self:
+        """Return the objective of the clients ``ids``."""
+        return replace(self, objective=self.objective.select(ids))  # pyright: ignore[reportArgumentType]

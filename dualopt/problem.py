@@ -1,0 +1,418 @@
+"""From options to the objective: data, clients, loss, penalty and regulariser, under the names of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import dualopt.losses
+import dualopt.regularisers
+from dualopt._text import convert, pairs
+from dualopt.data import class_count, encode_labels, load, natural, partition, subsample
+from dualopt.discover import lookup
+from dualopt.losses import Loss
+from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
+from dualopt.xp import Array, array_namespace
+
+__all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions:
+    """Data, clients and loss.
+
+    Parameters
+    ----------
+    data : str
+        Name of a data set (see: dualopt list data) or path of a file.
+    data_home : Path, optional
+        Folder that holds your data sets.
+    data_param : list of str
+        Option of the data set, such as m=5000; repeatable.
+    split : str, optional
+        Part of the data set: train or test.
+    scale : str
+        auto, none, max, unit-rows, standard or a number to divide by.
+    rows : int, optional
+        Use so many rows, drawn at random with the seed.
+    dtype : str
+        float64 or float32.
+    clients : int
+        Number of clients.
+    partition : str
+        How rows are dealt out (see: dualopt list partitions).
+    alpha : float
+        Concentration of the Dirichlet partitions.
+    sigma : float, optional
+        Spread of the log-normal sizes; default: 1, and 0 with dirichlet-clients.
+    weights : str
+        clients: each client counts alike; rows: each row does.
+    loss : str
+        A loss (see: dualopt list losses); auto lets the labels decide.
+    loss_param : list of str
+        Parameter of the loss, such as delta=0.5; repeatable.
+    model : str
+        linear, or mlp=200,100 for a network with hidden layers of these widths.
+    mu : float
+        Weight of the ridge.
+    penalty : float
+        Height of a bounded nonconvex penalty of every weight; 0: none.
+    regulariser : str, optional
+        Regulariser, such as l1=0.01, for methods that take one.
+    intercept : bool
+        Append a column of ones.
+    seed : int
+        Seed of everything random.
+
+    Examples
+    --------
+    >>> options = ProblemOptions(data="digits", clients=4, partition="by-label")
+    >>> options.mu, options.loss
+    (0.01, 'auto')
+    """
+
+    data: str = "digits"
+    data_home: Path | None = None
+    data_param: list[str] = field(default_factory=list)
+    split: str | None = None
+    scale: str = "auto"
+    rows: int | None = None
+    dtype: str = "float64"
+    clients: int = 8
+    partition: str = "iid"
+    alpha: float = 0.3
+    sigma: float | None = None
+    weights: str = "clients"
+    loss: str = "auto"
+    loss_param: list[str] = field(default_factory=list)
+    model: str = "linear"
+    mu: float = 1e-2
+    penalty: float = 0.0
+    regulariser: str | None = None
+    intercept: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    r"""An objective, the rows behind it, and the words that describe them.
+
+    Attributes
+    ----------
+    objective : Objective
+        The clients' :math:`f_1, \dots, f_N`, with penalty and regulariser.
+    rows : FiniteSum
+        The rows of the clients: of the linear model, or under the network.
+    network : MLP, optional
+        The network, of a model that is not linear.
+    name : str
+        Name of the data.
+    data, loss, partition : str
+        Descriptions of the data, the loss and the clients.
+    loss_was_chosen : bool
+        Whether the loss was chosen for the labels, not by the user.
+    added : dict of str to str
+        Descriptions of what is added to the losses: ``penalty`` and ``regulariser``.
+    test : tuple of two arrays, optional
+        Rows, shape ``(m, p)``, and labels, shape ``(m,)``, that no client has.
+
+    Examples
+    --------
+    >>> problem = build_problem(ProblemOptions(data="digits", rows=200, clients=4))
+    >>> problem.objective.n_clients, problem.loss, problem.partition
+    (4, 'multinomial', '4 (iid), 50 rows each')
+    >>> problem.training_accuracy(problem.objective.zeros()) < 0.2
+    True
+    """
+
+    objective: Any
+    rows: FiniteSum
+    network: MLP | None
+    name: str
+    data: str
+    loss: str
+    loss_was_chosen: bool
+    partition: str
+    added: Mapping[str, str]
+    test: tuple[Array, Array] | None
+
+    @property
+    def condition(self) -> float:
+        """Return ``kappa = max L / min mu``, infinite for a nonsmooth loss or ``mu = 0``."""
+        xp = array_namespace(self.objective.mu)
+        mu = float(xp.min(self.objective.mu))
+        return float(xp.max(self.objective.L)) / mu if mu > 0 else float("inf")
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the constants prove that E is convex."""
+        return self._total_mu >= 0
+
+    @property
+    def quality(self) -> str:
+        """Name of the column that tells how good a model is: the gradient where E is not strongly convex."""
+        return "certified_error" if self._total_mu > 0 else "gradient_norm"
+
+    @property
+    def _total_mu(self) -> float:
+        mu = self.objective.mu
+        return float(array_namespace(mu).sum(mu))
+
+    def minimum(self) -> float:
+        """Return ``E*``, by Newton's method to high accuracy.
+
+        Raises
+        ------
+        ValueError
+            If the minimum cannot be certified.
+        """
+        from dualopt.reference import solve  # few ask for it
+
+        return float(solve(self.objective).energy)
+
+    def training_accuracy(self, theta: Array) -> float | None:
+        """Return the fraction of the clients' rows whose label the model predicts, or None for real labels.
+
+        Parameters
+        ----------
+        theta : array, shape ``shape``
+            The model.
+        """
+        if self.rows.loss.labels == "real":
+            return None
+        right = sum(self._count_right(theta, X, y) for X, y, _ in self.rows.client_rows())
+        return right / sum(self.rows.sizes)
+
+    def accuracy(self, theta: Array, X: Array, y: Array) -> float:
+        """Return the fraction of other rows whose label the model predicts.
+
+        Parameters
+        ----------
+        theta : array, shape ``shape``
+            The model.
+        X : array, shape (m, p)
+            Rows, without the column of ones.
+        y : array, shape (m,)
+            Their labels, encoded like those of the clients.
+        """
+        if X.shape[1] < self.rows.n_features:
+            xp = array_namespace(X)
+            X = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+        return self._count_right(theta, X, y) / X.shape[0]
+
+    def _count_right(self, theta: Array, X: Array, y: Array) -> int:
+        xp = array_namespace(theta)
+        if self.network is not None:
+            hits = self.network.predict(theta, X) == xp.astype(y, xp.int64)
+        else:
+            z = xp.matmul(theta, xp.matrix_transpose(X))
+            multiclass = self.rows.loss.labels == "class"
+            hits = xp.argmax(z, axis=0) == xp.astype(y, xp.int64) if multiclass else z * y > 0
+        return int(xp.sum(xp.astype(hits, xp.int64)))
+
+
+def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
+    """Load the data, deal it out to the clients, and build the objective.
+
+    Parameters
+    ----------
+    options : ProblemOptions
+        What is asked for.
+    test : bool, default False
+        Whether to load the test part of the data set as well.
+
+    Raises
+    ------
+    ValueError
+        If an option is wrong; the sentence names it.
+    OSError
+        If a file cannot be read.
+    ModuleNotFoundError
+        If a data set needs a package that is missing.
+
+    Examples
+    --------
+    >>> options = ProblemOptions(data="synthetic-regression", data_param=["m=60", "d=4"], clients=3, loss="huber")
+    >>> build_problem(options).objective.shape
+    (5,)
+    """
+    layers = _hidden_layers(options.model)
+    if layers is not None and options.loss not in ("auto", "multinomial"):
+        raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")
+    if options.loss != "auto":
+        lookup(dualopt.losses, options.loss, "loss")  # before the data, which may take long to load
+    if test and options.split is not None:
+        raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
+    load_options = _load_options(options)
+    data = load(options.data, **load_options)
+    loss_was_chosen = options.loss == "auto" and layers is None
+    name = automatic_loss(data.y) if loss_was_chosen else "multinomial" if layers is not None else options.loss
+    loss = _loss(name, options.loss_param, data.y)
+    y = encode_labels(data.y, loss.labels)  # before rows are drawn: a part is encoded like the whole
+    y = y if loss.labels == "class" else y.astype(data.X.dtype)
+    X, labels, owners = data.X, data.y, data.clients
+    if options.rows is not None:
+        chosen = subsample(labels, options.rows, options.seed)
+        X, y, labels = X[chosen], y[chosen], labels[chosen]
+        owners = None if owners is None else owners[chosen]
+    clients = partition(
+        options.partition,
+        labels,
+        _client_number(options, len(labels), data.clients, owners),
+        alpha=options.alpha,
+        sigma=options.sigma,
+        seed=options.seed,
+        clients=owners,
+    )
+    objective, rows, network = _objective(options, layers, X, y, loss, [part.tolist() for part in clients])
+    held_out = None
+    if test:
+        other = load(options.data, **load_options, split="test")
+        classes = None if loss.labels == "real" else data.y
+        held_out = other.X, encode_labels(other.y, loss.labels, classes=classes)
+    sizes = rows.sizes
+    spread = f"{min(sizes)} rows" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)} rows"
+    return Problem(
+        objective=objective,
+        rows=rows,
+        network=network,
+        name=data.name,
+        data=f"{data.name} ({X.shape[0]} x {X.shape[1]}, {X.dtype}): {data.description}",
+        loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
+        loss_was_chosen=loss_was_chosen,
+        partition=f"{len(sizes)} ({options.partition}), {spread} each",
+        added=_added(options),
+        test=held_out,
+    )
+
+
+def automatic_loss(labels: Any) -> str:
+    """Choose the loss that raw labels call for.
+
+    Fractions call for ``squared``, two distinct labels for ``logistic``, other whole numbers or words for
+    ``multinomial``.
+
+    Parameters
+    ----------
+    labels : array, shape (m,)
+        Numbers or words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [automatic_loss(np.array(y)) for y in ([0.5, 1.0], [1, 2, 1], ["a", "b", "c"])]
+    ['squared', 'logistic', 'multinomial']
+    """
+    if labels.dtype.kind == "f" and bool((labels % 1 != 0).any()):
+        return "squared"
+    return "logistic" if class_count(labels) == 2 else "multinomial"
+
+
+def _load_options(options: ProblemOptions) -> dict[str, Any]:
+    """Return the arguments of ``dualopt.data.load``, the options of the data set among them."""
+    own = {name: _number(text) for name, text in pairs(options.data_param, "data_param").items()}
+    for name in sorted({"name", "data_home", "scale", "dtype", "seed"} & set(own)):
+        raise ValueError(f"data_param must not be {name}, which has an option of its own.")
+    if options.split is not None:
+        own["split"] = options.split
+    scale = _number(options.scale)
+    return {"data_home": options.data_home, "scale": scale, "dtype": options.dtype, "seed": options.seed} | own
+
+
+def _client_number(options: ProblemOptions, rows: int, everyone: Any, present: Any) -> int:
+    """Return how many clients there are to be: what the user says, or what the data say when they decide."""
+    if options.partition != "natural" or everyone is None:
+        if not 1 <= options.clients <= rows:  # the partitions call it n_clients
+            raise ValueError(f"clients must be between 1 and the {rows} rows of the data, not {options.clients}.")
+        return options.clients
+    number, left = len(natural(everyone)), len(natural(present))
+    if options.clients not in (number, ProblemOptions.clients):
+        raise ValueError(f"clients must be the {number} clients of the data, not {options.clients}.")
+    if left < number:
+        raise ValueError(f"rows = {options.rows} leaves {number - left} of the {number} clients without rows.")
+    return number
+
+
+def _hidden_layers(text: str) -> tuple[int, ...] | None:
+    """Read ``"linear"`` (None) or ``"mlp=200,100"``, the widths of the hidden layers."""
+    if text == "linear":
+        return None
+    kind, _, widths = text.partition("=")
+    try:
+        found = tuple(int(width) for width in widths.split(","))
+    except ValueError:
+        found = ()
+    if kind != "mlp" or not found or min(found) < 1:
+        raise ValueError(f"model must be linear or mlp=WIDTH,WIDTH,... such as mlp=200,100; not {text!r}.")
+    return found
+
+
+def _loss(name: str, texts: list[str], labels: Any) -> Any:
+    kind: Any = lookup(dualopt.losses, name, "loss")
+    given = convert(kind, pairs(texts, "loss_param"), "loss_param", f"loss {name}")
+    if "classes" in {f.name for f in fields(kind)}:
+        given = {"classes": class_count(labels)} | given
+    loss = kind(**given)
+    if loss.labels == "class" and loss.outputs < (count := class_count(labels)):
+        raise ValueError(f"loss_param classes must be at least the {count} classes of the data, not {loss.outputs}.")
+    return loss
+
+
+def _objective(
+    options: ProblemOptions,
+    layers: tuple[int, ...] | None,
+    X: Array,
+    y: Array,
+    loss: Loss,
+    clients: Sequence[Sequence[int]],
+) -> tuple[Any, FiniteSum, MLP | None]:
+    """Return the objective, the rows of the clients, and the network if there is one."""
+    network: MLP | None = None
+    if layers is None:
+        rows: FiniteSum = linear_model(
+            X, y, loss=loss, mu=options.mu, intercept=options.intercept, clients=clients, weights=options.weights
+        )
+        objective: Any = rows
+    else:
+        network = mlp(
+            X,
+            y,
+            layers=layers,
+            classes=loss.outputs,
+            ridge=options.mu,
+            clients=clients,
+            weights=options.weights,
+        )
+        objective, rows = network, network
+    if options.penalty:
+        objective = NonconvexPenalty(objective=objective, lam=options.penalty)
+    if options.regulariser is not None:
+        objective = Composite(objective=objective, regulariser=_regulariser(options.regulariser))
+    return objective, rows, network
+
+
+def _regulariser(text: str) -> Any:
+    name, _, number = text.partition("=")
+    kind: Any = lookup(dualopt.regularisers, name, "regulariser")
+    try:
+        weight = float(number)
+    except ValueError:
+        raise ValueError(f"regulariser must be of the form NAME=WEIGHT, such as l1=0.01; not {text!r}.") from None
+    return kind(weight=weight)
+
+
+def _added(options: ProblemOptions) -> dict[str, str]:
+    penalty = {"penalty": f"{options.penalty:g} sum t^2/(1 + t^2), nonconvex"} if options.penalty else {}
+    return penalty | ({} if options.regulariser is None else {"regulariser": options.regulariser})
+
+
+def _number(text: str) -> Any:
+    """Return the number that a text is, or the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,260 @@
+"""A whole run of a method, recorded round by round."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dualopt.algorithms import Algorithm
+from dualopt.certificates import Certificate, certificate
+from dualopt.engine import Snapshot, complete, rounds_of
+from dualopt.objectives import Objective
+from dualopt.participation import Participation
+from dualopt.trace import Trace
+from dualopt.xp import Array, array_namespace, device, epsilon
+
+__all__ = ["communicated", "describe", "run", "versions"]
+
+STALL_ROUNDS = 10
+EXPLOSION = 1e8
+
+
+def run(
+    algorithm: Algorithm,
+    objective: Objective,
+    *,
+    rounds: int = 100,
+    theta0: Array | None = None,
+    participation: Participation | None = None,
+    seed: int = 0,
+    tol: float | None = None,
+    certify_every: int = 0,
+    reference: float | None = None,
+    measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
+    stop: Callable[[Snapshot, Mapping[str, float]], bool] | None = None,
+    callback: Callable[[Snapshot, Mapping[str, float]], Any] | None = None,
+    check_assumptions: bool = True,
+    threads: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Trace:
+    """Run a method and record every round.
+
+    Parameters
+    ----------
+    algorithm, objective, theta0, participation, seed
+        As in :func:`dualopt.iterate`.
+    rounds : int, default 100
+        Largest number of rounds.
+    tol : float, optional
+        Stop when the certified relative error, ``gap / (E - gap)``, is at most this. The bound needs no reference.
+    certify_every : int, default 0
+        Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
+        it at the end only, or in every round when ``tol`` is given.
+    reference : float, optional
+        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``.
+    measure : dict of str to callable, optional
+        Further columns, each a function of the :class:`Snapshot`.
+    stop : callable, optional
+        ``stop(snapshot, row) -> bool``; True ends the run with status ``converged``.
+    callback : callable, optional
+        ``callback(snapshot, row)``, after each round; a true answer ends the run with status ``stopped``.
+    check_assumptions : bool, default True
+        Whether to refuse parameters outside the theory.
+    threads : int, optional
+        Number of threads of the linear algebra libraries during the run.
+    parameters : dict, optional
+        Further entries for ``Trace.parameters``.
+
+    Returns
+    -------
+    Trace
+        Row 0 is the start. ``communications`` counts the rounds so far in which something was sent, ``floats_up`` and
+        ``floats_down`` the numbers, ``gradients`` the local gradients (mean over the clients), ``seconds`` the time of
+        the method alone.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or an assumption of the method fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.algorithms import DualFL
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.solvers import Exact
+    >>> f = Quadratic(A=np.stack([np.eye(1), 2 * np.eye(1)]), b=np.array([[2.0], [1.0]]), c=np.array([2.0, 2.0]))
+    >>> trace = run(DualFL(solver=Exact()), f, tol=1e-6)
+    >>> trace.status, trace.theta.round(3).tolist(), bool(trace["certificate"][-1] <= 1e-6 * trace["energy"][-1])
+    ('converged', [1.0], True)
+    """
+    _check(rounds=rounds, tol=tol, certify_every=certify_every, threads=threads, theta0=theta0, objective=objective)
+    algorithm = complete(algorithm, objective, participation)
+    if check_assumptions:
+        algorithm.check(objective)
+    every = 1 if tol is not None and certify_every == 0 else certify_every
+    recorder = _Recorder(objective, reference, measure or {})
+    with threadpool_limits(limits=threads):
+        theta = objective.initial(seed) if theta0 is None else theta0
+        recorder.start(theta, certificate(objective, theta) if every else None)
+        snapshots = rounds_of(algorithm, objective, theta, participation, seed)
+        status, still, last = "max_rounds", 0, theta
+        while len(recorder.rows) <= rounds:
+            before = time.perf_counter()
+            snapshot = next(snapshots)
+            seconds = time.perf_counter() - before
+            theta = snapshot.server.theta
+            n = len(recorder.rows)
+            bound = certificate(objective, theta, snapshot.solution) if every and n % every == 0 else None
+            row = recorder.add(snapshot, seconds, bound)
+            if communicated(snapshot):
+                still = 0 if _moved(theta, last) else still + 1
+            last = theta
+            answer = None if callback is None else callback(snapshot, row)
+            if not math.isfinite(row["energy"]) or row["energy"] > recorder.limit:
+                status = "diverged"
+            elif (tol is not None and bound is not None and bound.relative <= tol) or (
+                stop is not None and stop(snapshot, row)
+            ):
+                status = "converged"
+            elif still >= STALL_ROUNDS:
+                status = "stalled"
+            elif answer:
+                status = "stopped"
+            else:
+                continue
+            break
+        recorder.finish(snapshot if len(recorder.rows) > 1 else None, theta)
+    described = {
+        "algorithm": type(algorithm).__name__,
+        "hyperparameters": describe(algorithm),
+        "n_clients": objective.n_clients,
+        "rounds": rounds,
+        "seed": seed,
+        "tol": tol,
+        "versions": dict(versions()),
+        **(parameters or {}),
+    }
+    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+
+
+def communicated(snapshot: Snapshot) -> bool:
+    """Tell whether anything was sent in the round: it communicates, and somebody was active."""
+    return snapshot.round.communicate and snapshot.solution is not None
+
+
+class _Recorder:
+    """Collects the rows of a trace."""
+
+    def __init__(self, objective: Objective, reference: float | None, measure: Mapping[str, Callable]) -> None:
+        self.objective = objective
+        self.reference = reference
+        self.measure = measure
+        self.rows: list[dict[str, float]] = []
+        self.gradients = [0.0] * objective.n_clients
+        self.limit = math.inf
+
+    def start(self, theta: Array, bound: Certificate | None) -> None:
+        names = ("round", "communications", "floats_up", "floats_down", "gradients", "seconds")
+        zero = dict.fromkeys(names, 0.0)
+        self.rows.append(zero | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
+        energy = self.rows[0]["energy"]
+        self.limit = energy + EXPLOSION * (1.0 + abs(energy))
+
+    def add(self, snapshot: Snapshot, seconds: float, bound: Certificate | None) -> dict[str, float]:
+        last = self.rows[-1]
+        if snapshot.solution is not None:
+            for client, count in zip(snapshot.round.clients, snapshot.solution.gradients, strict=True):
+                self.gradients[client] += count
+        row = {
+            "round": float(len(self.rows)),
+            "communications": last["communications"] + float(communicated(snapshot)),
+            "floats_up": last["floats_up"] + snapshot.floats_up,
+            "floats_down": last["floats_down"] + snapshot.floats_down,
+            "gradients": sum(self.gradients) / len(self.gradients),
+            "seconds": last["seconds"] + seconds,
+            **self._quality(snapshot.server.theta, bound),
+            **{name: float(function(snapshot)) for name, function in self.measure.items()},
+        }
+        self.rows.append(row)
+        return row
+
+    def finish(self, snapshot: Snapshot | None, theta: Array) -> None:
+        """Certify the final model if that is not done yet."""
+        if math.isnan(self.rows[-1]["certificate"]) and math.isfinite(self.rows[-1]["energy"]):
+            bound = certificate(self.objective, theta, None if snapshot is None else snapshot.solution)
+            self.rows[-1].update(self._quality(theta, bound))
+
+    def columns(self) -> dict[str, list[float]]:
+        return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
+        if bound is None:
+            values = self.objective.value(theta)
+            energy = float(array_namespace(values).mean(values)) + self.objective.regulariser.value(theta)
+            gap, relative, norm = math.nan, math.nan, math.nan
+        else:
+            energy, gap, relative, norm = bound.energy, bound.gap, bound.relative, bound.gradient_norm
+        quality = {"energy": energy, "certificate": gap, "certified_error": relative, "gradient_norm": norm}
+        if self.reference is not None:
+            quality["error"] = (energy - self.reference) / abs(self.reference)
+        return quality
+
+
+def describe(value: Any) -> Any:
+    """Turn a dataclass of hyperparameters into plain names and numbers."""
+    if is_dataclass(value):
+        found = {field.name: describe(getattr(value, field.name)) for field in fields(value)}
+        return {"name": type(value).__name__, **found} if found else type(value).__name__
+    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the versions of what a result depends on."""
+    found = {}
+    for name in ("dualopt", "numpy", "array-api-compat"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _moved(theta: Array, last: Array) -> bool:
+    xp = array_namespace(theta)
+    return float(xp.max(xp.abs(theta - last))) > 4.0 * epsilon(theta) * float(xp.max(xp.abs(theta)))
+
+
+def _check(
+    *,
+    rounds: int,
+    tol: float | None,
+    certify_every: int,
+    threads: int | None,
+    theta0: Array | None,
+    objective: Objective,
+) -> None:
+    if rounds < 0:
+        raise ValueError(f"rounds must be at least 0, not {rounds}.")
+    if tol is not None and not tol > 0:
+        raise ValueError(f"tol must be positive, not {tol}.")
+    if certify_every < 0:
+        raise ValueError(f"certify_every must be at least 0, not {certify_every}.")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}.")
+    if theta0 is not None:
+        zero = objective.zeros()
+        if tuple(theta0.shape) != tuple(objective.shape):
+            raise ValueError(f"theta0 must have shape {tuple(objective.shape)}, not {tuple(theta0.shape)}.")
+        if theta0.dtype != zero.dtype or device(theta0) != device(zero):
+            raise ValueError("theta0 must have the array type and device of the data.")
+        if not bool(array_namespace(theta0).all(array_namespace(theta0).isfinite(theta0))):
+            raise ValueError("theta0 must not contain NaN or infinite entries.")

@@ -1,0 +1,36 @@
+"""The latest local models of all clients, inactive ones included."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dualopt.engine import Snapshot
+from dualopt.objectives import Objective
+
+__all__ = ["LocalModels"]
+
+
+class LocalModels:
+    r"""The latest local model :math:`\theta_j` of every client of one run, zero before its first.
+
+    Examples
+    --------
+    >>> from dualopt.algorithms import FedAvg
+    >>> from dualopt.engine import iterate
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.participation import Schedule
+    >>> from dualopt.stopping import Steps
+    >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
+    >>> run = iterate(FedAvg(stop=Steps(steps=1)), f, participation=Schedule(clients=((1,),)))
+    >>> LocalModels(f).after(next(run)).tolist()
+    [[0.0], [3.0]]
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self._theta = np.repeat(np.asarray(objective.zeros())[None], objective.n_clients, axis=0)
+
+    def after(self, snapshot: Snapshot) -> np.ndarray:
+        """Return them after a round, shape ``(N, *shape)``; every round must be shown, in order."""
+        if snapshot.solution is not None:
+            self._theta[list(snapshot.round.clients)] = snapshot.solution.theta
+        return self._theta

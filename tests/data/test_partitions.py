@@ -1,0 +1,328 @@
+"""Partitions: disjoint, complete, without empty clients, decided by the seed, and of the documented law."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualopt.data import (
+    by_label,
+    check_partition,
+    consecutive,
+    dirichlet,
+    dirichlet_clients,
+    iid,
+    lognormal_sizes,
+    mnist,
+    natural,
+    partition,
+    subsample,
+)
+from dualopt.data._parts import fill_empty
+
+KINDS = ["iid", "consecutive", "by-label", "dirichlet", "dirichlet-clients", "lognormal"]
+RANDOM = ["iid", "dirichlet", "dirichlet-clients", "lognormal"]
+
+
+@st.composite
+def cases(draw):
+    """Draw labels, a number of clients up to one client for each row, and a seed."""
+    y = np.array(draw(st.lists(st.integers(0, 4), min_size=1, max_size=40)))
+    return y, draw(st.integers(1, len(y))), draw(st.integers(0, 2**32))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    case=cases(),
+    alpha=st.sampled_from([1e-300, 1e-3, 0.3, 1.0, 1e3, 1e308]),
+    sigma=st.sampled_from([0.0, 0.5, 2.0, 50.0]),
+)
+def test_every_row_has_one_client_and_every_client_a_row(kind, case, alpha, sigma):
+    """The definition of a partition, for all rules, up to extreme parameters."""
+    y, n, seed = case
+    clients = partition(kind, y, n, alpha=alpha, sigma=sigma, seed=seed)
+    assert len(clients) == n
+    assert all(rows.dtype == np.int64 and rows.ndim == 1 and rows.size > 0 for rows in clients)
+    assert sorted(np.concatenate(clients).tolist()) == list(range(len(y)))
+    again = partition(kind, y, n, alpha=alpha, sigma=sigma, seed=seed)
+    assert all(np.array_equal(a, b) for a, b in zip(clients, again, strict=True))
+    assert len(check_partition(clients, len(y))) == n
+
+
+@pytest.mark.parametrize("kind", RANDOM)
+def test_seed_decides(kind):
+    """Ten seeds give ten partitions."""
+    y = np.arange(200) % 5
+    seen = {tuple(map(tuple, partition(kind, y, 4, seed=seed))) for seed in range(10)}
+    assert len(seen) == 10
+
+
+@given(case=cases())
+def test_sizes_differ_by_at_most_one_and_the_first_are_larger(case):
+    """The first m mod N clients get one row more."""
+    y, n, seed = case
+    small, extra = divmod(len(y), n)
+    expected = [small + 1] * extra + [small] * (n - extra)
+    for clients in (iid(len(y), n, seed), consecutive(len(y), n), by_label(y, n)):
+        assert [rows.size for rows in clients] == expected
+
+
+@given(case=cases())
+def test_consecutive_and_by_label_keep_their_order(case):
+    """One is the identity, the other a stable sort."""
+    y, n, _ = case
+    assert np.concatenate(consecutive(len(y), n)).tolist() == list(range(len(y)))
+    by = sorted(range(len(y)), key=lambda i: y[i])  # Python's sort is stable
+    assert np.concatenate(by_label(y, n)).tolist() == by
+
+
+def test_by_label_takes_strings():
+    """Labels need only an order."""
+    assert [rows.tolist() for rows in by_label(np.array(["b", "a", "b"]), 2)] == [[1, 0], [2]]
+
+
+@pytest.mark.parametrize("kind", RANDOM)
+def test_rows_of_random_partitions_are_sorted(kind):
+    """Within a client the rows are in the order of the matrix."""
+    for rows in partition(kind, np.arange(100) % 3, 7, alpha=1.0):
+        assert (np.diff(rows) > 0).all()
+
+
+def test_iid_is_uniform():
+    """Each row is with client 0 in half of the draws: 5 standard deviations of a binomial mean."""
+    hits = np.zeros(6)
+    for seed in range(1000):
+        hits[iid(6, 2, seed)[0]] += 1
+    assert np.abs(hits / 1000 - 0.5).max() < 5 * 0.5 / np.sqrt(1000)
+
+
+def shares(y, clients):
+    """Tabulate the share of each class (row) that each client (column) has."""
+    counts = np.array([[np.sum(y[rows] == label) for rows in clients] for label in np.unique(y)])
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def test_dirichlet_with_large_alpha_is_uniform():
+    """Every client then has its exact share of each class, up to one row."""
+    y = np.repeat(np.arange(3), [100, 200, 1000])
+    for alpha in (1e12, 1e308):
+        table = shares(y, dirichlet(y, 5, alpha, seed=0))
+        assert np.abs(table - 0.2).max() <= 1 / 100  # one row of the smallest class
+
+
+def test_dirichlet_with_small_alpha_concentrates():
+    """Every class is then with one client, not all with the same."""
+    y = np.repeat(np.arange(10), 100)
+    table = shares(y, dirichlet(y, 5, 1e-3, seed=0))
+    assert (table.max(axis=1) > 0.97).all()
+    assert len(set(table.argmax(axis=1).tolist())) > 1  # each class has its own draw
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 5.0])
+def test_dirichlet_shares_have_the_variance_of_the_law(alpha):
+    """For N clients the variance of a share is (1/N)(1 - 1/N)/(N alpha + 1), its mean 1/N."""
+    n, y = 4, np.repeat(np.arange(500), 100)
+    table = shares(y, dirichlet(y, n, alpha, seed=1))
+    np.testing.assert_allclose(table.mean(axis=0), 1 / n, atol=5 * np.sqrt(0.1 / 500))
+    assert table.var() == pytest.approx((1 / n) * (1 - 1 / n) / (n * alpha + 1), rel=0.1)
+
+
+def test_dirichlet_rows_are_shuffled_within_a_class():
+    """Without the shuffle a client would have consecutive rows of a class."""
+    first = dirichlet(np.zeros(1000, int), 2, 1e6, seed=0)[0]
+    assert np.abs(first.mean() - 499.5) < 5 * 1000 / np.sqrt(12 * 500)
+    assert first.max() > 950
+
+
+def test_dirichlet_follows_the_rows_and_not_their_numbers():
+    """Labels in another order give the same number of rows of each class."""
+    y = np.arange(300) % 3
+    a, b = dirichlet(y, 4, 0.5, seed=2), dirichlet(np.sort(y), 4, 0.5, seed=2)
+    np.testing.assert_array_equal(shares(y, a), shares(np.sort(y), b))
+
+
+def test_empty_clients_are_filled_as_documented():
+    """The first empty client takes the last row of the first of the largest, the next of the then largest."""
+    parts = [np.array(rows, int) for rows in ([], [5, 6, 7], [], [1, 2, 3])]
+    assert [rows.tolist() for rows in fill_empty(parts)] == [[7], [5, 6], [3], [1, 2]]
+    assert [rows.size for rows in parts] == [0, 3, 0, 3]
+
+
+def test_lognormal_sizes_are_lognormal():
+    """The logarithms of the sizes have the standard deviation and the kurtosis of a normal law."""
+    for sigma in (0.5, 1.5):
+        sizes = np.array([rows.size for rows in lognormal_sizes(2_000_000, 1000, sigma, seed=0)])
+        logarithms = np.log(sizes)
+        assert logarithms.std() == pytest.approx(sigma, rel=0.1)
+        standardised = (logarithms - logarithms.mean()) / logarithms.std()
+        # Kurtosis 3 within five standard deviations of its estimate; a uniform exponent has 1.8.
+        assert abs(np.mean(standardised**4) - 3) < 5 * np.sqrt(24 / 1000)
+
+
+def test_lognormal_with_sigma_zero_is_equal():
+    """Without spread the sizes differ by at most one row."""
+    sizes = [rows.size for rows in lognormal_sizes(1003, 7, 0.0, seed=0)]
+    assert max(sizes) - min(sizes) == 1
+
+
+def test_lognormal_rows_are_random():
+    """A client does not get consecutive rows."""
+    rows = lognormal_sizes(1000, 2, 0.0, seed=0)[0]
+    assert rows.max() > 950
+    assert np.abs(rows.mean() - 499.5) < 5 * 1000 / np.sqrt(12 * 500)
+
+
+def test_names_mean_the_functions():
+    """Each name passes on the options that its rule uses."""
+    y = np.array([2, 0, 1, 0, 2, 1, 1, 0, 2])
+    expected = {
+        "iid": iid(9, 3, 5),
+        "consecutive": consecutive(9, 3),
+        "by-label": by_label(y, 3),
+        "dirichlet": dirichlet(y, 3, 0.7, 5),
+        "dirichlet-clients": dirichlet_clients(y, 3, 0.7, 5, sigma=0.4),
+        "lognormal": lognormal_sizes(9, 3, 0.4, 5),
+        "natural": natural(y),
+    }
+    for kind, clients in expected.items():
+        named = partition(kind, y, 3, alpha=0.7, sigma=0.4, seed=5, clients=y)
+        assert [rows.tolist() for rows in named] == [rows.tolist() for rows in clients]
+
+
+def test_default_spread_belongs_to_the_rule():
+    """Log-normal sizes have spread 1 by default, Dirichlet clients equal sizes."""
+    y = np.arange(200) % 5
+    for kind, sigma in (("lognormal", 1.0), ("dirichlet-clients", 0.0)):
+        one, other = partition(kind, y, 6), partition(kind, y, 6, sigma=sigma)
+        assert [rows.tolist() for rows in one] == [rows.tolist() for rows in other]
+
+
+@given(st.lists(st.sampled_from([0, 1, 5, -3, 2**40]), min_size=1, max_size=30))
+def test_natural_groups_the_rows_by_owner(owners):
+    """The clients are the numbers that occur, in order, each with all of its rows in order."""
+    clients = natural(np.array(owners))
+    assert check_partition(clients, len(owners))
+    assert [{owners[i] for i in rows} for rows in clients] == [{number} for number in sorted(set(owners))]
+    assert all((np.diff(rows) > 0).all() for rows in clients)
+
+
+@given(st.integers(1, 30), st.data())
+def test_subsample_is_a_sorted_subset(m, data):
+    """Distinct rows in order, decided by the seed."""
+    rows = data.draw(st.integers(1, m))
+    seed = data.draw(st.integers(0, 1000))
+    chosen = subsample(np.zeros(m), rows, seed)
+    assert chosen.dtype == np.int64
+    assert chosen.size == rows
+    assert (np.diff(chosen) > 0).all()
+    assert chosen[0] >= 0
+    assert chosen[-1] < m
+    np.testing.assert_array_equal(chosen, subsample(np.zeros(m), rows, seed))
+
+
+def test_subsample_is_uniform():
+    """Each row is equally likely: 5 standard deviations of a binomial mean."""
+    hits = np.zeros(6)
+    for seed in range(1000):
+        hits[subsample(np.zeros(6), 2, seed)] += 1
+    assert np.abs(hits / 1000 - 1 / 3).max() < 5 * np.sqrt(2 / 9 / 1000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [
+        (0, "^n_clients must be at least 1, got 0"),
+        (5, "^n_clients must be at most the number of rows, 4, .*got 5"),
+        (2.0, "^n_clients must be an integer, got 2.0"),
+    ],
+)
+def test_wrong_number_of_clients(kind, n, message):
+    """All rules refuse the same numbers."""
+    with pytest.raises(ValueError, match=message):
+        partition(kind, np.array([0, 1, 0, 1]), n)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("dirichlet", {"alpha": 0.0}, "^alpha must be positive and finite, got 0.0"),
+        ("dirichlet", {"alpha": np.nan}, "^alpha must be positive and finite, got nan"),
+        ("lognormal", {"sigma": -0.1}, "^sigma must be nonnegative and finite, got -0.1"),
+        ("dirichlet-clients", {"alpha": 0.0}, "^alpha must be positive and finite, got 0.0"),
+        ("dirichlet-clients", {"sigma": -1.0}, "^sigma must be nonnegative and finite, got -1.0"),
+        ("lognormal", {"sigma": np.inf}, "^sigma must be nonnegative and finite, got inf"),
+        ("iid", {"seed": -1}, "^seed must be at least 0, got -1"),
+        ("dirichlet", {"seed": 0.5}, "^seed must be an integer, got 0.5"),
+        ("by_label", {}, r"^partition must be one of iid, .*, got 'by_label'; did you mean 'by-label'\?$"),
+        ("zzz", {}, r"^partition must be one of iid, .*, got 'zzz'\.$"),
+    ],
+)
+def test_wrong_arguments(kind, options, message):
+    """Each wrong argument has its sentence."""
+    with pytest.raises(ValueError, match=message):
+        partition(kind, np.array([0, 1, 0, 1]), 2, **options)
+
+
+@pytest.mark.parametrize(
+    ("owners", "message"),
+    [
+        (None, '^partition must not be "natural", because the data do not say'),
+        (np.array([0, 1, 2, 0]), "^n_clients must be the 3 clients of the data, got 2"),
+    ],
+)
+def test_wrong_natural(owners, message):
+    """Data without owners, or with another number of them, are refused."""
+    with pytest.raises(ValueError, match=message):
+        partition("natural", np.arange(4), 2, clients=owners)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"), [(0, "^rows must be at least 1, got 0"), (5, "^rows must be at most the 4 rows")]
+)
+def test_wrong_subsample(rows, message):
+    """The size is between 1 and m."""
+    with pytest.raises(ValueError, match=message):
+        subsample(np.zeros(4), rows, 0)
+
+
+def test_check_partition_returns_int64():
+    """Integers of any type are taken, in their order."""
+    clients = check_partition([np.array([2, 0]), np.array([1], np.uint8)], 3)
+    assert [rows.dtype for rows in clients] == [np.int64, np.int64]
+    assert [rows.tolist() for rows in clients] == [[2, 0], [1]]
+
+
+@pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        ([], "^clients must hold at least one client"),
+        ([[0, 1, 2], []], "^clients must have rows, but client 1 has none"),
+        ([[0, 1], [3, 2]], "^clients must have rows between 0 and 2, but client 1 has row 3"),
+        ([[0, 1], [2], [-1]], "^clients must have rows between 0 and 2, but client 2 has row -1"),
+        ([[0, 1], [2, 1]], "^clients overlap: client 1 has row 1, which client 0 has already"),
+        ([[0], [1, 2, 1]], "^clients must have each row once, but client 1 has row 1 2 times"),
+        ([[0], [2]], "^clients must cover all 3 rows, but row 1 belongs to no client"),
+        ([[0.0, 1.0, 2.0]], "^clients must be vectors of integers, but client 0 is an array of float64"),
+        ([[[0, 1, 2]]], r"^clients must be vectors of integers, but client 0 is .* shape \(1, 3\)"),
+        ([[True, False, True]], "^clients must be vectors of integers, but client 0 is an array of bool"),
+    ],
+)
+def test_check_partition_refuses(clients, message):
+    """Each defect has its sentence, which names the client or the row."""
+    with pytest.raises(ValueError, match=message):
+        check_partition(clients, 3)
+
+
+def test_a_module_adds_rules(monkeypatch):
+    """No list names the rules: a dictionary ``PARTITIONS`` in any module of the package is found."""
+
+    def halves(m, sigma=2.0):
+        return [np.arange(m // 2), np.arange(m // 2, m)]
+
+    monkeypatch.setattr(mnist, "PARTITIONS", {"halves": halves}, raising=False)
+    assert [part.tolist() for part in partition("halves", np.zeros(4), 2)] == [[0, 1], [2, 3]]
+    with pytest.raises(ValueError, match=r"^partition must be one of iid, .*, got 'half'; did you mean 'halves'"):
+        partition("half", np.zeros(4), 2)
+    with pytest.raises(ValueError, match=r"^n_clients must be the 2 clients of the data, got 3"):
+        partition("halves", np.zeros(4), 3)

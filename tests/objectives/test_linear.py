@@ -1,0 +1,448 @@
+"""Contract of linear models, for every loss in dualopt.losses: a new file there is tested without being named here."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_instances import LOSSES, Rows, assert_close, literal, lognormal_sizes, model, on, points, rows
+
+from dualopt.losses import Hinge, Logistic, Multinomial, Squared
+from dualopt.objectives import Objective, linear_model
+from dualopt.objectives import rows as rows_module
+from dualopt.xp import device, to_numpy
+
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+every_smooth_loss = pytest.mark.parametrize("loss", [x for x in LOSSES if math.isfinite(x.curvature)], ids=repr)
+
+CALLS = {
+    "value": lambda f, theta, v: f.value(theta),
+    "gradient": lambda f, theta, v: f.gradient(theta),
+    "value_and_gradient[0]": lambda f, theta, v: f.value_and_gradient(theta)[0],
+    "value_and_gradient[1]": lambda f, theta, v: f.value_and_gradient(theta)[1],
+    "hessian_operator": lambda f, theta, v: f.hessian_operator(theta)(v),
+    "hessian_product": lambda f, theta, v: f.hessian_product(theta, v),
+    "preconditioner": lambda f, theta, v: f.preconditioner()(v),
+    "preconditioner, a weight": lambda f, theta, v: f.preconditioner(0.7)(v),
+    "preconditioner, a weight per client": lambda f, theta, v: f.preconditioner(0.5 + f.mu)(v),
+    "mu": lambda f, theta, v: f.mu,
+    "L": lambda f, theta, v: f.L,
+}
+
+
+def close(actual, expected, **tolerance):
+    """Compare as ``assert_close`` does, infinite constants included."""
+    if not np.all(np.isfinite(expected)):
+        assert np.array_equal(actual, expected)
+    else:
+        assert_close(actual, expected, **tolerance)
+
+
+@every_loss
+def test_values_and_gradients_are_the_double_loop(loss, backend):
+    data = rows(loss)
+    f = model(loss, on(backend, data))
+    theta = points(f)
+    value, gradient = literal(loss, data, theta)
+    assert isinstance(f, Objective)
+    assert_close(to_numpy(f.value(backend(theta))), value)
+    assert_close(to_numpy(f.gradient(backend(theta))), gradient)
+    together = f.value_and_gradient(backend(theta))
+    assert_close(to_numpy(together[0]), value)
+    assert_close(to_numpy(together[1]), gradient)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@every_loss
+def test_array_type_dtype_and_device_in_are_those_out(loss, call, backend):
+    data = rows(loss)
+    f = model(loss, on(backend, data))
+    reference = model(loss, data)
+    theta, v = points(f), points(f, seed=2)
+    result = CALLS[call](f, backend(theta), backend(v))
+    like = backend(theta)
+    assert type(result) is type(like)
+    assert result.dtype == like.dtype
+    assert device(result) == device(like)
+    close(to_numpy(result), CALLS[call](reference, theta, v))
+    assert device(f.zeros()) == device(like)
+    assert to_numpy(f.zeros()).tolist() == np.zeros(f.shape).tolist()
+
+
+@pytest.mark.parametrize("call", CALLS)
+@every_loss
+def test_single_precision_stays_single(loss, call):
+    data = rows(loss)
+    single = Rows(
+        data.X.astype(np.float32), data.y if data.y.dtype.kind == "i" else data.y.astype(np.float32), data.clients
+    )
+    f, reference = model(loss, single), model(loss, data)
+    theta, v = points(f).astype(np.float32), points(f, seed=2).astype(np.float32)
+    result = CALLS[call](f, theta, v)
+    assert result.dtype == np.float32
+    expected = CALLS[call](reference, theta.astype(np.float64), v.astype(np.float64))
+    close(result.astype(np.float64), expected, eps=float(np.finfo(np.float32).eps))
+    assert f.zeros().dtype == np.float32
+
+
+@every_loss
+def test_inputs_are_not_changed(loss):
+    data = rows(loss)
+    before = data.X.copy(), data.y.copy()
+    f = model(loss, data)
+    theta, v = points(f), points(f, seed=2)
+    kept = theta.copy(), v.copy()
+    stored = [(group.X.copy(), group.y.copy(), group.w.copy()) for group in f.rows.groups]
+    for call in CALLS.values():
+        call(f, theta, v)
+    assert np.array_equal(data.X, before[0])
+    assert np.array_equal(data.y, before[1])
+    assert np.array_equal(theta, kept[0])
+    assert np.array_equal(v, kept[1])
+    for group, (X, y, w) in zip(f.rows.groups, stored, strict=True):
+        assert np.array_equal(group.X, X)
+        assert np.array_equal(group.y, y)
+        assert np.array_equal(group.w, w)
+
+
+@every_loss
+def test_gradient_and_hessian_are_derivatives(loss):
+    f = model(loss)
+    theta, v, h = points(f), points(f, seed=2), 1e-6
+    along = np.sum((f.gradient(theta) * v).reshape(f.n_clients, -1), axis=-1)
+    difference = (f.value(theta + h * v) - f.value(theta - h * v)) / (2 * h)
+    assert np.max(np.abs(along - difference)) <= 1e-8  # truncation h^2, rounding eps/h
+    second = (f.gradient(theta + h * v) - f.gradient(theta - h * v)) / (2 * h)
+    assert np.max(np.abs(f.hessian_operator(theta)(v) - second)) <= 1e-8
+
+
+@every_loss
+@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-3, 1.0, 30.0]))
+def test_declared_constants_hold(loss, seed, scale):
+    f = model(loss)
+    a, b = points(f, seed, scale), points(f, seed + 1, scale)
+    flat = (f.n_clients, -1)
+    moved = (a - b).reshape(flat)
+    change = (f.gradient(a) - f.gradient(b)).reshape(flat)
+    squared = np.sum(moved**2, axis=-1)
+    rounding = 1e-13 * (1.0 + scale) * np.sqrt(squared)
+    assert np.all(np.sum(moved * change, axis=-1) >= f.mu * squared - rounding)
+    if math.isfinite(loss.curvature):
+        assert np.all(np.linalg.norm(change, axis=-1) <= f.L * np.sqrt(squared) + rounding)
+    else:
+        assert np.all(np.isinf(f.L))
+
+
+@pytest.mark.parametrize("sizes", [(9, 9, 12), (2, 3, 2)], ids=["tall", "wide"])
+def test_L_and_mu_are_attained_by_the_squared_loss(sizes):
+    data = rows(Squared(), sizes)
+    f = model(Squared(), data)
+    for j, part in enumerate(data.clients):
+        X = np.column_stack([data.X[part], np.ones(len(part))])
+        spectrum, vectors = np.linalg.eigh(X.T @ X / len(part))
+        a = np.zeros((f.n_clients, *f.shape))
+        a[j] = vectors[:, -1]
+        assert np.linalg.norm((f.gradient(a) - f.gradient(0 * a))[j]) == pytest.approx(f.L[j], rel=1e-13)
+        assert f.L[j] == pytest.approx(spectrum[-1] + 0.3, rel=1e-13)
+        if len(part) < f.n_features:  # a direction that no row sees
+            a[j] = vectors[:, 0]
+            assert np.linalg.norm((f.gradient(a) - f.gradient(0 * a))[j]) == pytest.approx(f.mu[j], rel=1e-12)
+
+
+@pytest.mark.parametrize("ids", [(3,), (2, 5), (4, 0, 1), (6, 5, 4, 3, 2, 1, 0)], ids=repr)
+@every_loss
+def test_select_gives_the_bits_of_the_rows(loss, ids):
+    f = model(loss)
+    part = f.select(ids)
+    theta, v = points(f), points(f, seed=2)
+    assert part.n_clients == len(ids)
+    assert part.sizes == tuple(f.sizes[j] for j in ids)
+    index = list(ids)
+    for name, call in CALLS.items():
+        whole, some = call(f, theta, v), call(part, theta[index], v[index])
+        assert some.tobytes() == whole[index].tobytes(), name
+    twice = f.select((5, 2, 4)).select((2, 0))
+    assert twice.value(theta[[4, 5]]).tobytes() == f.value(theta)[[4, 5]].tobytes()
+
+
+@pytest.mark.parametrize("ids", [(0,), (2, 5), (6, 1, 3)], ids=repr)
+def test_select_copies_no_data(ids):
+    f = model(Logistic())
+    part = f.select(ids)
+    part.value(part.zeros())
+    for j, mine, theirs in zip(ids, part.client_rows(), (list(f.client_rows())[j] for j in ids), strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            assert np.shares_memory(a, b), j
+    stored = [array for group in f.rows.groups for array in (group.X, group.y, group.w)]
+    for _, *arrays in part.rows.blocks:
+        for used in arrays:
+            assert any(np.shares_memory(used, array) for array in stored)
+    assert f.select(range(f.n_clients)) is f
+
+
+@every_loss
+def test_permuting_clients_permutes_results(loss):
+    data = rows(loss)
+    order = [4, 2, 6, 0, 5, 1, 3]
+    f, g = model(loss, data), model(loss, data._replace(clients=[data.clients[j] for j in order]))
+    theta, v = points(f), points(f, seed=2)
+    for name, call in CALLS.items():
+        assert call(g, theta[order], v[order]).tobytes() == call(f, theta, v)[order].tobytes(), name
+
+
+@pytest.mark.parametrize("sizes", [(1,), (5, 5, 5), lognormal_sizes(12)], ids=["one", "equal", "lognormal"])
+@every_loss
+def test_clients_of_any_sizes_are_separate_problems(loss, sizes):
+    data = rows(loss, sizes)
+    f = model(loss, data)
+    theta, v = points(f), points(f, seed=2)
+    assert f.sizes == sizes
+    assert len(f.rows.groups) == len(set(sizes))
+    assert sum(group.X.shape[0] * group.X.shape[1] for group in f.rows.groups) == sum(sizes)  # nothing is padded
+    for j, part in enumerate(data.clients):
+        alone = linear_model(data.X[part], data.y[part], loss=loss, mu=0.3)
+        for name, call in CALLS.items():
+            assert call(alone, theta[j : j + 1], v[j : j + 1]).tobytes() == call(f, theta, v)[j : j + 1].tobytes(), name
+
+
+@every_loss
+def test_equal_clients_are_one_client(loss):
+    data = rows(loss, (9,))
+    one = model(loss, data)
+    many = model(loss, data._replace(clients=data.clients * 4))
+    theta, v = points(one), points(one, seed=2)
+    for name, call in CALLS.items():
+        rows_of_many = call(many, np.repeat(theta, 4, axis=0), np.repeat(v, 4, axis=0))
+        for j in range(4):
+            assert rows_of_many[j : j + 1].tobytes() == call(one, theta, v).tobytes(), name
+
+
+@every_loss
+def test_one_point_for_all_clients_is_broadcast(loss, backend):
+    f = model(loss, on(backend, rows(loss)))
+    theta = points(f)[0]
+    stacked = backend(np.repeat(theta[None], f.n_clients, axis=0))
+    for name, call in CALLS.items():
+        shared, own = call(f, backend(theta), backend(theta)), call(f, stacked, stacked)
+        assert to_numpy(shared).tobytes() == to_numpy(own).tobytes(), name
+
+
+@every_loss
+def test_whole_groups_give_the_same_numbers_as_a_loop_over_clients(loss, monkeypatch):
+    loop = model(loss)
+    theta, v = points(loop), points(loop, seed=2)
+    expected = {name: call(loop, theta, v) for name, call in CALLS.items()}
+    monkeypatch.setattr(rows_module, "is_host", lambda x: False)
+    batched = model(loss)
+    assert [len(clients) for clients, *_ in batched.rows.blocks] == [3, 2, 1, 1]
+    for name, call in CALLS.items():
+        close(call(batched, theta, v), expected[name])
+    for ids in [(0, 2, 6), (0, 1, 2, 5, 6), (4, 3, 1), (6, 2, 0)]:  # whole groups, some of each, and out of order
+        part, index = batched.select(ids), list(ids)
+        for name, call in CALLS.items():
+            close(call(part, theta[index], v[index]), expected[name][index])
+        for _, X, *_ in part.rows.blocks:
+            assert any(np.shares_memory(X, group.X) for group in batched.rows.groups)
+
+
+@every_loss
+def test_blocks_of_rows_add_up(loss, monkeypatch):
+    data = rows(loss)
+    whole = model(loss, data)
+    theta, v = points(whole), points(whole, seed=2)
+    expected = {name: call(whole, theta, v) for name, call in CALLS.items()}
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 5)
+    blocks = model(loss, data)
+    assert len(blocks.rows.blocks) == 11  # sizes 3 7 3 1 12 7 3
+    for name, call in CALLS.items():
+        close(call(blocks, theta, v), expected[name])
+    part = blocks.select((4, 1))
+    assert part.gradient(theta[[4, 1]]).tobytes() == blocks.gradient(theta)[[4, 1]].tobytes()
+
+
+def test_a_client_larger_than_a_block():
+    loss = Logistic()
+    data = rows(loss, (rows_module.BLOCK_ROWS + 3, 2), d=2)
+    f = model(loss, data)
+    theta = points(f)
+    value, gradient = literal(loss, data, theta)
+    assert_close(f.value(theta), value, units=1e3)  # 2051 terms are added
+    assert_close(f.gradient(theta), gradient, units=1e3)
+
+
+@every_loss
+def test_weights(loss):
+    data = rows(loss)
+    m, n = len(data.y), len(data.clients)
+    own = np.random.default_rng(4).uniform(size=m)
+    own[::5] = 0.0
+    cases = {"rows": np.full(m, n / m), "clients": None}
+    for name, expected in cases.items():
+        f = model(loss, data, weights=name)
+        theta = points(f)
+        assert_close(f.value(theta), literal(loss, data, theta, weights=expected)[0])
+        assert_close(f.gradient(theta), literal(loss, data, theta, weights=expected)[1])
+    f = model(loss, data, weights=own)
+    assert_close(f.gradient(theta), literal(loss, data, theta, weights=own)[1])
+    # with "rows", E is the mean over the pool
+    pooled = linear_model(data.X, data.y, loss=loss, mu=0.3)
+    by_rows = model(loss, data, weights="rows")
+    assert np.mean(by_rows.value(theta[0])) == pytest.approx(pooled.value(theta[0])[0], rel=1e-14)
+    assert_close(np.mean(by_rows.gradient(theta[0]), axis=0), pooled.gradient(theta[0])[0])
+
+
+@every_loss
+def test_intercept_is_a_regularised_column_of_ones(loss):
+    data = rows(loss)
+    with_column = Rows(np.column_stack([data.X, np.ones(len(data.y))]), data.y, data.clients)
+    f, g = model(loss, data), model(loss, with_column, intercept=False)
+    theta, v = points(f), points(f, seed=2)
+    assert f.n_features == data.X.shape[1] + 1
+    for name, call in CALLS.items():
+        assert call(f, theta, v).tobytes() == call(g, theta, v).tobytes(), name
+    bias = np.zeros(f.shape)
+    bias[..., -1] = 2.0
+    free = model(loss, data, mu=0.0)
+    assert_close(f.gradient(bias) - free.gradient(bias), np.broadcast_to(0.3 * bias, (f.n_clients, *f.shape)))
+    bare = model(loss, data, intercept=False)
+    theta = points(bare)
+    assert_close(bare.gradient(theta), literal(loss, data, theta, intercept=False)[1])
+
+
+@every_loss
+def test_pickling_keeps_the_numbers_and_only_the_data(loss):
+    f = model(loss)
+    theta, v = points(f), points(f, seed=2)
+    small = len(pickle.dumps(f))
+    expected = {name: call(f, theta, v) for name, call in CALLS.items()}
+    sent = pickle.dumps(f)
+    assert len(sent) == small  # what was cached does not travel
+    copy = pickle.loads(sent)
+    for name, call in CALLS.items():
+        assert call(copy, theta, v).tobytes() == expected[name].tobytes(), name
+
+
+def test_a_selected_client_travels_alone():
+    f = model(LOSSES[0])
+    sizes = [len(pickle.dumps(f.select((j,)))) for j in range(f.n_clients)]
+    assert sum(sizes) < len(pickle.dumps(f)) + 1000 * f.n_clients
+    last = f.n_clients - 1
+    alone = pickle.loads(pickle.dumps(f.select((last,))))
+    theta = points(f)
+    np.testing.assert_array_equal(alone.gradient(theta[last:]), f.gradient(theta)[last:])
+    assert alone.rows.max_rows == f.rows.max_rows == max(f.sizes)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.7, "each"])
+@pytest.mark.parametrize("sizes", [(9, 9, 6), (2, 3, 2), (5, 4, 1)], ids=["tall", "wide", "both"])
+@every_loss
+def test_preconditioner_is_the_inverse_that_it_names(loss, sizes, weight):
+    data = rows(loss, sizes)
+    f = model(loss, data)
+    p, k = f.n_features, loss.outputs
+    numbers = np.asarray([0.1, 0.9, 3.0]) if weight == "each" else np.full(3, weight)
+    apply = f.preconditioner(numbers if weight == "each" else weight)
+    columns = []
+    for i in range(k * p):
+        unit = np.zeros(k * p)
+        unit[i] = 1.0
+        columns.append(apply(np.broadcast_to(unit.reshape(f.shape), (3, *f.shape))).reshape(3, k * p))
+    matrices = np.stack(columns, axis=-1)
+    curvature = loss.curvature if math.isfinite(loss.curvature) else 1.0
+    for j, part in enumerate(data.clients):
+        X = np.column_stack([data.X[part], np.ones(len(part))])
+        dense = 0.2 * curvature * X.T @ X / len(part) + (0.3 + numbers[j]) * np.eye(p)
+        condition = float(np.linalg.cond(dense))
+        assert_close(matrices[j], np.kron(np.eye(k), np.linalg.inv(dense)), units=16 * condition)
+        assert_close(matrices[j].T, matrices[j], units=16 * condition)
+        assert np.min(np.linalg.eigvalsh(matrices[j])) > 0
+
+
+def test_preconditioner_without_strong_convexity_is_finite_and_positive():
+    data = rows(Logistic(), (9, 2))
+    data.X[:, 1] = 0.0  # a feature that no row has
+    f = model(Logistic(), data, mu=0.0)
+    v = points(f)
+    result = f.preconditioner()(v)
+    assert np.all(np.isfinite(result))
+    assert np.all(np.sum(result * v, axis=-1) > 0)
+
+
+def test_integer_number_of_clients_cuts_consecutive_rows():
+    data = rows(Squared())
+    cut = [part.tolist() for part in np.array_split(np.arange(36), 5)]
+    f = linear_model(data.X, data.y, loss=Squared(), mu=0.1, clients=5)
+    g = linear_model(data.X, data.y, loss=Squared(), mu=0.1, clients=cut)
+    assert f.sizes == (8, 7, 7, 7, 7)
+    assert f.value(f.zeros()).tobytes() == g.value(g.zeros()).tobytes()
+
+
+# Bad input: one sentence that names the argument.
+
+GOOD = {"loss": Logistic(), "mu": 0.1}
+X = np.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+Y = np.asarray([1.0, -1.0, 1.0])
+
+
+def changed(array, value):
+    array = array.copy()
+    array[0] = value
+    return array
+
+
+BAD = {
+    "X has NaN": ({"X": changed(X, np.nan)}, "X must not contain NaN"),
+    "X has inf": ({"X": changed(X, np.inf)}, "X must not contain NaN or infinite"),
+    "X is a vector": ({"X": X[:, 0]}, r"X must be a matrix .*\(3,\)"),
+    "X has no rows": ({"X": X[:0], "y": Y[:0]}, r"X must be a matrix .*\(0, 2\)"),
+    "X has no columns": ({"X": X[:, :0]}, r"X must be a matrix .*\(3, 0\)"),
+    "X holds integers": ({"X": X.astype(np.int64)}, "X must hold floating-point numbers, not int64"),
+    "y is short": ({"y": Y[:2]}, r"y must have one label .* 3 rows .*\(2,\)"),
+    "y is a column": ({"y": Y[:, None]}, r"y must have one label .*\(3, 1\)"),
+    "y is 0 and 1": ({"y": np.asarray([0.0, 1.0, 1.0])}, r"y must hold only -1 and \+1"),
+    "y has NaN": ({"y": changed(Y, np.nan)}, "y must hold finite numbers"),
+    "y real has inf": ({"y": changed(Y, np.inf), "loss": Squared()}, "y must hold finite numbers"),
+    "y binary is int": ({"y": Y.astype(np.int64)}, "y must hold finite numbers of the type float64"),
+    "y of another type": (
+        {"y": Y.astype(np.float32), "loss": Squared()},
+        "y must hold finite numbers of the type float64",
+    ),
+    "y class is float": ({"loss": Multinomial(classes=3)}, "y must hold integers 0 to 2"),
+    "y class too large": ({"y": np.asarray([0, 1, 3]), "loss": Multinomial(classes=3)}, "y must hold integers 0 to 2"),
+    "y class negative": ({"y": np.asarray([0, 1, -1]), "loss": Multinomial(classes=3)}, "y must hold integers 0 to 2"),
+    "mu negative": ({"mu": -0.5}, "mu must be .* not -0.5"),
+    "mu NaN": ({"mu": math.nan}, "mu must be .* not nan"),
+    "mu infinite": ({"mu": math.inf}, "mu must be .* not inf"),
+    "a client without rows": ({"clients": [[0, 1], [], [2]]}, "clients: client 1 has no rows"),
+    "no clients": ({"clients": []}, "clients must name at least one"),
+    "index too large": ({"clients": [[0], [1, 3]]}, "clients: client 1 .* outside 0 to 2"),
+    "index negative": ({"clients": [[0, -1]]}, "clients: client 0 .* outside 0 to 2"),
+    "more clients than rows": ({"clients": 4}, "clients must be between 1 and .* 3, not 4"),
+    "zero clients": ({"clients": 0}, "clients must be between 1 and .* not 0"),
+    "weights unknown": ({"weights": "uniform"}, "weights must be .* not 'uniform'"),
+    "weights short": ({"weights": np.ones(2)}, "weights must be 3 finite nonnegative"),
+    "weights negative": ({"weights": np.asarray([1.0, -1.0, 1.0])}, "weights must be 3 finite nonnegative"),
+    "weights NaN": ({"weights": np.asarray([1.0, math.nan, 1.0])}, "weights must be 3 finite nonnegative"),
+    "weights of another type": ({"weights": np.ones(3, dtype=np.float32)}, "weights must be .* float64"),
+    "weights are integers": ({"weights": np.ones(3, dtype=np.int64)}, "weights must be .* float64"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_named_in_one_sentence(arguments, message):
+    whole = {"X": X, "y": Y, **GOOD, **arguments}
+    with pytest.raises(ValueError, match="^" + message) as info:
+        linear_model(whole.pop("X"), whole.pop("y"), **whole)
+    text = str(info.value)
+    assert text.endswith(".")
+    assert "\n" not in text
+
+
+def test_bad_input_is_refused_on_a_strict_library_too():
+    with pytest.raises(ValueError, match="X must not contain NaN"):
+        linear_model(strict.asarray(changed(X, np.nan)), strict.asarray(Y), loss=Hinge(), mu=0.1)

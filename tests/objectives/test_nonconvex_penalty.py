@@ -1,0 +1,154 @@
+"""The nonconvex penalty: derivatives, the two constants, and what is passed on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_instances import assert_close, model, on, points, rows
+
+from dualopt.losses import Hinge, Logistic, Multinomial
+from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadratic, mlp
+from dualopt.solvers import LBFGS, SGD, Gradient, Nesterov, NewtonCG, default_solver
+from dualopt.stopping import GradientNorm, Steps
+from dualopt.xp import device, to_numpy
+
+LAM, ALPHA = 0.7, 2.5
+OBJECTIVES = {"logistic": Logistic(), "multinomial": Multinomial(classes=3)}
+every_loss = pytest.mark.parametrize("loss", OBJECTIVES.values(), ids=OBJECTIVES)
+
+
+def penalised(loss, data=None, **options):
+    return NonconvexPenalty(objective=model(loss, data, **options), lam=LAM, alpha=ALPHA)
+
+
+def literal(theta):
+    """Return value, slope and curvature of the penalty, entry by entry in another form."""
+    value = [sum(LAM * (1 - 1 / (1 + ALPHA * t * t)) for t in point.ravel()) for point in theta]
+    slope = LAM * ALPHA * 2 * theta / (1 + ALPHA * theta**2) ** 2
+    curvature = LAM * (2 * ALPHA - 6 * ALPHA**2 * theta**2) / (1 + ALPHA * theta**2) ** 3
+    return np.array(value), slope, curvature
+
+
+@every_loss
+def test_values_and_derivatives(loss, backend):
+    data = rows(loss)
+    f, plain = penalised(loss, on(backend, data)), model(loss, data)
+    theta, v = points(plain), points(plain, seed=2)
+    value, slope, curvature = literal(theta)
+    like = backend(theta)
+    assert isinstance(f, Objective)
+    results = {
+        "value": (f.value(like), plain.value(theta) + value),
+        "gradient": (f.gradient(like), plain.gradient(theta) + slope),
+        "value too": (f.value_and_gradient(like)[0], plain.value(theta) + value),
+        "gradient too": (f.value_and_gradient(like)[1], plain.gradient(theta) + slope),
+        "hessian": (f.hessian_operator(like)(backend(v)), plain.hessian_operator(theta)(v) + curvature * v),
+        "mu": (f.mu, plain.mu - LAM * ALPHA / 2),
+        "L": (f.L, plain.L + 2 * LAM * ALPHA),
+        "one point": (f.value(backend(theta[0])), plain.value(theta[0]) + value[0]),
+    }
+    for result, expected in results.values():
+        assert_close(to_numpy(result), expected)
+        assert (type(result), result.dtype, device(result)) == (type(like), like.dtype, device(like))
+    sample = tuple(np.array([0, m - 1]) for m in plain.sizes)
+    assert_close(to_numpy(f.sample_gradient(like, sample)), plain.sample_gradient(theta, sample) + slope)
+    assert (f.n_clients, f.shape, f.sizes) == (plain.n_clients, plain.shape, plain.sizes)
+    assert to_numpy(f.zeros()).tolist() == plain.zeros().tolist()
+
+
+@every_loss
+def test_derivatives_are_differences(loss):
+    f = penalised(loss)
+    theta, v, h = points(f), points(f, seed=2), 1e-6
+    along = np.sum((f.gradient(theta) * v).reshape(f.n_clients, -1), axis=-1)
+    assert np.max(np.abs(along - (f.value(theta + h * v) - f.value(theta - h * v)) / (2 * h))) <= 1e-8
+    second = (f.gradient(theta + h * v) - f.gradient(theta - h * v)) / (2 * h)
+    assert np.max(np.abs(f.hessian_operator(theta)(v) - second)) <= 1e-8
+
+
+@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-2, 1.0, 30.0]))
+def test_declared_constants_hold(seed, scale):
+    f = penalised(Logistic(), mu=0.0)
+    a, b = points(f, seed, scale), points(f, seed + 1, scale)
+    moved, change = a - b, f.gradient(a) - f.gradient(b)
+    squared = np.sum(moved**2, axis=-1)
+    assert np.all(np.sum(moved * change, axis=-1) >= f.mu * squared - 1e-12 * (1 + scale**2))
+    assert np.all(np.linalg.norm(change, axis=-1) <= f.L * np.sqrt(squared) + 1e-12 * (1 + scale))
+
+
+def test_the_constants_of_the_penalty_are_attained():
+    plain = model(Logistic(), mu=0.0)
+    f = NonconvexPenalty(objective=plain, lam=LAM, alpha=ALPHA)
+    flat = 1.0 / np.sqrt(ALPHA)  # the most negative curvature is at u = 1, the largest at u = 0
+    for t, bound in [(flat, -LAM * ALPHA / 2), (0.0, 2 * LAM * ALPHA)]:
+        theta = np.full((7, *f.shape), t)
+        v = points(f, seed=2)
+        extra = f.hessian_operator(theta)(v) - plain.hessian_operator(theta)(v)
+        np.testing.assert_allclose(extra, bound * v, rtol=1e-9, atol=1e-12)
+
+
+def test_select_and_draw_are_those_of_the_rows():
+    f = penalised(Logistic())
+    theta, ids = points(f), [4, 1]
+    part = f.select(ids)
+    assert part.value(theta[ids]).tobytes() == f.value(theta)[ids].tobytes()
+    assert part.gradient(theta[ids]).tobytes() == f.gradient(theta)[ids].tobytes()
+    one, two = (g.draw([np.random.default_rng(j) for j in range(7)], 3) for g in (f, f.objective))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("solver", "stop"),
+    [
+        (LBFGS(), GradientNorm(tol=1e-8)),
+        (Gradient(), GradientNorm(tol=1e-8)),
+        (Nesterov(), GradientNorm(tol=1e-8)),
+        (NewtonCG(), GradientNorm(tol=1e-8)),
+        (SGD(step=0.05, batch=12, epochs=3), Steps(steps=1)),
+    ],
+    ids=repr,
+)
+def test_solvers_lower_a_nonconvex_local_problem(solver, stop):
+    f = penalised(Logistic(), mu=0.0)
+    assert float(f.mu.max()) < 0
+    problem = LocalProblem(objective=f, weight=1.0, center=points(f, seed=4))
+    start = points(f)
+    solution = solver(problem, start, stop)
+    assert np.all(problem.value(solution.theta) < problem.value(start))
+    if isinstance(stop, GradientNorm):
+        assert solution.status == ("converged",) * 7
+
+
+def test_the_solver_that_suits_it_and_bad_arguments():
+    assert isinstance(default_solver(penalised(Logistic())), LBFGS)
+    assert np.all(np.isinf(NonconvexPenalty(objective=model(Hinge())).L))
+    f = model(Logistic())
+    for arguments, message in [
+        ({"lam": -1.0}, "lam must be a finite number, at least 0, not -1.0"),
+        ({"alpha": 0.0}, "alpha must be a positive finite number, not 0.0"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{message}\\.$"):
+            NonconvexPenalty(objective=f, **arguments)
+
+
+def test_momentum_is_bounded_where_the_problem_is_not_convex():
+    """With q = mu/L < 0 the recursion of t grows without bound, and the momentum is not a number in the end."""
+    f = NonconvexPenalty(objective=model(Logistic(), mu=1e-3), lam=4.0)
+    problem = LocalProblem(objective=f)
+    solution = Nesterov(max_iter=3000)(problem, points(f), GradientNorm(tol=1e-8))
+    assert solution.status == ("converged",) * 7
+    assert np.all(np.linalg.norm(f.gradient(solution.theta), axis=-1) <= 1e-8)
+
+
+def test_what_the_objective_lacks_is_not_there():
+    """A network keeps its random start; quadratics have no rows to draw, and solvers that sample refuse them."""
+    network = mlp(np.eye(2), np.array([0, 1]), layers=(3,))
+    np.testing.assert_array_equal(NonconvexPenalty(objective=network).initial(seed=1), network.initial(seed=1))
+    quadratics = NonconvexPenalty(objective=Quadratic(A=np.ones((1, 1, 1)), b=np.ones((1, 1))))
+    assert not any(hasattr(quadratics, name) for name in ("draw", "sizes"))
+    assert quadratics.offers == {"hessian"}
+    np.testing.assert_array_equal(quadratics.initial(seed=1), quadratics.zeros())
+    with pytest.raises(ValueError, match="needs an objective with draw"):
+        SGD(step=0.1).initial_state(quadratics)

@@ -1,0 +1,119 @@
+"""The base class of objectives: defaults, what is offered is there, wrappers offer what survives."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from model_instances import model, rows
+
+from dualopt.losses import Logistic, Squared
+from dualopt.objectives import (
+    ClientRows,
+    Composite,
+    NonconvexPenalty,
+    Objective,
+    Quadratic,
+    SharpnessAware,
+    ZeroChain,
+    mlp,
+)
+from dualopt.objectives.objective import OPTIONAL_MEMBERS
+from dualopt.regularisers import L1, Zero
+
+OBJECTIVES = {
+    "squared": model(Squared()),
+    "logistic": model(Logistic()),
+    "network": mlp(np.eye(4), np.array([0, 1, 0, 1]), layers=(3,), clients=2),
+    "quadratic": Quadratic(A=np.stack([np.eye(2), 3 * np.eye(2)]), b=np.ones((2, 2))),
+    "chain": ZeroChain(weights=np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])),
+}
+OFFERED = {
+    "squared": {"samples", "hessian", "preconditioner", "exact"},
+    "logistic": {"samples", "hessian", "preconditioner"},
+    "network": {"samples"},
+    "quadratic": {"hessian", "preconditioner", "exact"},
+    "chain": {"hessian"},
+}
+every = pytest.mark.parametrize("name", OBJECTIVES)
+
+
+def members(offers) -> set[str]:
+    return {member for offer in offers for member in OPTIONAL_MEMBERS[offer]}
+
+
+@every
+def test_what_is_offered_is_there_also_through_wrappers(name):
+    f = OBJECTIVES[name]
+    wrapped = {
+        f: OFFERED[name],
+        Composite(objective=f, regulariser=L1(weight=0.1)): OFFERED[name],
+        NonconvexPenalty(objective=f): OFFERED[name] & {"hessian", "samples"},
+        SharpnessAware(objective=f): OFFERED[name] & {"samples"},
+        SharpnessAware(objective=NonconvexPenalty(objective=f)): OFFERED[name] & {"samples"},
+    }
+    for g, offered in wrapped.items():
+        for own in (g, g.select([0]), copy.deepcopy(g), pickle.loads(pickle.dumps(g))):
+            assert isinstance(own, Objective)
+            assert own.offers == offered
+            assert all(hasattr(own, member) for member in members(offered))
+    lacking = members(OPTIONAL_MEMBERS) - members(OFFERED[name]) - {"exact_minimiser", "hessian_operator"}
+    for g in list(wrapped)[2:]:
+        assert not hasattr(g, "preconditioner")
+        assert not hasattr(g, "exact_minimiser")
+        assert not any(hasattr(g, member) for member in lacking - {"sample_gradient"})
+
+
+@every
+def test_defaults_are_those_of_an_objective_without_extras(name):
+    f = OBJECTIVES[name]
+    assert f.regulariser == Zero()
+    assert f.gradient_cost == 1.0
+    assert SharpnessAware(objective=f).gradient_cost == 2.0
+    assert SharpnessAware(objective=SharpnessAware(objective=f)).gradient_cost == 4.0
+    assert Composite(objective=SharpnessAware(objective=f), regulariser=L1(weight=1.0)).gradient_cost == 2.0
+    start = NonconvexPenalty(objective=f).initial(seed=3)
+    np.testing.assert_array_equal(start, f.initial(seed=3))
+    assert bool(np.any(start)) == (name == "network")
+
+
+def test_a_regulariser_must_be_given():
+    with pytest.raises(TypeError, match="regulariser"):
+        Composite(objective=OBJECTIVES["quadratic"])  # pyright: ignore[reportCallIssue]
+
+
+def test_an_incomplete_objective_is_refused_with_what_it_lacks():
+    class Incomplete(Objective):
+        def value(self, theta):
+            return theta
+
+    with pytest.raises(TypeError, match=r"abstract.*gradient.*zeros"):
+        Incomplete()  # pyright: ignore[reportAbstractUsage]
+
+
+def test_rows_travel_alone_and_are_shared_by_parts():
+    data = rows(Logistic())
+    whole = ClientRows.build(data.X, data.y, loss=Logistic(), clients=data.clients)
+    part = whole.select([5, 2])
+    assert (part.sizes, part.max_rows) == ((whole.sizes[5], whole.sizes[2]), max(whole.sizes))
+    assert all(mine is theirs for mine, theirs in zip(part.groups, whole.groups, strict=True))
+    alone = pickle.loads(pickle.dumps(part))
+    assert sum(group.n_clients for group in alone.groups) == 2
+    assert alone.max_rows == whole.max_rows
+    for mine, theirs in zip(alone.by_client(), part.by_client(), strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert whole.select(range(7)) is whole
+
+
+def test_rows_add_what_a_function_finds_in_blocks():
+    data = rows(Squared())
+    whole = ClientRows.build(data.X, data.y, loss=Squared(), clients=data.clients)
+    count, total = whole.sum(
+        lambda block, points: (np.sum(np.ones_like(block.y), axis=1), points[:, 0] * np.sum(block.w * block.y, axis=1)),
+        np.arange(7.0)[:, None],
+    )
+    assert count.tolist() == list(whole.sizes)
+    np.testing.assert_allclose(total, [j * np.mean(data.y[part]) for j, part in enumerate(data.clients)], atol=1e-15)

@@ -1,0 +1,95 @@
+"""From options to the objective and to the algorithm, without the program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dualopt
+from dualopt import data
+from dualopt.losses import Multinomial
+from dualopt.objectives import Composite, NonconvexPenalty, linear_model
+from dualopt.problem import ProblemOptions, build_problem
+from dualopt.solvers import LBFGS, Gradient
+from dualopt.variant import MethodOptions, Variant
+
+FEW = ProblemOptions(rows=120, clients=3, seed=2)
+
+
+def test_neither_needs_the_packages_of_the_program() -> None:
+    code = """
+import sys
+for name in ("typer", "rich", "matplotlib"):
+    sys.modules[name] = None
+from dualopt.problem import ProblemOptions, build_problem
+from dualopt.variant import parse_variant
+f = build_problem(ProblemOptions(data="synthetic-logistic", clients=3)).objective
+print(type(parse_variant("dualfl:rho=0").build(f)).__name__)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "DualFL\n"), done.stderr
+
+
+def test_the_objective_is_that_of_the_library() -> None:
+    problem = build_problem(FEW)
+    digits = data.load("digits")
+    chosen = data.subsample(digits.y, 120, 2)
+    expected = linear_model(
+        digits.X[chosen],
+        data.encode_labels(digits.y, "class")[chosen],
+        loss=Multinomial(classes=10),
+        mu=0.01,
+        clients=[part.tolist() for part in data.iid(120, 3, 2)],
+    )
+    theta = np.random.default_rng(0).standard_normal(expected.shape)
+    np.testing.assert_array_equal(problem.objective.value(theta), expected.value(theta))
+    assert problem.rows is problem.objective
+    assert (problem.network, problem.test, problem.added) == (None, None, {})
+    assert (problem.is_convex, problem.quality) == (True, "certified_error")
+    assert problem.condition == pytest.approx(float(np.max(expected.L)) / 0.01)
+
+
+def test_what_is_added_to_the_losses() -> None:
+    problem = build_problem(replace(FEW, penalty=0.5, regulariser="l1=0.1"))
+    assert isinstance(problem.objective, Composite)
+    assert set(problem.added) == {"penalty", "regulariser"}
+    problem = build_problem(replace(FEW, penalty=9.0))
+    assert isinstance(problem.objective, NonconvexPenalty)
+    assert (problem.is_convex, problem.quality) == (False, "gradient_norm")
+
+
+def test_a_network_and_its_test_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((90, 2)), rng.integers(0, 3, 90)
+    np.savez(tmp_path / "mine.npz", X_train=X[:60], y_train=y[:60], X_test=X[:60], y_test=y[:60])  # the same rows
+    options = ProblemOptions(data=str(tmp_path / "mine.npz"), scale="none", clients=2, model="mlp=4,3", mu=0.0)
+    problem = build_problem(options, test=True)
+    assert problem.network is problem.objective
+    assert problem.loss.endswith("network 4-3")
+    assert problem.test is not None
+    theta = rng.standard_normal(problem.objective.shape)
+    right = problem.accuracy(theta, *problem.test)
+    assert right == problem.training_accuracy(theta)
+    assert 0 < right < 1
+
+
+def test_a_point_takes_solver_and_stop_from_the_defaults_unless_it_names_them() -> None:
+    defaults = MethodOptions(solver="lbfgs", solver_param=["history=3"], stop="steps=2")
+    plain: Any = Variant.from_point("fedpd", {"eta": "0.1"}, defaults)
+    assert (plain.label, plain.template.solver, plain.stop) == ("fedpd", LBFGS(history=3), "steps=2")
+    point = {"solver": "gradient", "solver.step": "0.5", "stop": "steps=7"}
+    own: Any = Variant.from_point("fedpd", point, defaults, label="mine")
+    assert (own.label, own.template.solver, own.stop) == ("mine", Gradient(step=0.5), "steps=7")
+
+
+def test_a_template_is_made_once() -> None:
+    variant = Variant.from_point("fedpd", {"eta": "0.1"})
+    assert variant.template is variant.template

@@ -1,0 +1,140 @@
+"""Recorded runs: counting, stopping, statuses, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dualopt.algorithms import DualFL
+from dualopt.recording import describe, run
+from dualopt.solvers import LBFGS, Exact, Gradient
+from dualopt.stopping import Steps
+from tests.problems import logistic, quadratic
+
+EXACT = DualFL(solver=Exact())
+
+
+def test_floats_and_communications_add_up() -> None:
+    trace = run(EXACT, quadratic(n=5, d=4), rounds=3)
+    assert trace["floats_up"].tolist() == [0, 20, 40, 60]
+    assert trace["floats_down"].tolist() == [0, 50, 75, 100]
+    assert trace["communications"].tolist() == [0, 1, 2, 3]
+
+
+def test_counts_gradients() -> None:
+    trace = run(DualFL(solver=Gradient(), stop=Steps(steps=3)), logistic(), rounds=2)
+    assert trace["gradients"].tolist() == [0.0, 3.0, 6.0]
+
+
+def test_row_zero_is_the_start() -> None:
+    f = logistic()
+    trace = run(EXACT.__class__(), f, rounds=2)
+    assert trace["energy"][0] == pytest.approx(np.log(2.0))
+    assert trace["seconds"][0] == 0
+    assert np.all(np.diff(trace["seconds"]) > 0)
+
+
+def test_converged_is_certified() -> None:
+    f = quadratic()
+    trace = run(EXACT, f, rounds=500, tol=1e-8)
+    optimum = float(f.value(f.minimiser()).mean())
+    assert trace.status == "converged"
+    assert 0 <= trace["energy"][-1] - optimum <= 1e-8 * abs(optimum)
+    assert trace["certified_error"][-1] <= 1e-8 < trace["certified_error"][-2]
+
+
+def test_certificate_on_request_and_at_the_end() -> None:
+    f = quadratic()
+    assert np.isnan(run(EXACT, f, rounds=4)["certificate"]).tolist() == [True, True, True, True, False]
+    assert np.isnan(run(EXACT, f, rounds=4, certify_every=2)["certificate"]).tolist() == [
+        False, True, False, True, False,
+    ]  # fmt: skip
+
+
+def test_max_rounds() -> None:
+    trace = run(EXACT, quadratic(), rounds=2, tol=1e-12)
+    assert (trace.status, len(trace)) == ("max_rounds", 3)
+
+
+def test_zero_rounds_measures_the_start() -> None:
+    trace = run(EXACT, quadratic(), rounds=0)
+    assert (trace.status, len(trace), trace.theta.tolist()) == ("max_rounds", 1, [0.0] * 4)
+
+
+def test_stalled_at_machine_precision() -> None:
+    trace = run(EXACT, quadratic(L=2.0), rounds=1000)
+    assert trace.status == "stalled"
+    assert len(trace) < 200
+
+
+def test_diverged() -> None:
+    f = quadratic(mu=1.0, L=100.0)
+    wrong = DualFL(nu=50.0, rho=0.0, solver=Exact())
+    with pytest.raises(ValueError, match="nu"):
+        run(wrong, f, rounds=500)
+    trace = run(wrong, f, rounds=5000, check_assumptions=False)
+    assert trace.status == "diverged"
+    assert len(trace) < 5000
+
+
+def test_callback_records_and_stops() -> None:
+    seen = []
+
+    def callback(snapshot, row):
+        seen.append((snapshot.round.n, row["round"]))
+        return row["round"] == 3
+
+    trace = run(EXACT, quadratic(), rounds=10, callback=callback)
+    assert (trace.status, seen) == ("stopped", [(0, 1.0), (1, 2.0), (2, 3.0)])
+
+
+def test_own_measures_and_own_stopping_rule() -> None:
+    trace = run(
+        EXACT,
+        quadratic(),
+        rounds=100,
+        measure={"norm": lambda s: float(np.linalg.norm(s.server.theta))},
+        stop=lambda s, row: row["norm"] > 0,
+    )
+    assert (trace.status, len(trace)) == ("converged", 2)
+    assert trace["norm"][-1] == pytest.approx(np.linalg.norm(trace.theta))
+
+
+def test_reference_gives_relative_errors() -> None:
+    f = quadratic()
+    trace = run(EXACT, f, rounds=3, reference=0.5)
+    np.testing.assert_allclose(trace["error"], (trace["energy"] - 0.5) / 0.5)
+
+
+def test_start_moves_the_local_solvers_only() -> None:
+    f = logistic()
+    theta0 = np.ones(f.shape)
+    loose, exact = DualFL(stop=Steps(steps=1)), DualFL(solver=LBFGS(), stop=Steps(steps=60))
+    assert np.abs(run(loose, f, rounds=1, theta0=theta0).theta - run(loose, f, rounds=1).theta).max() > 1e-3
+    np.testing.assert_allclose(run(exact, f, rounds=3, theta0=theta0).theta, run(exact, f, rounds=3).theta, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"rounds": -1}, "rounds"),
+        ({"tol": 0.0}, "tol"),
+        ({"certify_every": -1}, "certify_every"),
+        ({"threads": 0}, "threads"),
+        ({"theta0": np.zeros(3)}, "theta0"),
+        ({"theta0": np.full(4, np.nan)}, "theta0"),
+        ({"theta0": np.zeros(4, dtype=np.float32)}, "theta0"),
+    ],
+)
+def test_refuses_bad_arguments(options: dict, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        run(EXACT, quadratic(), **options)
+
+
+def test_parameters_are_recorded() -> None:
+    parameters = run(EXACT, quadratic(), rounds=1, parameters={"data": "test"}).parameters
+    assert parameters["algorithm"] == "DualFL"
+    assert parameters["hyperparameters"]["solver"] == "Exact"
+    assert parameters["hyperparameters"]["nu"] == pytest.approx(1.0)
+    assert parameters["data"] == "test"
+    assert describe(LBFGS(history=3)) == {"name": "LBFGS", "history": 3, "precondition": True, "max_iter": 1000}

@@ -1,0 +1,154 @@
+"""The case on which most claims are checked: a method on a problem, with all that is known of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from dualopt import claims
+from dualopt.engine import Snapshot, State, initial_state, iterate
+from dualopt.objectives import Quadratic
+from dualopt.participation import Full, Participation, Round
+from dualopt.solvers import Exact, NewtonCG
+from dualopt.stopping import GradientNorm
+from dualopt.xp import Array
+from theory._chance import Outcome, outcomes_of
+
+__all__ = ["Case", "accurately", "everybody"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case(claims.Case):
+    r"""A method, or a mutation of it, on a problem.
+
+    Only the name, the method, the clients and the number of rounds are needed; a claim needs what it looks at. A proof
+    that knows more of its runs adds fields in a subclass.
+
+    Attributes
+    ----------
+    name : str
+        For tables.
+    algorithm : Algorithm
+        The method, with no parameter left open.
+    objective : Objective
+        The clients.
+    rounds : int
+        How many rounds to look at.
+    theta : array, shape ``shape``
+        A minimiser of ``E``; where ``E`` is not convex, of a convex function below it.
+    subgradients : array, shape (N, *shape)
+        Subgradients of the ``f_j`` at ``theta``; they sum to zero where ``theta`` minimises ``E``.
+    lowest : float
+        ``min E``, or a number below it.
+    theta0 : array, shape ``shape``, optional
+        The first model; zero when not given.
+    state : State, optional
+        A state to start from, in place of the method's own.
+    participation : Participation
+        Who takes part, and whether a round communicates.
+    seed : int, default 0
+        Seed of the sampled path.
+    attained : bool, default False
+        Whether a constant is the best possible one on these very clients.
+    """
+
+    objective: Any
+    theta: Array = None
+    subgradients: Array = None
+    lowest: float = math.nan
+    theta0: Array | None = None
+    state: State | None = None
+    participation: Participation = field(default_factory=Full)
+    seed: int = 0
+    attained: bool = False
+
+    @property
+    def n_clients(self) -> int:
+        """Number ``N`` of clients."""
+        return self.objective.n_clients
+
+    @property
+    def mu(self) -> float:
+        """Smallest convexity constant; rounding of a zero eigenvalue does not count."""
+        mu = float(np.min(self.objective.mu))
+        return mu if not abs(mu) <= 1e-12 * self.L else 0.0
+
+    @property
+    def L(self) -> float:
+        """Largest smoothness constant."""
+        return float(np.max(self.objective.L))
+
+    @property
+    def fraction(self) -> float:
+        """The fraction ``P/N`` of the clients that take part in a round."""
+        return self.outcomes()[0].round.fraction
+
+    def first(self) -> State:
+        """Return the state before the first round."""
+        if self.state is not None:
+            return self.state
+        theta0 = self.objective.zeros() if self.theta0 is None else self.theta0
+        return initial_state(self.algorithm, self.objective, theta0)
+
+    def outcomes(self, n: int = 0) -> list[Outcome]:
+        """Return everything that may happen in round ``n``, with its probability."""
+        return outcomes_of(self.participation, self.n_clients, n=n, seed=self.seed)
+
+    def schedule(self) -> list[Round]:
+        """Return the rounds of the path that ``participation`` and ``seed`` sample."""
+        return list(islice(self.participation.rounds(self.n_clients, self.seed), self.rounds))
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """Yield the rounds of the sampled path from ``theta0``."""
+        run = iterate(
+            self.algorithm, self.objective, theta0=self.theta0, participation=self.participation, seed=self.seed
+        )
+        return islice(run, self.rounds)
+
+    def value(self, theta: Array) -> float:
+        r"""Return :math:`E(\theta)`."""
+        return float(np.mean(self.objective.value(theta)))
+
+    def error(self, theta: Array) -> float:
+        r"""Return :math:`E(\theta) - E^*`, or its difference from the number below :math:`E^*`."""
+        return self.value(theta) - self.lowest
+
+    def distance(self, theta: Array) -> float:
+        r"""Return :math:`|\theta - \theta^*|^2`."""
+        return float(np.sum((theta - self.theta) ** 2))
+
+    def squared_gradient(self, theta: Array) -> float:
+        r"""Return :math:`|\nabla E(\theta)|^2`."""
+        return float(np.sum(np.mean(self.objective.gradient(theta), axis=0) ** 2))
+
+    def but(self, **changes: Any) -> Self:
+        """Return the case with some attributes changed."""
+        return replace(self, **changes)
+
+
+def everybody(n_clients: int, *, n: int = 0, communicate: bool = True) -> Round:
+    """Return a round in which all clients take part.
+
+    Examples
+    --------
+    >>> everybody(3).clients
+    (0, 1, 2)
+    """
+    return Round(n=n, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=communicate, seed=0)
+
+
+def accurately(objective: Any, *, tol: float = 1e-12) -> dict[str, Any]:
+    """Return solver and stopping rule for local solutions that are exact up to rounding.
+
+    Examples
+    --------
+    >>> from theory._problems import quadratic
+    >>> type(accurately(quadratic().objective)["solver"]).__name__
+    'Exact'
+    """
+    return {"solver": Exact() if isinstance(objective, Quadratic) else NewtonCG(), "stop": GradientNorm(tol=tol)}
