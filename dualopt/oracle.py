@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dualopt._checks import require
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.participation import Round
@@ -142,6 +143,7 @@ class Oracle:
 
     def hessian_product(self, theta: Array, v: Array) -> Array:
         """Return ``hess f_j(theta_j) v_j``, shape ``(P, *shape)``; as much as a gradient."""
+        require("hessian" in self.objective.offers, "hessian_product needs an objective that offers Hessian products")
         self._charge((1.0,) * self.objective.n_clients)
         operator = self.objective.hessian_operator(self._stacked(theta))  # pyright: ignore[reportAttributeAccessIssue]
         return operator(self._stacked(v))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 FORBIDDEN = {"dualopt": {"theory", "figures", "tests"}, "theory": {"figures", "tests"}, "figures": {"tests"}}
@@ -70,3 +73,14 @@ def test_only_the_strategies_need_hypothesis() -> None:
 def test_the_check_sees_hidden_imports() -> None:
     assert imported("def f():\n    import theory.worst_case\n") == {"theory"}
     assert imported("from figures.fig1 import draw") == {"figures"}
+
+
+def test_no_module_is_hidden_by_something_of_its_own_name() -> None:
+    """``import package.name as m`` gives the module: a function of that name in the package would be given instead."""
+    hidden = []
+    for package in pkgutil.walk_packages([str(ROOT / "dualopt")], "dualopt."):
+        parent, _, name = package.name.rpartition(".")
+        importlib.import_module(package.name)
+        if not isinstance(getattr(importlib.import_module(parent), name), ModuleType):
+            hidden.append(package.name)
+    assert hidden == []

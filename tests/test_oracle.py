@@ -175,3 +175,9 @@ def test_it_tells_what_it_knows_of_the_clients() -> None:
     assert oracle.shape == (4,)
     np.testing.assert_array_equal(oracle.mu, F.mu)
     np.testing.assert_array_equal(oracle.L, F.L)
+
+
+def test_hessian_products_are_refused_in_a_sentence_where_there_are_none() -> None:
+    aware = SharpnessAware(objective=F, radius=0.1)
+    with pytest.raises(ValueError, match="hessian_product needs an objective that offers Hessian products"):
+        made(aware).hessian_product(POINT, POINT)
