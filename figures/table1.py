@@ -41,9 +41,21 @@ from dualopt.stopping import GradientReduction, Steps
 from dualopt.trace import Trace
 from figures._settings import Settings
 from theory._problems import Instance, solved
-from theory.compared import _rounds
-from theory.compared._rounds import AtOnce, Count, Counter, exponent, in_matrices, kappas, one_by_one, planes
-from theory.compared.dualfl_table_1 import WithoutMomentum, short_step
+from theory.baselines._communications import (
+    ACCURACY,
+    AtOnce,
+    Count,
+    Counter,
+    exponent,
+    in_matrices,
+    kappas,
+    limit_error,
+    local_gradients,
+    one_by_one,
+    planes,
+    with_coins,
+)
+from theory.baselines.table_1 import WithoutMomentum, short_step
 from theory.dualfl._regularised import plain_case
 from theory.dualfl.theorem_4_2_rounds import theorem_4_2_rounds as rounds_to_gradient
 from theory.lower_bounds._convex_chain import power
@@ -67,7 +79,7 @@ Build = Callable[[Instance], Any]
 
 def closed_form(algorithm: Any, instance: Instance) -> Count:
     """Return the error of the fixed point."""
-    return Count(math.inf, math.nan, _rounds.limit_error(algorithm, instance))
+    return Count(math.inf, math.nan, limit_error(algorithm, instance))
 
 
 def ends_somewhere(algorithm: Any, instance: Instance) -> Count:
@@ -96,8 +108,8 @@ class Row(NamedTuple):
 ROWS = {
     "DualFL": Row(lambda f: DualFL(), one_by_one, "yes", lambda f: DualFL(**ACCURATE), "dualfl"),
     "OptimizedDualFL": Row(lambda f: OptimizedDualFL(), one_by_one, look="optimized-dualfl"),
-    "Scaffnew": Row(lambda f: Scaffnew(), _rounds.with_coins, "yes", look="scaffnew"),
-    "RandProx": Row(lambda f: Scaffnew(probability=1.0 / (1.0 + _omega(f))), _rounds.with_coins, "yes"),
+    "Scaffnew": Row(lambda f: Scaffnew(), with_coins, "yes", look="scaffnew"),
+    "RandProx": Row(lambda f: Scaffnew(probability=1.0 / (1.0 + _omega(f))), with_coins, "yes"),
     "5GCS": Row(lambda f: FiveGCS(solver=AtOnce()), in_matrices, "yes", look="fivegcs"),
     "APDA-Inexact, exact": Row(
         lambda f: APDAInexact(solver=Exact()), in_matrices, "yes", lambda f: APDAInexact(**ACCURATE), "apda-inexact"
@@ -203,7 +215,7 @@ def _count(row: Row, kappa: float, seeds: int) -> Count:
     problems = [planes(kappa, seed) for seed in range(seeds)]
     rounds, gradients, error = np.mean([row.count(row.build(f), f) for f in problems], axis=0).tolist()
     if row.local is not None:
-        gradients = _rounds.local_gradients(row.local(problems[0]), problems[0])
+        gradients = local_gradients(row.local(problems[0]), problems[0])
     elif isinstance(row.build(problems[0]).suggested(problems[0].objective).solver, Exact):
         gradients = math.nan
     return Count(rounds, gradients, error)
@@ -236,7 +248,7 @@ def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]
     description: dict[str, Any] = {
         "figure": "table1",
         "method": label,
-        "accuracy": _rounds.ACCURACY,
+        "accuracy": ACCURACY,
         "kappas": KAPPAS[settings.quick],
         "seeds": SEEDS[settings.quick],
         "weights": WEIGHTS,

@@ -51,7 +51,7 @@ class Scaffold(Algorithm):
         c^+ = c + \tfrac1N \textstyle\sum_{\text{active}} (c_j^+ - c_j)
 
     Two vectors travel in each direction. Start: all controls zero, ``theta0``. On quadratics :math:`K s \le 1/(3L)` was
-    never seen to diverge, whoever takes part (theory/compared); with ``K = P = 1``, which is SAGA, ``1/L`` may.
+    never seen to diverge, whoever takes part (theory/baselines); with ``K = P = 1``, which is SAGA, ``1/L`` may.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from theory._chance import coin
 from theory._problems import solved
 from theory.afedpd._cases import federation
 from theory.afedpd._moments import mean_square_radius
-from theory.compared.fedavg_bias import steps as local_work
+from theory.baselines.bias import steps as local_work
 
 CONVERGES, WITHIN_1, WITHIN_10, FARTHER, DIVERGES, NOTHING = range(len(KINDS))
 HALF = CommunicateWithProbability(probability=0.5)

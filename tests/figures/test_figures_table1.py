@@ -13,7 +13,7 @@ from dualopt.trace import Trace
 from figures import table1
 from figures._settings import Settings
 from theory._problems import Instance
-from theory.compared._rounds import ACCURACY, exponent, in_matrices, kappas, local_gradients, planes
+from theory.baselines._communications import ACCURACY, exponent, in_matrices, kappas, local_gradients, planes
 
 FEW = ("FedPD", "FedPD, best weight", "FedAvg, K = 1", "FedAvg, K = 10", "FedSAM")
 

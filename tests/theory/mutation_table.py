@@ -18,7 +18,7 @@ from tests.theory import (
     mutations_fedpd,
     test_mutations,
     test_mutations_afedpd,
-    test_mutations_compared,
+    test_mutations_baselines,
     test_mutations_feddyn,
     test_mutations_fedpd,
 )
@@ -53,7 +53,7 @@ PAPERS = (
         "feddyn_",
     ),
     Paper("A-FedPD, FedADMM, identities", test_mutations_afedpd.MUTATIONS, test_mutations_afedpd),
-    Paper("Compared methods", test_mutations_compared.MUTATIONS, test_mutations_compared),
+    Paper("Compared methods", test_mutations_baselines.MUTATIONS, test_mutations_baselines),
 )
 
 

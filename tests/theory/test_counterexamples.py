@@ -21,7 +21,7 @@ from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
 from dualopt.stopping import Steps
 from tests.theory import mutations, mutations_fedpd
-from tests.theory.test_mutations_compared import HalfTheWeight, NearZero, StepMore
+from tests.theory.test_mutations_baselines import HalfTheWeight, NearZero, StepMore
 from theory._claims import discover
 from theory._problems import solved
 from theory.counterexamples import (

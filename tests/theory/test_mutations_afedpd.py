@@ -25,7 +25,7 @@ from theory.afedpd._instances import one_concave, pulled_apart, two_signs
 from theory.afedpd._moments import mean_square_radius, squared_gradients
 from theory.afedpd._neighbours import Neighbours, Rows
 from theory.afedpd._path import path
-from theory.identities import identity_feddyn_rows
+from theory.identities import states
 
 CHAPTERS = discover()
 
@@ -166,7 +166,7 @@ MUTATIONS: dict[str, Callable[[Any], Any]] = {
 }
 # what must be caught by whom
 CATCHES = {
-    "virtual update dropped": {"afedpd_lemma_1", "afedpd_lemma_3", "afedpd_recursion"},
+    "virtual update dropped": {"afedpd_lemma_1", "afedpd_lemma_3", "afedpd_recursion", "identity_mean_dual"},
     "sign of the dual": {
         "afedpd_descent",
         "afedpd_lemma_1",
@@ -191,14 +191,14 @@ CATCHES = {
     "relaxation 1": {"identity_fedsplit_feddr"},
     "server step off": {"identity_full_participation", "identity_fedadmm_feddr"},
     "no catching up": {"identity_lazy_a_fedpd"},
-    "no virtual update to be lazy about": {"identity_lazy_a_fedpd", "identity_mean_dual"},
+    "no virtual update to be lazy about": {"identity_lazy_a_fedpd"},
     "averages of some": {"identity_fedsplit_averages"},
     "steps of FedSplit doubled": {"identity_fedsplit_feddr"},
 }
 # Names in a claim's module, and what wrongly stands for them.
 FORMULAS = {
     "identity_feddyn_rows": (
-        identity_feddyn_rows,
+        states,
         "linear_model",
         lambda *rows, weights, **told: linear_model(*rows, weights="clients", **told),
     ),

@@ -21,16 +21,9 @@ from theory._problems import Instance, solved
 from theory.afedpd._cases import federation
 from theory.afedpd._stability import neighbours
 from theory.afedpd.fedadmm_dual_drift import drift
-from theory.identities import (
-    identity_fedadmm_feddr,
-    identity_fedsplit_averages,
-    identity_fedsplit_feddr,
-    identity_full_participation,
-    identity_lazy_a_fedpd,
-    identity_mean_dual,
-)
+from theory.identities import methods, states
 from theory.identities._runs import EXACT
-from theory.identities.identity_feddyn_rows import Unequal
+from theory.identities.states import Unequal
 
 CHAPTERS = discover()
 EXAMPLES = max(10, settings.default.max_examples // 10) if settings.default else 10
@@ -83,7 +76,7 @@ def wandering(f: Instance, share: float) -> Any:
 
 def lazily(f: Instance, share: float) -> Any:
     participation = UniformSubset(size=some(f, share))
-    return identity_lazy_a_fedpd.both(f, (2.0 + share) * f.L, participation, EXACT)
+    return states.lazily(f, (2.0 + share) * f.L, participation, EXACT)
 
 
 # claim -> problems to draw, and the case made of a solved problem and a number in (0, 1)
@@ -102,19 +95,19 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "fedadmm_dual_drift": (CONVEX, wandering),
     "identity_full_participation": (
         CONVEX,
-        lambda f, s: identity_full_participation.same(f, (0.2 + s) * f.L, EXACT),
+        lambda f, s: methods.with_weight(f, (0.2 + s) * f.L, EXACT),
     ),
     "identity_fedsplit_feddr": (
         CONVEX,
-        lambda f, s: identity_fedsplit_feddr.both(f, (0.1 + s) / f.L, UniformSubset(size=some(f, s)), EXACT),
+        lambda f, s: methods.fedsplit_and_feddr(f, (0.1 + s) / f.L, UniformSubset(size=some(f, s)), EXACT),
     ),
     "identity_fedadmm_feddr": (
         CONVEX,
-        lambda f, s: identity_fedadmm_feddr.both(f, (0.2 + s) * f.L, UniformSubset(size=some(f, s)), EXACT),
+        lambda f, s: methods.fedadmm_and_feddr(f, (0.2 + s) * f.L, UniformSubset(size=some(f, s)), EXACT),
     ),
-    "identity_fedsplit_averages": (CONVEX, lambda f, s: identity_fedsplit_averages.both(f, (0.1 + s) / f.L)),
+    "identity_fedsplit_averages": (CONVEX, lambda f, s: methods.two_averages(f, (0.1 + s) / f.L)),
     "identity_lazy_a_fedpd": (CONVEX, lazily),
-    "identity_mean_dual": (CONVEX, lambda f, s: identity_mean_dual.run(f, (2.0 + s) * f.L, some(f, s))),
+    "identity_mean_dual": (CONVEX, lambda f, s: states.a_fedpd(f, (2.0 + s) * f.L, some(f, s))),
     "identity_feddyn_rows": (
         CONVEX,
         lambda f, s: Unequal("drawn", 0.5 + 10 * s, UniformSubset(size=1 + int(3 * s)), 15),

@@ -34,15 +34,15 @@ from dualopt.objectives import LocalProblem
 from dualopt.participation import Round
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
+from theory._cases import everybody
 from theory._problems import Instance, hard_quadratic
-from theory.compared._bias import limit
-from theory.compared._cases import federation
-from theory.compared._rounds import (
+from theory._rounds import mean_square_radius, round_matrix
+from theory.baselines import bias
+from theory.baselines._communications import (
     ACCURACY,
     AtOnce,
     Count,
     Counter,
-    _Run,
     exponent,
     in_matrices,
     kappas,
@@ -51,8 +51,7 @@ from theory.compared._rounds import (
     planes,
     with_coins,
 )
-from theory.compared.dualfl_table_1 import ACCELERATED, GRADIENT, Growth, WithoutMomentum, dualfl_table_1
-from theory.compared.fedavg_bias import steps
+from theory.baselines.table_1 import ACCELERATED, GRADIENT, Growth, WithoutMomentum, dualfl_table_1
 
 Build = Callable[[Instance], Any]
 
@@ -179,8 +178,7 @@ def test_rounds_that_do_not_end_violate() -> None:
 def test_biases_are_the_closed_form() -> None:
     f, K = planes(40.0), 10
     method = FedAvg(solver=AtOnce(step=1.0 / f.L), stop=Steps(steps=K))
-    case = federation(f, method, rounds=1)
-    end = limit(case, steps(f.objective.A, 1.0 / f.L, K))
+    end = bias.limit(f.case(method, 1), bias.steps(f.objective.A, 1.0 / f.L, K))
     expected = float(np.sum((end - f.theta) ** 2) / np.sum(f.theta**2))
     assert limit_error(method, f) == pytest.approx(expected, rel=1e-9)
     assert in_matrices(method, f, limit=1000).error == pytest.approx(expected, rel=1e-6)
@@ -197,8 +195,9 @@ def test_the_family_of_fedpd_needs_the_same_rounds() -> None:
 @pytest.mark.parametrize("kappa", [10.0, 1000.0])
 def test_the_contraction_of_fedpd_is_attained(kappa: float) -> None:
     for f in (planes(kappa, 5), hard_quadratic(L=kappa)):
-        M = _Run(FedPD(), f).matrix(communicate=True)[:-1, :-1]
-        assert np.max(np.abs(np.linalg.eigvals(M))) == pytest.approx(1.0 / (1.0 + kappa**-0.5), rel=1e-6)
+        case = f.case(FedPD().suggested(f.objective), 1)
+        M = round_matrix(case.algorithm, f.objective, everybody(f.objective.n_clients), case.first())
+        assert mean_square_radius([M]) ** 0.5 == pytest.approx(1.0 / (1.0 + kappa**-0.5), rel=1e-6)
 
 
 @settings(max_examples=10)

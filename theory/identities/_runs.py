@@ -14,16 +14,18 @@ from dualopt.engine import Snapshot, iterate
 from dualopt.participation import Full, Participation
 from dualopt.xp import Array
 from theory._claims import deviation
+from theory._problems import Instance
 
-__all__ = ["EXACT", "NEWTON", "Runs", "agree", "starting_point"]
+__all__ = ["EXACT", "NEWTON", "ROUNDS", "Runs", "agree", "runs", "starting_point"]
 
 EXACT = 1e-12  # local solutions in closed form: what rounding may do to models
 NEWTON = 1e-9  # local solutions to gradients of 1e-12, where curvature is 0.05 or more
+ROUNDS = 30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Runs:
-    """Methods that start together and meet the same clients.
+    """Several methods with one start and the same clients in every round.
 
     Attributes
     ----------
@@ -48,13 +50,19 @@ class Runs:
     methods: Mapping[str, Any]
     theta0: Array
     participation: Participation = field(default_factory=Full)
-    rounds: int = 30
+    rounds: int = ROUNDS
     tolerance: float = EXACT
 
     def snapshots(self, name: str) -> Iterator[Snapshot]:
         """Yield the rounds of one of the methods."""
         run = iterate(self.methods[name], self.objective, theta0=self.theta0, participation=self.participation)
         return islice(run, self.rounds)
+
+
+def runs(f: Instance, methods: Mapping[str, Any], note: str, **more: Any) -> Runs:
+    """Return the runs of methods on a problem; ``more`` are further attributes of :class:`Runs`."""
+    start = starting_point(f.objective)
+    return Runs(name=f"{f.name}, {note}", objective=f.objective, methods=methods, theta0=start, **more)
 
 
 def agree(case: Runs) -> Iterator[Inequality]:

@@ -1,9 +1,8 @@
 r"""Communication rounds to an accuracy against the condition number, and the exponent of their growth.
 
-Rounds are counted on quadratic clients, where a round with everybody active is an affine map of all that the
-federation carries, :math:`z^+ = Mz + m`, as long as its coefficients stay the same. The matrix is found by doing the
-round on a basis; its powers are the run, up to rounding, and a million rounds take a second. Methods whose
-coefficients change, or that are not affine, are run round by round.
+Rounds are counted on quadratic clients, where a round with everybody active is an affine map of the state,
+:math:`z^+ = Mz + m`, as long as its coefficients stay the same. The powers of its matrix are the run, up to rounding,
+and a million rounds take a second. Methods whose coefficients change, or that are not affine, are run round by round.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from dualopt.algorithms import Scaffnew
-from dualopt.engine import State, advance, initial_state, iterate
+from dualopt.engine import iterate
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import per_client
 from dualopt.participation import Round
@@ -27,12 +26,15 @@ from dualopt.recording import communicated
 from dualopt.solvers import Gradient, LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.stopping import Steps, Stop
-from dualopt.tree import leaves, tree_map
+from dualopt.tree import leaves
 from dualopt.xp import Array
+from theory._cases import Case, everybody
 from theory._problems import Instance, solved
+from theory._rounds import all_solutions, flatten, round_matrix
 
 __all__ = [
     "ACCURACY",
+    "PLANES",
     "AtOnce",
     "Count",
     "Counter",
@@ -93,11 +95,11 @@ def exponent(counts: Sequence[float] | Array) -> Order:
 
 
 @cache
-def planes(kappa: float, seed: int = 0) -> Instance:
+def planes(kappa: float, seed: int = 0, *, count: int = PLANES) -> Instance:
     r"""Clients that differ while their condition number is that of E, up to a factor.
 
-    In each of six planes all clients have the curvatures :math:`\lambda` and :math:`2\lambda`, along axes that every
-    client turns by an angle of its own, with :math:`\lambda` log-spaced from 1 to :math:`\kappa/2`; the clients'
+    In each of ``count`` planes all clients have the curvatures :math:`\lambda` and :math:`2\lambda`, along axes that
+    every client turns by an angle of its own, with :math:`\lambda` log-spaced from 1 to :math:`\kappa/2`; the clients'
     minimisers are standard normal. So every client has the extreme curvatures 1 and :math:`\kappa`, the Hessian of E
     lies between :math:`\lambda` and :math:`2\lambda` in each plane, and no mode is fast for all parts of a method.
     Hessians turned freely, in contrast, have a mean that is far better conditioned than they are, on which gradient
@@ -118,12 +120,12 @@ def planes(kappa: float, seed: int = 0) -> Instance:
     if not kappa >= WITHIN:
         raise ValueError(f"kappa must be at least {WITHIN:g}, not {kappa}.")
     rng = np.random.default_rng(seed)
-    angles = rng.uniform(0.0, math.pi, (CLIENTS, PLANES))
-    minimisers = rng.standard_normal((CLIENTS, 2 * PLANES))
+    angles = rng.uniform(0.0, math.pi, (CLIENTS, count))
+    minimisers = rng.standard_normal((CLIENTS, 2 * count))
     u = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     blocks = np.eye(2) + (WITHIN - 1.0) * u[..., :, None] * u[..., None, :]
-    A = np.zeros((CLIENTS, 2 * PLANES, 2 * PLANES))
-    for i, least in enumerate(np.geomspace(1.0, kappa / WITHIN, PLANES)):
+    A = np.zeros((CLIENTS, 2 * count, 2 * count))
+    for i, least in enumerate(np.geomspace(1.0, kappa / WITHIN, count)):
         plane = slice(2 * i, 2 * i + 2)
         A[:, plane, plane] = least * blocks[:, i]
     return solved(f"planes (kappa={kappa:g})", Quadratic(A=A, b=(A @ minimisers[..., None])[..., 0]))
@@ -136,7 +138,7 @@ def one_by_one(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Cou
         assert s.solution is not None
         assert communicated(s)
         gradients += float(np.mean(s.solution.gradients))
-        error = _error(s.server.theta, instance)
+        error = _error(s.server.theta, instance.theta)
         if error <= ACCURACY:
             return Count(n, gradients / n, error)
         if not error < EXPLODED:
@@ -146,19 +148,19 @@ def one_by_one(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Cou
 
 def in_matrices(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Count:
     """Count by powers of the matrix of a round, which must be the same in all rounds."""
-    run = _Run(algorithm, instance)
-    powers = list(accumulate(repeat(run.matrix(communicate=True), BLOCK), np.matmul))
+    case = _case(algorithm, instance)
+    powers = list(accumulate(repeat(_matrix(case), BLOCK), np.matmul))
     models = np.stack([power[: instance.theta.size] for power in powers])
-    z, error = run.start, 1.0
+    z, gradients, error = _start(case), _gradients(case), 1.0
     for n in range(0, limit, BLOCK):
-        errors = np.sum((models @ z - instance.theta) ** 2, axis=-1) / run.unit
+        errors = np.sum((models @ z - instance.theta) ** 2, axis=-1) / np.sum(instance.theta**2)
         hits = np.flatnonzero(errors <= ACCURACY)
         if hits.size:
-            return Count(n + 1 + int(hits[0]), run.gradients, float(errors[hits[0]]))
+            return Count(n + 1 + int(hits[0]), gradients, float(errors[hits[0]]))
         z, error = powers[-1] @ z, float(errors[-1])
         if not error < EXPLODED:
             break
-    return Count(math.inf, run.gradients, error)
+    return Count(math.inf, gradients, error)
 
 
 def with_coins(algorithm: Scaffnew, instance: Instance, *, seeds: int = 4, limit: int = LIMIT) -> Count:
@@ -166,16 +168,16 @@ def with_coins(algorithm: Scaffnew, instance: Instance, *, seeds: int = 4, limit
 
     The rounds from one communication to the next are a power of the matrix of a round without, and one with.
     """
-    run = _Run(algorithm, instance)
-    together, alone = run.matrix(communicate=True), run.matrix(communicate=False)
-    found = [_tossed(run, together, alone, np.random.default_rng(seed), limit) for seed in range(seeds)]
+    case = _case(algorithm, instance)
+    together, alone = _matrix(case), _matrix(case, communicate=False)
+    found = [_tossed(case, together, alone, np.random.default_rng(seed), limit) for seed in range(seeds)]
     return Count(*np.mean(found, axis=0).tolist())
 
 
-def _tossed(run: _Run, together: Array, alone: Array, rng: np.random.Generator, limit: int) -> Count:
-    squares, z, error, local = [alone], run.start, 1.0, 0
+def _tossed(case: Case, together: Array, alone: Array, rng: np.random.Generator, limit: int) -> Count:
+    squares, z, gradients, error, local = [alone], _start(case), _gradients(case), 1.0, 0
     for n in range(1, limit + 1):
-        gap = int(rng.geometric(run.algorithm.probability))
+        gap = int(rng.geometric(case.algorithm.probability))
         local += gap
         for bit in range((gap - 1).bit_length()):
             if bit == len(squares):
@@ -183,20 +185,19 @@ def _tossed(run: _Run, together: Array, alone: Array, rng: np.random.Generator, 
             if (gap - 1) >> bit & 1:
                 z = squares[bit] @ z
         z = together @ z
-        error = _error(z[: run.instance.theta.size], run.instance)
+        error = _error(z[: case.theta.size], case.theta)
         if error <= ACCURACY:
-            return Count(n, run.gradients * local / n, error)
+            return Count(n, gradients * local / n, error)
         if not error < EXPLODED:
             break
-    return Count(math.inf, run.gradients / run.algorithm.probability, error)
+    return Count(math.inf, gradients / case.algorithm.probability, error)
 
 
 def limit_error(algorithm: Any, instance: Instance) -> float:
     r"""Return the relative error of the fixed point of a method with one matrix, :math:`z = (I - M)^{-1} m`."""
-    run = _Run(algorithm, instance)
-    M = run.matrix(communicate=True)
+    M = _matrix(_case(algorithm, instance))
     z = np.linalg.solve(np.eye(len(M) - 1) - M[:-1, :-1], M[:-1, -1])
-    return _error(z[: instance.theta.size], instance)
+    return _error(z[: instance.theta.size], instance.theta)
 
 
 def local_gradients(algorithm: Any, instance: Instance, *, rounds: int = 3) -> float:
@@ -205,51 +206,31 @@ def local_gradients(algorithm: Any, instance: Instance, *, rounds: int = 3) -> f
     return float(np.mean([s.gradients for s in found if s is not None]))
 
 
-def _error(theta: Array, instance: Instance) -> float:
+def _error(theta: Array, solution: Array) -> float:
     """Return the squared distance from the solution, in units of that of the start, which is zero."""
-    return float(np.sum((theta - instance.theta) ** 2) / np.sum(instance.theta**2))
+    return float(np.sum((theta - solution) ** 2) / np.sum(solution**2))
 
 
-class _Run:
-    """A federation as one vector, the model first and a one behind, and its rounds as matrices."""
+def _case(algorithm: Any, instance: Instance) -> Case:
+    return instance.case(algorithm.suggested(instance.objective), 1)
 
-    def __init__(self, algorithm: Any, instance: Instance) -> None:
-        self.instance = instance
-        self.unit = float(np.sum(instance.theta**2))
-        self.algorithm = algorithm.suggested(instance.objective)
-        self.state = initial_state(self.algorithm, instance.objective, instance.objective.zeros())
-        assert leaves(self.state)[0] is self.state.server.theta
-        self.start = self.flat(self.state)
-        self.gradients = float(np.mean(self.after(self.state, communicate=True)[1].gradients))
 
-    def after(self, state: State, *, communicate: bool) -> tuple[State, LocalSolution]:
-        """Do a round."""
-        N = self.instance.objective.n_clients
-        round = Round(n=0, n_clients=N, clients=tuple(range(N)), communicate=communicate, seed=0)
-        state, _, found = advance(self.algorithm, self.instance.objective, state, round)
-        assert found is not None
-        return state, found
+def _start(case: Case) -> Array:
+    """Return the first state as a vector: the model first, a one at the end."""
+    state = case.first()
+    assert leaves(state)[0] is state.server.theta
+    return np.append(flatten(state), 1.0)
 
-    def matrix(self, *, communicate: bool) -> Array:
-        """Return the matrix of a round."""
 
-        def image(z: Array) -> Array:
-            return self.flat(self.after(self.filled(z), communicate=communicate)[0])
+def _matrix(case: Case, *, communicate: bool = True) -> Array:
+    """Return the matrix of a round with everybody."""
+    round = everybody(case.n_clients, communicate=communicate)
+    return round_matrix(case.algorithm, case.objective, round, case.first())
 
-        size = self.start.size
-        origin = image(np.zeros(size))
-        columns = [image(unit) - origin for unit in np.eye(size)[:-1]]
-        return np.stack([*columns, origin], axis=1)
 
-    def flat(self, state: State) -> Array:
-        """Return the arrays of a state in a row."""
-        return np.concatenate([*(np.ravel(x) for x in leaves(state) if isinstance(x, np.ndarray)), [1.0]])
-
-    def filled(self, z: Array) -> State:
-        """Return the state with these numbers in its arrays."""
-        ends = np.cumsum([x.size for x in leaves(self.state) if isinstance(x, np.ndarray)])
-        parts = iter(np.split(z, ends))
-        return tree_map(lambda x: next(parts).reshape(x.shape) if isinstance(x, np.ndarray) else x, self.state)
+def _gradients(case: Case) -> float:
+    """Return the local gradients of a client in the first round."""
+    return float(np.mean(all_solutions(case.algorithm, case.objective, case.first()).gradients))
 
 
 @dataclass(frozen=True, kw_only=True)

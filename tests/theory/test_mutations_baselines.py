@@ -12,13 +12,12 @@ import pytest
 
 from dualopt.algorithms import FedAvg, FedDR, FedProx, FedSplit, FiveGCS, Scaffnew, Scaffold
 from dualopt.claims import Claim, check
+from dualopt.participation import CommunicateWithProbability, UniformSubset
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from theory._chance import coin, subsets
+from theory._cases import Case
 from theory._claims import discover
-from theory.compared._cases import Federation
-from theory.compared._instances import three_directions
-from theory.compared.scaffold_fixed_point import controlled, mean_square_radius
+from theory.baselines.contraction import mean_square_factor, scaffold_case, three_directions
 
 # Orders, whose constants are hidden, have tests of their own (test_table_1.py).
 CHAPTERS = {
@@ -98,7 +97,7 @@ class ActiveOnly(FedDR):
         return super().server(server, mean / round.fraction, round)
 
 
-class ShareForgotten(FiveGCS):
+class FractionForgotten(FiveGCS):
     """``gamma sum`` for ``gamma (N/C) sum``."""
 
     def server(self, server, mean, round):
@@ -200,44 +199,43 @@ class NearZero(FedProx):
         return clients, oracle.solve(start=message, weight=self.mu_prox, center=0 * message).theta
 
 
-def only(base: type, case: Federation) -> Any:
+def only(base: type, case: Case) -> Any:
     """The method of a case, if it is the one that the mutation is about."""
     if type(case.algorithm) is not base:
         raise TypeError(f"a mutation of {base.__name__} says nothing about {type(case.algorithm).__name__}.")
     return case.algorithm
 
 
-def becomes(kind: type, base: type, case: Federation) -> Federation:
+def becomes(kind: type, base: type, case: Case) -> Case:
     """The same parameters in a wrong method."""
     method = only(base, case)
-    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
+    return case.but(algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
 
 
-def another_coin(case: Federation) -> Federation:
+def another_coin(case: Case) -> Case:
     """Communication half as often as the update believes."""
     p = only(Scaffnew, case).probability
-    return replace(case, outcomes=coin(case.objective.n_clients, 0.5 * p))
+    return case.but(participation=CommunicateWithProbability(probability=0.5 * p))
 
 
-def one_fewer(case: Federation) -> Federation:
+def one_fewer(case: Case) -> Case:
     """A client is missing."""
-    N = case.objective.n_clients
-    return replace(case, algorithm=only(FedSplit, case), outcomes=subsets(N, N - 1))
+    return case.but(algorithm=only(FedSplit, case), participation=UniformSubset(size=case.n_clients - 1))
 
 
-def longer(case: Federation) -> Federation:
+def longer(case: Case) -> Case:
     """Three times the step of FedSplit."""
     method = only(FedSplit, case)
-    return replace(case, algorithm=replace(method, step=3.0 * method.step))
+    return case.but(algorithm=replace(method, step=3.0 * method.step))
 
 
-def few_steps(case: Federation) -> Federation:
+def few_steps(case: Case) -> Case:
     """Local problems of 5GCS that are far from solved."""
     method = replace(only(FiveGCS, case), solver=Gradient(step=1e-4), stop=Steps(steps=1))
-    return replace(case, algorithm=method)
+    return case.but(algorithm=method)
 
 
-MUTATIONS: dict[str, Callable[[Federation], Federation]] = {
+MUTATIONS: dict[str, Callable[[Case], Case]] = {
     "Scaffnew: control added": partial(becomes, ControlAdded, Scaffnew),
     "Scaffnew: control step turned": partial(becomes, ControlStepTurned, Scaffnew),
     "Scaffnew: 1/s for p/s": partial(becomes, ControlWithoutP, Scaffnew),
@@ -250,7 +248,7 @@ MUTATIONS: dict[str, Callable[[Federation], Federation]] = {
     "FedDR: 1.2 times the relaxation": partial(becomes, Overrelaxed, FedDR),
     "FedDR: points not reflected": partial(becomes, Undoubled, FedDR),
     "FedDR: 1/P for 1/N": partial(becomes, ActiveOnly, FedDR),
-    "5GCS: N/C forgotten": partial(becomes, ShareForgotten, FiveGCS),
+    "5GCS: N/C forgotten": partial(becomes, FractionForgotten, FiveGCS),
     "5GCS: model not corrected": partial(becomes, NoModelStep, FiveGCS),
     "5GCS: dual N times too large": partial(becomes, DualUnscaled, FiveGCS),
     "5GCS: wrong sign of the dual": partial(becomes, WrongSignOfDual, FiveGCS),
@@ -277,12 +275,12 @@ CLAIM_OF = {
 CATCHES = {name: {CLAIM_OF[name.split(":")[0]]} for name in MUTATIONS}
 
 
-def telling_cases(name: str) -> Iterator[Federation]:
+def telling_cases(name: str) -> Iterator[Case]:
     """The cases on which the claim holds."""
     return (case for case, verdict in CHAPTERS[name].cases(True) if verdict == "holds")
 
 
-def is_violated(claim: Claim, cases: Iterator[Federation]) -> bool:
+def is_violated(claim: Claim, cases: Iterator[Case]) -> bool:
     with np.errstate(all="ignore"):  # a wrong method may diverge
         return any(check(claim, case, check_assumptions=False).verdict == "violated" for case in cases)
 
@@ -308,16 +306,16 @@ def test_what_the_assumptions_exclude_goes_wrong(name: str) -> None:
 
 def test_scaffold_with_one_client_needs_shorter_steps_than_gradient_descent() -> None:
     """With K = P = 1 it is SAGA: a step of 1/L diverges in mean square on three clients, 1/(3L) converges."""
-    told = {"f": three_directions(), "active": 1, "K": 1}
-    assert mean_square_radius(controlled(**told, times=1.0)) == pytest.approx(1.0619, abs=1e-4)
-    assert mean_square_radius(controlled(**told)) < 0.8
+    saga = {"f": three_directions(), "active": 1, "K": 1}
+    assert mean_square_factor(scaffold_case(**saga, times=1.0)) == pytest.approx(1.0619, abs=1e-4)
+    assert mean_square_factor(scaffold_case(**saga)) < 0.8
 
 
 def test_the_biases_are_not_small() -> None:
     """The limits are away from the solution by more than the tolerance, except where clients agree."""
     for name, agreeing in (("fedavg_bias", 3), ("fedprox_bias", 2)):
-        told = [{c.what for c in CHAPTERS[name].claim.compare(case)} for case in telling_cases(name)]
-        biased = ["nearer to the limit" in whats for whats in told]
+        compared = [{c.what for c in CHAPTERS[name].claim.compare(case)} for case in telling_cases(name)]
+        biased = ["nearer to the limit" in whats for whats in compared]
         assert (biased.count(False), biased.count(True) >= 3) == (agreeing, True)
 
 

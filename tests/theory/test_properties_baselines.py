@@ -11,16 +11,11 @@ from hypothesis import strategies as st
 from dualopt.claims import check
 from dualopt.losses import Logistic
 from dualopt.testing import linear_models, quadratics
+from theory._cases import Case
 from theory._claims import discover
 from theory._problems import Instance, solved
-from theory.compared._cases import Federation
-from theory.compared.fedavg_bias import averaged
-from theory.compared.feddr_contraction import relaxed
-from theory.compared.fedprox_bias import near
-from theory.compared.fedsplit_contraction import split
-from theory.compared.fivegcs_one_step import sampled
-from theory.compared.scaffnew_one_step import tossed
-from theory.compared.scaffold_fixed_point import controlled
+from theory.baselines.bias import fedavg_case, fedprox_case
+from theory.baselines.contraction import feddr_case, fedsplit_case, fivegcs_case, scaffnew_case, scaffold_case
 
 # Orders, whose constants are hidden, have tests of their own (test_table_1.py).
 CHAPTERS = {
@@ -40,36 +35,36 @@ SMOOTH = st.one_of(QUADRATICS, ROWS)
 
 
 # A problem, the number of active clients, and two numbers between 0 and 1.
-def scaffnew(f: Instance, active: int, a: float, b: float) -> Federation:
-    return tossed(f, 0.1 + 1.8 * a, 0.05 + 0.95 * b, attained=hasattr(f.objective, "A"))
+def scaffnew(f: Instance, active: int, a: float, b: float) -> Case:
+    return scaffnew_case(f, 0.1 + 1.8 * a, 0.05 + 0.95 * b, attained=hasattr(f.objective, "A"))
 
 
-def fedsplit(f: Instance, active: int, a: float, b: float) -> Federation:
-    return split(f, attained=hasattr(f.objective, "A"))
+def fedsplit(f: Instance, active: int, a: float, b: float) -> Case:
+    return fedsplit_case(f, attained=hasattr(f.objective, "A"))
 
 
-def feddr(f: Instance, active: int, a: float, b: float) -> Federation:
-    return relaxed(f, a=0.05 + 1.95 * a, step=0.1 * 10.0 ** (3.0 * b), active=active)
+def feddr(f: Instance, active: int, a: float, b: float) -> Case:
+    return feddr_case(f, a=0.05 + 1.95 * a, step=0.1 * 10.0 ** (3.0 * b), active=active)
 
 
-def fivegcs(f: Instance, active: int, a: float, b: float) -> Federation:
-    return sampled(f, active, gamma=10.0 ** (4.0 * a - 2.0) / f.L, product=0.01 + 0.99 * b)
+def fivegcs(f: Instance, active: int, a: float, b: float) -> Case:
+    return fivegcs_case(f, active, gamma=10.0 ** (4.0 * a - 2.0) / f.L, product=0.01 + 0.99 * b)
 
 
-def scaffold(f: Instance, active: int, a: float, b: float) -> Federation:
+def scaffold(f: Instance, active: int, a: float, b: float) -> Case:
     steps, option = 1 + round(9 * a), 1 + round(b)
-    return controlled(f, active, K=steps, option=option, times=(0.1 + 0.9 * a) / 3.0, server_step=0.3 + 0.7 * b)
+    return scaffold_case(f, active, K=steps, option=option, times=(0.1 + 0.9 * a) / 3.0, server_step=0.3 + 0.7 * b)
 
 
-def fedavg(f: Instance, active: int, a: float, b: float) -> Federation:
-    return averaged(f, 0.3 + 1.6 * a, 1 + round(9 * b), active)
+def fedavg(f: Instance, active: int, a: float, b: float) -> Case:
+    return fedavg_case(f, 0.3 + 1.6 * a, 1 + round(9 * b), active)
 
 
-def fedprox(f: Instance, active: int, a: float, b: float) -> Federation:
-    return near(f, 0.01 + 5.0 * a, active)
+def fedprox(f: Instance, active: int, a: float, b: float) -> Case:
+    return fedprox_case(f, 0.01 + 5.0 * a, active)
 
 
-Build = Callable[[Instance, int, float, float], Federation]
+Build = Callable[[Instance, int, float, float], Case]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "fedavg_bias": (QUADRATICS, fedavg),
     "fedprox_bias": (QUADRATICS, fedprox),
@@ -90,9 +85,9 @@ def test_claim_on_drawn_problems(name: str) -> None:
     problems, build = DRAWN[name]
 
     @many
-    @given(objective=problems, share=st.floats(0.0, 1.0), a=st.floats(0.0, 1.0), b=st.floats(0.0, 1.0))
-    def holds(objective, share: float, a: float, b: float) -> None:
-        active = 1 + round(share * (objective.n_clients - 1))
+    @given(objective=problems, fraction=st.floats(0.0, 1.0), a=st.floats(0.0, 1.0), b=st.floats(0.0, 1.0))
+    def holds(objective, fraction: float, a: float, b: float) -> None:
+        active = 1 + round(fraction * (objective.n_clients - 1))
         verdict = check(CHAPTERS[name].claim, build(solved("drawn", objective), active, a, b))
         assert verdict.verdict == "holds", verdict.witness or verdict.failed
 

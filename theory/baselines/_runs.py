@@ -1,0 +1,41 @@
+"""Cases of methods that the papers compare theirs with, and what all contractions assume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dualopt.participation import UniformSubset
+from theory._cases import Case
+from theory._problems import Instance
+
+__all__ = ["baseline_case", "smooth_and_strongly_convex"]
+
+
+def baseline_case(
+    instance: Instance, algorithm: Any, rounds: int, note: str = "", *, active: int | None = None, **more: Any
+) -> Case:
+    """Return the case of a method on a problem, its open parameters as it suggests them.
+
+    With ``active`` clients every subset of that size is equally likely; otherwise everybody takes part, or the
+    ``participation`` among the further attributes ``more`` of :class:`theory._cases.Case` decides.
+
+    Examples
+    --------
+    >>> from dualopt.algorithms import FedAvg
+    >>> from theory._problems import quadratic
+    >>> case = baseline_case(quadratic(), FedAvg(), 1, active=2)
+    >>> case.name, len(case.outcomes()), round(case.fraction, 3)
+    ('quadratics (N=3, kappa=50), 2 of 3', 3, 0.667)
+    """
+    f = instance.objective
+    if active is not None:
+        note = f"{active} of {f.n_clients}{note and ', '}{note}"
+        more["participation"] = UniformSubset(size=active)
+    return instance.case(algorithm.suggested(f), rounds, note, **more)
+
+
+def smooth_and_strongly_convex(case: Case) -> list[str]:
+    """Return what fails: every client is smooth and strongly convex."""
+    return [] if case.mu > 0 and np.isfinite(case.L) else ["smooth and strongly convex clients"]
