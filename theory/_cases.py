@@ -76,7 +76,7 @@ class Case(claims.Case):
     def mu(self) -> float:
         """Smallest convexity constant; rounding of a zero eigenvalue does not count."""
         mu = float(np.min(self.objective.mu))
-        return mu if not abs(mu) <= 1e-12 * self.L else 0.0
+        return 0.0 if abs(mu) <= 1e-12 * self.L < math.inf else mu
 
     @property
     def L(self) -> float:

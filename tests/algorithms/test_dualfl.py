@@ -18,7 +18,7 @@ from dualopt.reference import cvxpy, newton
 from dualopt.solvers import AOGM, LBFGS, SGD, DualCoordinate, Exact, NewtonCG
 from dualopt.stopping import Gap, GradientReduction, RelativeEnergy, Steps, SublinearSchedule
 from tests.problems import digits, hinge, logistic, quadratic
-from theory.dualfl.lemma_6_5 import lemma_6_5 as compare_with_fista
+from theory.dualfl.exact_solutions import lemma_6_5 as compare_with_fista
 
 RHO, NU = 0.05, 0.9
 EXACT = DualFL(rho=RHO, nu=NU, solver=Exact())

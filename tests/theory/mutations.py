@@ -11,10 +11,10 @@ import numpy as np
 
 from dualopt.algorithms import DualFL
 from dualopt.algorithms.dualfl import momentum
-from dualopt.claims import Case
 from dualopt.objectives import ObjectiveWrapper
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
+from theory._cases import Case
 from theory.counterexamples.dualfl_corrected_start import FromCorrected
 from theory.dualfl._fista import Fista
 

@@ -22,7 +22,7 @@ from theory.attack import _program, targets
 from theory.attack._quadratics import bounded_below, convex
 from theory.attack._witness import witness
 from theory.attack.dualfl import sublinear
-from theory.dualfl.theorem_3_2 import theorem_3_2 as THEOREM_3_2
+from theory.dualfl.exact_solutions import theorem_3_2 as THEOREM_3_2
 
 TARGETS = targets()
 WRONG = ["a1_range_of_rho", "p1_scale_of_constants", "p8_initial_duals"]

@@ -39,8 +39,8 @@ from theory.counterexamples import (
     scaffnew_long_step,
 )
 from theory.counterexamples._recursion import scalars
-from theory.dualfl import theorem_3_3
-from theory.dualfl._methods import exact
+from theory.dualfl import exact_solutions
+from theory.dualfl._runs import exact
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "counterexamples"}
 EXAMPLES = max(10, settings.default.max_examples // 4) if settings.default else 10
@@ -387,8 +387,8 @@ def test_theorem_3_3_beyond_its_range(share: float, verdict: str) -> None:
     q = 0.03
     nu = q / float(np.mean(1.0 / f.objective.A))
     case = f.case(exact(f, nu=nu, rho=share * q), 60)
-    assert check(theorem_3_3.theorem_3_3, case).verdict == "outside assumptions"
-    assert check(theorem_3_3.theorem_3_3, case, check_assumptions=False).verdict == verdict
+    assert check(exact_solutions.theorem_3_3, case).verdict == "outside assumptions"
+    assert check(exact_solutions.theorem_3_3, case, check_assumptions=False).verdict == verdict
 
 
 def test_twenty_steps_are_too_few_for_kappa_100() -> None:

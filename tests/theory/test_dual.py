@@ -1,4 +1,4 @@
-"""The tools of the claims: conjugates, the dual problem, FISTA's errors, and the bound."""
+"""The helpers of the claims on DualFL: conjugates, the dual problem, FISTA's errors, and the bound."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from dualopt.algorithms.dualfl import momentum
 from theory._problems import breast_cancer, hinge, logistic, quadratic
-from theory.dualfl._dual import conjugates, dual_optimum, dual_value, steps, trivial
-from theory.dualfl._envelope import contractions, inexact
-from theory.dualfl._fista import Fista, Power
-from theory.dualfl._methods import exact
+from theory.dualfl._fista import Fista
+from theory.dualfl._runs import conjugates, dual_optimum, dual_value, exact, initial_bound, path, weighted_distance
+from theory.dualfl.inexact_solutions import Power, contractions, envelope
 
 
 @pytest.mark.parametrize("instance", [quadratic(), logistic()], ids=lambda i: i.name)
@@ -43,24 +42,25 @@ def test_both_ways_to_follow_the_dual_sequence_agree(nu: float, monkeypatch: pyt
     """Closed forms, and what local solutions carry."""
     f = quadratic()
     case = f.case(exact(f, nu=nu), 20)
-    closed = list(steps(case))
-    monkeypatch.setattr("theory.dualfl._dual.Quadratic", str)  # nothing is a quadratic now
-    for a, b in zip(closed, steps(case), strict=True):
+    closed = list(path(case))
+    monkeypatch.setattr("theory.dualfl._runs.Quadratic", str)  # nothing is a quadratic now
+    for a, b in zip(closed, path(case), strict=True):
         np.testing.assert_allclose(a.xi, b.xi, atol=1e-11)
         assert a.dual_error == pytest.approx(b.dual_error, abs=1e-11)
 
 
 @pytest.mark.parametrize("instance", [quadratic(), logistic(), hinge(), breast_cancer()], ids=lambda i: i.name)
-@pytest.mark.parametrize("share", [0.5, 1.0])
-def test_dual_errors_are_errors(instance, share: float) -> None:
+@pytest.mark.parametrize("multiple", [0.5, 1.0])
+def test_dual_errors_are_errors(instance, multiple: float) -> None:
     """Never negative, bounded below by the primal distance (6.13), and small at the end."""
-    case = instance.case(exact(instance, rho=0.0, nu=share * instance.mu), 25)
-    weight = 0.5 * instance.objective.n_clients * share * instance.mu
-    followed = list(steps(case))
-    for s in followed:
-        distance = weight * ((s.snapshot.server.theta - case.theta) ** 2).sum()
-        assert s.dual_error >= distance - 1e-10 * trivial(case)
-    assert followed[-1].dual_error < 0.02 * trivial(case)
+    nu = multiple * instance.mu
+    case = instance.case(exact(instance, rho=0.0, nu=nu), 25)
+    steps = list(path(case))
+    for step in steps:
+        distance = 0.5 * instance.objective.n_clients * nu * ((step.theta - case.theta) ** 2).sum()
+        assert weighted_distance(case, step.theta) == pytest.approx(distance)
+        assert step.dual_error >= distance - 1e-10 * initial_bound(case)
+    assert steps[-1].dual_error < 0.02 * initial_bound(case)
 
 
 def test_the_dual_optimum_is_the_lowest_point() -> None:
@@ -82,10 +82,10 @@ def test_fista_makes_exactly_the_admitted_errors() -> None:
     def proximal(xi):
         return (conjugates(f, nu, xi) + (xi**2).sum(axis=1) / (2 * nu)).sum()
 
-    exactly, spoiled = (
+    exactly, perturbed = (
         next(Fista(rho=0.0, nu=nu, errors=Power(scale=scale, exponent=4.1)).sequence(f)).xi for scale in (0.0, 0.01)
     )
-    assert proximal(spoiled) - proximal(exactly) == pytest.approx(0.01, rel=1e-9)
+    assert proximal(perturbed) - proximal(exactly) == pytest.approx(0.01, rel=1e-9)
 
 
 @given(rho=st.floats(0.0, 0.99))
@@ -103,7 +103,7 @@ def test_the_product_is_the_one_of_the_proof(rho: float) -> None:
     squared=st.floats(0.01, 100.0),
 )
 def test_the_bound_for_rho_0_is_at_most_that_of_schmidt_le_roux_and_bach(errors, nu, squared) -> None:
-    for n, bound in enumerate(inexact(errors, rho=0.0, nu=nu, squared=squared), start=1):
+    for n, bound in enumerate(envelope(errors, rho=0.0, nu=nu, squared=squared), start=1):
         linear = sum(i * math.sqrt(2 * nu * e) for i, e in enumerate(errors[:n], start=1))
         square = sum(2 * nu * i**2 * e for i, e in enumerate(errors[:n], start=1))
         known = 2 / (nu * (n + 1) ** 2) * (math.sqrt(squared) + 2 * linear + math.sqrt(square)) ** 2
@@ -111,5 +111,5 @@ def test_the_bound_for_rho_0_is_at_most_that_of_schmidt_le_roux_and_bach(errors,
 
 
 def test_the_bound_without_errors() -> None:
-    found = list(inexact([0.0] * 10, rho=0.1, nu=0.5, squared=3.0))
+    found = list(envelope([0.0] * 10, rho=0.1, nu=0.5, squared=3.0))
     assert found == pytest.approx([3.0 * R for R in islice(contractions(0.1), 10)])

@@ -13,8 +13,8 @@ from dualopt.algorithms.dualfl import momentum
 from dualopt.claims import Claim, Verdict, check
 from tests.theory.mutations import FISTA, METHODS
 from theory._claims import discover
-from theory.dualfl import _local_counts, proposition_6_2, theorem_3_2_inexact, theorem_3_4
-from theory.dualfl._envelope import inexact
+from theory.dualfl import inexact_solutions, local_steps
+from theory.dualfl.inexact_solutions import envelope
 
 CHAPTERS = discover()
 
@@ -59,8 +59,8 @@ CATCHES = {
 }
 # Formulas of a claim's own, with the wrong value that they get.
 FORMULAS = {
-    "theorem_3_4": (_local_counts, "decreasing_step", lambda mu, k: 1.0 / mu),
-    "theorem_3_5": (_local_counts, "constant_momentum", lambda q: 0.0 * q),
+    "theorem_3_4": (local_steps, "decreasing_step", lambda mu, k: 1.0 / mu),
+    "theorem_3_5": (local_steps, "constant_momentum", lambda q: 0.0 * q),
 }
 # Bounds that are attained: half of them is too little.
 TIGHT = {"dual_certificate", "gap_3_6", "gradient_certificate", "momentum_3_4"}
@@ -92,20 +92,15 @@ def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
 @pytest.mark.parametrize("name", FORMULAS)
 def test_wrong_formulas_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*FORMULAS[name])
-    monkeypatch.setattr(theorem_3_4, "LIMIT", 1000)
+    monkeypatch.setattr(local_steps, "LIMIT", 1000)
     assert is_caught(CHAPTERS[name].claim, telling_cases(name))
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        (proposition_6_2, "proposition_6_2"),
-        (proposition_6_2, "proposition_6_3"),
-        (theorem_3_2_inexact, "theorem_3_3_inexact"),
-    ],
-)
-def test_the_bound_needs_the_errors(module, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "envelope", lambda errors, **known: inexact((0.0 * e for e in errors), **known))
+@pytest.mark.parametrize("name", ["proposition_6_2", "proposition_6_3", "theorem_3_3_inexact"])
+def test_the_bound_needs_the_errors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        inexact_solutions, "envelope", lambda errors, **known: envelope((0.0 * e for e in errors), **known)
+    )
     assert any(v.verdict == "violated" for v in verdicts(CHAPTERS[name].claim, telling_cases(name)))
 
 

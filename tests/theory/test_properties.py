@@ -9,19 +9,21 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.claims import Case, check
+from dualopt.claims import check
 from dualopt.losses import AbsoluteDeviation, Hinge, Logistic
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from dualopt.testing import linear_models, quadratics
 from tests.theory.mutations import METHODS
+from theory._cases import Case
 from theory._claims import discover
 from theory._problems import Instance, solved
-from theory.dualfl._fista import Fista, Geometric, Power
-from theory.dualfl._methods import exact, inexact
-from theory.dualfl._regularised import plain_case
-from theory.dualfl.momentum_3_4 import Recursion
+from theory.dualfl._fista import Fista
+from theory.dualfl._runs import exact, inexact
+from theory.dualfl.exact_solutions import Recursion
+from theory.dualfl.inexact_solutions import Geometric, Power
+from theory.dualfl.regularised import plain_case
 
 CHAPTERS = discover()
 EXAMPLES = max(20, settings.default.max_examples // 5) if settings.default else 20
@@ -41,7 +43,7 @@ NONSMOOTH = linear_models(
 )
 # Without a ridge: many rows in few dimensions, so that no hyperplane separates them and the minimum is attained.
 PLAIN = linear_models(loss=Logistic(), n_clients=st.just(2), rows=st.integers(40, 60), features=st.just(1), mu=0.0)
-SHARES = st.floats(0.05, 0.95)
+FRACTIONS = st.floats(0.05, 0.95)
 
 # claim -> problems to draw, and the case made of a solved problem and a number in (0, 1)
 Build = Callable[[Instance, float], Case]
@@ -106,11 +108,11 @@ def test_claim_on_drawn_problems(name: str) -> None:
     seen: dict[str, int] = {}
 
     @many
-    @given(objective=problems, share=SHARES)
-    def holds(objective, share: float) -> None:
+    @given(objective=problems, fraction=FRACTIONS)
+    def holds(objective, fraction: float) -> None:
         problem = solved("drawn", objective)
         assume(np.linalg.norm(problem.theta) < 10)  # without a ridge, nearly separated rows
-        verdict = check(CHAPTERS[name].claim, build(problem, share))
+        verdict = check(CHAPTERS[name].claim, build(problem, fraction))
         assert verdict.verdict in ("holds", "vacuous", "inconclusive"), verdict.witness or verdict.failed
         seen[verdict.verdict] = seen.get(verdict.verdict, 0) + 1
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from dualopt.attack import Parameters
-from dualopt.claims import Case
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
+from theory._cases import Case
 from theory.attack._quadratics import convex
-from theory.dualfl._methods import exact, inexact
+from theory.dualfl._runs import exact, inexact
 
 SIZES = ((2, 1), (2, 2), (3, 2), (3, 3))  # clients, dimensions
 MOST_STEPS = 20  # of a local solver

@@ -12,58 +12,38 @@ import numpy as np
 from dualopt.objectives import Quadratic
 from dualopt.xp import Array
 
-__all__ = ["Fista", "Geometric", "Iterate", "Power"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Power:
-    r"""The errors :math:`\delta_n = \text{scale}/(n+1)^{\text{exponent}}`."""
-
-    scale: float
-    exponent: float
-
-    def __call__(self, n: int) -> float:
-        """Return ``delta_n``."""
-        return self.scale / (n + 1.0) ** self.exponent
-
-
-@dataclass(frozen=True, kw_only=True)
-class Geometric:
-    r"""The errors :math:`\delta_n = \text{scale} \cdot \text{ratio}^n`."""
-
-    scale: float
-    ratio: float
-
-    def __call__(self, n: int) -> float:
-        """Return ``delta_n``."""
-        return self.scale * self.ratio**n
+__all__ = ["Fista", "Iterate"]
 
 
 class Iterate(NamedTuple):
-    """What one iteration leaves."""
+    """The iterates after a step."""
 
     xi: Array  # xi^(n+1)
     eta: Array  # eta^(n+1)
     dual_value: float  # E_d(xi^(n+1))
 
 
+def _none(n: int) -> float:
+    return 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fista:
     r"""FISTA on :math:`E_d(\xi) = \sum_j g_j^*(\xi_j) + |\sum_j \xi_j|^2/(2N\nu)` for quadratic ``f_j``.
 
-    Every proximal step is spoiled in a random direction by exactly the error that is admitted.
+    Every proximal step (6.7) is perturbed in a random direction, so that its error is exactly the admitted one.
 
     Parameters
     ----------
     rho, nu : float
         Momentum parameter and step size.
-    errors : callable
+    errors : callable, optional
         Maps ``n`` to ``delta_n``; exact when not given.
     """
 
     rho: float
     nu: float
-    errors: Callable[[int], float] = Power(scale=0.0, exponent=0.0)
+    errors: Callable[[int], float] = _none
 
     def momentum(self, t: float) -> tuple[float, float]:
         """Return ``t_{n+1}`` and ``beta_n`` as printed in (3.4)."""
@@ -97,7 +77,7 @@ class Fista:
             last, xi = xi, np.linalg.solve(curvature, right[..., None])[..., 0]
             xi = xi + math.sqrt(self.errors(n) / cost) * noise  # E_d^n(xi) - min E_d^n is errors(n)
             t, beta = self.momentum(t)
-            eta = (1 + beta) * xi - beta * last
+            eta = (1 + beta) * xi - beta * last  # (6.8)
             shifted = xi + f.b
             value = 0.5 * np.einsum("jk,jkl,jl->", shifted, inverse, shifted) - constant
             yield Iterate(xi, eta, float(value + np.sum(np.sum(xi, axis=0) ** 2) / (2 * N * nu)))

@@ -10,9 +10,10 @@ import numpy as np
 
 from dualopt.algorithms import OptimizedDualFL
 from dualopt.algorithms.optimized_dualfl import growth
-from dualopt.claims import Case, Inequality
+from dualopt.claims import Inequality
 from dualopt.xp import Array
-from theory.dualfl._dual import dual_optimum
+from theory._cases import Case
+from theory.dualfl._runs import dual_optimum
 
 __all__ = ["between", "distances", "needed", "tails", "theorem"]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.claims import Case, Inequality, claim
+from dualopt.claims import Inequality, claim
+from theory._cases import Case
 from theory._claims import ExpectedVerdict
-from theory.dualfl._assumptions import sublinear_regime
+from theory.dualfl._runs import sublinear_regime
 from theory.lower_bounds._convex_chain import level
 from theory.lower_bounds._convex_methods import chain_case
 from theory.lower_bounds._convex_rounds import between

@@ -18,7 +18,7 @@ import numpy as np
 from dualopt.algorithms import DualFL, OptimizedDualFL
 from dualopt.claims import Inequality, claim
 from theory._claims import ExpectedVerdict
-from theory.dualfl._assumptions import linear_regime
+from theory.dualfl._runs import linear_regime
 from theory.lower_bounds._convex_chain import ChainCase, squares
 from theory.lower_bounds._convex_methods import chain_case
 from theory.lower_bounds._convex_rounds import needed, theorem

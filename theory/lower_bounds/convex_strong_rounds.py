@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.claims import Case, Inequality, claim
+from dualopt.claims import Inequality, claim
+from theory._cases import Case
 from theory._claims import ExpectedVerdict
-from theory.dualfl._assumptions import linear_regime
+from theory.dualfl._runs import linear_regime
 from theory.lower_bounds._convex_chain import ChainCase, geometric
 from theory.lower_bounds._convex_methods import chain_case
 from theory.lower_bounds._convex_rounds import between

@@ -1,0 +1,158 @@
+r"""Clients that are not strongly convex: Theorems 4.1 and 4.2 of the DualFL paper (Section 4).
+
+DualFL runs on the clients :math:`f_j^\alpha = f_j + \frac\alpha2|\cdot|^2` of (4.1) with :math:`\nu = \alpha` and tends
+to their solution :math:`\theta^\alpha`; the claims bound errors on the :math:`f_j` themselves, the plain problem. The
+constants that the paper hides depend on :math:`\alpha`, through the solution :math:`\xi^\alpha` of the dual problem
+(6.4) of the :math:`f_j^\alpha`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dualopt.claims import Inequality, claim
+from dualopt.engine import iterate
+from theory._cases import Case
+from theory._claims import ExpectedVerdict
+from theory._problems import Instance, flat_quadratic, hinge_without_ridge, logistic, regularised, solved
+from theory.dualfl._runs import dual_optimum, exact, initial_error
+
+
+def plain_case(instance: Instance, alpha: float, rounds: int, *, accelerated: bool) -> Case:
+    """Return the case of a plain problem, with DualFL set up for its regularisation.
+
+    ``rho`` is ``alpha/(L + alpha)`` as in Theorem 4.2 or, not accelerated, 0 as in Theorem 4.1.
+    """
+    ridge = solved("", regularised(instance.objective, alpha))
+    method = exact(ridge, nu=alpha, rho=alpha / (instance.L + alpha) if accelerated else 0.0)
+    return instance.case(method, rounds, f"alpha = {alpha:.3g}")
+
+
+def with_ridge(case: Case) -> Case:
+    r"""Return the case of the regularised problem (4.1): ``theta`` is :math:`\theta^\alpha` there."""
+    found = solved(case.name, regularised(case.objective, case.algorithm.nu))
+    return found.case(case.algorithm, case.rounds)
+
+
+# Convergence.
+
+
+def theorem_4_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield enough rounds for the ridge; and a ridge too small for its rounds, where the bound says nothing."""
+    for instance in (logistic(mu=0.0), hinge_without_ridge()):
+        yield ExpectedVerdict(plain_case(instance, 0.03, 200, accelerated=False))
+    if not quick:
+        yield ExpectedVerdict(plain_case(logistic(mu=0.0), 0.01, 800, accelerated=False))
+    yield ExpectedVerdict(plain_case(logistic(mu=0.0), 0.003, 10, accelerated=False), "vacuous")
+
+
+@claim(
+    source="Park and Xu, Theorem 4.1",
+    statement=r"DualFL with rho = 0, nu = alpha on $f_j + \frac\alpha2|\cdot|^2$, E Lipschitz with constant $G$:"
+    r" $E(\theta^n) - E^* \le \frac\alpha2(|\theta^*|^2 - |\theta^\alpha|^2)"
+    r" + \frac{2G|\xi^\alpha|}{\sqrt N\alpha(n+1)}$, $\xi_j^\alpha \in \partial f_j(\theta^\alpha)$;"
+    r" so the error vanishes as $\alpha \to 0$, $\alpha n \to \infty$.",
+    assumptions=lambda case: [] if case.algorithm.rho == 0 else ["rho = 0"],
+    trivial=initial_error,
+    cases=theorem_4_1_cases,
+)
+def theorem_4_1(case: Case) -> Iterator[Inequality]:
+    """Theorem 4.1: without strong convexity a vanishing ridge leads to the minimum.
+
+    Compare the error of the plain energy along the run on the regularised problem.
+    """
+    ridge, alpha, lowest = with_ridge(case), case.algorithm.nu, case.value(case.theta)
+    bias = 0.5 * alpha * float(np.sum(case.theta**2) - np.sum(ridge.theta**2))
+    size = float(np.linalg.norm(dual_optimum(ridge)))  # |xi^alpha|
+    speed = 2.0 * _lipschitz(case.objective) * size / (np.sqrt(case.n_clients) * alpha)
+    for n, s in enumerate(ridge.snapshots(), start=1):
+        yield Inequality(n, case.value(s.server.theta) - lowest, bias + speed / (n + 1.0), "E - E*")
+
+
+def _lipschitz(f: Any) -> float:
+    """Return a Lipschitz constant of E, for losses whose slope is at most 1."""
+    return float(np.mean([np.sum(w * np.linalg.norm(X, axis=1)) for X, _, w in f.client_rows()]))
+
+
+# Rounds until the gradient is small.
+
+
+def accelerated_regime(case: Case) -> list[str]:
+    """Return what fails: ``rho`` is that of Theorem 4.2."""
+    alpha, rho = case.algorithm.nu, case.algorithm.rho
+    return [] if abs(rho * (case.L + alpha) / alpha - 1.0) <= 1e-9 else ["rho = alpha/(L + alpha)"]
+
+
+def constant_of_4_5(case: Case, ridge: Case) -> float:
+    r"""Return the constant in front of :math:`(1-\sqrt\rho)^{n/2}` in (4.5); it depends on alpha."""
+    nu, rho = case.algorithm.nu, case.algorithm.rho
+    size = float(np.linalg.norm(dual_optimum(ridge)))
+    return case.L * size / (nu * np.sqrt(case.n_clients * (1.0 - np.sqrt(rho))))
+
+
+def theorem_4_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Singular quadratics and logistic regression without a ridge."""
+    for alpha, rounds in ((0.1, 150), (0.01, 1000)):
+        yield ExpectedVerdict(plain_case(flat_quadratic(), alpha, rounds, accelerated=True))
+    for alpha, rounds in [(0.1, 150)] if quick else [(0.1, 150), (0.01, 600)]:
+        yield ExpectedVerdict(plain_case(logistic(mu=0.0), alpha, rounds, accelerated=True))
+
+
+@claim(
+    source="Park and Xu, Theorem 4.2, (4.5)",
+    statement=r"DualFL with $\rho = \alpha/(L+\alpha)$, $\nu = \alpha$ on $f_j + \frac\alpha2|\cdot|^2$:"
+    r" $|\nabla E(\theta^n) + \alpha\theta^\alpha| \le C (1-\sqrt\rho)^{n/2}$,"
+    r" hence $|\nabla E(\theta^n)| \le C (1-\sqrt\rho)^{n/2} + \alpha|\theta^\alpha|$,"
+    r" $C = \frac{L|\xi^\alpha|}{\alpha\sqrt{N(1-\sqrt\rho)}}$, $\xi_j^\alpha = \nabla f_j(\theta^\alpha)$.",
+    assumptions=accelerated_regime,
+    rounding=1e-9,
+    trivial=lambda case: math.sqrt(case.squared_gradient(case.objective.zeros())),
+    cases=theorem_4_2_cases,
+)
+def theorem_4_2(case: Case) -> Iterator[Inequality]:
+    """Theorem 4.2, estimate (4.5): the gradient of the plain energy.
+
+    Compare it with its limit (4.7), which gives (4.5) by the triangle inequality.
+    """
+    ridge, f, alpha = with_ridge(case), case.objective, case.algorithm.nu
+    C, rate = constant_of_4_5(case, ridge), np.sqrt(1.0 - np.sqrt(case.algorithm.rho))
+    for n, s in enumerate(ridge.snapshots(), start=1):
+        difference = np.mean(f.gradient(s.server.theta), axis=0) + alpha * ridge.theta
+        yield Inequality(n, float(np.linalg.norm(difference)), float(C * rate**n), "|grad E + alpha theta^alpha|")
+
+
+def theorem_4_2_rounds_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Accuracies over two orders of magnitude."""
+    for instance in (flat_quadratic(), logistic(mu=0.0)):
+        for alpha in (0.1, 0.01) if quick else (0.1, 0.01, 0.001):
+            yield ExpectedVerdict(plain_case(instance, alpha, 1, accelerated=True))
+
+
+@claim(
+    source="Park and Xu, Theorem 4.2, (4.6)",
+    statement=r"With $\alpha = \epsilon/(2R_0)$, $R_0 = |\theta^*|$, $|\nabla E(\theta^n)| \le \epsilon$ is reached"
+    r" within $M \le 1 + \bigl(1 + 2\sqrt{1 + 2LR_0/\epsilon}\bigr)\bigl(\log\frac1\epsilon + \log 2C\bigr)_+$ rounds,"
+    r" $C$ from (4.5), which depends on epsilon through alpha.",
+    assumptions=accelerated_regime,
+    cases=theorem_4_2_rounds_cases,
+)
+def theorem_4_2_rounds(case: Case) -> Iterator[Inequality]:
+    """Theorem 4.2, estimate (4.6): rounds until the gradient of the plain energy is small.
+
+    Count the rounds to the accuracy that belongs to alpha.
+    """
+    ridge = with_ridge(case)
+    radius = float(np.linalg.norm(case.theta))  # |theta^alpha| <= |theta*| for every alpha
+    epsilon = 2.0 * radius * case.algorithm.nu
+    condition = math.sqrt(1.0 + 2.0 * case.L * radius / epsilon)
+    # a logarithm below zero belongs to an accuracy that the start has already
+    logarithm = max(math.log(1.0 / epsilon) + math.log(2.0 * constant_of_4_5(case, ridge)), 0.0)
+    bound = 1.0 + (1.0 + 2.0 * condition) * logarithm
+    rounds = islice(iterate(case.algorithm, ridge.objective), math.ceil(bound))
+    reached = (n for n, s in enumerate(rounds, start=1) if case.squared_gradient(s.server.theta) <= epsilon**2)
+    yield Inequality(math.ceil(bound), float(next(reached, math.inf)), bound, f"rounds to |grad E| <= {epsilon:.3g}")
