@@ -11,8 +11,8 @@ from scipy.optimize import root_scalar
 from dualopt.plotting import style_axes
 from dualopt.trace import Trace
 from figures._settings import Settings
-from theory.fedpd._constants import printed
-from theory.fedpd._skipping import TABLE_A, growth, largest_skip, penalty, table_penalty, table_skip
+from theory.fedpd.descent import appendix_constants
+from theory.fedpd.skipping import TABLE_A, growth, largest_skip, penalty, table_penalty, table_skip
 
 __all__ = ["compute", "draw", "tabulate"]
 
@@ -38,7 +38,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
     For :math:`L = 1`, :math:`\eta = (\sqrt5 - 1)/8` and 100 clients (Table III: infinitely many). :math:`G` bounds
     :math:`|\nabla f_i - \nabla f_j|`, and :math:`\epsilon` is what :math:`|\nabla E|^2` shall fall to.
     """
-    appendix = 8.0 * printed(L=L, eta=ETA)[0]
+    appendix = 8.0 * appendix_constants(L=L, eta=ETA)[0]
     choices: dict[str, Callable[[float], float]] = {
         EXACT: lambda ratio: largest_skip(ratio, L=L, eta=ETA, n_clients=CLIENTS),
         APPENDIX: lambda ratio: largest_skip(ratio, L=L, eta=ETA, n_clients=CLIENTS, C5=appendix),

@@ -19,7 +19,7 @@ from figures import _fedpd, fedpd_fig1, fedpd_fig2a, fedpd_fig2b
 from figures._falling_sgd import FallingSGD
 from figures._fedpd_methods import methods, problem
 from figures._settings import Settings
-from theory.fedpd._skipping import growth, penalty, table_penalty
+from theory.fedpd.skipping import growth, penalty, table_penalty
 
 ROUNDS = 4
 Models = list[np.ndarray]

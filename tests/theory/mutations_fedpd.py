@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from dualopt.algorithms import FedAvg, FedPD
-from dualopt.engine import State
-from theory.fedpd._local_steps import LocalSteps
-from theory.fedpd._run import Branch, Run
+from dualopt.participation import Round
+from theory._chance import Outcome
+from theory.fedpd._runs import FedPDCase
+from theory.fedpd.fedavg import LocalSteps
 
 
 class WrongSign(FedPD):
@@ -45,7 +46,7 @@ class MisscaledProximalTerm(FedPD):
 
 
 class LongSteps(FedPD):
-    """A step of 12 times the ``eta`` that the theory is told: far above its range."""
+    """A step of 12 times the ``eta`` in the bounds: far above its range."""
 
     def local(self, clients, message, oracle, round):
         eta = 12.0 * self.eta
@@ -59,17 +60,34 @@ class SumForMean(FedPD):
         return super().server(server, 2.0 * mean, round)
 
 
-class OwnCoins(Run):
-    """One coin per client: some replace their copies by the average, and the others do not."""
+@dataclass(frozen=True, kw_only=True)
+class CoinsRound(Round):
+    """A round with one coin per client."""
 
-    def branches(self, state: State, n: int) -> list[Branch]:
-        told = super().branches(state, n)
-        average, own = (branch.state for branch in (told[0], told[-1]))
-        found = []
-        for listens in product((True, False), repeat=self.objective.n_clients):
-            probability = float(np.prod([1.0 - self.skip if listening else self.skip for listening in listens]))
-            x0 = np.where(np.array(listens)[:, None], average.clients.x0, own.clients.x0)
-            found.append(Branch(probability, own._replace(clients=own.clients._replace(x0=x0))))
+    coins: tuple[bool, ...]
+
+
+class OwnCoins(FedPD):
+    """Some clients replace their copies by the average, and the others do not."""
+
+    def server(self, server, mean, round: Any):
+        server, average = super().server(server, mean, round)
+        return server, (average, np.array(round.coins)[:, None])
+
+    def receive(self, clients, message):
+        average, listens = message
+        return clients._replace(x0=np.where(listens, average, clients.x0))
+
+
+class OwnCoinsCase(FedPDCase):
+    """The rounds for it: they communicate if some client does."""
+
+    def outcomes(self, n: int = 0) -> list[Outcome]:
+        found, everybody = [], tuple(range(self.n_clients))
+        for coins in product((True, False), repeat=self.n_clients):
+            probability = float(np.prod([1.0 - self.skip if coin else self.skip for coin in coins]))
+            known = {"n": n, "n_clients": self.n_clients, "clients": everybody, "seed": self.seed}
+            found.append(Outcome(probability, CoinsRound(communicate=any(coins), coins=coins, **known)))
         return found
 
 
@@ -87,7 +105,7 @@ class UphillSteps(LocalSteps):
 
 
 class LongLocalSteps(LocalSteps):
-    """Steps thirty times as long as the theory is told."""
+    """Steps thirty times as long as in the bounds."""
 
     def algorithm(self, length: float, steps: int) -> FedAvg:
         return super().algorithm(30.0 * length, steps)
@@ -97,26 +115,30 @@ def attributes(case: Any) -> dict[str, Any]:
     return {field.name: getattr(case, field.name) for field in fields(case)}
 
 
-def method(kind: type, run: Run) -> Run:
+def method(kind: type, case: FedPDCase) -> FedPDCase:
     """The same parameters in a wrong method."""
-    return run.but(algorithm=kind(**attributes(run.algorithm)))
+    return case.but(algorithm=kind(**attributes(case.algorithm)))
 
 
-def case(kind: type, given: Any) -> Any:
-    return kind(**attributes(given))
+def one_coin_per_client(case: FedPDCase) -> FedPDCase:
+    return OwnCoinsCase(**attributes(method(OwnCoins, case)))
 
 
-RUNS: dict[str, Callable[[Run], Run]] = {
+def local(kind: type, case: LocalSteps) -> LocalSteps:
+    return kind(**attributes(case))
+
+
+RUNS: dict[str, Callable[[FedPDCase], FedPDCase]] = {
     "sign of the dual": partial(method, WrongSign),
     "dual step dropped": partial(method, NoDualStep),
-    "old for new dual": lambda run: run.but(algorithm=replace(run.algorithm, old_dual=True)),
+    "old for new dual": lambda case: case.but(algorithm=replace(case.algorithm, old_dual=True)),
     "proximal term mis-scaled": partial(method, MisscaledProximalTerm),
     "eta above its range": partial(method, LongSteps),
     "twice the average": partial(method, SumForMean),
-    "one coin per client": partial(case, OwnCoins),
-    "G understated": lambda run: run.but(dissimilarity=0.1 * run.dissimilarity),
+    "one coin per client": one_coin_per_client,
+    "G understated": lambda case: case.but(dissimilarity=0.1 * case.dissimilarity),
 }
 LOCAL: dict[str, Callable[[LocalSteps], LocalSteps]] = {
-    "uphill": partial(case, UphillSteps),
-    "long local steps": partial(case, LongLocalSteps),
+    "uphill": partial(local, UphillSteps),
+    "long local steps": partial(local, LongLocalSteps),
 }

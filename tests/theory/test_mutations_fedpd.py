@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -14,8 +13,9 @@ import pytest
 from dualopt.claims import Verdict, check
 from tests.theory.mutations_fedpd import LOCAL, RUNS
 from theory._claims import discover
-from theory.fedpd import _drift, fedpd_lemma_2, fedpd_table_iii, fedpd_theorem_1, fedpd_theorem_3
-from theory.fedpd._run import Run
+from theory.fedpd import descent, skipping
+from theory.fedpd._runs import FedPDCase
+from theory.fedpd.skipping import drift
 
 CHAPTERS = discover()
 ENOUGH = 200  # rounds that show a wrong method
@@ -56,7 +56,7 @@ def telling_cases(name: str) -> Iterator[Any]:
     """The cases on which the claim says something and holds, not longer than needed."""
     for case, verdict in CHAPTERS[name].cases(True):
         if verdict == "holds":
-            yield case.but(rounds=min(case.rounds, ENOUGH)) if isinstance(case, Run) else case
+            yield case.but(rounds=min(case.rounds, ENOUGH)) if isinstance(case, FedPDCase) else case
 
 
 def verdicts(name: str, mutate: Callable[[Any], Any]) -> Iterator[Verdict]:
@@ -87,20 +87,17 @@ def test_what_the_old_dual_spoils() -> None:
 
 
 def test_lemma_2_needs_the_offset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fedpd_lemma_2, "offset", lambda p, a: 0.0 * _drift.offset(p, a))
-    assert any(v.verdict == "violated" for v in verdicts("fedpd_lemma_2", lambda run: run))
+    monkeypatch.setattr(skipping, "offset", lambda p, a: np.zeros(2))
+    assert any(v.verdict == "violated" for v in verdicts("fedpd_lemma_2", lambda case: case))
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        lambda p, **known: _drift.drift(p * p, **known),
-        lambda p, *, a, h: _drift.drift(p, a=a, h=0.5 * h),
-    ],
+    [lambda p, **known: drift(p * p, **known), lambda p, *, a, h: drift(p, a=a, h=0.5 * h)],
     ids=["p squared", "half of G"],
 )
 def test_wrong_second_moments_are_caught(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module(CHAPTERS["p5_expectations_in_theorem_3"].module), "drift", wrong)
+    monkeypatch.setattr(skipping, "drift", wrong)
     chapter = CHAPTERS["p5_expectations_in_theorem_3"]
     forms = [form for form, verdict in chapter.cases(True) if verdict == "holds"]
     assert forms
@@ -110,44 +107,44 @@ def test_wrong_second_moments_are_caught(wrong: Any, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", ["fedpd_theorem_1", "fedpd_theorem_3"])
 def test_the_theorems_need_their_constant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thirtieth of C, with no allowance for the start, is too little; the proof gives away a factor of 16/c."""
-    for module in (fedpd_theorem_1, fedpd_theorem_3):
+    for module in (descent, skipping):
         C = module.decrease_factor
         monkeypatch.setattr(module, "decrease_factor", lambda C=C, **known: C(**known) / 30.0)
         monkeypatch.setattr(module, "start_factor", lambda **known: 0.0)
-    assert any(v.verdict == "violated" for v in verdicts(name, lambda run: run))
+    assert any(v.verdict == "violated" for v in verdicts(name, lambda case: case))
 
 
 @pytest.mark.parametrize("skip", [0.1, 0.5, 0.8])
 def test_skipping_within_remark_5_and_not_beyond(skip: float) -> None:
     """The printed penalty increases, and the largest admitted p is where it meets the accuracy."""
-    L, eta = 3.0, fedpd_table_iii.TABLE_A / 3.0
-    ratio = 3.0 * fedpd_table_iii.penalty(skip, L=L, eta=eta)
-    assert fedpd_table_iii.largest_skip(ratio, L=L, eta=eta) == pytest.approx(skip, rel=1e-9)
-    assert fedpd_table_iii.largest_skip(1.01 * ratio, L=L, eta=eta) > skip
-    values = [fedpd_table_iii.penalty(p, L=L, eta=eta) for p in np.linspace(0.0, 0.98, 500)]
+    L, eta = 3.0, skipping.TABLE_A / 3.0
+    ratio = 3.0 * skipping.penalty(skip, L=L, eta=eta)
+    assert skipping.largest_skip(ratio, L=L, eta=eta) == pytest.approx(skip, rel=1e-9)
+    assert skipping.largest_skip(1.01 * ratio, L=L, eta=eta) > skip
+    values = [skipping.penalty(p, L=L, eta=eta) for p in np.linspace(0.0, 0.98, 500)]
     assert np.all(np.diff(values) > 0)
 
 
 def test_ratios_that_are_not_positive_are_refused() -> None:
     with pytest.raises(ValueError, match=r"ratio must be positive, not 0\.0"):
-        fedpd_table_iii.largest_skip(0.0, L=1.0, eta=0.1)
+        skipping.largest_skip(0.0, L=1.0, eta=0.1)
 
 
 @pytest.mark.parametrize("a", np.linspace(0.01, 0.3, 8))
 @pytest.mark.parametrize("L", [1e-3, 1.0, 1e3])
 def test_the_repaired_constants_of_the_paper_are_the_larger_ones(L: float, a: float) -> None:
     known = {"L": L, "eta": a / L}
-    C2, C4 = fedpd_theorem_1.printed(**known, repaired=True)
-    assert fedpd_theorem_1.decrease_factor(**known) < C2 / 2.9
+    C2, C4 = descent.appendix_constants(**known, repaired=True)
+    assert descent.decrease_factor(**known) < C2 / 2.9
     # the first rounds' term and the 4 of the gradient have a dimension that C4 lacks: they are within C/L
-    assert fedpd_theorem_1.accuracy_factor(**known, rounds=1) < C4
+    assert descent.accuracy_factor(**known, rounds=1) < C4
 
 
 def test_moments_of_the_drift_are_those_of_the_chain() -> None:
     """The recursion against all outcomes of the coin."""
     p, a, h = 0.3, 0.1, 0.7
     level = [(1.0, 0.0, 0.0)]  # probability, y, z
-    for moments in islice(_drift.drift(p, a=a, h=h), 8):
+    for moments in islice(drift(p, a=a, h=h), 8):
         following = [
             (q, (a * y + z + 2 * h) / (1 - a), ((1 + a) * (a * y + z) + (3 + a) * h) / (1 - a)) for q, y, z in level
         ]

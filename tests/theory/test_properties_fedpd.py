@@ -16,11 +16,9 @@ from dualopt.objectives import Quadratic
 from dualopt.testing import linear_models, quadratics
 from tests.theory.mutations_fedpd import RUNS
 from theory._claims import discover
-from theory.fedpd._instances import run_on
-from theory.fedpd._local_steps import LocalSteps, Vanishing, bounded_gradient
-from theory.fedpd._skipping import TABLE_A
-from theory.fedpd.fedpd_logistic_dissimilarity import Rows
-from theory.fedpd.fedpd_table_iii import Table
+from theory.fedpd._runs import fedpd_case
+from theory.fedpd.fedavg import LocalSteps, Rows, Vanishing, bounded_gradient
+from theory.fedpd.skipping import TABLE_A, Table
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "fedpd"}
 EXAMPLES = max(20, settings.default.max_examples // 5) if settings.default else 20
@@ -58,12 +56,12 @@ SIMILAR = st.one_of(alike(), ROWS)
 # claim -> problems to draw, and the case made of a problem and two numbers in (0, 1)
 Build = Callable[[Any, float, float], Any]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
-    "fedpd_lemma_1": (SMOOTH, lambda f, s, p: run_on("drawn", f, a=0.9 * s, skip=p, rounds=10)),
-    "fedpd_lemma_2": (SIMILAR, lambda f, s, p: run_on("drawn", f, a=0.9 * s, skip=p, rounds=6)),
-    "fedpd_lemma_3": (SMOOTH, lambda f, s, p: run_on("drawn", f, a=0.9 * s, skip=p, rounds=10)),
-    "fedpd_lemma_4": (SMOOTH, lambda f, s, p: run_on("drawn", f, a=0.49 * s, skip=p, rounds=10)),
-    "fedpd_theorem_1": (SMOOTH, lambda f, s, p: run_on("drawn", f, a=0.309 * s, rounds=20)),
-    "fedpd_theorem_3": (SIMILAR, lambda f, s, p: run_on("drawn", f, a=0.309 * s, skip=p, rounds=4)),
+    "fedpd_lemma_1": (SMOOTH, lambda f, s, p: fedpd_case("drawn", f, a=0.9 * s, skip=p, rounds=10)),
+    "fedpd_lemma_2": (SIMILAR, lambda f, s, p: fedpd_case("drawn", f, a=0.9 * s, skip=p, rounds=6)),
+    "fedpd_lemma_3": (SMOOTH, lambda f, s, p: fedpd_case("drawn", f, a=0.9 * s, skip=p, rounds=10)),
+    "fedpd_lemma_4": (SMOOTH, lambda f, s, p: fedpd_case("drawn", f, a=0.49 * s, skip=p, rounds=10)),
+    "fedpd_theorem_1": (SMOOTH, lambda f, s, p: fedpd_case("drawn", f, a=0.309 * s, rounds=20)),
+    "fedpd_theorem_3": (SIMILAR, lambda f, s, p: fedpd_case("drawn", f, a=0.309 * s, skip=p, rounds=4)),
     "fedpd_lemma_5": (PLAIN, lambda f, s, p: local_steps(f, s, power=0.0, steps=1 + int(5 * p))),
     "fedpd_claim_d_1": (PLAIN, lambda f, s, p: local_steps(f, s, power=p, steps=3)),
     "fedpd_logistic_dissimilarity": (ROWS, lambda f, s, p: Rows("drawn", f, 10)),
@@ -71,11 +69,11 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
 }
 
 
-def local_steps(objective, share: float, *, power: float, steps: int) -> LocalSteps:
+def local_steps(objective, size: float, *, power: float, steps: int) -> LocalSteps:
     return LocalSteps(
         name="drawn",
         objective=objective,
-        schedule=Vanishing(share / float(np.max(objective.L)), power),
+        schedule=Vanishing(size / float(np.max(objective.L)), power),
         steps=steps,
         rounds=8,
         G=bounded_gradient(objective),
@@ -93,9 +91,9 @@ def test_claim_on_drawn_problems(name: str) -> None:
     seen: dict[str, int] = {}
 
     @many
-    @given(objective=problems, share=st.floats(0.05, 1.0), chance=st.floats(0.01, 0.9))
-    def holds(objective: object, share: float, chance: float) -> None:
-        verdict = check(CHAPTERS[name].claim, build(objective, share, chance))
+    @given(objective=problems, size=st.floats(0.05, 1.0), chance=st.floats(0.01, 0.9))
+    def holds(objective: object, size: float, chance: float) -> None:
+        verdict = check(CHAPTERS[name].claim, build(objective, size, chance))
         assert verdict.verdict in ("holds", "vacuous"), verdict.witness or verdict.failed or verdict
         seen[verdict.verdict] = seen.get(verdict.verdict, 0) + verdict.compared
 
@@ -116,7 +114,7 @@ def test_drawn_problems_show_wrong_methods(mutation: str, name: str) -> None:
         rng = np.random.default_rng(seed)
         b = rng.standard_normal((2, 2))
         f = Quadratic(A=np.tile(np.diag(rng.uniform(0.1, 1.0, 2)), (2, 1, 1)), b=b)
-        run = RUNS[mutation](run_on("drawn", f, a=0.2, skip=0.3, rounds=20))
+        case = RUNS[mutation](fedpd_case("drawn", f, a=0.2, skip=0.3, rounds=20))
         with np.errstate(all="ignore"):
-            caught += check(CHAPTERS[name].claim, run).verdict == "violated"
+            caught += check(CHAPTERS[name].claim, case).verdict == "violated"
     assert caught >= 15

@@ -30,7 +30,7 @@ import numpy as np
 from dualopt.claims import Inequality, claim
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory.counterexamples._recursion import scalars
-from theory.fedpd._local_steps import LocalSteps, Vanishing
+from theory.fedpd.fedavg import LocalSteps, Vanishing
 
 
 def fedavg_vanishing_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
