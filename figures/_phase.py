@@ -19,6 +19,7 @@ from dualopt.engine import State, advance, initial_state
 from dualopt.objectives import Quadratic
 from dualopt.tree import leaves, tree_map
 from theory._chance import Outcome
+from theory._rounds import flatten, unflatten
 
 __all__ = ["CONVERGES", "Clients", "LimitStatistics", "limit_statistics"]
 
@@ -92,17 +93,20 @@ def _maps(
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the start and the affine maps, which begin with the server's model.
 
-    Coordinates do not mix, so that one round in n + 1 of them does everything: unit vectors without linear terms give
-    the columns of the matrix, and the start with them gives the constant.
+    They are those of :func:`theory._rounds.round_matrix`, in a tenth of the time: coordinates do not mix, so that one
+    round in n + 1 of them does everything. Unit vectors without linear terms give the columns of the matrix, and the
+    start with them gives the constant.
     """
-    n = len(_flat(_first(algorithm, clients.repeated(1))))
+    first = _first(algorithm, clients.repeated(1))
+    start = flatten(first)
+    n = len(start)
     f = clients.repeated(n + 1)
-    first = _first(algorithm, f)
-    start = _flat(first)[:, -1]
-    state = _unflat(first, np.column_stack([np.eye(n), start]))
+    states = [unflatten(z, first) for z in (*np.eye(n), start)]
+    state = tree_map(lambda *leaves: np.concatenate(leaves, axis=-1), *states)
     maps = []
     for outcome in outcomes:
-        image = _flat(advance(algorithm, f, state, outcome.round)[0])
+        after = advance(algorithm, f, state, outcome.round)[0]
+        image = np.concatenate([leaf.reshape(-1, n + 1) for leaf in leaves(after)])
         maps.append((image[:, :n], image[:, n] - image[:, :n] @ start))
     return start, maps
 
@@ -125,14 +129,3 @@ def _orthonormal(vectors: np.ndarray) -> np.ndarray:
 
 def _first(algorithm: Any, f: Quadratic) -> State:
     return initial_state(algorithm, f, f.zeros())
-
-
-def _flat(state: State) -> np.ndarray:
-    return np.concatenate([leaf.reshape(-1, leaf.shape[-1]) for leaf in leaves(state)])
-
-
-def _unflat(like: State, rows: np.ndarray) -> State:
-    rest = iter(rows)
-    return tree_map(
-        lambda leaf: np.stack([next(rest) for _ in leaf.reshape(-1, leaf.shape[-1])]).reshape(leaf.shape), like
-    )

@@ -49,7 +49,7 @@ class AFedPD(Algorithm):
         \theta^+ &= \bar\theta + \tfrac1{\rho N} \textstyle\sum_j \lambda_j^+
 
     The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly. With one active
-    client per round all duals stay equal, and the method does not converge when the clients differ (theory/errata, A3).
+    client per round all duals stay equal, and the method does not converge when the clients differ (theory/afedpd, A3).
 
     Here the inactive clients hear every round and update their duals themselves; the paper lets the server store
     all duals. :class:`dualopt.algorithms.LazyAFedPD` needs neither. Start: no duals; local solvers start from the
@@ -60,7 +60,7 @@ class AFedPD(Algorithm):
     rho : float, optional
         Weight of the proximal term; suggested: :math:`\sqrt{L\mu}`, or :math:`8L/(\sqrt5-1)` when the clients are not
         strongly convex. With all clients :math:`\rho > 2L` suffices for nonconvex ones, and no smaller multiple does;
-        the paper's "any positive constant" is too generous (theory/errata, A1).
+        the paper's "any positive constant" is too generous (theory/afedpd, A1).
     solver, stop
         As in :class:`dualopt.algorithms.Algorithm`.
 

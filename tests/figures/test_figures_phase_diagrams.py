@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.engine import iterate
+from dualopt.engine import initial_state, iterate
 from dualopt.participation import CommunicateWithProbability, UniformSubset
 from dualopt.trace import Trace
 from figures import _phase, phase_diagrams
@@ -19,8 +19,8 @@ from figures._settings import Settings
 from figures.phase_diagrams import ACTIVE, KINDS, N, clients, kind, kinds, limit_of, panels
 from theory._chance import coin
 from theory._problems import solved
-from theory.afedpd._cases import federation
-from theory.afedpd._moments import mean_square_radius
+from theory._rounds import flatten, mean_square_radius, round_matrix
+from theory.afedpd._runs import afedpd_case, matrices
 from theory.baselines.bias import steps as local_work
 
 CONVERGES, WITHIN_1, WITHIN_10, FARTHER, DIVERGES, NOTHING = range(len(KINDS))
@@ -92,9 +92,21 @@ def test_closed_forms(s: float) -> None:
         assert fedavg.error == pytest.approx(abs(np.sum(Q * own.linear) / np.sum(Q * own.curvature) - 1), rel=1e-9)
     for step in (0.3, 0.45):
         f = solved("", own.repeated(1))
-        case = federation(f, rho=1.0 / step, active=ACTIVE, rounds=1, theta0=np.zeros(1))
+        case = afedpd_case(f, rho=1.0 / step, active=ACTIVE, rounds=1, theta0=np.zeros(1))
         radius = limit_of(panels()["a-fedpd"], step, s).radius
-        assert radius**2 == pytest.approx(mean_square_radius(case), rel=1e-8)
+        assert radius**2 == pytest.approx(mean_square_radius(matrices(case)), rel=1e-8)
+
+
+@pytest.mark.parametrize("name", panels())
+def test_one_round_in_many_coordinates_has_the_matrices_of_rounds(name: str) -> None:
+    panel, own = panels()[name], clients(0.5)
+    method, f = panel.method(0.3), own.repeated(1)
+    first = initial_state(method, f, f.zeros())
+    start, maps = _phase._maps(method, own, panel.outcomes)
+    np.testing.assert_array_equal(start, flatten(first))
+    for outcome, (A, c) in zip(panel.outcomes, maps, strict=True):
+        Z = round_matrix(method, f, outcome.round, first)
+        np.testing.assert_allclose(np.column_stack([A, c]), Z[:-1], rtol=0, atol=1e-12 * np.max(np.abs(Z)))
 
 
 def test_dual_drift_in_closed_form() -> None:

@@ -14,17 +14,22 @@ from scipy.optimize import brentq
 
 from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD
 from dualopt.claims import Claim, check
-from dualopt.engine import advance
 from dualopt.objectives import linear_model
 from dualopt.participation import UniformSubset
-from theory._chance import subsets
 from theory._claims import discover, judge
-from theory.afedpd import afedpd_descent, afedpd_theorem_1
-from theory.afedpd._cases import federation
-from theory.afedpd._instances import one_concave, pulled_apart, two_signs
-from theory.afedpd._moments import mean_square_radius, squared_gradients
-from theory.afedpd._neighbours import Neighbours, Rows
-from theory.afedpd._path import path
+from theory._rounds import histories, mean_square_radius
+from theory.afedpd import optimization
+from theory.afedpd._pairs import Neighbours, Rows
+from theory.afedpd._runs import (
+    AFedPDCase,
+    afedpd_case,
+    matrices,
+    one_concave,
+    path,
+    pulled_apart,
+    squared_gradients,
+    two_signs,
+)
 from theory.identities import states
 
 CHAPTERS = discover()
@@ -74,7 +79,7 @@ class NoDualOnServer(AFedPD):
 
 
 class LongRows(Rows):
-    """Steps thirty times as long as the theory is told."""
+    """Steps thirty times as long as the theory assumes."""
 
     def __call__(self, problem, start, stop, solver_state=(), round=None):
         longer = Rows(step=30.0 * self.step, decayed=self.decayed, draws=self.draws)
@@ -136,6 +141,11 @@ def swap(old: type, new: Callable[[Any], Any], case: Any) -> Any:
     return replace(case, methods={k: new(m) if type(m) is old else m for k, m in case.methods.items()})
 
 
+def some_active(case: Any) -> Any:
+    """Two active clients in an identity."""
+    return replace(case, methods=case.methods, participation=UniformSubset(size=2))
+
+
 def kind(cls: type, method: Any) -> Any:
     return cls(**{f.name: getattr(method, f.name) for f in fields(method) if f.init})
 
@@ -161,7 +171,7 @@ MUTATIONS: dict[str, Callable[[Any], Any]] = {
     "server step off": partial(swap, FedADMM, lambda m: replace(m, server_step=0.9)),
     "no catching up": partial(swap, LazyAFedPD, partial(kind, NoCatchingUp)),
     "no virtual update to be lazy about": partial(swap, AFedPD, partial(kind, NoVirtualUpdate)),
-    "averages of some": lambda case: replace(case, participation=UniformSubset(size=2)),
+    "averages of some": some_active,
     "steps of FedSplit doubled": partial(swap, FedSplit, lambda m: replace(m, step=2.0 * m.step)),
 }
 # what must be caught by whom
@@ -200,10 +210,10 @@ FORMULAS = {
     "identity_feddyn_rows": (
         states,
         "linear_model",
-        lambda *rows, weights, **told: linear_model(*rows, weights="clients", **told),
+        lambda *rows, weights, **others: linear_model(*rows, weights="clients", **others),
     ),
-    "afedpd_theorem_1": (afedpd_theorem_1, "gradient_constant", lambda rho, L: 0.1 * rho),
-    "afedpd_descent": (afedpd_descent, "descent", lambda rho, L: 0.5 * (rho - L)),
+    "afedpd_theorem_1": (optimization, "gradient_constant", lambda rho, L: 0.1 * rho),
+    "afedpd_descent": (optimization, "descent_constant", lambda rho, L: 0.5 * (rho - L)),
 }
 # Bounds that are attained: half of them is too little.
 TIGHT = {"afedpd_descent", "afedpd_lemma_1", "afedpd_lemma_3", "afedpd_lemma_4", "afedpd_recursion"}
@@ -255,6 +265,10 @@ def test_errata_have_both_forms() -> None:
             assert r.verdict.verdict == ("violated" if r.verdict.case.startswith("as printed") else "holds")
 
 
+def radius(case: AFedPDCase) -> float:
+    return mean_square_radius(matrices(case))
+
+
 @pytest.mark.parametrize("n", [3, 5, 10, 50])
 def test_the_end_of_the_range_is_where_the_derivation_says(n: int) -> None:
     """A factor -1 per round for one concave client of n, at the root of the equation in afedpd_range_of_rho."""
@@ -266,7 +280,7 @@ def test_the_end_of_the_range_is_where_the_derivation_says(n: int) -> None:
 
     rho = 1.0 / float(brentq(equation, 0.5 + 1e-9, 1.2))  # pyright: ignore[reportArgumentType]
     f = one_concave(n, excess=excess)
-    factors = [mean_square_radius(federation(f, rho=c * rho, active=n, rounds=1)) for c in (0.999, 1.0, 1.001)]
+    factors = [radius(afedpd_case(f, rho=c * rho, active=n, rounds=1)) for c in (0.999, 1.0, 1.001)]
     assert factors[0] > 1.0
     assert factors[1] == pytest.approx(1.0, abs=1e-9)
     assert factors[2] < 1.0
@@ -275,22 +289,21 @@ def test_the_end_of_the_range_is_where_the_derivation_says(n: int) -> None:
 def test_two_clients_of_opposite_curvature() -> None:
     """Where A-FedPD begins to converge on 3x^2/2 and -x^2/2, far below the range that can be proved."""
     rhos = (1.2, 1.3, 1.4)
-    radii = [mean_square_radius(federation(two_signs(), rho=rho, active=2, rounds=1)) ** 0.5 for rho in rhos]
+    radii = [radius(afedpd_case(two_signs(), rho=rho, active=2, rounds=1)) ** 0.5 for rho in rhos]
     assert radii == pytest.approx([1.195, 1.004, 0.892], abs=1e-3)
 
 
 def test_exact_moments_are_those_of_all_paths() -> None:
     """Three rounds with two of three clients, enumerated."""
-    case = federation(pulled_apart(3), rho=2.0, active=2, rounds=3)
-    states, means = [case.start()], []
-    for n in range(3):
-        after = [(s, o) for s in states for o in subsets(3, 2, n=n)]
-        states = [advance(case.algorithm, case.objective, s, o.round)[0] for s, o in after]
-        bars = [s.server.theta - s.clients.dual.mean(axis=0) / case.rho for s in states]
-        means.append(np.mean([(case.objective.gradient(bar).mean(axis=0) ** 2).sum() for bar in bars]))
+    case = afedpd_case(pulled_apart(3), rho=2.0, active=2, rounds=3)
+    means = []
+    for level in histories(case):
+        bars = [b.state.server.theta - b.state.clients.dual.mean(axis=0) / case.rho for b in level]
+        means.append(sum(b.probability * case.squared_gradient(bar) for b, bar in zip(level, bars, strict=True)))
+    assert [len(level) for level in histories(case)] == [3, 9, 27]
     assert list(squared_gradients(case)) == pytest.approx(means, rel=1e-12)
 
 
 def test_duals_stay_equal_with_one_active_client() -> None:
-    state = path(federation(pulled_apart(3), rho=4.0, active=1, rounds=20))[-1].chosen
-    np.testing.assert_allclose(state.duals, np.broadcast_to(state.duals[0], state.duals.shape), rtol=0, atol=1e-14)
+    duals = path(afedpd_case(pulled_apart(3), rho=4.0, active=1, rounds=20))[-1].taken.duals
+    np.testing.assert_allclose(duals, np.broadcast_to(duals[0], duals.shape), rtol=0, atol=1e-14)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,9 @@ from dualopt.participation import UniformSubset
 from dualopt.testing import linear_models, quadratics
 from theory._claims import discover
 from theory._problems import Instance, solved
-from theory.afedpd._cases import federation
-from theory.afedpd._stability import neighbours
-from theory.afedpd.fedadmm_dual_drift import drift
+from theory.afedpd._pairs import Neighbours, neighbours
+from theory.afedpd._runs import AFedPDCase, afedpd_case
+from theory.afedpd.drift import DriftCase, drift_case
 from theory.identities import methods, states
 from theory.identities._runs import EXACT
 from theory.identities.states import Unequal
@@ -45,38 +44,38 @@ MIXED = st.builds(
 CONVEX = quadratics(n_clients=st.integers(2, 5), L=st.floats(2.0, 50.0), heterogeneity=st.floats(0.1, 5.0))
 ROWS = linear_models(loss=Logistic(), n_clients=st.integers(2, 4), rows=st.integers(10, 30), mu=st.floats(0.05, 1.0))
 SMOOTH = st.one_of(MIXED, CONVEX, ROWS)
-SHARES = st.floats(0.05, 0.95)
+FRACTIONS = st.floats(0.05, 0.95)
 Build = Callable[[Instance, float], Any]
 
 
-def some(f: Instance, share: float) -> int:
+def some(f: Instance, fraction: float) -> int:
     """A number of active clients, at least one."""
-    return 1 + int(share * f.objective.n_clients)
+    return 1 + int(fraction * f.objective.n_clients)
 
 
-def run(f: Instance, share: float, rounds: int, *, everyone: bool = False) -> Any:
-    active = f.objective.n_clients if everyone else some(f, share)
-    return federation(f, rho=(2.05 + 5.0 * share) * f.L, active=active, rounds=rounds)
+def run(f: Instance, fraction: float, rounds: int, *, everyone: bool = False) -> AFedPDCase:
+    active = f.objective.n_clients if everyone else some(f, fraction)
+    return afedpd_case(f, rho=(2.05 + 5.0 * fraction) * f.L, active=active, rounds=rounds)
 
 
-def pair(f: Instance, share: float, *, decayed: bool) -> Any:
+def pair(f: Instance, fraction: float, *, decayed: bool) -> Neighbours:
     """Two data sets of their own; of the drawn problem only its size of numbers is used, as a seed."""
-    loss = Logistic() if share < 0.5 else Huber(delta=0.5 * share)
-    local_steps, size = (1, 3) if int(100 * share) % 2 else (2, 2)
+    loss = Logistic() if fraction < 0.5 else Huber(delta=0.5 * fraction)
+    local_steps, size = (1, 3) if int(100 * fraction) % 2 else (2, 2)
     seed = int(1e6 * abs(float(f.theta[0]))) % 2**32
-    told = {"size": size, "local_steps": local_steps, "rounds": 2, "step": 0.8 * share, "rho": 1.0 + 0.2 * share}
-    return neighbours(loss, decayed=decayed, seed=seed, **told)
+    sizes = {"size": size, "local_steps": local_steps, "rounds": 2}
+    return neighbours(loss, step=0.8 * fraction, rho=1.0 + 0.2 * fraction, decayed=decayed, seed=seed, **sizes)
 
 
-def wandering(f: Instance, share: float) -> Any:
+def drifting(f: Instance, fraction: float) -> DriftCase:
     """FedADMM on the drawn problem; the relation along the run, and the fixed point where it is one."""
-    case = drift((0.2 + share) * f.L, 0.3 + share, 15, arrives=False, active=some(f, share))
-    return replace(case, objective=f.objective, theta0=f.theta + 1.0)
+    parameters = {"rho": (0.2 + fraction) * f.L, "server_step": 0.3 + fraction, "theta0": f.theta + 1.0}
+    return drift_case(f, active=some(f, fraction), rounds=15, arrives=False, **parameters)
 
 
-def lazily(f: Instance, share: float) -> Any:
-    participation = UniformSubset(size=some(f, share))
-    return states.lazily(f, (2.0 + share) * f.L, participation, EXACT)
+def lazily(f: Instance, fraction: float) -> Any:
+    participation = UniformSubset(size=some(f, fraction))
+    return states.lazily(f, (2.0 + fraction) * f.L, participation, EXACT)
 
 
 # claim -> problems to draw, and the case made of a solved problem and a number in (0, 1)
@@ -92,7 +91,7 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "afedpd_lemma_6": (CONVEX, lambda f, s: pair(f, s, decayed=True)),
     "afedpd_recursion": (CONVEX, lambda f, s: pair(f, s, decayed=s < 0.3)),
     "afedpd_theorem_2": (CONVEX, lambda f, s: pair(f, 0.5 + 0.1 * s, decayed=True)),
-    "fedadmm_dual_drift": (CONVEX, wandering),
+    "fedadmm_dual_drift": (CONVEX, drifting),
     "identity_full_participation": (
         CONVEX,
         lambda f, s: methods.with_weight(f, (0.2 + s) * f.L, EXACT),
@@ -126,11 +125,11 @@ def test_claim_on_drawn_problems(name: str) -> None:
     seen: dict[str, int] = {}
 
     @many
-    @given(objective=problems, share=SHARES)
-    def holds(objective, share: float) -> None:
+    @given(objective=problems, fraction=FRACTIONS)
+    def holds(objective, fraction: float) -> None:
         problem = solved("drawn", objective)
         assume(np.linalg.norm(problem.theta) < 100)
-        verdict = check(CHAPTERS[name].claim, build(problem, share))
+        verdict = check(CHAPTERS[name].claim, build(problem, fraction))
         assert verdict.verdict in ("holds", "vacuous", "inconclusive"), verdict.witness or verdict.failed
         seen[verdict.verdict] = seen.get(verdict.verdict, 0) + 1
 
@@ -144,6 +143,6 @@ def test_a_range_that_is_too_wide_is_noticed() -> None:
     for seed in range(20):
         f = solved("drawn", indefinite_quadratics(seed, 3, 1.0))
         rho = 1.1 * float(np.max(-f.objective.mu)) + 0.05 * f.L
-        case = federation(f, rho=rho, active=3, rounds=1)
+        case = afedpd_case(f, rho=rho, active=3, rounds=1)
         broken += check(CHAPTERS["afedpd_range_of_rho"].claim, case).verdict == "violated"
     assert broken >= 10

@@ -1,16 +1,13 @@
-"""Cases of errata: a statement as printed or corrected, on the cases of a generator."""
+"""Cases of errata, whose statements have two forms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from dualopt.attack import Parameters
+from dualopt.attack import Generator, Parameters
 from theory._claims import Form
 
 __all__ = ["form"]
 
 
-def form(parameters: Parameters, generator: Callable[[Parameters], Any], *, printed: bool) -> Form:
-    """Return either form on a case of a generator."""
+def form(parameters: Parameters, generator: Generator, *, printed: bool) -> Form:
+    """Return a case of a generator for the statement as printed, or as corrected."""
     return Form(generator(parameters), printed)

@@ -27,7 +27,7 @@ import numpy as np
 
 from dualopt.algorithms import FedDyn
 from dualopt.engine import State, advance, initial_state
-from dualopt.objectives import LocalProblem, Objective, Quadratic
+from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadratic
 from dualopt.participation import Round, UniformSubset
 from dualopt.solvers import NewtonCG
 from dualopt.stopping import GradientNorm
@@ -52,13 +52,13 @@ __all__ = [
     "FedDynCase",
     "Point",
     "Step",
-    "blind",
     "by_enumeration",
     "by_moments",
     "convex_cases",
     "expectations",
     "expected",
     "feddyn_case",
+    "flat_along_axes",
     "nonconvex_cases",
     "opposed",
     "path",
@@ -124,7 +124,7 @@ def feddyn_case(
     warm : bool, default False
         Whether the memories start as the gradients at :math:`\gamma^0`; else they are zero, as in Algorithm 1.
     solved : bool, default False
-        Whether :math:`\gamma^0 = \theta^*`, so that only the memories are to be learnt; else it is zero.
+        Whether :math:`\gamma^0 = \theta^*`, so that only the memories are wrong; else it is zero.
     note : str, optional
         What to add to the name.
 
@@ -138,7 +138,7 @@ def feddyn_case(
     gamma = instance.theta if solved else f.zeros()
     points = np.broadcast_to(gamma, (f.n_clients, *f.shape)) if warm else _stationary(f)
     starts = (", from the solution" if solved else "") + (", memories of gamma^0" if warm else "")
-    below = getattr(f, "objective", f)  # without its penalty, which is nonnegative
+    below = f.objective if isinstance(f, NonconvexPenalty) else f  # the penalty is nonnegative
     return FedDynCase(
         name=f"{instance.name}, P = {active}, alpha = {alpha:g} L{starts}{note}",
         algorithm=FedDyn(alpha=alpha * instance.L, **accurately(f, tol=1e-13 * instance.L)),
@@ -170,7 +170,7 @@ def _stationary(f: Objective) -> Array:
 
 
 @cache
-def blind() -> Instance:
+def flat_along_axes() -> Instance:
     """Three clients in three dimensions, each of which is flat along an axis of its own; E has curvature 2/3."""
     A = np.stack([np.diag(1.0 - axis) for axis in np.eye(3)])
     b = np.array([[0.0, 2.0, -1.0], [3.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
