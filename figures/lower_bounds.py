@@ -16,10 +16,10 @@ from dualopt.algorithms import DualFL, FedSplit, OptimizedDualFL
 from dualopt.trace import Trace
 from figures._panels import plain_ticks
 from figures._settings import Settings
-from theory.lower_bounds._convex_chain import ChainCase, geometric, power
-from theory.lower_bounds._convex_methods import chain_case
-from theory.lower_bounds._convex_rounds import distances, needed, tails, theorem
-from theory.lower_bounds.convex_strong_rounds import ACCURACY, chain
+from theory.lower_bounds._cases import ChainCase
+from theory.lower_bounds._convex_chain import geometric, power, tails
+from theory.lower_bounds._convex_methods import chain_case, distances, theorem
+from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
 
 __all__ = ["compute", "draw", "tabulate"]
 
@@ -32,7 +32,7 @@ ROUNDS = {False: 240, True: 60}  # on the geometric chain; in 240 every promise 
 LENGTH = {False: 300, True: 60}  # rounds on the power chain, of ten times as many coordinates
 COLUMNS = ("at", "least", "measured", "theorem")
 BOTTOM, TOP = 1e-9, 1e3
-MARKS = 0.12  # from one to the next, as a share of the diagonal of a panel
+MARKS = 0.12  # from one to the next, as a fraction of the diagonal of a panel
 Columns = dict[str, list[float]]
 
 

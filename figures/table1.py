@@ -59,8 +59,7 @@ from theory.baselines.table_1 import WithoutMomentum, short_step
 from theory.dualfl.regularised import plain_case
 from theory.dualfl.regularised import theorem_4_2_rounds as rounds_to_gradient
 from theory.lower_bounds._convex_chain import power
-from theory.lower_bounds._convex_methods import chain_case
-from theory.lower_bounds._convex_rounds import distances
+from theory.lower_bounds._convex_methods import chain_case, distances
 
 __all__ = ["compute", "draw", "tabulate"]
 

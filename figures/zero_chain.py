@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,9 +11,7 @@ from matplotlib.figure import Figure
 from dualopt.plotting import style, style_axes
 from dualopt.trace import Trace
 from figures._settings import Settings
-from theory.lower_bounds._race import STEPS, Race, races
-from theory.lower_bounds._span import Eavesdropper, reach
-from theory.lower_bounds.zero_chain_rounds import squared_gradient
+from theory.lower_bounds._races import STEPS, CentralisedFedAvg, Race, races, reach
 
 __all__ = ["compute", "draw", "tabulate"]
 
@@ -126,14 +123,14 @@ def _races(d: int) -> Iterator[tuple[str, Race]]:
     chosen = {race.name: race for race in races(CLIENTS, d) if race.name in LOOKS}
     yield from chosen.items()
     fair = chosen["FedAvg"]
-    yield CHEAT, fair.but(algorithm=Eavesdropper(solver=fair.algorithm.solver, stop=fair.algorithm.stop))
+    yield CHEAT, fair.but(algorithm=CentralisedFedAvg(solver=fair.algorithm.solver, stop=fair.algorithm.stop))
 
 
 def _trace(race: Race) -> Trace:
-    f = race.objective
-    rows = [(0.0, 0.0, squared_gradient(f, f.zeros()))]
-    for n, shot in islice(race.communications(), race.d + BEYOND):
-        rows.append((float(n), float(reach(shot.server.theta)), squared_gradient(f, shot.server.theta)))
+    rows = [(0.0, 0.0, race.squared_gradient(race.objective.zeros()))]
+    for n, shot in enumerate(race.but(rounds=race.d + BEYOND).snapshots(), start=1):
+        theta = shot.server.theta
+        rows.append((float(n), float(reach(theta)), race.squared_gradient(theta)))
     communications, entries, squares = (list(column) for column in zip(*rows, strict=True))
     columns = {"communications": communications, "entries": entries, "squared_gradient": squares}
     return Trace(columns=columns, status="max_rounds", theta=None, parameters={"entries": race.d, "method": race.name})

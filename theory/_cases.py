@@ -76,7 +76,8 @@ class Case(claims.Case):
     def mu(self) -> float:
         """Smallest convexity constant; rounding of a zero eigenvalue does not count."""
         mu = float(np.min(self.objective.mu))
-        return 0.0 if abs(mu) <= 1e-12 * self.L < math.inf else mu
+        rounding = 1e-12 * self.L if math.isfinite(self.L) else 0.0
+        return 0.0 if abs(mu) <= rounding else mu
 
     @property
     def L(self) -> float:

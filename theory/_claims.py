@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -124,9 +123,6 @@ def discover() -> dict[str, Chapter]:
 def claims_of(module: ModuleType) -> list[Claim]:
     """Return the claims that a module defines, without those that it imports."""
     claims = [value for value in vars(module).values() if isinstance(value, Claim)]
-    old = getattr(module, "CLAIM", None)  # a module of one claim that is not converted yet
-    if old is not None:
-        return [replace(old, cases=module.cases)]
     return [claim for claim in claims if claim.compare.__module__ == module.__name__]
 
 

@@ -15,7 +15,7 @@ from dualopt.objectives import ObjectiveWrapper
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from theory._cases import Case
-from theory.counterexamples.dualfl_corrected_start import FromCorrected
+from theory.counterexamples.dualfl import FromCorrected
 from theory.dualfl._fista import Fista
 
 

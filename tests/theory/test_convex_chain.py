@@ -1,4 +1,4 @@
-"""The chains and the lower bounds on them: nobody is below, and wrong chains, bounds and methods are caught."""
+"""The chains and the lower bounds on them: no method is below, and wrong chains, bounds and methods are caught."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from dualopt.rates import assert_sublinear_rate, estimate_order
 from tests.theory.mutations import METHODS
 from theory._claims import discover
 from theory._problems import Instance
-from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares
-from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case, runs
-from theory.lower_bounds._convex_rounds import distances, needed, tails
-from theory.lower_bounds.convex_strong_rounds import ACCURACY, chain
+from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares, tails
+from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case, distances, runs
+from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if name.startswith("convex_")}
 INSTANCES = [
@@ -108,8 +107,8 @@ def test_without_a_ridge_a_local_problem_needs_a_proximal_term() -> None:
         squares(3).objective.exact_minimiser(LocalProblem(objective=squares(3).objective))
 
 
-class Anything:
-    """Clients that compute whatever the class of methods admits, and share all of it in every round."""
+class RandomMethod:
+    """Clients that compute what the class of methods admits, and send all of it in every round."""
 
     def __init__(self, f: Chain, seed: int) -> None:
         self.f, self.rng = f, np.random.default_rng(seed)
@@ -142,8 +141,8 @@ class Anything:
 def test_no_method_of_the_class_gains_two_coordinates_in_a_round(d, pairs, size, ridge, seed, kink) -> None:
     loss = AbsoluteDeviation() if kink else Squared()
     ratios = np.append(np.random.default_rng(seed).uniform(0.2, 2.0, d), 0.0)
-    anything = Anything(Chain(ratios=ratios, weight=1.0, ridge=ridge, loss=loss, groups=(0, 1) * pairs), seed)
-    reached = [anything.round(size) for _ in range(d)]
+    method = RandomMethod(Chain(ratios=ratios, weight=1.0, ridge=ridge, loss=loss, groups=(0, 1) * pairs), seed)
+    reached = [method.round(size) for _ in range(d)]
     assert all(last <= n for n, last in enumerate(reached, start=1))
     if not kink:  # a kink may hold a pair of zeros together
         assert reached == list(range(1, d + 1))
@@ -225,7 +224,8 @@ def test_a_rate_test_on_the_power_chain_does_not_pass_by_luck() -> None:
     case = chain_case(power(3000), DualFL(rho=0.0), 300)
     start = float(np.sum(case.theta**2))
     accelerated = [start, *distances(case)]
-    plain = [start, *distances(METHODS["momentum dropped"](case))]
+    without: Any = METHODS["momentum dropped"](case)
+    plain = [start, *distances(without)]
     found = {name: estimate_order(errors) for name, errors in (("accelerated", accelerated), ("plain", plain))}
     assert found["accelerated"].low <= 2.0 <= found["accelerated"].high < 2.1
     assert 0.9 < found["plain"].low < found["plain"].high < 1.1
@@ -253,14 +253,14 @@ def test_rounds_to_the_accuracy_and_fedsplit_takes_the_least_number(kappa: float
 
 @given(kappa=st.floats(1.5, 500.0), d=st.integers(4, 30), pairs=st.integers(1, 3))
 @settings(max_examples=EXAMPLES)
-def test_nobody_is_below_the_strongly_convex_bound(kappa: float, d: int, pairs: int) -> None:
+def test_no_method_is_below_the_strongly_convex_bound(kappa: float, d: int, pairs: int) -> None:
     found = verdicts(CHAPTERS["convex_strong_bound"].claim, runs(geometric(kappa, d, pairs=pairs), d // 2))
     assert set(found) == {"holds"}
 
 
 @given(half=st.integers(1, 10), pairs=st.integers(1, 2))
 @settings(max_examples=EXAMPLES)
-def test_nobody_is_below_the_nonsmooth_bound(half: int, pairs: int) -> None:
+def test_no_method_is_below_the_nonsmooth_bound(half: int, pairs: int) -> None:
     found = verdicts(CHAPTERS["convex_nonsmooth_bound"].claim, runs(level(2 * half, pairs=pairs), 2 * half))
     assert set(found) == {"holds"}
 

@@ -24,20 +24,7 @@ from tests.theory import mutations, mutations_fedpd
 from tests.theory.test_mutations_baselines import HalfTheWeight, NearZero, StepMore
 from theory._claims import discover
 from theory._problems import solved
-from theory.counterexamples import (
-    _reflections,
-    afedpd_small_rho,
-    dualfl_corrected_start,
-    dualfl_large_nu,
-    dualfl_large_rho,
-    fedadmm_two_clients,
-    fedavg_biased_point,
-    fedavg_constant_step,
-    fedavg_vanishing_step,
-    fedpd_large_eta,
-    fedprox_biased_point,
-    scaffnew_long_step,
-)
+from theory.counterexamples import averaging, dualfl, primal_dual
 from theory.counterexamples._recursion import scalars
 from theory.dualfl import exact_solutions
 from theory.dualfl._runs import exact
@@ -63,9 +50,9 @@ def test_runs_converge_and_diverge(name: str) -> None:
     assert {case.converges for case in telling_cases(name)} == {True, False}
 
 
-def times(share: float) -> Callable[[Callable], Callable]:
+def times(multiple: float) -> Callable[[Callable], Callable]:
     """A multiple of the right result."""
-    return lambda right: lambda *known: share * right(*known)
+    return lambda right: lambda *known: multiple * right(*known)
 
 
 # Claim, its closed form, and what is wrong with it; the cases lie 3 % beside the borders.
@@ -89,15 +76,19 @@ WRONG_FORMS: dict[str, tuple[str, str, Callable[[Callable], Callable]]] = {
         "product",
         lambda right: lambda steps, n: tuple(1.02 * bound for bound in right(steps, n)),
     ),
-    "FedAvg: wrong sign of the bias": ("fedavg_biased_point", "bias", times(-1.0)),
-    "FedAvg: bias of one step": ("fedavg_biased_point", "bias", lambda _: lambda *known: 0.0),
+    "FedAvg: wrong sign of the bias": ("fedavg_biased_point", "bias_of_fedavg", times(-1.0)),
+    "FedAvg: bias of one step": ("fedavg_biased_point", "bias_of_fedavg", lambda _: lambda *known: 0.0),
     "FedAvg: weights of a step more": (
         "fedavg_biased_point",
-        "weights",
+        "weights_of_fedavg",
         lambda right: lambda a, s, K: right(a, s, K + 1),
     ),
-    "FedProx: wrong sign of the bias": ("fedprox_biased_point", "bias", times(-1.0)),
-    "FedProx: half of the weight": ("fedprox_biased_point", "weights", lambda right: lambda a, w: right(a, w / 2)),
+    "FedProx: wrong sign of the bias": ("fedprox_biased_point", "bias_of_fedprox", times(-1.0)),
+    "FedProx: half of the weight": (
+        "fedprox_biased_point",
+        "weights_of_fedprox",
+        lambda right: lambda a, w: right(a, w / 2),
+    ),
     "FedADMM: drift up": ("fedadmm_two_clients", "drift", times(1.04)),
     "FedADMM: no drift": ("fedadmm_two_clients", "drift", times(0.0)),
     "FedADMM: N/P for P/N": (
@@ -111,10 +102,10 @@ WRONG_FORMS: dict[str, tuple[str, str, Callable[[Callable], Callable]]] = {
     "FedPD: largest eta up": ("fedpd_large_eta", "largest_eta", times(1.04)),
     "FedPD: limit of Theorem 1": ("fedpd_large_eta", "largest_eta", lambda _: lambda N: fedpd_step_limit(1.0)),
     "FedPD: convex local problems": ("fedpd_large_eta", "largest_eta", lambda _: lambda N: 1.0),
-    "FedPD: shares exchanged": (
+    "FedPD: fractions exchanged": (
         "fedpd_large_eta",
         "polynomial",
-        lambda right: lambda rho, a, share: right(rho, a, 1.0 - share),
+        lambda right: lambda rho, a, fraction: right(rho, a, 1.0 - fraction),
     ),
     "DualFL: largest nu up": ("dualfl_large_nu", "largest_nu", times(1.04)),
     "DualFL: largest nu down": ("dualfl_large_nu", "largest_nu", times(0.96)),
@@ -169,7 +160,7 @@ class NoCorrection(AFedPD):
         return new._replace(theta=mean), message._replace(theta=mean)
 
 
-class AsItIs(dualfl_corrected_start.FromCorrected):
+class AsItIs(dualfl.FromCorrected):
     """DualFL from the plain points."""
 
     def local(self, clients, message, oracle, round):
@@ -230,7 +221,7 @@ def test_wrong_methods_are_caught(name: str, wrong: Any) -> None:
     assert is_violated(name, map(becomes, cases))
 
 
-def test_longer_steps_than_told_are_caught() -> None:
+def test_longer_steps_than_stated_are_caught() -> None:
     assert is_violated(
         "fedavg_vanishing_step", map(mutations_fedpd.LOCAL["long local steps"], telling_cases("fedavg_vanishing_step"))
     )
@@ -248,59 +239,59 @@ def beside(border: float, u: float, beyond: bool) -> float:
 
 
 def draw_constant_step(u: float, a: float, b: float, beyond: bool) -> Any:
-    return fedavg_constant_step.averaged(a, b, beside(fedavg_constant_step.longest_step(a, b), 0.1 + 0.9 * u, beyond))
+    return averaging.constant_step(a, b, beside(averaging.longest_step(a, b), 0.1 + 0.9 * u, beyond))
 
 
 def draw_fedavg_bias(u: float, a: float, b: float, beyond: bool) -> Any:
-    return fedavg_biased_point.averaged((0.2 + 1.7 * u) / max(a, b), 1 + beyond, (a, b))
+    return averaging.local_steps((0.2 + 1.7 * u) / max(a, b), 1 + beyond, (a, b))
 
 
 def draw_fedprox_bias(u: float, a: float, b: float, beyond: bool) -> Any:
-    return fedprox_biased_point.near(10.0 ** (3.0 * u - 2.0), (a, b))
+    return averaging.proximal(10.0 ** (3.0 * u - 2.0), (a, b))
 
 
 def draw_fedadmm(u: float, a: float, b: float, beyond: bool) -> Any:
     server_step = 0.6 + 0.4 * min(b / 4.0, 1.0)
-    return fedadmm_two_clients.in_turn(beside(1.0 / (1.0 - 0.5 / server_step), 0.05 + 0.95 * u, beyond), server_step)
+    return primal_dual.in_turn(beside(1.0 / (1.0 - 0.5 / server_step), 0.05 + 0.95 * u, beyond), server_step)
 
 
 def draw_afedpd(u: float, a: float, b: float, beyond: bool) -> Any:
     concave = -0.9 * a * b / (1.0 + b)
-    border = afedpd_small_rho.least_rho(a, concave)
+    border = primal_dual.least_rho(a, concave)
     rho = border * (1.1 + 3.0 * u) if beyond else -concave + (border + concave) * (0.1 + 0.8 * u)
-    return afedpd_small_rho.opposed(rho, (a, concave))
+    return primal_dual.opposed(rho, (a, concave))
 
 
 def draw_fedpd(u: float, a: float, b: float, beyond: bool) -> Any:
     N = 3 + round(3.0 * a)
-    border = fedpd_large_eta.largest_eta(N)
+    border = primal_dual.largest_eta(N)
     eta = 1.1 * border + (0.99 - 1.1 * border) * u if beyond else beside(border, 0.2 + 0.8 * u, False)
-    return fedpd_large_eta.one_concave(eta, N)
+    return primal_dual.one_concave(eta, N)
 
 
 def draw_large_nu(u: float, a: float, b: float, beyond: bool) -> Any:
     assume(abs(a - b) > 0.1)
-    border = dualfl_large_nu.largest_nu(0.3, a, b)
-    return dualfl_large_nu.with_nu(beside(border, 0.2 + 0.8 * u, beyond), 0.3, (a, b))
+    border = dualfl.largest_nu(0.3, a, b)
+    return dualfl.with_nu(beside(border, 0.2 + 0.8 * u, beyond), 0.3, (a, b))
 
 
 def draw_large_rho(u: float, a: float, b: float, beyond: bool) -> Any:
     q = 0.05 + 0.2 * a
-    return dualfl_large_rho.with_rho(q + (0.99 - q) * u if beyond else q * (0.2 + 0.8 * u), q)
+    return dualfl.with_rho(q + (0.99 - q) * u if beyond else q * (0.2 + 0.8 * u), q)
 
 
 def draw_corrected_start(u: float, a: float, b: float, beyond: bool) -> Any:
     K = 1 + round(a)
-    kappa = beside(dualfl_corrected_start.largest_kappa(K), 0.5 + 0.5 * u, beyond)
-    return dualfl_corrected_start.started(dualfl_corrected_start.FromCorrected, kappa, K, half=True)
+    kappa = beside(dualfl.largest_kappa(K), 0.5 + 0.5 * u, beyond)
+    return dualfl.local_steps(dualfl.FromCorrected, kappa, K, half=True)
 
 
 def draw_scaffnew(u: float, a: float, b: float, beyond: bool) -> Any:
-    return scaffnew_long_step.tossed(beside(2.0, 0.1 + 0.9 * u, beyond), 0.05 + 0.9 * u, L=b)
+    return primal_dual.steps_of(beside(2.0, 0.1 + 0.9 * u, beyond), 0.05 + 0.9 * u, L=b)
 
 
 def draw_vanishing_step(u: float, a: float, b: float, beyond: bool) -> Any:
-    return fedavg_vanishing_step.vanishing(0.05 + 0.2 * u, 0.5 if beyond else 1.0, 2, 30)
+    return averaging.vanishing_step(0.05 + 0.2 * u, 0.5 if beyond else 1.0, 2, 30)
 
 
 DRAWN: dict[str, Callable[[float, float, float, bool], Any]] = {
@@ -337,7 +328,7 @@ def test_fedavg_diverges_on_strongly_convex_problems_too() -> None:
     """Claim II.2 with an E that is x^2/2: for every step there are clients, here for 1e-3."""
     s = 1e-3
     b = 1.1 * math.sqrt(2.0 / s)
-    assert fedavg_constant_step.factor(s, 2, 1.0, b) > 1.0 > fedavg_constant_step.factor(s, 2, 1.0, b / 1.2)
+    assert averaging.factor(s, 2, 1.0, b) > 1.0 > averaging.factor(s, 2, 1.0, b / 1.2)
 
 
 def test_fedadmm_ends_at_the_same_wrong_point_in_any_order() -> None:
@@ -350,50 +341,50 @@ def test_fedadmm_ends_at_the_same_wrong_point_in_any_order() -> None:
 
 @pytest.mark.parametrize("N", [3, 4, 6, 11, 40])
 def test_fedpd_converges_for_every_smaller_eta(N: int) -> None:
-    end = fedpd_large_eta.largest_eta(N)
+    end = primal_dual.largest_eta(N)
     for eta in end * np.linspace(1e-3, 0.999, 300):
-        roots = np.roots(_reflections.polynomial(1.0 / eta, (2.0 / (N - 1), -1.0), 1.0 - 1.0 / N))
+        roots = np.roots(primal_dual.polynomial(1.0 / eta, (2.0 / (N - 1), -1.0), 1.0 - 1.0 / N))
         assert np.max(np.abs(roots)) < 1.0
 
 
 def test_limits_of_fedpd() -> None:
-    ends = [fedpd_large_eta.largest_eta(N) for N in (3, 4, 5, 10, 100, 10_000)]
+    ends = [primal_dual.largest_eta(N) for N in (3, 4, 5, 10, 100, 10_000)]
     assert ends[0] == pytest.approx((math.sqrt(17.0) - 1.0) / 4.0)
     assert np.all(np.diff(ends) < 0)
     assert ends[-1] == pytest.approx(0.5, rel=1e-3)
     assert ends[-1] > 0.5 > fedpd_step_limit(1.0)
     for N in (3, 100):
-        case = fedpd_large_eta.one_concave(0.99, N)
+        case = primal_dual.one_concave(0.99, N)
         case.algorithm.check(case.objective)  # raises if a local problem is not strongly convex
 
 
 def test_least_rho_of_afedpd() -> None:
     """The errata's instance: 1.3 is just too small."""
-    assert afedpd_small_rho.least_rho(3.0, -1.0) == pytest.approx((math.sqrt(13.0) - 1.0) / 2.0)
-    assert 1.3 < afedpd_small_rho.least_rho(3.0, -1.0) < 1.4
+    assert primal_dual.least_rho(3.0, -1.0) == pytest.approx((math.sqrt(13.0) - 1.0) / 2.0)
+    assert 1.3 < primal_dual.least_rho(3.0, -1.0) < 1.4
 
 
-def test_dualfl_refuses_large_nu_unless_told_otherwise() -> None:
-    case = dualfl_large_nu.with_nu(3.0, 0.25, (1.0, 2.0))
+def test_dualfl_refuses_large_nu_unless_assumptions_are_not_checked() -> None:
+    case = dualfl.with_nu(3.0, 0.25, (1.0, 2.0))
     with pytest.raises(ValueError, match=r"nu = 3 must not exceed mu = 1"):
         run(case.algorithm, case.objective)
     assert run(case.algorithm, case.objective, check_assumptions=False).status == "diverged"
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(1.3, "holds"), (10.0, "violated")])
-def test_theorem_3_3_beyond_its_range(share: float, verdict: str) -> None:
+@pytest.mark.parametrize(("multiple", "verdict"), [(1.3, "holds"), (10.0, "violated")])
+def test_theorem_3_3_beyond_its_range(multiple: float, verdict: str) -> None:
     """rho may exceed q by nearly a third, and not by a factor of ten."""
     f = solved("two clients", scalars([1.0, 3.0], [-1.0, 1.0]))
     q = 0.03
     nu = q / float(np.mean(1.0 / f.objective.A))
-    case = f.case(exact(f, nu=nu, rho=share * q), 60)
+    case = f.case(exact(f, nu=nu, rho=multiple * q), 60)
     assert check(exact_solutions.theorem_3_3, case).verdict == "outside assumptions"
     assert check(exact_solutions.theorem_3_3, case, check_assumptions=False).verdict == verdict
 
 
 def test_twenty_steps_are_too_few_for_kappa_100() -> None:
-    assert dualfl_corrected_start.worst_factor(100.0, 20) == pytest.approx(1.453, abs=1e-3)
-    found = dualfl_corrected_start.worst_curvature(100.0, 20)
+    assert dualfl.worst_factor(100.0, 20) == pytest.approx(1.453, abs=1e-3)
+    found = dualfl.worst_curvature(100.0, 20)
 
     def factor(a: float) -> float:
         return (a - 1.0) * (1.0 - a / 100.0) ** 20

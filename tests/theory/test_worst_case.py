@@ -17,10 +17,9 @@ from dualopt.engine import iterate
 from dualopt.solvers import Exact
 from tests.problems import quadratic
 from theory.worst_case import _reduced
-from theory.worst_case.__main__ import main
-from theory.worst_case._program import Certified, Program, accept
+from theory.worst_case.__main__ import Row, main, rows
+from theory.worst_case._semidefinite import Program, WorstCase, accept
 from theory.worst_case.dualfl import pairs, worst_case
-from theory.worst_case.tables import Row, rows
 
 METHODS = {"paper": DualFL, "optimized": OptimizedDualFL}
 
@@ -155,12 +154,12 @@ def test_program_reports_a_mismatch(capsys: pytest.CaptureFixture[str], monkeypa
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Certified(value=1.0, example=1.0, multipliers=(), status="optimal_inaccurate"), "status optimal_inaccurate"),
-        (Certified(value=1.0, example=1.0001, multipliers=(), status="optimal"), "do not agree"),
-        (Certified(value=float("nan"), example=1.0, multipliers=(), status="optimal"), "do not agree"),
+        (WorstCase(value=1.0, example=1.0, multipliers=(), status="optimal_inaccurate"), "status optimal_inaccurate"),
+        (WorstCase(value=1.0, example=1.0001, multipliers=(), status="optimal"), "do not agree"),
+        (WorstCase(value=float("nan"), example=1.0, multipliers=(), status="optimal"), "do not agree"),
     ],
 )
-def test_refuses_uncertified_answers(answer: Certified, said: str) -> None:
+def test_refuses_uncertified_answers(answer: WorstCase, said: str) -> None:
     with pytest.raises(RuntimeError, match=said):
         accept(answer)
 

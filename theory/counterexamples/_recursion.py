@@ -9,66 +9,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from dualopt.claims import Inequality
-from dualopt.engine import Snapshot, iterate
+from dualopt.engine import Snapshot
 from dualopt.objectives import Quadratic
-from dualopt.participation import Full
 from dualopt.xp import Array
+from theory._cases import Case
 from theory._claims import ROUNDING, deviation
 
-__all__ = ["Run", "follow", "scalars", "side"]
+__all__ = ["Run", "follow", "on_quadratics", "scalars", "side"]
 
 FAR = 100.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
-    """A method on quadratics, from the model ``(theta0, theta0, ...)``, of which one number per round is looked at.
+class Run(Case):
+    """A method on quadratics, of which one number per round is looked at; the claim says how many rounds it takes.
 
     Attributes
     ----------
-    label : str
-        What tells it from other runs.
-    algorithm : Algorithm
-        The method, or a mutation of it.
-    objective : Quadratic
-        The clients.
     converges : bool
         What is claimed of it.
-    limit : float, optional
-        Where it ends, or what it leaves behind; the solution when not given.
-    theta0 : float
-        Every coordinate of the first model.
-    participation : Participation
-        Who takes part.
+    limit : float
+        Where it ends, or what it leaves behind.
     read : callable
         Maps a round to the number: the first coordinate of the server's model when not given.
     """
 
-    label: str
-    algorithm: Any
-    objective: Quadratic
-    converges: bool = True
-    limit: float | None = None
-    theta0: float = 1.0
-    participation: Any = field(default_factory=Full)
+    converges: bool
+    limit: float
     read: Callable[[Snapshot], float] = lambda s: float(s.server.theta[0])
-
-    @property
-    def name(self) -> str:
-        """For tables."""
-        if not self.converges:
-            return f"{self.label}: diverges"
-        if self.limit is None or abs(self.limit - self.solution) < ROUNDING:
-            return f"{self.label}: converges"
-        return f"{self.label}: ends at {self.limit:.4g}, the solution is {self.solution:.4g}"
 
     @property
     def curvatures(self) -> Array:
@@ -80,11 +56,46 @@ class Run:
         """First coordinate of the minimiser of ``E``."""
         return float(self.objective.minimiser()[0])
 
-    def numbers(self, rounds: int) -> Array:
+    def numbers(self) -> Array:
         """Return the number at the start and after each round."""
-        theta0 = np.full(self.objective.shape, self.theta0)
-        run = iterate(self.algorithm, self.objective, theta0=theta0, participation=self.participation)
-        return np.array([self.theta0, *(self.read(s) for s in islice(run, rounds))])
+        assert self.theta0 is not None
+        return np.array([self.theta0[0], *(self.read(s) for s in self.snapshots())])
+
+
+def on_quadratics(
+    label: str,
+    algorithm: Any,
+    objective: Quadratic,
+    *,
+    converges: bool = True,
+    limit: float | None = None,
+    theta0: float = 1.0,
+    **more: Any,
+) -> Run:
+    """Return a run from ``(theta0, theta0, ...)``, named by its label and its end; by default that is the solution.
+
+    Examples
+    --------
+    >>> from dualopt.algorithms import FedAvg
+    >>> on_quadratics("FedAvg", FedAvg(), scalars([1.0, 3.0], [0.0, 1.0]), limit=0.5).name
+    'FedAvg: ends at 0.5, the solution is 0.75'
+    """
+    limit = float(objective.minimiser()[0]) if limit is None else limit
+    end = "diverges"
+    if converges:
+        solution = float(objective.minimiser()[0])
+        right = abs(limit - solution) < ROUNDING
+        end = "converges" if right else f"ends at {limit:.4g}, the solution is {solution:.4g}"
+    return Run(
+        name=f"{label}: {end}",
+        algorithm=algorithm,
+        objective=objective,
+        converges=converges,
+        limit=limit,
+        theta0=np.full(objective.shape, theta0),
+        rounds=0,
+        **more,
+    )
 
 
 def scalars(curvatures: Sequence[float], minima: Sequence[float] | None = None) -> Quadratic:
@@ -100,16 +111,16 @@ def scalars(curvatures: Sequence[float], minima: Sequence[float] | None = None) 
     return Quadratic(A=a[:, None, None], b=(a * m)[:, None])
 
 
-def side(measured: float, threshold: float, *, below: bool, what: str) -> Inequality:
-    """Compare a number with a threshold, from the side on which it is claimed to be.
+def side(number: float, threshold: float, *, below: bool, what: str) -> Inequality:
+    """Return that a number is below a threshold, or that it is above.
 
     Examples
     --------
     >>> side(0.9, 1.0, below=True, what="factor").rhs, side(1.1, 1.0, below=False, what="factor").rhs
     (1.0, 1.1)
     """
-    low, high = (measured, threshold) if below else (threshold, measured)
-    return Inequality(0, low, high, what if below else f"{threshold:.4g} and the {what}")
+    low, high = (number, threshold) if below else (threshold, number)
+    return Inequality(0, low, high, what)
 
 
 def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int = 0) -> Iterator[Inequality]:
@@ -128,14 +139,13 @@ def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int =
         The first model whose error obeys the recursion.
     """
     yield side(factor, 1.0, below=run.converges, what="factor of a round")
-    limit = run.solution if run.limit is None else run.limit
     rounds = 10 + math.ceil(2.0 * math.log(FAR) / abs(math.log(factor)) if 0 < factor != 1 else 0)
-    errors = run.numbers(rounds)[first:] - limit
+    errors = run.but(rounds=rounds).numbers()[first:] - run.limit
     recursions = iter(recursions)
     leading = next(recursions)
     order = len(leading) - 1
     windows = sliding_window_view(errors, order + 1)[:, ::-1]
-    size = abs(limit)  # of the largest number so far, whose rounding stays
+    size = abs(run.limit)  # of the largest number so far, whose rounding stays
     for n, (c, e) in enumerate(zip(chain([leading], recursions), windows, strict=False), start=first):
         size = max(size, float(np.max(np.abs(e))))
         yield Inequality(n, deviation(c @ e, 0.0, scale=size), ROUNDING, "recursion")
@@ -143,4 +153,4 @@ def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int =
     if run.converges:
         yield Inequality(rounds, end, start / FAR, "error in the end")
     else:
-        yield Inequality(rounds, FAR * start, end, f"{FAR:g} times the first error and the last")
+        yield Inequality(rounds, FAR * start, end, f"error in the end, at least {FAR:g} times the first")

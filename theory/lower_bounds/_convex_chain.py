@@ -7,10 +7,10 @@ those of odd number; with :math:`x_0 = 1` and :math:`x_{d+1} = 0`,
 
 This is Nesterov's chain as Arjevani and Shamir (2015) deal it out to machines.
 
-**The class of methods.** Everybody starts at zero. Between two communications a client computes, as often as it
+**The class of methods.** All start at zero. Between two communications a client computes, as often as it
 likes, linear combinations of vectors that it has, (sub)gradients of its own :math:`f_j` at such points (0 at a kink)
 and exact minimisers of :math:`f_j + \langle a, \cdot\rangle + \frac\rho2 |\cdot - b|^2` with such ``a`` and ``b``. To
-communicate is to let everybody have all vectors. Coefficients are free and may depend on everything.
+communicate is to give all vectors to all clients. Coefficients are free and may depend on everything.
 
 **One coordinate per round.** Let :math:`V_n` be the vectors that vanish beyond the first ``n`` coordinates. The links
 of a group share no coordinate, so that gradients and minimisers treat the pairs :math:`(x_k, x_{k+1})` of its links one
@@ -23,23 +23,19 @@ and only to :math:`V_{n+1}`, from which its next link, ``n + 2``, does not start
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 
-from dualopt.engine import Snapshot, iterate
 from dualopt.losses import AbsoluteDeviation, Loss, Squared
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import client_dot, per_client
-from dualopt.recording import communicated
 from dualopt.xp import Array
-from theory._cases import Case
 from theory._problems import Instance
 
-__all__ = ["Chain", "ChainCase", "geometric", "kinked", "level", "power", "squares"]
+__all__ = ["Chain", "geometric", "kinked", "level", "power", "squares", "tails"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,7 +87,7 @@ class Chain(Objective):
 
     @property
     def L(self) -> Array:
-        """Ridge and steepest link of each client, shape ``(N,)``."""
+        """Ridge and largest curvature of a link of each client, shape ``(N,)``."""
         return self.ridge + self.weight * self.loss.curvature * np.max(self._held * self._squared, axis=1)
 
     @property
@@ -164,18 +160,6 @@ class Chain(Objective):
         return np.append(np.ones(d), 0.0) + np.append(0.0, self.ratios[1:] ** 2)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ChainCase(Case):
-    """A method on a :class:`Chain`; its rounds are those that communicate."""
-
-    objective: Chain
-
-    def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the rounds that communicate."""
-        shots = iterate(self.algorithm, self.objective, participation=self.participation)
-        return islice(filter(communicated, shots), self.rounds)
-
-
 def geometric(kappa: float, d: int, *, pairs: int = 1) -> Instance:
     r"""Squares with strong convexity 1 and smoothness ``kappa`` of every client; :math:`\theta^*_k = q^k`.
 
@@ -223,7 +207,7 @@ def kinked(name: str, theta: Array, *, pairs: int = 1) -> Instance:
     r"""Absolute values with strong convexity 1 that have a given minimiser, positive and not increasing.
 
     With :math:`r_k = \theta_{k+1}/\theta_k` (0 at the end) the minimiser is at the kink of every link but the first,
-    whose kink is far away, so that it pulls with the force ``w``. Forces :math:`p_k` against the rows make E stationary
+    whose kink is far away, so that it has the force ``w``. Forces :math:`p_k` against the rows make E stationary
     if :math:`2\theta_k = p_{k-1} - r_k p_k`, that is :math:`p_{k-1} = \frac2{\theta_k} \sum_{i \ge k} \theta_i^2`. They
     decrease with k, and :math:`w = p_0` is enough. Other links cannot do with less: the subgradients of a convex
     function of the pair :math:`(x_k, x_{k+1})` that is least at (0, 0) have with the pair a product of at least 0, by
@@ -263,6 +247,17 @@ def power(d: int, *, pairs: int = 1) -> Instance:
     0.452
     """
     return kinked(f"power chain (d={d})", np.arange(1.0, d + 1.0) ** -1.5, pairs=pairs)
+
+
+def tails(theta: Array) -> Array:
+    r"""Return :math:`\sum_{k > n} \theta_k^2` for n = 1, 2, ..., d - 1: nothing in the first n coordinates is nearer.
+
+    Examples
+    --------
+    >>> tails(np.array([3.0, 2.0, 1.0])).tolist()
+    [5.0, 1.0]
+    """
+    return np.cumsum((theta**2)[:0:-1])[::-1]
 
 
 def _instance(name: str, f: Chain, theta: Array) -> Instance:

@@ -1,23 +1,29 @@
-"""The methods that are run against the lower bounds, all of them from zero."""
+"""Methods on convex chains, all of them from zero, and what their theorems say there."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from dualopt.algorithms import OPEN, Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
+from dualopt.algorithms.optimized_dualfl import growth
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import CommunicateWithProbability, Full, Participation, Round
 from dualopt.solvers import Gradient
 from dualopt.xp import Array
+from theory._cases import Case
 from theory._problems import Instance
-from theory.lower_bounds._convex_chain import Chain, ChainCase
+from theory.dualfl._runs import dual_optimum
+from theory.lower_bounds._cases import ChainCase
+from theory.lower_bounds._convex_chain import Chain
 
-__all__ = ["ConjugateGradients", "chain_case", "runs"]
+__all__ = ["ConjugateGradients", "chain_case", "distances", "runs", "theorem"]
 
 SELDOM = 0.1  # the probability of communication where none is suggested
 SHORT = 0.1  # a step on absolute values, times their slope
@@ -37,17 +43,17 @@ class ConjugateGradients(Algorithm):
     """Conjugate gradients on a quadratic E: a round asks every client for its gradient at one point.
 
     The first round asks at zero. Each later one asks along the direction, and then the model is the least point of E in
-    the span of all that was heard before: after ``n`` rounds nobody does better within the first ``n - 1`` coordinates.
+    the span of all gradients before: after ``n`` rounds no method is lower within the first ``n - 1`` coordinates.
     """
 
     solver: None = None
 
     def suggested(self, objective: Objective) -> Self:
-        """Nothing is open."""
+        """Leave nothing open."""
         return self
 
     def init(self, theta0: Array, copies: Array) -> tuple[State, Array, tuple[()]]:
-        """All zero."""
+        """Return zeros."""
         zero = np.zeros_like(theta0)
         return State(zero, zero, zero, zero), zero, ()
 
@@ -104,3 +110,26 @@ def runs(instance: Instance, rounds: int) -> Iterator[ChainCase]:
     yield chain_case(instance, FedAvg(solver=Gradient(step=step)), rounds)
     yield chain_case(instance, Scaffold(solver=Gradient(step=step / 10)), rounds)  # ten of them
     yield chain_case(instance, Scaffnew(probability=rarely, solver=Gradient(step=step)), rounds, seldom=rarely)
+
+
+def distances(case: Case) -> Iterator[float]:
+    r"""Yield :math:`|\theta^n - \theta^*|^2` after every round."""
+    return (case.distance(s.server.theta) for s in case.snapshots())
+
+
+def theorem(case: Case) -> Iterator[float]:
+    r"""Yield the bounds that are proved of :math:`|\theta^n - \theta^*|^2`, without end.
+
+    Of DualFL :math:`(1-\sqrt\rho)^{n-1} |\xi^*|^2/(N\nu^2)` (Theorem 3.3), for :math:`\rho = 0`
+    :math:`4|\xi^*|^2/(N\nu^2(n+1)^2)` (Theorem 3.2); of OptimizedDualFL :math:`2|\zeta^*|^2/(N A_n)`.
+    """
+    method = case.algorithm
+    rho, scale = method.rho, 1.0 / (case.objective.n_clients * method.nu**2)
+    if isinstance(method, OptimizedDualFL):
+        A, size = 0.0, 2.0 * scale * float(np.sum(case.subgradients**2))
+        while True:
+            A = growth(A, rho)
+            yield size / A
+    size = scale * float(np.sum(dual_optimum(case) ** 2))
+    for n in count(1):
+        yield size * (4.0 / (n + 1.0) ** 2 if rho == 0 else (1.0 - math.sqrt(rho)) ** (n - 1))

@@ -11,22 +11,22 @@ from PEPit import PEP, Constraint, Expression, Function, Point
 from PEPit.functions import ConvexFunction, SmoothConvexFunction
 from PEPit.primitive_steps import proximal_step
 
-from theory.worst_case._program import TOLERANCES, Certified, Program, accept, solving
+from theory.worst_case._semidefinite import TOLERANCES, Program, WorstCase, accept, solving
 
 __all__ = ["solve"]
 
 
-def solve(program: Program) -> Certified:
+def solve(program: Program) -> WorstCase:
     """Solve the program twice, as the reduced one."""
     return accept(_solved(program, unit=_solved(program, unit=program.guess).value))
 
 
-def _solved(program: Program, *, unit: float) -> Certified:
+def _solved(program: Program, *, unit: float) -> WorstCase:
     problem, start = _problem(program, unit)
     answer: Any = problem  # PEPit fills in its attributes when it solves
     with solving():
         value = answer.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0, **TOLERANCES)
-    return Certified(
+    return WorstCase(
         value=float(unit * value),
         example=float(unit * answer.objective.eval()),
         multipliers=tuple(

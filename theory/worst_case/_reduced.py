@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import cvxpy
 import numpy as np
 
-from theory.worst_case._program import TOLERANCES, Certified, Program, accept, solving
+from theory.worst_case._semidefinite import TOLERANCES, Program, WorstCase, accept, solving
 
 __all__ = ["solve"]
 
@@ -40,14 +40,14 @@ class Form:
         return self + (-1.0) * other
 
 
-def solve(program: Program) -> Certified:
+def solve(program: Program) -> WorstCase:
     """Solve the program twice, the second time in the unit of the first answer, for tolerances are absolute."""
     error, size, constraints = _forms(program)
     rough = _solved(error, size, constraints, unit=program.guess)
     return accept(_solved(error, size, constraints, unit=abs(rough.value)))
 
 
-def _solved(error: Form, size: Form, constraints: list[Form], *, unit: float) -> Certified:
+def _solved(error: Form, size: Form, constraints: list[Form], *, unit: float) -> WorstCase:
     m = len(error.mean)
     P, Q = cvxpy.Variable((m, m), PSD=True), cvxpy.Variable((m, m), PSD=True)
     values = cvxpy.Variable(len(error.values))
@@ -64,7 +64,7 @@ def _solved(error: Form, size: Form, constraints: list[Form], *, unit: float) ->
     with solving():
         problem.solve(solver=cvxpy.CLARABEL, **TOLERANCES)
     bound, multipliers = unit * float(demands[0].dual_value[0]), unit * demands[1].dual_value
-    return Certified(
+    return WorstCase(
         value=bound,
         example=unit * float(np.asarray(objective.value)),
         multipliers=(bound, *multipliers.tolist()),

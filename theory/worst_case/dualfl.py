@@ -4,47 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from dualopt.algorithms import dualfl, optimized_dualfl
 from theory.worst_case import _literal, _reduced
-from theory.worst_case._program import Program
+from theory.worst_case._semidefinite import Program, WorstCase
 
 __all__ = ["WorstCase", "pairs", "worst_case"]
 
 Pairs = tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorstCase:
-    """A worst case with its certificate.
-
-    Attributes
-    ----------
-    value : float
-        Dual value of the semidefinite program: no problem does worse, which the multipliers prove.
-    example : float
-        Primal value: some problem does as badly. It agrees with ``value`` to 1e-5 of it.
-    bound : float or None
-        What the theorem of the method promises; None where it promises nothing.
-    multipliers : tuple of float
-        Of the constraints; that of the initial condition is ``value``. Weighted with them, the inequalities that define
-        the class add up to a proof.
-    status : str
-        Of the solver.
-
-    Examples
-    --------
-    >>> worst = worst_case(1)
-    >>> worst.value < worst.bound, worst.status
-    (True, 'optimal')
-    """
-
-    value: float
-    example: float
-    bound: float | None
-    multipliers: tuple[float, ...]
-    status: str
 
 
 def worst_case(
@@ -89,7 +57,7 @@ def worst_case(
         Instead of ``momentum``: the pairs (b, c) of rounds 1 to n - 1 in
         :math:`\zeta^+ = v + b (v - v^{\text{prev}}) + c (v - \zeta)`.
     literal : bool
-        Write down N functions with PEPit instead of the two blocks below; feasible up to 8 rounds or so.
+        Write down N functions with PEPit instead of the two blocks; feasible up to 8 rounds or so.
 
     Returns
     -------
@@ -107,8 +75,8 @@ def worst_case(
     Examples
     --------
     >>> worst = worst_case(2)
-    >>> f"{worst.value:.4f} of {worst.bound:.4f}"
-    '0.0625 of 0.2222'
+    >>> f"{worst.value:.4f} of {worst.bound:.4f}, {worst.status}"
+    '0.0625 of 0.2222, optimal'
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}.")
@@ -128,13 +96,9 @@ def worst_case(
     program = Program(coefficients=chosen, n_clients=n_clients, kappa=kappa, rho=rho, measure=measure, start=start)
     certified = (_literal if literal else _reduced).solve(program)
     promised = None if coefficients is not None else _bound(n, rho=rho, momentum=momentum, measure=measure, start=start)
-    return WorstCase(
-        value=certified.value,
-        example=certified.example,
-        bound=None if promised is None else promised / (n_clients if measure == "distance" else 1),
-        multipliers=certified.multipliers,
-        status=certified.status,
-    )
+    if promised is None:
+        return certified
+    return replace(certified, bound=promised / (n_clients if measure == "distance" else 1))
 
 
 def pairs(n: int, *, rho: float, momentum: str = "paper") -> Pairs:

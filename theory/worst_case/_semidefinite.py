@@ -1,4 +1,4 @@
-"""What is asked of a semidefinite program, and how an answer is accepted."""
+"""The semidefinite program of a worst case, the form of its answer, and the check that the answer is certified."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import cvxpy
 
-__all__ = ["TOLERANCES", "Certified", "Program", "accept", "solving"]
+__all__ = ["TOLERANCES", "Program", "WorstCase", "accept", "solving"]
 
 GAP = 1e-5  # largest difference of primal and dual value that is accepted, relative to the value
 # met by the second solution, whose value is about 1; tighter ones make the solver stop short of them
@@ -36,17 +36,33 @@ class Program:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certified:
-    """Dual value (an upper bound), primal value (an example), multipliers of the constraints, status of the solver."""
+class WorstCase:
+    """A worst case with its certificate.
+
+    Attributes
+    ----------
+    value : float
+        Dual value of the semidefinite program: no problem does worse, which the multipliers prove.
+    example : float
+        Primal value: some problem does as badly. It agrees with ``value`` to 1e-5 of it.
+    multipliers : tuple of float
+        Of the constraints; that of the initial condition is ``value``. Weighted with them, the inequalities that define
+        the class add up to a proof.
+    status : str
+        Of the solver.
+    bound : float or None
+        What the theorem of the method promises; None where it promises nothing.
+    """
 
     value: float
     example: float
     multipliers: tuple[float, ...]
     status: str
+    bound: float | None = None
 
 
-def accept(answer: Certified) -> Certified:
-    """Refuse an answer that proves nothing.
+def accept(answer: WorstCase) -> WorstCase:
+    """Return an answer that proves something.
 
     Raises
     ------
@@ -55,7 +71,7 @@ def accept(answer: Certified) -> Certified:
 
     Examples
     --------
-    >>> accept(Certified(value=1.0, example=0.9, multipliers=(), status="optimal"))
+    >>> accept(WorstCase(value=1.0, example=0.9, multipliers=(), status="optimal"))
     Traceback (most recent call last):
     RuntimeError: The dual value 1.0 and the primal value 0.9 do not agree: there is no certified worst case.
     """
@@ -71,7 +87,7 @@ def accept(answer: Certified) -> Certified:
 
 @contextmanager
 def solving() -> Iterator[None]:
-    """Let the status speak for itself, and turn a solver that gives up into the same error."""
+    """Leave an early stop to :func:`accept`, and raise the same error where the solver fails."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         try:
