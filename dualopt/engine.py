@@ -15,7 +15,7 @@ from dualopt.participation import Full, Participation, Round
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
 from dualopt.tree import leaves, merge_clients, take_clients, tree_map
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Snapshot", "State", "advance", "complete", "initial_state", "iterate", "rounds_of"]
 
@@ -235,8 +235,7 @@ def _put(old: Any, new: Any, ids: Any) -> Any:
     """Return ``old`` with the rows ``ids`` replaced by ``new``, whose leaves may lack the client axis."""
 
     def stacked(before: Array, after: Array) -> Array:
-        shape = (len(ids), *before.shape[1:])
-        return after if after.shape == shape else array_namespace(after).broadcast_to(after, shape)
+        return broadcast(after, (len(ids), *before.shape[1:]))
 
     return merge_clients(old, tree_map(stacked, old, new), ids)
 

@@ -11,7 +11,7 @@ from dualopt.participation import Round
 from dualopt.solvers import LocalSolution, LocalSolver
 from dualopt.solvers._loop import solution
 from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Oracle"]
 
@@ -154,7 +154,7 @@ class Oracle:
         return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
 
     def _stacked(self, x: Array) -> Array:
-        return array_namespace(x).broadcast_to(x, (self.objective.n_clients, *self.objective.shape))
+        return broadcast(x, (self.objective.n_clients, *self.objective.shape))
 
     def _charge(self, counts: tuple[float, ...]) -> None:
         self.gradients = [charged + count for charged, count in zip(self.gradients, counts, strict=True)]

@@ -47,17 +47,17 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def take_clients(tree: Any, ids: Sequence[int]) -> Any:
-    """Return the rows ``ids`` (positions on the client axis) of every leaf."""
-    return tree_map(lambda x: _take(x, ids), tree)
+    """Return the rows ``ids`` (positions on the client axis) of every leaf; the tree itself if that is everybody."""
+    return tree if _is_everybody(ids, tree) else tree_map(lambda x: _take(x, ids), tree)
 
 
 def merge_clients(old: Any, new: Any, ids: Sequence[int]) -> Any:
     """Return ``old`` with its rows ``ids`` replaced by the rows of ``new``, in that order; nothing is overwritten."""
+    if _is_everybody(ids, old):
+        return new
 
     def merge(before: Array, after: Array) -> Array:
         n = before.shape[0]
-        if len(ids) == n and list(ids) == list(range(n)):
-            return after
         index = list(range(n))
         for position, client in enumerate(ids):
             index[client] = n + position
@@ -66,8 +66,18 @@ def merge_clients(old: Any, new: Any, ids: Sequence[int]) -> Any:
     return tree_map(merge, old, new)
 
 
+def _is_everybody(ids: Sequence[int], tree: Any) -> bool:
+    """Tell whether ``ids`` are all clients of a tree with leaves, in order."""
+    leaf = _first_leaf(tree)
+    return leaf is not None and len(ids) == leaf.shape[0] and all(i == j for i, j in enumerate(ids))
+
+
+def _first_leaf(tree: Any) -> Any:
+    if not isinstance(tree, tuple):
+        return tree
+    return next((leaf for child in tree if (leaf := _first_leaf(child)) is not None), None)
+
+
 def _take(x: Array, ids: Sequence[int]) -> Array:
-    if list(ids) == list(range(x.shape[0])):
-        return x
     xp = array_namespace(x)
     return xp.take(x, xp.asarray(list(ids), dtype=xp.int64, device=device(x)), axis=0)

@@ -11,7 +11,17 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-__all__ = ["Array", "array_namespace", "asarray_like", "device", "epsilon", "is_host", "logsumexp", "to_numpy"]
+__all__ = [
+    "Array",
+    "array_namespace",
+    "asarray_like",
+    "broadcast",
+    "device",
+    "epsilon",
+    "is_host",
+    "logsumexp",
+    "to_numpy",
+]
 
 Array = Any
 """Any array of a library that follows the Array API standard (there is no common base class)."""
@@ -20,19 +30,32 @@ Array = Any
 _namespaces: dict[type, Any] = {}
 
 
-def array_namespace(*arrays: Array) -> Any:
+def array_namespace(x: Array, *others: Array) -> Any:
     """Return the Array API namespace shared by the given arrays.
 
-    The result depends on the type alone and is cached: the look-up takes longer than a product of short
+    The answer depends on the type alone and is remembered: the look-up takes longer than a product of short
     vectors, and some solvers do one for every row of the data.
     """
-    kind = type(arrays[0])
-    if any(type(x) is not kind for x in arrays) or kind not in _namespaces:
-        namespace = compat.array_namespace(*arrays)
-        if any(type(x) is not kind for x in arrays):
-            return namespace
-        _namespaces[kind] = namespace
-    return _namespaces[kind]
+    kind = type(x)
+    for other in others:
+        if type(other) is not kind:
+            return compat.array_namespace(x, *others)
+    namespace = _namespaces.get(kind)
+    if namespace is None:
+        namespace = _namespaces[kind] = compat.array_namespace(x)
+    return namespace
+
+
+def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return ``x`` in this shape: itself where it has it, which is the common case, else a view; not to be written to.
+
+    Examples
+    --------
+    >>> x = np.ones((2, 3))
+    >>> broadcast(x, (2, 3)) is x, broadcast(x[0], (2, 3)).shape
+    (True, (2, 3))
+    """
+    return x if x.shape == shape else array_namespace(x).broadcast_to(x, shape)
 
 
 def device(x: Array) -> Any:

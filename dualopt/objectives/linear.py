@@ -12,7 +12,7 @@ from dualopt.losses import Loss, Squared
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.xp import Array, array_namespace, asarray_like, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, broadcast, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -152,7 +152,7 @@ class LinearModel(FiniteSum):
     def _points(self, theta: Array) -> Array:
         """Bring ``(N, *shape)`` or ``shape`` to ``(N, k, p)``."""
         xp = array_namespace(theta)
-        theta = xp.broadcast_to(theta, (self.n_clients, *self.shape))
+        theta = broadcast(theta, (self.n_clients, *self.shape))
         return xp.reshape(theta, (self.n_clients, self.loss.outputs, self.n_features))
 
     def _forward(self, points: Array, block: Block) -> tuple[Array, None]:

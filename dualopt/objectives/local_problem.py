@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
 from dualopt.tree import take_clients
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"]
 
@@ -24,10 +24,10 @@ def per_client(numbers: float | Array, like: Array) -> float | Array:
 
 def client_dot(x: Array, y: Array) -> Array:
     """Return the inner products ``<x_j, y_j>`` of two ``(N, *shape)`` arrays, shape ``(N,)``."""
-    xp = array_namespace(x, y)
     product = x * y
+    xp = array_namespace(product)
     # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
-    return xp.sum(xp.reshape(product, (product.shape[0], -1)), axis=-1)
+    return xp.sum(product if product.ndim == 2 else xp.reshape(product, (product.shape[0], -1)), axis=-1)
 
 
 def gap_bound(squared_norm: Array, mu: Array) -> Array:
@@ -150,7 +150,7 @@ class LocalProblem:
     def linear_term(self) -> Array:
         """Return ``linear_j - weight_j center_j``: ``F_j`` is ``f_j`` plus this term plus ``weight_j/2 |.|^2``."""
         zero = self.objective.zeros()
-        term = array_namespace(zero).broadcast_to(zero, (self.n_clients, *self.objective.shape))
+        term = broadcast(zero, (self.n_clients, *self.objective.shape))
         if self.linear is not None:
             term = term + self.linear
         if self.center is not None:
@@ -173,7 +173,7 @@ class LocalProblem:
     def added_value(self, theta: Array) -> Array | float:
         """Return the linear and proximal terms at ``theta``, shape ``(N,)``, 0 when there are none."""
         value: Array | float = 0.0
-        theta = array_namespace(theta).broadcast_to(theta, (self.n_clients, *self.objective.shape))
+        theta = broadcast(theta, (self.n_clients, *self.objective.shape))
         if self.linear is not None:
             value = value + client_dot(self.linear, theta)
         if self.center is not None:
@@ -185,8 +185,7 @@ class LocalProblem:
         """Return the gradient of the linear and proximal terms, 0 when there are none."""
         if self.center is None:
             return 0.0 if self.linear is None else self.linear
-        xp = array_namespace(theta)
-        shift = xp.broadcast_to(theta, (self.n_clients, *self.objective.shape)) - self.center
+        shift = broadcast(theta, (self.n_clients, *self.objective.shape)) - self.center
         shift *= per_client(self.weight, shift)  # in place: for large models the time goes into making arrays
         if self.linear is not None:
             shift += self.linear

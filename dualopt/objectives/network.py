@@ -13,7 +13,7 @@ from dualopt.data._random import generator
 from dualopt.losses import Multinomial
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.xp import Array, array_namespace, asarray_like
+from dualopt.xp import Array, array_namespace, asarray_like, broadcast
 
 __all__ = ["MLP", "mlp"]
 
@@ -135,7 +135,7 @@ class MLP(FiniteSum):
         return tuple(layers)
 
     def _points(self, theta: Array) -> Array:
-        return array_namespace(theta).broadcast_to(theta, (self.n_clients, *self.shape))
+        return broadcast(theta, (self.n_clients, *self.shape))
 
     def _with_ridge(self, gradient: Array, theta: Array) -> Array:
         # Without weight decay nothing is added: large models spend their time on passes over the parameters.

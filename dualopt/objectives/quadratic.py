@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dualopt.objectives.objective import Objective
 from dualopt.tree import take_clients
-from dualopt.xp import Array, array_namespace, device, epsilon
+from dualopt.xp import Array, array_namespace, broadcast, device, epsilon
 
 if TYPE_CHECKING:
     from dualopt.objectives.local_problem import LocalProblem
@@ -143,7 +143,7 @@ class Quadratic(Objective):
 
     def _product(self, theta: Array) -> Array:
         xp = array_namespace(self.b)
-        theta = xp.broadcast_to(theta, self.b.shape)
+        theta = broadcast(theta, self.b.shape)
         return xp.matmul(self.A, theta[..., None])[..., 0]
 
     def _shifted(self, weight: float | Array) -> Array:

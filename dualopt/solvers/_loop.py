@@ -124,7 +124,6 @@ def drive(
     """
     n = problem.n_clients
     round = first_round(n) if round is None else round
-    patience = math.inf if isinstance(stop, Steps) else PATIENCE
     measure = measure or (lambda problem, state: (state.evaluation.value, norm(state.evaluation.gradient)))
     value, first_norm = measure(problem, state)
     now, xp = first_norm, array_namespace(first_norm)
@@ -134,19 +133,22 @@ def drive(
     running = list(range(n))
     finished: list[tuple[list[int], Any]] = []
     for steps in range(max_iter + 1):
-        progress = Progress(
-            steps=steps,
-            round=round,
-            value=value,
-            previous=previous,
-            gap=gap_bound(now * now, problem.mu),
-            gradient_norm=now,
-            first_gradient_norm=first_norm,
-        )
-        level = xp.abs(previous - value) <= 4.0 * epsilon(now) * xp.abs(value)
-        level_steps = xp.where(level & (now >= best), level_steps + 1.0, xp.zeros_like(level_steps))
-        best = xp.minimum(best, now)
-        done, stalled = to_numpy(stop.finished(progress)), to_numpy(state.stalled | (level_steps >= patience))
+        if isinstance(stop, Steps):  # nothing is measured that nobody asks for
+            done, stalled = [steps >= stop.steps] * len(running), to_numpy(state.stalled)
+        else:
+            progress = Progress(
+                steps=steps,
+                round=round,
+                value=value,
+                previous=previous,
+                gap=gap_bound(now * now, problem.mu),
+                gradient_norm=now,
+                first_gradient_norm=first_norm,
+            )
+            level = xp.abs(previous - value) <= 4.0 * epsilon(now) * xp.abs(value)
+            level_steps = xp.where(level & (now >= best), level_steps + 1.0, xp.zeros_like(level_steps))
+            best = xp.minimum(best, now)
+            done, stalled = to_numpy(stop.finished(progress)), to_numpy(state.stalled | (level_steps >= PATIENCE))
         over = [bool(a or b) for a, b in zip(done, stalled, strict=True)]
         for position, client in enumerate(running):
             if over[position]:
@@ -164,7 +166,8 @@ def drive(
             problem = problem.select(keep)
         previous = value
         state = step(problem, state)
-        value, now = measure(problem, state)
+        if not isinstance(stop, Steps):
+            value, now = measure(problem, state)
     return assemble([*finished, (running, state)]), tuple(status)
 
 
