@@ -82,8 +82,9 @@ def _chosen(found: Mapping[str, Chapter], names: Sequence[str]) -> dict[str, Cha
     for name in wanted:
         if name not in found and name not in selections:
             raise unknown_name("claim", name, [*selections, *found])
-    chosen = wanted or selections
-    return {name: chapter for want in chosen for name, chapter in found.items() if want in (name, chapter.selection)}
+    if not wanted:
+        return dict(found)  # an erratum stands behind the claim that it corrects
+    return {name: chapter for want in wanted for name, chapter in found.items() if want in (name, chapter.selection)}
 
 
 def _judge_all(console: Console, chapters: Mapping[str, Chapter], quick: bool) -> dict[str, list[Result]]:
