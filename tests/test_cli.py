@@ -122,6 +122,7 @@ def test_run_writes_files_that_agree_with_each_other_and_with_the_library(progra
         assert name in shown(out, "files")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_run_is_repeatable(program):
     for folder in ("a", "b"):
         assert program("run", *QUICK, "--partition", "dirichlet", "--out", folder)[0] == 0
@@ -130,6 +131,7 @@ def test_run_is_repeatable(program):
     assert first["energy"].tolist() == second["energy"].tolist()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_run_stops_at_the_certified_tolerance_and_says_so(program):
     code, out, _ = program("run", *QUICK, "--tol", "0.5")
     assert code == 0
@@ -138,6 +140,7 @@ def test_run_stops_at_the_certified_tolerance_and_says_so(program):
     assert int(shown(out, "rounds")) < 5
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_options_reach_what_they_name(program):
     code, out, _ = program(
         *("run", "--data", "synthetic-regression", "--data-param", "m=60", "--data-param", "d=4", "--clients", "3"),
@@ -160,6 +163,7 @@ def test_options_reach_what_they_name(program):
     assert "accuracy" not in out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_binary_labels_and_a_nonsmooth_loss(program):
     arguments = ["run", "--data", "breast_cancer", "--clients", "4", "--rounds", "5"]
     code, out, _ = program(*arguments, "--loss", "hinge", "--solver", "dual-coordinate")
@@ -169,6 +173,7 @@ def test_binary_labels_and_a_nonsmooth_loss(program):
     assert json.loads(Path("out/run.json").read_text())["problem"]["kappa"] is None
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_reference_adds_the_error(program):
     assert program("run", *QUICK, "--reference", "--tol", "0")[0] == 0
     trace = Trace.from_csv("out/trace.csv")
@@ -177,6 +182,7 @@ def test_reference_adds_the_error(program):
     assert trace["error"][-1] <= trace["certificate"][-1] / lower
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_assumptions_can_be_waived(program):
     assert program("run", *QUICK, "-p", "nu=0.02", "--no-check-assumptions")[0] == 0
     assert Trace.from_csv("out/trace.csv").parameters["hyperparameters"]["nu"] == 0.02
@@ -417,6 +423,7 @@ def press_ctrl_c(monkeypatch, *rounds):
     monkeypatch.setattr(commands, "run_federation", run)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_ctrl_c_keeps_what_was_recorded(program, monkeypatch):
     press_ctrl_c(monkeypatch, 2)
     handler = signal.getsignal(signal.SIGINT)
@@ -430,6 +437,7 @@ def test_ctrl_c_keeps_what_was_recorded(program, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_ctrl_c_ends_a_comparison_after_the_present_run(program, monkeypatch):
     press_ctrl_c(monkeypatch, 5)  # in its last round the first run is complete; the second never begins
     code, out, _ = program("compare", *QUICK, "--algorithm", "dualfl", "--algorithm", "b@dualfl", "--tol", "0")
@@ -486,6 +494,7 @@ def test_labels_choose_the_loss(labels, loss):
 # Participation, networks, penalties.
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_partial_participation_sends_less(program):
     code, out, _ = program("run", *QUICK, "--algorithm", "feddyn", "--participation", "subset=2")
     assert code == 0
@@ -493,6 +502,7 @@ def test_partial_participation_sends_less(program):
     assert np.diff(Trace.from_csv("out/trace.csv")["floats_up"]).tolist() == [2 * 10 * 65] * 5
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_participation_is_that_of_the_library(program):
     program("run", *QUICK, "--algorithm", "a-fedpd", "--participation", "bernoulli=0.5", "--seed", "4", "--tol", "0")
     up = np.diff(Trace.from_csv("out/trace.csv")["floats_up"]) / 650
@@ -500,6 +510,7 @@ def test_participation_is_that_of_the_library(program):
     assert up.tolist() == [next(chance).n_active for _ in range(5)]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_network_is_trained_and_tested(program, tmp_path):
     X = np.random.default_rng(0).standard_normal((400, 2))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
@@ -560,6 +571,7 @@ def test_bad_problems_get_one_sentence(program, options, sentence):
     assert refusal(program, "run", *options).startswith(sentence)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rounds_that_send_nothing_are_told_apart(program):
     chance = ["--participation", "communicate=0.3", "--seed", "1", "--tol", "0"]
     _, out, _ = program("run", *QUICK, "--algorithm", "scaffnew", *chance)

@@ -59,6 +59,7 @@ def runs(monkeypatch):
 # What is written and shown.
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_winner_is_that_of_runs_one_by_one(program, runs):
     code, out, err = program(*QUICK, *GRID)
     assert (code, err) == (0, "")
@@ -88,6 +89,7 @@ def test_the_winner_is_that_of_runs_one_by_one(program, runs):
     assert len(cells) == 6
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("reference", [[], ["--reference"]])
 def test_the_command_of_the_winner_does_what_the_table_says(program, reference):
     code, out, _ = program(

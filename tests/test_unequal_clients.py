@@ -36,6 +36,7 @@ from dualopt.algorithms import (
     LazyAFedPD,
     OptimizedDualFL,
     Scaffnew,
+    Scaffold,
 )
 from dualopt.algorithms._parameters import largest
 from dualopt.algorithms.optimized_dualfl import growth
@@ -97,15 +98,25 @@ def eliminated(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return rows[:, -1]
 
 
+def integers(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """Integers and their common denominator."""
+    denominator = math.lcm(*(value.denominator for value in values.flat))
+    numerators = [value.numerator * (denominator // value.denominator) for value in values.flat]
+    return np.array(numerators, dtype=object).reshape(values.shape), denominator
+
+
 def true_error(f: Quadratic | LinearModel) -> Callable[[np.ndarray], Fraction]:
-    """``E(theta) - E*`` in rational arithmetic: what certificates are compared with, without any tolerance."""
+    """``E(theta) - E*`` in rational arithmetic: what certificates are compared with, without any tolerance.
+
+    The sums are over integers, which need no common factors cancelled: fractions in their place take ten times longer.
+    """
     A, b = mean_terms(f, rational)
-    best = eliminated(A, b)
+    (best, below), (A, below_A) = integers(eliminated(A, b)), integers(A)
 
     def error(theta: np.ndarray) -> Fraction:
-        v = rational(theta) - best
-        twice: Any = v @ A @ v
-        return twice / 2
+        numerators, below_theta = integers(rational(theta))
+        v = numerators * below - best * below_theta
+        return Fraction(int(v @ A @ v), 2 * below_A * (below * below_theta) ** 2)
 
     return error
 
@@ -684,7 +695,12 @@ NOT_FOR = {
 
 
 def exactly(kind: type[Algorithm]) -> Algorithm:
-    """The method with exact local solutions where it takes a solver of choice, else as it is suggested."""
+    """The method with exact local solutions where it takes a solver of choice, else as it is suggested.
+
+    SCAFFOLD takes three local steps, not ten: enough for clients that drift apart without controls.
+    """
+    if kind is Scaffold:
+        return Scaffold(stop=Steps(steps=3))
     try:
         return kind(solver=EXACT)
     except (TypeError, ValueError):
@@ -730,13 +746,17 @@ def test_every_unbiased_method_runs_where_its_theory_admits_it() -> None:
 def test_reaches_the_minimiser_under_certificates_that_hold(
     method: Algorithm, problem: str, participation: Participation
 ) -> None:
-    """FedPD alone has no fixed point when rounds are skipped: its certificates must hold all the same."""
+    """FedPD alone has no fixed point when rounds are skipped: its certificates must hold all the same.
+
+    They are compared in the first rounds, which differ most, and in every fifth.
+    """
     f = PROBLEMS[problem]()
     best, error = minimiser(f), true_error(f)
     wanders = isinstance(method, FedPD) and "skip" in participation.needs
     away = math.inf
     for s in islice(iterate(method, f, participation=participation), 150 if wanders else ROUNDS):
-        assert certificate(f, s.server.theta, s.solution).gap >= error(s.server.theta)
+        if s.round.n < 20 or s.round.n % 5 == 0:
+            assert certificate(f, s.server.theta, s.solution).gap >= error(s.server.theta)
         away = float(np.linalg.norm(s.server.theta - best))
         if away <= CLOSE:
             break

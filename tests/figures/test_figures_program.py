@@ -9,10 +9,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import figures._curves
 from dualopt import recording
-from figures import _program, fig1b_clients, fig1c_rho, phase_diagrams, table1
+from figures import _drift, _program, fig1b_clients, fig1c_rho, phase_diagrams, table1, zero_chain
 from figures._settings import Settings
 
 PNG, PDF = b"\x89PNG", b"%PDF"
@@ -69,12 +70,28 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def draw_png_only_unless(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw a figure once, which finds what cannot be drawn; one of them as PDF too, which finds a wrong format."""
+    genuine = Figure.savefig
+
+    def savefig(self: Figure, file, **options) -> None:
+        if both or options["format"] == "png":
+            genuine(self, file, **options)
+        else:
+            file.write(PDF)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+
+
 @pytest.mark.parametrize("name", _program.discover())
 def test_every_figure_leaves_its_files(name, shared, monkeypatch, capsys):
     # Of the two figures that are not runs, a part: their own tests count every row and compute cells.
     monkeypatch.setattr(table1, "ROWS", {label: table1.ROWS[label] for label in ("FedPD", "FedProx")})
     monkeypatch.setattr(table1, "ALPHA", 0.1)
     monkeypatch.setitem(phase_diagrams.CELLS, True, (3, 2))
+    monkeypatch.setitem(zero_chain.ENTRIES, True, 4)
+    monkeypatch.setattr(_drift, "CLIENTS", 10)
+    draw_png_only_unless(name == "fig1c_rho", monkeypatch)
     arguments = ("--data", str(shared / "small.npz"), "--rounds", "3", "--out", str(shared))
     assert run_program(name, *arguments, "--quick", "--threads", "1") == 0
     said = capsys.readouterr().out
@@ -87,6 +104,7 @@ def test_every_figure_leaves_its_files(name, shared, monkeypatch, capsys):
     assert "\x1b" not in said
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_numbers_in_the_file_are_those_on_the_screen(tmp_path, capsys):
     assert quick(tmp_path, "fig1b_clients") == 0
     said = capsys.readouterr().out
@@ -111,6 +129,7 @@ def test_without_names_all_figures_are_drawn(tmp_path, monkeypatch):
     assert drawn == list(_program.discover())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_stored_curves_are_not_computed_again(tmp_path, runs):
     assert quick(tmp_path) == 0
     assert runs == [0.0, 0.003, None]
@@ -174,6 +193,7 @@ def test_what_is_damaged_is_computed_again(tmp_path, runs):
     assert all(path.read_bytes() == content for path, content in stored.items() if path.suffix == ".json")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_redraw_computes_nothing(tmp_path, runs, capsys):
     said = refused(capsys, "fig1c_rho", "--redraw", "--quick", "--out", str(tmp_path))
     assert "the reference energy is not stored" in said
@@ -222,6 +242,7 @@ def test_too_few_rows_are_refused(tmp_path, capsys):
     assert not (tmp_path / "out" / "fig1c_rho.png").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_check_reports_the_deviation_and_fails_above_ten_percent(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(_program.ROUNDS, True, 4)
     assert quick(tmp_path, "fig1c_rho", "--check") == 0
@@ -233,6 +254,7 @@ def test_check_reports_the_deviation_and_fails_above_ten_percent(tmp_path, capsy
     assert quick(tmp_path, "fig1c_rho", "--check") == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_worst_cases_lie_between_measurements_and_theorems(shared):
     assert quick(shared, "worst_case") == 0
     rows = list(csv.DictReader((shared / "worst_case.csv").read_text().splitlines()))

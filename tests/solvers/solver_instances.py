@@ -7,7 +7,7 @@ import importlib
 import inspect
 import math
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -125,6 +125,20 @@ def local_problem(objective: Any, terms: str, seed: int = 1) -> LocalProblem:
 
 
 PAIRS = [(solver, objective) for solver in SOLVERS for objective, make in OBJECTIVES.items() if applies(solver, make())]
+
+
+def in_turn(pairs: Iterable[tuple[str, str]], options: Iterable[Any]) -> list[tuple[str, str, Any]]:
+    """Give pairs of solver and objective one of the options in turn.
+
+    Every pair occurs and every solver meets every option; another solver meets an objective with another option.
+    """
+    pairs, options = list(pairs), list(options)
+    found = []
+    for shift, solver in enumerate(dict.fromkeys(solver for solver, _ in pairs)):
+        own = [objective for name, objective in pairs if name == solver]
+        for k in range(max(len(own), len(options))):
+            found.append((solver, own[k % len(own)], options[(k + shift) % len(options)]))
+    return found
 
 
 def first(clients: int | tuple[int, ...], n: int = 0) -> Round:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from solver_instances import OBJECTIVES, PAIRS, SOLVERS, by_client, first, linear, local_problem, quadratic, starts
+from solver_instances import (
+    OBJECTIVES,
+    PAIRS,
+    SOLVERS,
+    by_client,
+    first,
+    in_turn,
+    linear,
+    local_problem,
+    quadratic,
+    starts,
+)
 
 from dualopt.losses import Logistic, Multinomial
 from dualopt.solvers import Gradient
@@ -39,15 +50,15 @@ def call(solver, problem, start, stop, solver_state, ids, n=0):
     return solver(problem.select(ids), take_clients(start, ids), stop, take_clients(solver_state, ids), first(ids, n))
 
 
-@pytest.mark.parametrize(("terms", "stop"), CASES.values(), ids=CASES)
-@pytest.mark.parametrize(("name", "objective"), PAIRS)
-def test_a_client_alone_gets_the_bits_of_its_row(name, objective, terms, stop):
+@pytest.mark.parametrize(("name", "objective", "case"), in_turn(PAIRS, CASES))
+def test_a_client_alone_gets_the_bits_of_its_row(name, objective, case):
     solver = SOLVERS[name]
+    terms, stop = CASES[case]
     problem = local_problem(OBJECTIVES[objective](), terms)
     start, solver_state = starts(problem), solver.initial_state(problem.objective)
     everyone = tuple(range(problem.n_clients))
     whole = call(solver, problem, start, stop, solver_state, everyone)
-    alone = list(CASES.values()).index((terms, stop))  # another client for every rule
+    alone = list(CASES).index(case)  # another client for every rule
     parts = [(alone,), (3, 1), (0, 2, 4)]
     for ids in parts:
         assert_same(call(solver, problem, start, stop, solver_state, ids), whole, ids)

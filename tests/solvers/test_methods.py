@@ -198,7 +198,7 @@ def linear_bound(k, L, squared_distance, q):
 
 @pytest.mark.parametrize(
     ("weight", "bound", "ks"),
-    [(0.0, convex_bound, range(2, 180, 7)), (1e-3, linear_bound, range(2, 700, 19))],
+    [(0.0, convex_bound, range(2, 180, 7)), (1e-3, linear_bound, range(2, 700, 58))],
     ids=["convex", "strongly convex"],
 )
 def test_nesterov_has_its_rate_and_gradient_descent_has_not(weight, bound, ks):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from solver_instances import (
     arrays,
     by_client,
     first,
+    in_turn,
     linear,
     local_problem,
     move_problem,
@@ -30,15 +31,14 @@ from dualopt.solvers import SGD
 from dualopt.stopping import GradientNorm, Steps
 from dualopt.tree import leaves
 from dualopt.xp import device, to_numpy
+from tests.conftest import BACKENDS
 
 every_solver = pytest.mark.parametrize("name", SAMPLED)
-every_objective = pytest.mark.parametrize("objective", [name for name in OBJECTIVES if name != "quadratic"])
+SAMPLED_PAIRS = list(product(SAMPLED, [name for name in OBJECTIVES if name != "quadratic"]))
 STOP = Steps(steps=4)
 
 
-@pytest.mark.parametrize("terms", ["linear", "weight", "all"])
-@every_objective
-@every_solver
+@pytest.mark.parametrize(("name", "objective", "terms"), in_turn(SAMPLED_PAIRS, ["linear", "weight", "all"]))
 def test_a_client_alone_gets_the_bits_of_its_row(name, objective, terms):
     solver = SAMPLED[name]
     problem = local_problem(OBJECTIVES[objective](), terms)
@@ -63,10 +63,9 @@ def test_the_same_in_dimensions_where_linear_algebra_is_blocked(name):
         assert_same(call(solver, problem, start, STOP, solver_state, ids), whole, ids)
 
 
-@every_objective
-@every_solver
-def test_every_library_gets_the_same_numbers_back(name, objective, backend):
-    solver = SAMPLED[name]
+@pytest.mark.parametrize(("name", "objective", "library"), in_turn(SAMPLED_PAIRS, BACKENDS))
+def test_every_library_gets_the_same_numbers_back(name, objective, library):
+    solver, backend = SAMPLED[name], BACKENDS[library]
     problem = local_problem(OBJECTIVES[objective](), "all")
     start = starts(problem)
     expected = call(solver, problem, start, STOP, solver.initial_state(problem.objective), tuple(range(5)))

@@ -121,7 +121,8 @@ def method(kind: type, case: FedPDCase) -> FedPDCase:
 
 
 def one_coin_per_client(case: FedPDCase) -> FedPDCase:
-    return OwnCoinsCase(**attributes(method(OwnCoins, case)))
+    """Two rounds, of all the outcomes of N coins."""
+    return OwnCoinsCase(**attributes(method(OwnCoins, case))).but(rounds=min(case.rounds, 2))
 
 
 def local(kind: type, case: LocalSteps) -> LocalSteps:

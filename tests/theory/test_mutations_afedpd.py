@@ -16,7 +16,8 @@ from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, 
 from dualopt.claims import Claim, check
 from dualopt.objectives import linear_model
 from dualopt.participation import UniformSubset
-from theory._claims import discover, judge
+from tests.theory._telling import telling
+from theory._claims import discover
 from theory._rounds import histories, mean_square_radius
 from theory.afedpd import optimization
 from theory.afedpd._pairs import Neighbours, Rows
@@ -220,8 +221,8 @@ TIGHT = {"afedpd_descent", "afedpd_lemma_1", "afedpd_lemma_3", "afedpd_lemma_4",
 
 
 def telling_cases(name: str) -> Iterator[Any]:
-    """The cases on which the claim says something and holds."""
-    return (case for case, verdict in CHAPTERS[name].cases(True) if verdict == "holds")
+    """The cases on which the claim says something and holds, the shortest first."""
+    return telling(CHAPTERS[name])
 
 
 def is_caught(claim: Claim, mutate: Callable[[Any], Any] = lambda case: case) -> bool:
@@ -255,14 +256,12 @@ def test_every_claim_is_caught_by_some_mutation() -> None:
 
 
 def test_errata_have_both_forms() -> None:
-    """The printed form fails, the corrected one holds."""
+    """The printed form fails, the corrected one holds: ``test_verdicts`` judges whether they do."""
     found = {name: chapter for name, chapter in CHAPTERS.items() if re.match(r"a\d", name)}
     assert {name[:2] for name in found} == {f"a{number}" for number in range(1, 9)}
     for chapter in found.values():
-        results = list(judge(chapter, quick=True))
-        assert {r.verdict.case.startswith("as printed") for r in results} == {True, False}
-        for r in results:
-            assert r.verdict.verdict == ("violated" if r.verdict.case.startswith("as printed") else "holds")
+        expected = {(form.name.startswith("as printed"), verdict) for form, verdict in chapter.cases(True)}
+        assert expected == {(True, "violated"), (False, "holds")}
 
 
 def radius(case: AFedPDCase) -> float:

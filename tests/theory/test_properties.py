@@ -1,4 +1,4 @@
-"""Every explicit claim on problems that Hypothesis draws: 20 each, 200 with ``--hypothesis-profile=deep``."""
+"""Every explicit claim on problems that Hypothesis draws: 12 each, 200 with ``--hypothesis-profile=deep``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from theory.dualfl.inexact_solutions import Geometric, Power
 from theory.dualfl.regularised import plain_case
 
 CHAPTERS = discover()
-EXAMPLES = max(20, settings.default.max_examples // 5) if settings.default else 20
+EXAMPLES = max(12, settings.default.max_examples // 5) if settings.default else 12
 many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 SMOOTH = st.one_of(
@@ -91,7 +91,7 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     ),
     "theorem_3_4": (NONSMOOTH, lambda f, s: f.case(exact(f, rho=0.0), 1)),
     "theorem_3_5": (QUADRATIC, lambda f, s: f.case(exact(f), 10)),
-    "theorem_4_1": (PLAIN, lambda f, s: plain_case(f, 0.02 + 0.05 * s, 100, accelerated=False)),
+    "theorem_4_1": (PLAIN, lambda f, s: plain_case(f, 0.02 + 0.05 * s, 60, accelerated=False)),
     "theorem_4_2": (PLAIN, lambda f, s: plain_case(f, 0.05 + s, 12, accelerated=True)),
     "theorem_4_2_rounds": (PLAIN, lambda f, s: plain_case(f, 0.05 + s, 1, accelerated=True)),
 }

@@ -84,7 +84,7 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "afedpd_lemma_2": (SMOOTH, lambda f, s: run(f, s, 5)),
     "afedpd_lemma_3": (SMOOTH, lambda f, s: run(f, s, 5)),
     "afedpd_descent": (SMOOTH, lambda f, s: run(f, s, 15, everyone=True)),
-    "afedpd_theorem_1": (SMOOTH, lambda f, s: run(f, s, 250, everyone=True)),
+    "afedpd_theorem_1": (SMOOTH, lambda f, s: run(f, s, 60, everyone=True)),
     "afedpd_range_of_rho": (MIXED, lambda f, s: run(f, s, 1, everyone=True)),
     "afedpd_lemma_4": (CONVEX, lambda f, s: pair(f, s, decayed=False)),
     "afedpd_lemma_5": (CONVEX, lambda f, s: pair(f, s, decayed=True)),

@@ -255,8 +255,9 @@ def squared_gradients(case: AFedPDCase) -> Iterator[float]:
     gradient = A @ bar - np.outer(b, np.append(np.zeros(d * (N + 1)), 1.0))
     z = np.append(_flat(case.first()), 1.0)
     moments = np.outer(z, z)
+    Z = np.stack(matrices(case))
     for _ in range(case.rounds):
-        moments = np.mean([Z @ moments @ Z.T for Z in matrices(case)], axis=0)
+        moments = np.mean(Z @ moments @ np.swapaxes(Z, 1, 2), axis=0)
         yield float(np.trace(gradient @ moments @ gradient.T))
 
 

@@ -332,9 +332,11 @@ def gradient_constant(rho: float, L: float) -> float:
 
 def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Convex and nonconvex clients; outside the range, and with clients missing, nothing is proved."""
-    rounds = 400 if quick else 1000
-    for f in (two_signs(), indefinite(), quadratic(), logistic(), penalised_logistic()):
-        yield ExpectedVerdict(afedpd_case(f, rho=3.0 * f.L, active=f.objective.n_clients, rounds=rounds))
+    quadratics, rows = (two_signs(), indefinite(), quadratic()), (logistic(), penalised_logistic())
+    for instances, few, many in ((quadratics, 400, 1000), (rows, 60, 1000)):
+        for f in instances:
+            rounds = few if quick else many
+            yield ExpectedVerdict(afedpd_case(f, rho=3.0 * f.L, active=f.objective.n_clients, rounds=rounds))
     f = two_signs()
     yield ExpectedVerdict(afedpd_case(f, rho=1.2, active=2, rounds=10), "outside assumptions")
     yield ExpectedVerdict(

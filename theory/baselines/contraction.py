@@ -182,8 +182,8 @@ def feddr_contraction_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(feddr_case(hard_quadratic(), a=a, attained=True))
     for step, active in ((None, 1), (5.0, 2), (200.0, 2)):
         yield ExpectedVerdict(feddr_case(hard_quadratic(), step=step, active=active, attained=True))
-    yield ExpectedVerdict(feddr_case(logistic()))
-    yield ExpectedVerdict(feddr_case(logistic(), active=2))
+    for active in (None, 2):
+        yield ExpectedVerdict(feddr_case(logistic(), active=active).but(rounds=8 if quick else ROUNDS))
     yield ExpectedVerdict(feddr_case(flat_quadratic(), step=1.0), "outside assumptions")
 
 
@@ -347,7 +347,7 @@ def fivegcs_one_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(fivegcs_case(quadratic(), active))
     yield ExpectedVerdict(fivegcs_case(hard_quadratic(L=20.0), 1, gamma=1.0, product=1.0, attained=True))
     yield ExpectedVerdict(fivegcs_case(quadratic(L=5.0), 2, gamma=0.1, product=1.0))
-    yield ExpectedVerdict(fivegcs_case(logistic(), 2))
+    yield ExpectedVerdict(fivegcs_case(logistic(), 2).but(rounds=8 if quick else ROUNDS))
     yield ExpectedVerdict(fivegcs_case(quadratic(L=20.0), 1, gamma=0.2, product=5.0), "outside assumptions")
 
 

@@ -325,7 +325,7 @@ def momentum_3_4(case: Recursion) -> Iterator[Inequality]:
 
 def theorem_3_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Nonsmooth losses, quadratics of both kinds, real data; and a momentum parameter that the theorem excludes."""
-    for instance, rounds in [(quadratic(), 60), (hard_quadratic(L=300.0), 100), (hinge(), 30)]:
+    for instance, rounds in [(quadratic(), 60), (hard_quadratic(L=300.0), 100), (hinge(), 15 if quick else 30)]:
         yield ExpectedVerdict(instance.case(exact(instance, rho=0.0), rounds))
     smaller = quadratic(5, L=200.0, seed=1)
     yield ExpectedVerdict(smaller.case(exact(smaller, rho=0.0, nu=0.4), 60, "nu = 0.4"))
@@ -356,7 +356,7 @@ def theorem_3_2(case: Case) -> Iterator[Inequality]:
 
 def theorem_3_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Yield the optimal rho and a smaller one; rho = 0, which makes the statement empty; rho too large."""
-    instances = [(quadratic(), 80), (hard_quadratic(), 400), (logistic(), 60), (breast_cancer(), 60)]
+    instances = [(quadratic(), 80), (hard_quadratic(), 400), (logistic(), 60), (breast_cancer(), 20 if quick else 60)]
     if not quick:
         instances += [(digits(), 60), *((instance, 30) for instance in a9a())]
     for instance, rounds in instances:

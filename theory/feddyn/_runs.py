@@ -200,15 +200,15 @@ def _nonconvex(quick: bool) -> list[Start]:
     return few if quick else [*few, (indefinite(), 3, False)]
 
 
-def _rounds(quick: bool) -> int:
-    return 15 if quick else 40
+def _rounds(quick: bool, f: Instance) -> int:
+    return 40 if not quick else 15 if isinstance(f.objective, Quadratic) else 8  # Newton's method takes its time
 
 
 @cache
 def convex_cases(quick: bool, alpha: float) -> tuple[FedDynCase, ...]:
     """Clients that are convex, of both kinds of starts; ``alpha`` is in units of L."""
     return tuple(
-        feddyn_case(f, alpha=alpha, active=P, rounds=_rounds(quick), warm=warm) for f, P, warm in _convex(quick)
+        feddyn_case(f, alpha=alpha, active=P, rounds=_rounds(quick, f), warm=warm) for f, P, warm in _convex(quick)
     )
 
 
@@ -219,7 +219,7 @@ def strongly_convex_cases(quick: bool) -> tuple[FedDynCase, ...]:
     for f, P, warm in _convex(quick):
         if f.mu > 1e-9 * f.L:
             least = max(5.0 * f.objective.n_clients / P * f.mu / f.L, 30.0)
-            found.append(feddyn_case(f, alpha=least, active=P, rounds=_rounds(quick), warm=warm))
+            found.append(feddyn_case(f, alpha=least, active=P, rounds=_rounds(quick, f), warm=warm))
     return tuple(found)
 
 
@@ -229,7 +229,7 @@ def nonconvex_cases(quick: bool, alpha: float | None = None) -> tuple[FedDynCase
     found = []
     for f, P, warm in _nonconvex(quick):
         weight = 20.0 * f.objective.n_clients / P if alpha is None else alpha
-        found.append(feddyn_case(f, alpha=weight, active=P, rounds=_rounds(quick), warm=warm))
+        found.append(feddyn_case(f, alpha=weight, active=P, rounds=_rounds(quick, f), warm=warm))
     return tuple(found)
 
 

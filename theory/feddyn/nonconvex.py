@@ -157,7 +157,8 @@ def theorem_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(
         feddyn_case(indefinite(), alpha=45.0, active=2, rounds=3000, warm=True, note=", as in Theorem 1")
     )
-    yield ExpectedVerdict(feddyn_case(penalised_logistic(), alpha=20.0, active=4, rounds=400, warm=True))
+    rounds = 200 if quick else 400
+    yield ExpectedVerdict(feddyn_case(penalised_logistic(), alpha=20.0, active=4, rounds=rounds, warm=True))
     yield ExpectedVerdict(feddyn_case(penalised_logistic(), alpha=80.0, active=1, rounds=4, warm=True), "vacuous")
     yield ExpectedVerdict(feddyn_case(penalised_logistic(), alpha=80.0, active=1, rounds=4), "outside assumptions")
 

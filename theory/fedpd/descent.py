@@ -460,7 +460,7 @@ def theorem_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Separable rows, whose gradients are squares of 1/n; and the paper's own nonconvex problem."""
     X = np.array([[1.0, 0.2], [0.8, -0.1], [1.5, 0.3], [0.6, 0.0]])
     slow = linear_model(X, np.ones(4), loss=Logistic(), mu=0.0, clients=2, intercept=False)
-    rounds = 500 if quick else 5000
+    rounds = 250 if quick else 5000
     for name, f, start in (("separable logistic", slow, 0.0), ("penalised logistic", penalised(), 2.0)):
         for steps in (1, 4):
             yield ExpectedVerdict(oracle_2(name, f, start * np.ones(f.shape), steps=steps, rounds=rounds))

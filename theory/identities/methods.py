@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSpeed, FedSplit, LazyAFedPD
 from dualopt.claims import Inequality, claim
@@ -10,10 +11,10 @@ from dualopt.participation import Bernoulli, Full, Participation, UniformSubset
 from theory._cases import accurately
 from theory._claims import ExpectedVerdict
 from theory._problems import Instance, logistic, quadratic
-from theory.identities._runs import EXACT, NEWTON, Runs, agree, runs
+from theory.identities._runs import EXACT, NEWTON, ROUNDS, Runs, agree, runs
 
 
-def with_weight(f: Instance, weight: float, tolerance: float) -> Runs:
+def with_weight(f: Instance, weight: float, tolerance: float, **more: Any) -> Runs:
     """Return the family of FedPD with one weight of the proximal term."""
     exactly = accurately(f.objective)
     methods = {
@@ -25,14 +26,14 @@ def with_weight(f: Instance, weight: float, tolerance: float) -> Runs:
         "FedSpeed": FedSpeed(rho=weight, radius=0.0, **exactly),
         "FedDR": FedDR(eta=1.0 / weight, **exactly),
     }
-    return runs(f, methods, f"weight {weight:g}", tolerance=tolerance)
+    return runs(f, methods, f"weight {weight:g}", tolerance=tolerance, **more)
 
 
 def identity_full_participation_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Weights over two orders of magnitude; quadratics, and a loss with local solutions by Newton's method."""
     for weight in (1.0, 7.0, 100.0):
         yield ExpectedVerdict(with_weight(quadratic(), weight, EXACT))
-    yield ExpectedVerdict(with_weight(logistic(), 0.2, NEWTON))
+    yield ExpectedVerdict(with_weight(logistic(), 0.2, NEWTON, rounds=12 if quick else ROUNDS))
 
 
 @claim(
