@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt._checks import require_positive
+from dualopt._checks import require, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._parameters import largest, require_local_gradients, smallest
 from dualopt.objectives import Objective
@@ -102,17 +102,13 @@ class DualFL(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory: the dual problem is then not convex."""
         mu = smallest(objective.mu)
-        if self.nu is not None and self.nu > mu * (1 + 1e-12):
-            raise ValueError(
-                f"nu = {self.nu:g} must not exceed mu = {mu:g}, unless check_assumptions is False "
-                "(--no-check-assumptions on the command line)."
-            )
+        unless = "unless check_assumptions is False (--no-check-assumptions on the command line)"
+        require(self.nu <= mu * (1 + 1e-12), f"nu = {self.nu:g} must not exceed mu = {mu:g}, {unless}")
 
     def guarantee(self, objective: Objective) -> str:
         """Say which theorem covers these parameters, for exact local solutions."""
-        self = self.suggested(objective)
-        nu, rho = self.nu, self.rho
-        limit = nu / largest(objective.L)
+        method = self.suggested(objective)
+        nu, rho, limit = method.nu, method.rho, method.nu / largest(objective.L)
         if nu > smallest(objective.mu) * (1 + 1e-12):
             return "none: nu exceeds mu"
         if rho == 0:
