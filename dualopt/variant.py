@@ -132,7 +132,8 @@ class Variant:
         """
         kind, owner = self._kind, f"algorithm {self.algorithm}"
         slots = set(dualopt.algorithms.parameters(kind))
-        given = convert(kind, self.parameters, "param", owner)
+        present = {kind.former_names.get(name, name): text for name, text in self.parameters.items()}
+        given = convert(kind, present, "param", owner)
         if self.solver is not None or self.solver_parameters:
             _require_slot("solver", slots, owner)
             given["solver"] = self._solver()

@@ -14,11 +14,12 @@ import pytest
 
 import dualopt
 from dualopt import data
+from dualopt.algorithms import FiveGCS
 from dualopt.losses import Multinomial
 from dualopt.objectives import Composite, NonconvexPenalty, linear_model
 from dualopt.problem import ProblemOptions, build_problem
 from dualopt.solvers import LBFGS, Gradient
-from dualopt.variant import MethodOptions, Variant
+from dualopt.variant import MethodOptions, Variant, parse_variant
 
 FEW = ProblemOptions(rows=120, clients=3, seed=2)
 
@@ -93,3 +94,10 @@ def test_a_point_takes_solver_and_stop_from_the_defaults_unless_it_names_them() 
 def test_a_template_is_made_once() -> None:
     variant = Variant.from_point("fedpd", {"eta": "0.1"})
     assert variant.template is variant.template
+
+
+def test_former_names_of_parameters_are_still_taken() -> None:
+    now, before = (parse_variant(f"fivegcs:{name}=0.5").template for name in ("fraction", "share"))
+    assert now == before == FiveGCS(fraction=0.5)
+    with pytest.raises(ValueError, match="param"):
+        _ = parse_variant("dualfl:share=0.5").template

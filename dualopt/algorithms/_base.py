@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Final, Self
@@ -77,6 +78,9 @@ class Algorithm:
 
     listens: ClassVar[frozenset[str]] = frozenset()
     """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
+
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Parameters by names that they had before: the command line still takes them."""
 
     solver: LocalSolver = OPEN
     stop: Stop = GradientReduction()

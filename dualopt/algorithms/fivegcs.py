@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -84,6 +85,7 @@ class FiveGCS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    former_names: ClassVar[Mapping[str, str]] = {"share": "fraction"}
 
     gamma: float = OPEN
     tau: float = OPEN
