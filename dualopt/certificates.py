@@ -122,8 +122,8 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     energy = float(xp.mean(values)) + regulariser.value(theta)
     m = float(xp.mean(objective.mu))
     gradient = xp.mean(gradients, axis=0)
-    steepest = regulariser.minimal_subgradient(theta, gradient)
-    best = Certificate(energy, math.inf, "gradient", _norm(steepest))
+    subgradient = regulariser.minimal_subgradient(theta, gradient)
+    best = Certificate(energy, math.inf, "gradient", _norm(subgradient))
     unit = 8.0 * epsilon(theta)
     if m + regulariser.mu > 0:
         # d|s|^2 is about 2 |s| |ds|, and s is known to a few ulps of what was added
@@ -146,9 +146,9 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
 
 def _least(xi: Array, m: float, regulariser: Regulariser) -> tuple[float, float]:
     """Return the minimum of ``<xi, x> + m/2 |x|^2 + h(x)``, and the sum of the sizes of its terms."""
-    centre = -xi / m
-    x = regulariser.prox(centre, 1.0 / m)
-    inside, outside = 0.5 * m * _norm(centre) ** 2, 0.5 * m * _norm(x - centre) ** 2 + regulariser.value(x)
+    center = -xi / m
+    x = regulariser.prox(center, 1.0 / m)
+    inside, outside = 0.5 * m * _norm(center) ** 2, 0.5 * m * _norm(x - center) ** 2 + regulariser.value(x)
     return outside - inside, outside + inside
 
 

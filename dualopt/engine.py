@@ -116,7 +116,7 @@ def complete(algorithm: Algorithm, objective: Objective, participation: Particip
     """
     for need in sorted(participation.needs - algorithm.supports if participation is not None else ()):
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support {need} participation.")
-    if not isinstance(objective.regulariser, Zero) and "regulariser" not in algorithm.supports:
+    if objective.regulariser != Zero() and "regulariser" not in algorithm.supports:
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support an objective with a regulariser.")
     algorithm = algorithm.suggested(objective)
     require_complete(algorithm)
@@ -135,7 +135,7 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
     Server(theta=array([1.]))
     """
     theta0 = objective.initial() if theta0 is None else theta0
-    copies = array_namespace(theta0).broadcast_to(theta0, (objective.n_clients, *objective.shape))
+    copies = broadcast(theta0, (objective.n_clients, *objective.shape))
     return State(*algorithm.init(theta0, copies), _solver_state(algorithm, objective))
 
 

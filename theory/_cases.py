@@ -13,7 +13,7 @@ import numpy as np
 from dualopt import claims
 from dualopt.engine import Snapshot, State, initial_state, iterate
 from dualopt.objectives import Quadratic
-from dualopt.participation import Full, Participation, Round
+from dualopt.participation import Full, Participation, Round, first_round
 from dualopt.solvers import Exact, NewtonCG
 from dualopt.stopping import GradientNorm
 from dualopt.xp import Array
@@ -140,7 +140,7 @@ def everybody(n_clients: int, *, n: int = 0, communicate: bool = True) -> Round:
     >>> everybody(3).clients
     (0, 1, 2)
     """
-    return Round(n=n, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=communicate, seed=0)
+    return replace(first_round(n_clients), n=n, communicate=communicate)
 
 
 def accurately(objective: Any, *, tol: float = 1e-12) -> dict[str, Any]:

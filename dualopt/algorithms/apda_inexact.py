@@ -14,7 +14,7 @@ from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["APDAInexact"]
 
@@ -135,5 +135,5 @@ class APDAInexact(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``y_j = -grad f_j(theta*)``."""
         gradient = objective.gradient(theta)
-        start = array_namespace(theta).broadcast_to(theta, gradient.shape)
+        start = broadcast(theta, gradient.shape)
         return Server(theta), theta, Client(start, start - self.beta_y * gradient, -gradient, -gradient)

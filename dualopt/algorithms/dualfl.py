@@ -12,7 +12,7 @@ from dualopt.algorithms._parameters import largest, require_local_gradients, sma
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["DualFL", "momentum"]
 
@@ -142,7 +142,7 @@ class DualFL(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
         zeta = objective.gradient(theta) / self.nu
-        start = array_namespace(theta).broadcast_to(theta, zeta.shape)
+        start = broadcast(theta, zeta.shape)
         return Server(theta, 1.0), Message(theta, 0.0), Client(start, start, zeta, zeta)
 
 

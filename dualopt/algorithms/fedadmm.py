@@ -11,7 +11,7 @@ from dualopt.algorithms._parameters import require_convex_local_problem, suggest
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["FedADMM"]
 
@@ -103,4 +103,4 @@ class FedADMM(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``dual_j = -grad f_j(theta*)``."""
         dual = -objective.gradient(theta)
-        return Server(theta), theta, Client(array_namespace(theta).broadcast_to(theta, dual.shape), dual)
+        return Server(theta), theta, Client(broadcast(theta, dual.shape), dual)

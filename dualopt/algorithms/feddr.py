@@ -12,7 +12,7 @@ from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.regularisers import Regulariser, Zero
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["FedDR"]
 
@@ -119,6 +119,6 @@ class FedDR(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``y_j = theta* + eta grad f_j(theta*)``."""
         y = theta + self.eta * objective.gradient(theta)
-        x = array_namespace(theta).broadcast_to(theta, y.shape)
+        x = broadcast(theta, y.shape)
         reflected = 2.0 * x - y
         return Server(theta, array_namespace(theta).mean(reflected, axis=0)), theta, Client(y, x, reflected)

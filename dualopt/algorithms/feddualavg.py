@@ -14,7 +14,7 @@ from dualopt.participation import Round
 from dualopt.regularisers import Regulariser, Zero
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["FedDualAvg"]
 
@@ -109,7 +109,7 @@ class FedDualAvg(Algorithm):
     def local(self, c: Any, message: Message, oracle: Oracle, round: Round) -> tuple[Any, Array]:
         """Take dual steps and upload the change of the dual variable."""
         xp = array_namespace(message.dual)
-        dual = xp.broadcast_to(message.dual, (round.n_active, *oracle.shape))
+        dual = broadcast(message.dual, (round.n_active, *oracle.shape))
         for k in range(self.stop.steps):
             length = message.length + step_of(self.solver) * k
             # one client at a time: a regulariser may look at a whole model

@@ -11,7 +11,7 @@ from dualopt.algorithms._parameters import fedpd_step_limit, largest, require_co
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["FedPD"]
 
@@ -112,5 +112,5 @@ class FedPD(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``dual_j = -grad f_j(theta*)``."""
         dual = -objective.gradient(theta)
-        start = array_namespace(theta).broadcast_to(theta, dual.shape)
+        start = broadcast(theta, dual.shape)
         return Server(theta), theta, Client(start, dual, start)

@@ -11,7 +11,7 @@ from dualopt.algorithms._parameters import reflection_factor, require_convex_loc
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, broadcast
 
 __all__ = ["FedSplit"]
 
@@ -110,4 +110,4 @@ class FedSplit(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``z_j = theta* - s grad f_j(theta*)``; for active averages only if all take part."""
         z = theta - self.step * objective.gradient(theta)
-        return Server(theta), theta, Client(z, array_namespace(theta).broadcast_to(theta, z.shape))
+        return Server(theta), theta, Client(z, broadcast(theta, z.shape))

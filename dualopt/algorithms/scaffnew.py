@@ -13,7 +13,7 @@ from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.solvers import SGD, Gradient
 from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Scaffnew"]
 
@@ -125,4 +125,4 @@ class Scaffnew(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``h_j = grad f_j(theta*)``, which rounds without communication keep as well."""
         control = objective.gradient(theta)
-        return Server(theta), theta, Client(array_namespace(theta).broadcast_to(theta, control.shape), control)
+        return Server(theta), theta, Client(broadcast(theta, control.shape), control)

@@ -10,7 +10,7 @@ from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_do
 from dualopt.participation import Round, first_round
 from dualopt.stopping import Progress, Steps, Stop
 from dualopt.tree import take_clients, tree_map
-from dualopt.xp import Array, array_namespace, epsilon, to_numpy
+from dualopt.xp import Array, array_namespace, broadcast, epsilon, to_numpy
 
 __all__ = [
     "LocalSolution",
@@ -74,7 +74,7 @@ class LocalSolver(Protocol):
 def nowhere(objective: Any) -> Array:
     """Return a point for each client that equals no point, NaN, shape ``(N, *shape)``."""
     point = objective.zeros() + math.nan
-    return array_namespace(point).broadcast_to(point, (objective.n_clients, *objective.shape))
+    return broadcast(point, (objective.n_clients, *objective.shape))
 
 
 def is_smooth(objective: Any) -> bool:
@@ -124,6 +124,7 @@ def drive(
     """
     n = problem.n_clients
     round = first_round(n) if round is None else round
+    fixed = isinstance(stop, Steps)  # then nothing is measured that nobody asks for
     measure = measure or (lambda problem, state: (state.evaluation.value, norm(state.evaluation.gradient)))
     value, first_norm = measure(problem, state)
     now, xp = first_norm, array_namespace(first_norm)
@@ -133,7 +134,7 @@ def drive(
     running = list(range(n))
     finished: list[tuple[list[int], Any]] = []
     for steps in range(max_iter + 1):
-        if isinstance(stop, Steps):  # nothing is measured that nobody asks for
+        if isinstance(stop, Steps):
             done, stalled = [steps >= stop.steps] * len(running), to_numpy(state.stalled)
         else:
             progress = Progress(
@@ -166,7 +167,7 @@ def drive(
             problem = problem.select(keep)
         previous = value
         state = step(problem, state)
-        if not isinstance(stop, Steps):
+        if not fixed:
             value, now = measure(problem, state)
     return assemble([*finished, (running, state)]), tuple(status)
 

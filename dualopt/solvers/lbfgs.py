@@ -12,7 +12,7 @@ from dualopt.solvers._line_search import backtrack
 from dualopt.solvers._loop import LocalSolution, drive, nowhere, require_smooth, solution
 from dualopt.stopping import Stop
 from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, to_numpy
+from dualopt.xp import Array, array_namespace, broadcast, to_numpy
 
 __all__ = ["LBFGS"]
 
@@ -95,7 +95,7 @@ class LBFGS:
         """Return no pairs and no evaluated point for every client."""
         zero = objective.zeros()
         xp = array_namespace(zero)
-        empty = xp.broadcast_to(zero, (objective.n_clients, *zero.shape))
+        empty = broadcast(zero, (objective.n_clients, *zero.shape))
         none = (xp.zeros_like(objective.mu),) * self.history
         pairs = Pairs((empty,) * self.history, (empty,) * self.history, none)
         point = nowhere(objective)
