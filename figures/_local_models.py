@@ -31,6 +31,6 @@ class LocalModels:
 
     def after(self, snapshot: Snapshot) -> np.ndarray:
         """Return them after a round, shape ``(N, *shape)``; every round must be shown, in order."""
-        if snapshot.solution is not None:
-            self._theta[list(snapshot.round.clients)] = snapshot.solution.theta
+        if snapshot.local_models is not None:
+            self._theta[list(snapshot.round.clients)] = snapshot.local_models
         return self._theta
