@@ -114,7 +114,8 @@ def complete(algorithm: Algorithm, objective: Objective, participation: Particip
         If the method does not support the participation, or the regulariser of the objective, or leaves a parameter
         open.
     """
-    for need in sorted(participation.needs - algorithm.supports if participation is not None else ()):
+    needs = frozenset() if participation is None else participation.needs(objective.n_clients)
+    for need in sorted(needs - algorithm.supports):
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support {need} participation.")
     if objective.regulariser != Zero() and "regulariser" not in algorithm.supports:
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support an objective with a regulariser.")

@@ -102,9 +102,11 @@ def first_round(n_clients: int) -> Round:
 class Participation(Protocol):
     """A rule that says who is active in each round and whether the round ends with communication."""
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """What an algorithm must support: "partial" (some clients inactive), "skip" (rounds without communication)."""
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return what a method must support: "partial" (some clients inactive), "skip" (no communication in a round).
+
+        Where the number of clients is not known, what it may need.
+        """
         ...
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
@@ -123,8 +125,7 @@ class Full:
     ((0, 1, 2), 1)
     """
 
-    @property
-    def needs(self) -> frozenset[str]:
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
         """Return the empty set."""
         return frozenset()
 
@@ -161,10 +162,13 @@ class UniformSubset:
         if self.size < 1:
             raise ValueError(f"size must be at least 1, not {self.size}.")
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Return "partial"."""
-        return frozenset({"partial"})
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial", unless the subset is everybody.
+
+        >>> sorted(UniformSubset(size=2).needs(5)), sorted(UniformSubset(size=5).needs(5))
+        (['partial'], [])
+        """
+        return frozenset() if self.size == n_clients else frozenset({"partial"})
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with ``size`` active clients each."""
@@ -202,10 +206,9 @@ class Bernoulli:
     def __post_init__(self) -> None:
         _check_probability(self.probability)
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Return "partial"."""
-        return frozenset({"partial"})
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial", unless the probability is 1."""
+        return frozenset() if self.probability == 1 else frozenset({"partial"})
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with a random number of active clients."""
@@ -241,10 +244,9 @@ class CommunicateWithProbability:
     def __post_init__(self) -> None:
         _check_probability(self.probability)
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Return "skip"."""
-        return frozenset({"skip"})
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "skip", unless the probability is 1."""
+        return frozenset() if self.probability == 1 else frozenset({"skip"})
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with all clients, of which a random part communicates."""
@@ -292,11 +294,15 @@ class Schedule:
                 f"not {len(self.communicate)}."
             )
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Partial participation, and skipping where a round does not communicate."""
-        skips = self.communicate is not None and not all(self.communicate)
-        return frozenset({"partial", "skip"} if skips else {"partial"})
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial" unless everybody is active in every round, and "skip" if a round does not communicate.
+
+        >>> sorted(Schedule(clients=((0, 1), (0, 1)), communicate=(True, False)).needs(2))
+        ['skip']
+        """
+        everybody = all(len(chosen) == n_clients for chosen in self.clients)
+        skips = not all(self.communicate or ())
+        return frozenset({"partial"} if not everybody else ()) | frozenset({"skip"} if skips else ())
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield the rounds of the schedule, again and again."""

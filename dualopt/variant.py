@@ -181,7 +181,7 @@ class Variant:
         ValueError: algorithm dualfl does not support participation subset=2; a-fedpd, ... do.
         """
         _ = self.template
-        self._require_support(parse_participation(participation).needs, f"participation {participation}")
+        self._require_support(parse_participation(participation).needs(), f"participation {participation}")
         if regulariser:
             self._require_support({"regulariser"}, "a regulariser")
 

@@ -35,7 +35,8 @@ def test_counts_floats() -> None:
 class Half(NamedTuple):
     """A participation that DualFL does not support."""
 
-    needs: frozenset[str] = frozenset({"partial"})
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        return frozenset({"partial"})
 
     def rounds(self, n_clients, seed):
         n = 0
@@ -57,7 +58,9 @@ class Idle(DualFL):
 
 class Schedule(NamedTuple):
     plan: tuple[tuple[tuple[int, ...], bool], ...]
-    needs: frozenset[str] = frozenset({"partial", "skip"})
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        return frozenset({"partial", "skip"})
 
     def rounds(self, n_clients, seed):
         for n, (clients, communicate) in enumerate(self.plan):

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD, Scaffold
+from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD, Scaffnew, Scaffold
 from dualopt.engine import advance, initial_state, iterate
 from dualopt.participation import (
     Bernoulli,
@@ -35,14 +35,14 @@ def first(participation, n_clients: int, rounds: int, seed: int = 0) -> list[Rou
 def test_rounds_are_well_formed_and_follow_from_the_seed(participation) -> None:
     rounds = first(participation, 5, 50, seed=3)
     assert rounds == first(participation, 5, 50, seed=3)
-    if participation.needs:
+    if participation.needs():
         assert rounds != first(participation, 5, 50, seed=4)
     for n, r in enumerate(rounds):
         assert (r.n, r.n_clients, r.seed) == (n, 5, 3)
         assert list(r.clients) == sorted(set(r.clients))
         assert set(r.clients) <= set(range(5))
-        assert r.communicate or "skip" in participation.needs
-        assert len(r.clients) == 5 or "partial" in participation.needs
+        assert r.communicate or "skip" in participation.needs()
+        assert len(r.clients) == 5 or "partial" in participation.needs()
 
 
 def within_five_deviations(count: int, trials: int, probability: float) -> bool:
@@ -85,6 +85,33 @@ def test_a_schedule_replays_a_random_run() -> None:
         islice(iterate(method, f, participation=chance), 9), iterate(method, f, participation=replay), strict=False
     ):
         np.testing.assert_array_equal(a.server.theta, b.server.theta)
+
+
+@pytest.mark.parametrize("method", [FedPD(), Scaffnew(probability=0.5)], ids=lambda method: type(method).__name__)
+def test_prescribed_coins_are_replayed_with_methods_that_need_everybody(method) -> None:
+    f, chance = quadratic(), CommunicateWithProbability(probability=0.5)
+    coins = tuple(r.communicate for r in first(chance, f.n_clients, 9))
+    assert True in coins
+    assert False in coins
+    everybody = tuple(range(f.n_clients))
+    replay = Schedule(clients=(everybody,) * 9, communicate=coins)
+    for a, b in zip(
+        islice(iterate(method, f, participation=chance), 9), iterate(method, f, participation=replay), strict=False
+    ):
+        np.testing.assert_array_equal(a.server.theta, b.server.theta)
+    missing = Schedule(clients=(everybody, everybody[1:]))
+    with pytest.raises(ValueError, match="does not support partial participation"):
+        next(iterate(method, f, participation=missing))
+
+
+def test_what_is_needed_depends_on_the_number_of_clients() -> None:
+    """A rule under which everybody takes part and communicates suits every method."""
+    assert UniformSubset(size=5).needs(5) == Bernoulli(probability=1.0).needs() == frozenset()
+    assert UniformSubset(size=5).needs(6) == UniformSubset(size=5).needs() == {"partial"}
+    assert CommunicateWithProbability(probability=1.0).needs() == frozenset()
+    assert Schedule(clients=((0, 1),)).needs(2) == frozenset()
+    assert Schedule(clients=((0, 1), (0,)), communicate=(True, False)).needs(2) == {"partial", "skip"}
+    assert Schedule(clients=((0, 1),)).needs() == Schedule(clients=((0, 1),)).needs(3) == {"partial"}
 
 
 @pytest.mark.parametrize(

@@ -720,7 +720,7 @@ def admitted(kind: type[Algorithm], f: Quadratic | LinearModel) -> Algorithm | N
 def chances(method: Algorithm) -> list[Participation]:
     coin = CommunicateWithProbability(probability=getattr(method, "probability", 0.4))
     every: list[Participation] = [Full(), UniformSubset(size=2), Bernoulli(probability=0.4), coin]
-    return [chance for chance in every if chance.needs <= method.supports]
+    return [chance for chance in every if chance.needs() <= method.supports]
 
 
 RUNS = [
@@ -752,7 +752,7 @@ def test_reaches_the_minimiser_under_certificates_that_hold(
     """
     f = PROBLEMS[problem]()
     best, error = minimiser(f), true_error(f)
-    wanders = isinstance(method, FedPD) and "skip" in participation.needs
+    wanders = isinstance(method, FedPD) and "skip" in participation.needs()
     away = math.inf
     for s in islice(iterate(method, f, participation=participation), 150 if wanders else ROUNDS):
         if s.round.n < 20 or s.round.n % 5 == 0:

@@ -59,7 +59,7 @@ PLACES = [
     for problem, objective in PROBLEMS.items()
     if admits(name, objective)
     for chance in CHANCE
-    if chance.needs <= kind.supports
+    if chance.needs() <= kind.supports
 ]
 UNBIASED = [name for name in ALGORITHMS if is_unbiased(name)]
 PARTIAL = [name for name in UNBIASED if "partial" in ALGORITHMS[name].supports]
@@ -105,7 +105,7 @@ def test_stays_at_the_optimum(name: str) -> None:
     f = quadratic()
     algorithm = built(name, solver=Exact()).suggested(f)
     theta = f.minimiser()
-    for participation in (p for p in CHANCE if p.needs <= algorithm.supports - {"skip"}):
+    for participation in (p for p in CHANCE if p.needs() <= algorithm.supports - {"skip"}):
         state = State(*algorithm.fixed_point(f, theta))
         for round in islice(participation.rounds(f.n_clients, seed=0), 8):
             state, _, _ = advance(algorithm, f, state, round)
@@ -193,7 +193,7 @@ def test_stacked_is_one_process_per_client(name: str, participation: Participati
 
 def test_what_a_method_does_not_support_is_refused(exact) -> None:
     for participation in CHANCE:
-        if not participation.needs <= exact.supports:
+        if not participation.needs() <= exact.supports:
             with pytest.raises(ValueError, match="does not support"):
                 next(iterate(exact, quadratic(), participation=participation))
 

@@ -97,8 +97,7 @@ class Coins:
 
     coins: Sequence[bool]
 
-    @property
-    def needs(self) -> frozenset[str]:
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
         return frozenset({"skip"})
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
