@@ -40,10 +40,12 @@ def claim(*rows: tuple, **options) -> Claim:
         ([(0.5, -1.0)], {}, "violated", math.inf, 1),
         ([(0.0, 0.0)], {}, "holds", 0.0, 1),
         ([(1e-300, 0.0), (0.5, 1.0)], {}, "violated", math.inf, 2),  # a bound of zero admits no rounding
-        ([(0.5, 1.0), (2e-12, 1e-12)], {}, "holds", 0.5, 1),  # rounding beside the first bound
-        ([(0.5, 1.0), (2e-12, 1e-12)], {"rounding": 0.0}, "violated", 2.0, 2),
-        ([(0.0, 1.0)], {"rounding": 0.0}, "holds", 0.0, 1),
-        ([(1e-12, 1.0)], {}, "inconclusive", math.nan, 0),
+        ([(0.5, 1.0), (2e-12, 1e-12)], {}, "violated", 2.0, 2),  # a small bound binds as a large one does
+        ([(0.5, 1.0), (2e-12, 1e-12, "", 2e-12)], {}, "holds", 0.5, 1),  # nothing beyond rounding
+        ([(0.5, 1.0), (4e-12, 1e-12, "", 1e-12)], {}, "violated", 3.0, 2),  # what exceeds rounding
+        ([(math.nan, 1.0, "", 2.0)], {}, "violated", math.inf, 1),
+        ([(0.0, 1.0)], {}, "holds", 0.0, 1),
+        ([(1e-12, 1.0, "", 1e-11)], {}, "inconclusive", math.nan, 0),
         ([], {}, "inconclusive", math.nan, 0),
         ([(0.5, math.inf)], {}, "vacuous", 0.0, 1),
         ([(0.5, 1.0)], {"trivial": lambda case: 1.0}, "vacuous", 0.5, 1),

@@ -13,6 +13,7 @@ import numpy as np
 from dualopt import claims
 from dualopt.engine import Snapshot, State, initial_state, iterate
 from dualopt.objectives import Quadratic
+from dualopt.objectives.local_problem import client_dot
 from dualopt.participation import Full, Participation, Round, first_round
 from dualopt.solvers import Exact, NewtonCG
 from dualopt.stopping import GradientNorm
@@ -20,6 +21,8 @@ from dualopt.xp import Array
 from theory._chance import Outcome, outcomes_of
 
 __all__ = ["Case", "accurately", "everybody"]
+
+EPSILON = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,6 +125,31 @@ class Case(claims.Case):
     def distance(self, theta: Array) -> float:
         r"""Return :math:`|\theta - \theta^*|^2`."""
         return float(np.sum((theta - self.theta) ** 2))
+
+    def energy_rounding(self, theta: Array) -> float:
+        r"""Return how far :meth:`error` may lie above :math:`E(\theta) - E^*` because of rounding.
+
+        Eight units in the last place of what is added, :math:`|f_j| + |\nabla f_j||\theta| + L_j|\theta|^2`, at both
+        points; the last term stands for curvature that cancels in the other two, as in quadratics.
+        """
+        return 8.0 * EPSILON * (self._terms(theta) + self._terms(self.theta))
+
+    def distance_rounding(self, theta: Array) -> float:
+        r"""Return how far :meth:`distance` may lie above :math:`|\theta - \theta^*|^2` because of rounding.
+
+        Both points are known to :math:`\delta = 8\epsilon\kappa(|\theta| + |\theta^*|)`, as solutions of systems of
+        condition :math:`\kappa`, the largest L over the mean mu; a distance of ``r`` may then be ``r - delta``, whose
+        square is smaller by at most :math:`2r\delta`.
+        """
+        kappa = self.L / float(np.mean(self.objective.mu))
+        delta = 8.0 * EPSILON * kappa * float(np.linalg.norm(theta) + np.linalg.norm(self.theta))
+        return 2.0 * math.sqrt(self.distance(theta)) * delta
+
+    def _terms(self, theta: Array) -> float:
+        values, gradients = self.objective.value_and_gradient(theta)
+        norm = float(np.linalg.norm(theta))
+        slopes = np.sqrt(client_dot(gradients, gradients)) + self.objective.L * norm
+        return float(np.mean(np.abs(values) + slopes * norm))
 
     def squared_gradient(self, theta: Array) -> float:
         r"""Return :math:`|\nabla E(\theta)|^2`."""

@@ -103,7 +103,6 @@ def fedadmm_dual_drift_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \lambda_j/\rho) - \theta^0\bigr)$ in every round, so that a fixed point solves $\nabla E(\theta) ="
     r" c(\theta - \theta^0)$, $c = \rho(1 - \frac P{N\eta_s})$: the minimiser for every start only if"
     r" $\eta_s = P/N$.",
-    rounding=0.0,
     cases=fedadmm_dual_drift_cases,
 )
 def fedadmm_dual_drift(case: DriftCase) -> Iterator[Inequality]:

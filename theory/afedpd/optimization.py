@@ -53,7 +53,6 @@ def lemma_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$\mathbb{E}_t|\bar\theta^{t+1} - \bar\theta^t|^2 \le R_t ="
     r" \frac1N\sum_j|\theta_j^{t+1} - \bar\theta^t|^2$, the sum over the local solutions of all clients, active or"
     r" not; $\bar\theta^t$ is the mean over the active ones.",
-    rounding=1e-20,
     rtol=1e-12,
     cases=lemma_1_cases,
 )
@@ -90,7 +89,6 @@ def lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \bar\theta^t|^2$, the residuals $r_j^+$ of the local solutions and $e_j = \nabla f_j(\theta_j^t) + \lambda_j^t$"
     r" (0 for exact solutions of clients that were active; an idle client has $\theta_j^t = \bar\theta^t$).",
     assumptions=lambda case: [] if case.rho > 2.0 * case.L else ["rho > 2 L"],
-    rounding=1e-20,
     cases=lemma_2_cases,
 )
 def lemma_2(case: AFedPDCase) -> Iterator[Inequality]:
@@ -147,7 +145,6 @@ def a2_gradient_in_lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$(1 - 4L^2/\rho^2)R_t \le \frac{8L^2}{\rho^2}J_t + c|\nabla E(\bar\theta^t)|^2 + $ errors of local"
     r" solutions. Printed: $c = 4L^2/\rho^2$, which is not invariant under scaling of f. Corrected: $c = 4/\rho^2$, as"
     r" in Lemma 11 of the FedDyn paper.",
-    rounding=1e-20,
     cases=a2_gradient_in_lemma_2_cases,
 )
 def a2_gradient_in_lemma_2(form: Form) -> Iterator[Inequality]:
@@ -176,7 +173,6 @@ def a8_idle_clients_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \frac4{\rho^2}|\nabla E(\bar\theta^t)|^2 + \frac4{\rho^2}e^2$ (the factor of the gradient as in A2). Printed:"
     r" $e^2 = \epsilon = 0$. Corrected: $e^2$ is the variance over the clients of $\nabla f_j(\theta_j^t) +"
     r" \lambda_j^t$, which virtual updates do not make small.",
-    rounding=1e-20,
     cases=a8_idle_clients_cases,
 )
 def a8_idle_clients(form: Form) -> Iterator[Inequality]:
@@ -208,7 +204,6 @@ def lemma_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$\frac1N\sum_j\mathbb{E}_t|\theta_j^{t+1} - \bar\theta^{t+1}|^2 \le 4R_t$; exactly, it is"
     r" $1 + \frac{N-P}{P(N-1)} \le 2$ times the variance of the $\theta_j^{t+1}$ over the clients, which is at most"
     r" $R_t$.",
-    rounding=1e-20,
     rtol=1e-12,
     cases=lemma_3_cases,
 )
@@ -250,7 +245,6 @@ def descent_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $C = 2\rho + \frac{2L^2(L^2+\rho^2)}{\rho(\rho-2L)(\rho+L)}$, and"
     r" $\mathcal{L} \ge E(\theta) + \frac{\rho-L}2\frac1N\sum_j|\theta_j - \theta|^2$.",
     assumptions=full_participation,
-    rounding=1e-8,
     cases=descent_cases,
 )
 def descent(case: AFedPDCase) -> Iterator[Inequality]:
@@ -426,7 +420,6 @@ def a3_one_active_client_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"The mean of $\mathbb{E}|\nabla E(\bar\theta^t)|^2$ over T rounds is $O(1/T)$ on convex quadratics that"
     r" pull apart (checked with the constants of afedpd_theorem_1). Printed: for every P. Corrected: for $P \ge 2$;"
     r" with one active client all duals stay equal.",
-    rounding=1e-13,
     cases=a3_one_active_client_cases,
 )
 def a3_one_active_client(form: Form) -> Iterator[Inequality]:
@@ -518,7 +511,6 @@ def range_of_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $|\nabla^2 f_j| \le L$ and convex E. Full participation: for $\rho > 2L$ always; one concave client of N:"
     r" from 1.36, 1.65, 1.84, 1.97 L on for N = 3, 5, 10, 50. P = 2 of N, half of them concave: from 2.1, 2.75,"
     r" 3.2, 3.6 L on for N = 4, 6, 8, 10.",
-    rounding=0.0,
     cases=range_of_rho_cases,
 )
 def range_of_rho(case: AFedPDCase) -> Iterator[Inequality]:

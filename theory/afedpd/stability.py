@@ -146,7 +146,6 @@ def lemma_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" c\,(L|\theta^t - \hat\theta^t| + |\lambda_i^t - \hat\lambda_i^t|)$ with $c = \eta K$, and with"
     r" $c = (1 - (1-\eta(\rho-L))^K)/(\rho-L)$; the expectation is over the draws of the round.",
     assumptions=assumptions,
-    rounding=1e-12,
     cases=lemma_5_cases,
 )
 def lemma_5(case: Neighbours) -> Iterable[Inequality]:
@@ -179,7 +178,6 @@ def local_updates(case: Neighbours, clients: list[int], extra: float) -> Iterato
     r" $\mathbb{E}|(\theta_i^{t+1} - \theta^t) - (\hat\theta_i^{t+1} - \hat\theta^t)| \le"
     r" c\,(L|\theta^t - \hat\theta^t| + |\lambda_i^t - \hat\lambda_i^t| + 2G/S)$ with the same c.",
     assumptions=assumptions,
-    rounding=1e-12,
     cases=lemma_5_cases,
 )
 def lemma_6(case: Neighbours) -> Iterable[Inequality]:

@@ -443,7 +443,6 @@ def scaffold_fixed_point_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $z = (\theta - \theta^*, c_1 - \nabla f_1(\theta^*), \dots)$, an image of spectral radius below one: every"
     r" start converges to the solution in mean square.",
     assumptions=steps_as_in_saga,
-    rounding=0.0,
     cases=scaffold_fixed_point_cases,
 )
 def scaffold_fixed_point(case: Case) -> Iterator[Inequality]:

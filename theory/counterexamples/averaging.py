@@ -41,7 +41,6 @@ def fedavg_constant_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" converges if and only if $s < 2a/(a^2 + b^2)$, which tends to 0 for $b \to \infty$ while E stays"
     r" $\frac a2x^2$.",
     assumptions=lambda run: [] if run.algorithm.stop.steps == 2 or np.sum(run.curvatures) == 0 else ["Q = 2 or a = 0"],
-    rounding=0.0,
     cases=fedavg_constant_step_cases,
 )
 def fedavg_constant_step(run: Run) -> Iterator[Inequality]:
@@ -100,7 +99,6 @@ def fedavg_vanishing_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" For $Q = 2$: $x_n = (n+1)x_0$ with $s_r = 1/(2\sqrt{r+1})$, and $x_n \to \frac{\sinh 2\pi s_0}{2\pi s_0}x_0$"
     r" with $s_r = s_0/(r+1)$.",
     assumptions=lambda case: [] if abs(case.objective.A.sum()) == 0 else ["E = 0"],
-    rounding=0.0,
     rtol=ROUNDING,
     cases=fedavg_vanishing_step_cases,
 )
@@ -209,7 +207,6 @@ def fedavg_biased_point_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" 0 for $K = 1$, $\frac{s\,a_1a_2(a_1 - a_2)}{(a_1 + a_2)(2(a_1 + a_2) - s(a_1^2 + a_2^2))}$ for $K = 2$, and"
     r" tends to $\frac{a_1 - a_2}{2(a_1 + a_2)}$ for $K \to \infty$: zero for equal curvatures only.",
     assumptions=lambda run: [] if remaining(run.curvatures, run.algorithm.solver.step) < 1 else ["s < 2/L"],
-    rounding=0.0,
     cases=fedavg_biased_point_cases,
 )
 def fedavg_biased_point(run: Run) -> Iterator[Inequality]:
@@ -271,7 +268,6 @@ def fedprox_biased_point_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $\frac{a_2}2(x - m_2)^2$ converges to $\theta_\infty$ with $\frac{\theta_\infty - \theta^*}{m_2 - m_1} ="
     r" \frac{a_1a_2(a_1 - a_2)}{(a_1 + a_2)(2a_1a_2 + w(a_1 + a_2))}$, by the factor $1 - \frac12\sum_j"
     r" \frac{a_j}{a_j + w}$ per round. The bias is zero for equal curvatures only.",
-    rounding=0.0,
     cases=fedprox_biased_point_cases,
 )
 def fedprox_biased_point(run: Run) -> Iterator[Inequality]:

@@ -81,7 +81,6 @@ def dualfl_large_nu_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" m_2)^2$, $a_1 \ne a_2$, converges if and only if $\nu < \frac4{3 - \sqrt\rho}\cdot\frac2{1/a_1 + 1/a_2}$, which"
     r" is more than $\frac43\mu$.",
     assumptions=lambda run: [] if run.algorithm.rho > 0 and np.ptp(run.curvatures) > 0 else ["rho > 0, a_1 != a_2"],
-    rounding=0.0,
     cases=dualfl_large_nu_cases,
 )
 def dualfl_large_nu(run: Run) -> Iterator[Inequality]:
@@ -134,7 +133,6 @@ def dualfl_large_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" at most $1 - \sqrt\rho$, as in the theorem, if and only if $q \ge \frac{(1 - y)^2(2 + y)}{2 - y}$,"
     r" $y = \sqrt{1 - \sqrt\rho}$.",
     assumptions=lambda run: [] if 0 < dual_step(run) <= 1 and run.algorithm.rho > 0 else ["nu <= mu, rho > 0"],
-    rounding=0.0,
     cases=dualfl_large_rho_cases,
 )
 def dualfl_large_rho(run: Run) -> Iterator[Inequality]:
@@ -217,7 +215,6 @@ def dualfl_corrected_start_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" converges if and only if $\kappa < 1 + 2^K$; with steps of $\frac1L$ and the curvatures $\mu$, $\frac{L +"
     r" K\mu}{K + 1}$, $L$ if and only if $\frac{\kappa - 1}{K + 1}\bigl(\frac{K(\kappa - 1)}{(K +"
     r" 1)\kappa}\bigr)^K < 1$. Local solvers that start from the plain points: it converges always.",
-    rounding=0.0,
     cases=dualfl_corrected_start_cases,
 )
 def dualfl_corrected_start(run: Run) -> Iterator[Inequality]:

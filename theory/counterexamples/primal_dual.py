@@ -61,7 +61,6 @@ def fedpd_large_eta_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \eta_N$, $2N = (4N - 5 - \frac8{N - 1})\eta_N + \frac{4N}{N - 1}\eta_N^2$. $\eta_3 = \frac{\sqrt{17} - 1}4$, and"
     r" $\eta_N$ decreases to $\frac12$.",
     assumptions=lambda run: [] if run.algorithm.eta < 1 else ["eta < 1/L"],
-    rounding=0.0,
     cases=fedpd_large_eta_cases,
 )
 def fedpd_large_eta(run: Run) -> Iterator[Inequality]:
@@ -128,7 +127,6 @@ def afedpd_small_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \frac{\rho - a_j}{\rho + a_j}$, and converges if and only if $\rho^2 + \frac{a_1 + a_2}2\rho + a_1a_2 > 0$. For"
     r" $\frac32x^2$ and $-\frac12x^2$: $\rho > \frac{\sqrt{13} - 1}2$.",
     assumptions=opposite_curvatures,
-    rounding=0.0,
     cases=afedpd_small_rho_cases,
 )
 def afedpd_small_rho(run: Run) -> Iterator[Inequality]:
@@ -186,7 +184,6 @@ def fedadmm_two_clients_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" these are $\rho < 2a$ and $\rho > 2a$. The factor of a round is the larger root of $x^2 - kx - (\frac a{a +"
     r" \rho} + k)$, $k = \eta_s\frac{\rho - a}{\rho + a}$.",
     assumptions=lambda run: [] if run.algorithm.server_step <= 1 else ["eta_s <= 1"],
-    rounding=0.0,
     cases=fedadmm_two_clients_cases,
 )
 def fedadmm_two_clients(run: Run) -> Iterator[Inequality]:
@@ -246,7 +243,6 @@ def scaffnew_long_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" (1 - sL)^n(\theta^0 - \theta^*)$ for every probability and every outcome of the coins; it converges if and only"
     r" if $s < 2/L$.",
     assumptions=lambda run: [] if np.ptp(run.curvatures) == 0 else ["equal curvatures"],
-    rounding=0.0,
     cases=scaffnew_long_step_cases,
 )
 def scaffnew_long_step(run: Run) -> Iterator[Inequality]:

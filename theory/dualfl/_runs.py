@@ -24,7 +24,7 @@ from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolver, NewtonCG
 from dualopt.stopping import Gap, GradientNorm, Stop
 from dualopt.xp import Array
-from theory._cases import Case
+from theory._cases import EPSILON, Case
 from theory._claims import UP_TO_ROUNDING
 from theory._problems import Instance
 
@@ -178,6 +178,7 @@ class Step(NamedTuple):
     zeta: Array  # zeta_j^(n-1), which the round started from
     xi: Array  # xi_j^(n) of (6.9a)
     dual_error: float  # E_d(xi^(n)) - min E_d
+    rounding: float  # the dual error as computed exceeds the true one by no more than this
     local_error: float  # sum_j |r_j|^2/(2 nu) for the residuals r_j: an upper bound of delta_n at dual-corrected points
 
     @property
@@ -205,8 +206,27 @@ def path(case: Case) -> Iterator[Step]:
             xi, conjugate = _from_local_solutions(f, nu, s.solution)
         assert s.solution is not None  # everybody takes part
         local_error = float(np.sum(s.solution.evaluation.gradient**2)) / (2.0 * nu)
-        yield Step(n, s, zeta, xi, dual_value(case, xi, conjugate) - lowest, local_error)
+        rounding = _dual_rounding(case, s.clients.sent, xi, conjugate, closed_form=closed_form)
+        yield Step(n, s, zeta, xi, dual_value(case, xi, conjugate) - lowest, rounding, local_error)
         zeta = s.clients.zeta
+
+
+def _dual_rounding(case: Case, theta: Array, xi: Array, conjugate: Array, *, closed_form: bool) -> float:
+    r"""Return the rounding of a dual error: 64 units in the last place of what is added.
+
+    The conjugates that come with local solutions hold an allowance of 32 of them, to be upper bounds. Those in closed
+    form are solutions of systems of condition :math:`(L - \nu)/(\mu - \nu)`.
+    """
+    nu, f = case.algorithm.nu, case.objective
+    values, gradients = f.value_and_gradient(theta)
+    size, slope = (np.sqrt(client_dot(x, x)) for x in (theta, gradients))
+    condition = (f.L - nu) / (f.mu - nu) if closed_form else 1.0
+    offset = f.c if closed_form and f.c is not None else 0.0
+    terms = np.abs(values) + slope * size + condition * np.abs(conjugate + offset) + np.abs(offset)
+    terms = terms + slope**2 / (8.0 * f.mu)  # of the allowance, for points xi_j that are rounded themselves
+    average = float(np.sum(np.sum(xi, axis=0) ** 2)) / (2.0 * case.n_clients * nu)
+    lowest = case.n_clients * abs(case.value(case.theta))
+    return 64.0 * EPSILON * (float(np.sum(terms)) + average + lowest)
 
 
 def _from_local_solutions(objective: Any, nu: float, solution: Any) -> tuple[Array, Array]:

@@ -76,7 +76,6 @@ def proposition_3_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"If $\theta_j$ solves (3.1) and nu in (0, mu], then $\xi_j = \nu(\zeta_j - \theta_j)$ solves (3.5), and"
     r" $E^{n,j}(\theta_j) + E_d^{n,j}(\xi_j) = 0$ (checked to 1e-10 of its terms).",
     assumptions=strongly_convex,
-    rounding=0.0,
     cases=proposition_3_1_cases,
 )
 def proposition_3_1(case: Case) -> Iterator[Inequality]:
@@ -105,7 +104,6 @@ def relation_6_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$\theta^* = -\frac{1}{N\nu}\sum_j\xi_j^*$, $\xi_j^* = \nabla g_j(\theta^*)$, $N E^* + E_d^* = 0$; and"
     r" $\theta^n = -\frac{1}{N\nu}\sum_j\xi_j^n$ in every round (checked to 1e-10).",
     assumptions=strongly_convex,
-    rounding=0.0,
     cases=relation_6_5_cases,
 )
 def relation_6_5(case: Case) -> Iterator[Inequality]:
@@ -171,7 +169,6 @@ def lemma_6_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" + $ constant, so that local errors $\delta/N$ add up to $\delta$; in DualFL"
     r" $\nu\zeta_j = \eta_j - \frac1N\sum_i \eta_i$ (checked to 1e-10).",
     assumptions=strongly_convex,
-    rounding=0.0,
     cases=lemma_6_4_cases,
 )
 def lemma_6_4(case: Case) -> Iterator[Inequality]:
@@ -210,7 +207,6 @@ def sum_zeta_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 @claim(
     source="Park and Xu, equation (6.10)",
     statement=r"$\sum_j \zeta_j^n = 0$ for every $n$, exact or not (checked to $10^{-14}(n+1)$ of its terms).",
-    rounding=0.0,
     cases=sum_zeta_cases,
 )
 def sum_zeta(case: Case) -> Iterator[Inequality]:
@@ -237,7 +233,6 @@ def lemma_6_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$\xi_j^{n+1} = \nu(\zeta_j^n - \theta_j^{n+1})$ and $\eta_j^{n+1} = \nu(\zeta_j^{n+1} -"
     r" (1+\beta_n)\theta^{n+1} + \beta_n\theta^n)$ are the iterates of FISTA on (6.6) (checked to 1e-10).",
     assumptions=strongly_convex,
-    rounding=0.0,
     cases=lemma_6_5_cases,
 )
 def lemma_6_5(case: Case, *, as_printed: bool = False) -> Iterator[Inequality]:
@@ -266,7 +261,6 @@ def d1_auxiliary_sequence_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"The $\eta^n$ of (6.9b) are FISTA's. Printed with $\theta_j$:"
     r" $\nu(\zeta_j^{n+1} - (1+\beta_n)\theta_j^{n+1} + \beta_n\theta_j^n)$. Corrected, with the server's model:"
     r" $\nu(\zeta_j^{n+1} - (1+\beta_n)\theta^{n+1} + \beta_n\theta^n)$; and $+\nu\beta_n\theta^n$ in the last line.",
-    rounding=0.0,
     cases=d1_auxiliary_sequence_cases,
 )
 def d1_auxiliary_sequence(form: Form) -> Iterable[Inequality]:
@@ -301,7 +295,6 @@ def momentum_3_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$t_{k+1}(t_{k+1}-1) = (1-\rho t_{k+1})t_k^2$ from $t_0 = 1$,"
     r" $t_{k+1}\beta_k = (t_k-1)(1-\nu m(t_{k+1}-1))$ with $\nu m = \rho/(1-\rho)$, $t_k \le \rho^{-1/2}$,"
     r" and $R_n = \prod_{k=1}^{n-1}(1-1/t_k) \le \min\{(1-\sqrt\rho)^{n-1}, 4/(n+1)^2\}$.",
-    rounding=0.0,
     cases=momentum_3_4_cases,
 )
 def momentum_3_4(case: Recursion) -> Iterator[Inequality]:
@@ -381,12 +374,14 @@ def theorem_3_3(case: Case) -> Iterator[Inequality]:
     Compare the dual error, and in its units the squared distance (6.13) and the energy error (6.14).
     """
     rho, weight = case.algorithm.rho, case.n_clients * case.algorithm.nu / case.L
-    lowest = case.value(case.theta)
+    lowest, distance_weight = case.value(case.theta), 0.5 * weight * case.L
     for step in path(case):
-        bound = (1.0 - np.sqrt(rho)) ** (step.n - 1) * initial_bound(case)
-        yield Inequality(step.n, weight * (case.value(step.theta) - lowest), bound, "N nu/L (E - E*)")
-        yield Inequality(step.n, weighted_distance(case, step.theta), bound, "N nu/2 |theta - theta*|^2")
-        yield Inequality(step.n, step.dual_error, bound, "dual error")
+        bound, theta = (1.0 - np.sqrt(rho)) ** (step.n - 1) * initial_bound(case), step.theta
+        energy, rounding = weight * (case.value(theta) - lowest), weight * case.energy_rounding(theta)
+        yield Inequality(step.n, energy, bound, "N nu/L (E - E*)", rounding)
+        distance, rounding = weighted_distance(case, theta), distance_weight * case.distance_rounding(theta)
+        yield Inequality(step.n, distance, bound, "N nu/2 |theta - theta*|^2", rounding)
+        yield Inequality(step.n, step.dual_error, bound, "dual error", step.rounding)
 
 
 def d3_range_of_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:

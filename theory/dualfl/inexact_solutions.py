@@ -61,7 +61,6 @@ def gap_3_6_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $\frac{|r_j|^2}{2(L-\nu)} \le \Gamma^{n,j}(\theta_j) \le \frac{|r_j|^2}{2(\mu-\nu)}$ (checked to 1e-10 of the"
     r" energies).",
     assumptions=lambda case: strongly_convex(case) or ([] if case.algorithm.nu < case.mu else ["nu < mu"]),
-    rounding=0.0,
     cases=gap_3_6_cases,
 )
 def gap_3_6(case: Case) -> Iterator[Inequality]:
@@ -96,7 +95,6 @@ def d2_infinite_gap_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"With nu = mu, $g_j^*(\nu(\zeta_j - \theta_j)) < \infty$ at inexact local solutions, so that"
     r" $\Gamma^{n,j}(\theta_j)$ can be evaluated. Printed: at $\theta_j$. Corrected: at the dual-corrected point"
     r" $\theta_j - r_j/\nu$, where the dual error is at most $|r_j|^2/(2\nu)$.",
-    rounding=0.0,
     cases=d2_infinite_gap_cases,
 )
 def d2_infinite_gap(form: Form) -> Iterator[Inequality]:
@@ -391,7 +389,6 @@ def _times(instance: Instance, factor: float) -> Instance:
     statement=r"DualFL on $cf_j$ with $c\mu$, $c\nu$ makes the same models as on $f_j$. Printed: with"
     r" $\Gamma \le \frac{1}{N\nu(n+1)^{4+\gamma}}$ or $\Gamma \le \frac1N(\frac{1-\sqrt\rho}{1+\gamma})^n$."
     r" Corrected: with a factor that scales like $c^2$ in the first, like $c$ in the second.",
-    rounding=0.0,
     cases=d5_absolute_tolerances_cases,
 )
 def d5_absolute_tolerances(form: Form) -> Iterator[Inequality]:

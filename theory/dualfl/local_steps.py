@@ -176,7 +176,6 @@ def theorem_3_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" within $M_n \le 1 + \sqrt\kappa\,\bigl(\log\frac{\kappa(L+\mu)D^2}{2} + \log(N(1+\gamma)^n)"
     r" - n\log(1-\sqrt\rho)\bigr)_+$ steps (gamma = 0.1).",
     assumptions=linear_regime,
-    rounding=0.0,
     cases=theorem_3_5_cases,
 )
 def theorem_3_5(case: Case) -> Iterator[Inequality]:

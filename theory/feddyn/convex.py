@@ -67,7 +67,6 @@ def equation_9_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Acar et al., equations (2) and (9)",
     statement=r"Memories hold $\nabla f_k(\theta_k^t)$, $h^t = \frac1N\sum_k \nabla f_k(\theta_k^t)$ and"
     r" $\gamma^t = \theta^t + h^t/\alpha$, whoever is active (checked to 1e-10).",
-    rounding=0.0,
     cases=equation_9_cases,
 )
 def equation_9(case: FedDynCase) -> Iterator[Inequality]:
@@ -98,7 +97,6 @@ def y1_parenthesis_of_h_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"The server's step keeps $h^t = \frac1N\sum_k\nabla f_k(\theta_k^t)$, on which the proofs rest."
     r" Printed, by the letter: $h^t = h^{t-1} - \frac\alpha N(\sum_{k\in P_t}\theta_k^t - \theta^{t-1})$."
     r" Corrected: $h^{t-1} - \frac\alpha N\sum_{k\in P_t}(\theta_k^t - \theta^{t-1})$. They agree for P = 1.",
-    rounding=0.0,
     cases=y1_parenthesis_of_h_cases,
 )
 def y1_parenthesis_of_h(form: Form) -> Iterator[Inequality]:
@@ -129,7 +127,6 @@ def lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Acar et al., Lemma 2",
     statement=r"$\mathbb E[\gamma^t - \gamma^{t-1}] = -\frac{1}{\alpha N}\sum_k\nabla f_k(\tilde\theta_k^t)$,"
     r" conditionally on the past; no assumption but that local solutions are exact (checked to 1e-10).",
-    rounding=0.0,
     cases=lemma_2_cases,
 )
 def lemma_2(case: FedDynCase) -> Iterator[Inequality]:

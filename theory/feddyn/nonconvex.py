@@ -136,7 +136,6 @@ def y2_gain_of_lemma_10_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"The sum of (14), Lemma 3, Lemma 12 and Lemma 11 with the scales of the proof has the $\kappa_0$ of the"
     r" statement. Printed: $2\alpha z\kappa_0 = \alpha^2P^2 - 4\alpha LP^2 - 32L^2N^2 - 16L^2PN - 24L^2P^2$."
     r" Corrected: $+16L^2PN$. What is printed is smaller, so that the lemma stays true.",
-    rounding=0.0,
     cases=y2_gain_of_lemma_10_cases,
 )
 def y2_gain_of_lemma_10(form: Form) -> Iterator[Inequality]:

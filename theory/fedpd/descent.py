@@ -93,7 +93,6 @@ def lemma_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"If $|\nabla_{x_j}\mathcal L_j(x_j^{r+1}, x_{0,j}^r, \lambda_j^r)|^2 \le \varepsilon_j$, then"
     r" $\frac{1-2L\eta}{2\eta}|x_j^{r+1} - x_j^r|^2 + \frac{1}{2\eta}|x_{0,j}^{r+} - x_{0,j}^r|^2 \le \mathcal L_j^r -"
     r" \mathcal L_j^{r+} + \eta|\lambda_j^{r+1} - \lambda_j^r|^2 + \frac{\varepsilon_j}{2L}$.",
-    rounding=1e-9,
     cases=lemma_1_cases,
 )
 def lemma_1(case: FedPDCase) -> Iterator[Inequality]:
@@ -128,7 +127,6 @@ def lemma_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$\frac1N\sum_j[\mathcal L_j(x_j, \bar x_0, \lambda_j) - \mathcal L_j(x_j, x_{0,j}^+, \lambda_j)] \le"
     r" \frac{N-1}{2N\eta}\max|x_{0,i}^+ - x_{0,j}^+|^2$. It is an equality with the mean of $|x_{0,j}^+ - \bar x_0|^2$"
     r" over $2\eta$, which is at most half of this.",
-    rounding=1e-9,
     cases=lemma_3_cases,
 )
 def lemma_3(case: FedPDCase) -> Iterator[Inequality]:
@@ -163,7 +161,6 @@ def lemma_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Zhang et al., Lemma 4, with the factor of its proof, (54)",
     statement=r"With $\varepsilon$ the mean of the squared local residuals, $\frac{1-2L\eta}{2\eta N}\sum_j|x_j^r -"
     r" x_0^r|^2 \le \frac1N\sum_j\mathcal L_j(x_j^r, x_0^r, \lambda_j^r) - E(x_0^r) + \frac{\varepsilon}{2L}$.",
-    rounding=1e-9,
     cases=lemma_4_cases,
 )
 def lemma_4(case: FedPDCase, *, as_printed: bool = False) -> Iterator[Inequality]:
@@ -205,7 +202,6 @@ def p3_factor_of_lemma_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" distances from $x_{0,j}^r$ to $x_{0,j}^{r+1}$, from $x_{0,j}^r$ to $x_{0,j}^{r+}$, and from there to"
     r" $x_{0,j}^{r+1}$. Printed: $\delta = 2\delta^+ + 2\delta^a$, $2\delta^a \le \frac{N-1}{\eta N}\triangle^2$."
     r" Corrected: $\delta \le 2\delta^+ + 2\delta^a$, $2\delta^a \le \frac{2(N-1)}{N}\triangle^2$.",
-    rounding=0.0,
     cases=p3_factor_of_lemma_4_cases,
 )
 def p3_factor_of_lemma_4(form: Form) -> Iterator[Inequality]:
@@ -314,7 +310,6 @@ def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" (\frac{C}{2L}(1+\frac1T) + 8C\eta + 4 + 32a^2)\varepsilon_1$.",
     assumptions=admitted,
     trivial=lambda case: case.squared_gradient(case.theta0),
-    rounding=0.0,
     cases=theorem_1_cases,
 )
 def theorem_1(case: FedPDCase) -> Iterator[Inequality]:
@@ -369,7 +364,6 @@ def two_alike(L: float, eta: float) -> FedPDCase:
     source="FedPD Theorem 1, Appendix B-C and (44)",
     statement=r"$\frac1T\sum_{r<T}|\nabla E(x_0^r)|^2 \le \frac{C_2}{T}(E(x^0) - E^*) + C_4\varepsilon_1$. Printed:"
     r" $C_2 = 4L^2C_7$, which the step after (44) allows for $4L^2 \ge 2$ only. Corrected: $C_2 = \max\{4L^2, 2\}C_7$.",
-    rounding=0.0,
     cases=p1_scale_of_constants_cases,
 )
 def p1_scale_of_constants(form: Form) -> Iterable[Inequality]:
@@ -394,7 +388,6 @@ def p8_initial_duals_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" Printed: by $\frac{C_2}{T}(E(x^0) - E^*)$, so that a run from the minimiser stays there; (26)"
     r" takes $\lambda_j^0 = -\nabla f_j(x_j^0)$. Corrected: a multiple of"
     r" $\frac1N\sum_j|\nabla f_j(x^0)|^2$ is added.",
-    rounding=0.0,
     cases=p8_initial_duals_cases,
 )
 def p8_initial_duals(form: Form) -> Iterable[Inequality]:
@@ -524,7 +517,6 @@ def _rows(factor: float) -> LinearModel:
     r" $\eta$, $\gamma$, so that a condition must admit both or neither. Printed: $\gamma > \frac{5\eta}{B\sqrt L}$."
     r" Corrected: a multiple of $\eta$ by a function of $L\eta$, B, Q and I, such as"
     r" $\gamma > \frac{5\eta}{B\sqrt{L\eta}}$.",
-    rounding=0.0,
     cases=p7_dimension_of_gamma_cases,
 )
 def p7_dimension_of_gamma(form: Form) -> Iterator[Inequality]:

@@ -163,7 +163,6 @@ def lemma_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $\frac\eta2\sum_{q<Q}|\nabla E(\bar x^q)|^2 \le E(\bar x^0) - E(\bar x^Q) + \frac{\eta^3L^2G^2}{2}"
     r" \frac{(Q-1)Q(2Q-1)}{6}$.",
     assumptions=short,
-    rounding=1e-9,
     cases=lemma_5_cases,
 )
 def lemma_5(case: LocalSteps) -> Iterator[Inequality]:
@@ -256,7 +255,6 @@ def logistic_dissimilarity_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"For logistic losses $\sum_i w_i\log(1+e^{-y_i\langle x_i,\theta\rangle})$, clients $X_j$, $W_j$, and"
     r" all $\theta$: $|\nabla f_i - \nabla f_j| \le G = \max_{i,j}|\nabla f_i(0) - \nabla f_j(0)| + r_i + r_j \le"
     r" \max_{i \ne j} 2r_i + 2r_j$, $r_j = \frac12\|X_j^\top W_j^{1/2}\|\,|W_j^{1/2}1|$.",
-    rounding=0.0,
     cases=logistic_dissimilarity_cases,
 )
 def logistic_dissimilarity(rows: Rows) -> Iterator[Inequality]:
@@ -294,7 +292,6 @@ def p4_factors_of_fedavg_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="FedPD Appendix A, (14)",
     statement=r"On $f_1 = x^2$, $f_2 = -x^2$ a round of FedAvg multiplies the model by $\frac12((1-c\eta)^Q +"
     r" (1+c\eta)^Q)$, which exceeds 1 for $Q \ge 2$. Printed: c = 1. Corrected: c = 2.",
-    rounding=0.0,
     corrects="Appendix A",
     cases=p4_factors_of_fedavg_cases,
 )

@@ -139,7 +139,6 @@ def p2_matrix_of_lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$\mathbb E\triangle^{r+1} \le \frac{1}{1-a}(A\triangle^r + \eta B(G + 2\sqrt{\varepsilon_1}))$, $a ="
     r" L\eta$, where A has rank one and the eigenvalues 0 and $a + p(1+a)$. Printed: $A_{12} = pa(1-a)$, with which it"
     r" has rank two and is too small. Corrected: $A_{12} = p(1+a)a$, as in (52).",
-    rounding=0.0,
     rtol=1e-12,
     cases=p2_matrix_of_lemma_2_cases,
 )
@@ -219,7 +218,6 @@ def theorem_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" probability p, $\psi(S)$. They are bounded if $(1-p)a^2 + p(1+2a)^2 < (1-a)^2$.",
     assumptions=lambda case: admitted(case) + similar(case),
     trivial=lambda case: case.squared_gradient(case.theta0),
-    rounding=0.0,
     cases=theorem_3_cases,
 )
 def theorem_3(case: FedPDCase) -> Iterator[Inequality]:
@@ -450,7 +448,6 @@ def table_iii_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"For $L\eta = (\sqrt5-1)/8$, $N \to \infty$, $C_5 = 1$: $C(p) \le 12\eta^2p^2$ for $p \le \frac12$"
     r" (beyond, up to $C_3 = 1$ at p = 0.5985, the factor is 22.5), and $C(p) \le 14\eta^2C_3^{2/(1-p)}$ for"
     r" $C_3 \ge 1$; the p of the last column, put into C(p), is within $\varepsilon/(3G^2)$.",
-    rounding=0.0,
     cases=table_iii_cases,
 )
 def table_iii(table: Table) -> Iterator[Inequality]:

@@ -41,7 +41,6 @@ def identity_full_participation_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"$P = N$, exact local solutions, $\eta = 1/\alpha = 1/\rho$, no duals at the start: FedPD ($p = 0$),"
     r" FedDyn, A-FedPD (also with lazy duals), FedADMM ($\eta_s = 1$), FedSpeed (radius 0) and FedDR ($a = 1$,"
     r" $x_j = y_j = \theta^0$) have the same $\theta^n$.",
-    rounding=0.0,
     cases=identity_full_participation_cases,
 )
 def identity_full_participation(case: Runs) -> Iterator[Inequality]:
@@ -70,7 +69,6 @@ def identity_fedadmm_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Wang et al. 2022; Tran-Dinh et al. 2021",
     statement=r"Exact local solutions, any participation, $\eta = 1/\rho$: FedADMM with $\eta_s = P/N$ and FedDR with"
     r" $a = 1$ have the same $\theta^n$: both keep the mean of all clients' $\theta_j + \lambda_j/\rho = \hat x_j$.",
-    rounding=0.0,
     cases=identity_fedadmm_feddr_cases,
 )
 def identity_fedadmm_feddr(case: Runs) -> Iterator[Inequality]:
@@ -101,7 +99,6 @@ def identity_fedsplit_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"Exact proximal steps, any participation: FedSplit that averages all $z_j$, from $z_j = \theta^0$, and"
     r" FedDR with $a = 2$, from $x_j = y_j = \hat x_j = \theta^0$, have the same $\theta^n$ with no shift of rounds:"
     r" $z_j = \hat x_j$.",
-    rounding=0.0,
     cases=identity_fedsplit_feddr_cases,
 )
 def identity_fedsplit_feddr(case: Runs) -> Iterator[Inequality]:
@@ -129,7 +126,6 @@ def identity_fedsplit_averages_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="FedDyn Appendix A.4",
     statement=r"FedSplit with $\theta = \frac1N\sum_j z_j$ over all clients, stale ones included, and with the mean"
     r" over the active ones have the same $\theta^n$ when $P = N$.",
-    rounding=0.0,
     cases=identity_fedsplit_averages_cases,
 )
 def identity_fedsplit_averages(case: Runs) -> Iterator[Inequality]:

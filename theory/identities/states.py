@@ -41,7 +41,6 @@ def identity_mean_dual_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Sun, Shen and Tao, Section 3.3 and Appendix B.3.2",
     statement=r"$\bar\lambda^{t+1} = \bar\lambda^t + \rho(\bar\theta^{t+1} - \theta^t)$ in A-FedPD, exact or not,"
     r" whoever is active (checked to 1e-12 of the largest dual).",
-    rounding=0.0,
     cases=identity_mean_dual_cases,
 )
 def identity_mean_dual(case: Case) -> Iterator[Inequality]:
@@ -80,7 +79,6 @@ def identity_lazy_a_fedpd_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"Clients that catch up by $\bar\lambda_{\text{now}} - \bar\lambda_{\text{seen}}$ when they wake up have"
     r" the same $\theta^n$ as those whose duals are updated virtually in every round. In a round, $P(2 - P/N)$ clients"
     r" are told two vectors instead of $N - P + P^2/N$, on average: fewer exactly if $P < N/2$.",
-    rounding=0.0,
     cases=identity_lazy_a_fedpd_cases,
 )
 def identity_lazy_a_fedpd(case: Runs) -> Iterator[Inequality]:
@@ -148,7 +146,6 @@ def identity_feddyn_rows_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="FedDyn, the authors' published code for unbalanced data",
     statement=r"With $w_j = Nn_j/\sum_i n_i$: FedDyn on $w_j f_j$ (rows weigh alike) has the cloud models of the"
     r" authors' update with $\alpha_j = \alpha/w_j$ on the clients' own means.",
-    rounding=0.0,
     cases=identity_feddyn_rows_cases,
 )
 def identity_feddyn_rows(case: Unequal) -> Iterator[Inequality]:

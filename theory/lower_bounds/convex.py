@@ -37,7 +37,6 @@ def convex_span_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" minimisers of $f_j + \langle a, \cdot\rangle + \frac\rho2|\cdot - b|^2$ as often as they like has"
     r" $\theta^n_k = 0$ for $k > n$ after n communications, on a chain whose links alternate between"
     r" two groups of clients.",
-    rounding=0.0,
     cases=convex_span_cases,
 )
 def convex_span(case: ChainCase) -> Iterator[Inequality]:
@@ -110,7 +109,6 @@ def convex_strong_attained_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"On the geometric chain FedSplit with $s = 1/\sqrt{L\mu}$ has"
     r" $\theta^n = (q, q^2, \dots, q^n, 0, \dots, 0)$ for $n \le d$: $|\theta^n - \theta^*|^2$ is the least that any"
     r" method can have.",
-    rounding=0.0,
     cases=convex_strong_attained_cases,
 )
 def convex_strong_attained(case: ChainCase) -> Iterator[Inequality]:

@@ -341,7 +341,6 @@ def zero_chain_support_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"Whatever linear-span method runs, after $n$ communications the server's model vanishes behind entry"
     r" $n$; it does not vanish at entry $n$ if all clients take part and go far enough along their gradients.",
     assumptions=zero_respecting,
-    rounding=0.0,
     cases=zero_chain_support_cases,
 )
 def zero_chain_support(race: Race) -> Iterator[Inequality]:
@@ -463,7 +462,6 @@ def p6_split_of_the_chain_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $\frac{LN\Delta}{10\pi^2\epsilon}$ rounds to reach $|\nabla E|^2 \le \epsilon$. Corrected: the mean is"
     r" $\Theta_1 + \frac1N\sum_{k\ge2}\Theta_k$; $f_i$ is $8L$-smooth, so other units are needed, in which it takes"
     r" $\frac{L\Delta}{7.1\pi^2N\epsilon}$ rounds.",
-    rounding=0.0,
     cases=p6_split_of_the_chain_cases,
 )
 def p6_split_of_the_chain(form: Form) -> Iterator[Inequality]:
