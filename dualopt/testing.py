@@ -49,16 +49,20 @@ SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.integers(2, 6)
 ROWS = st.integers(10, 60)
 LEVELS = st.floats(0, 10)
+BOTH = st.booleans()
 LARGE = st.floats(0, 3).map(lambda power: 10.0**power)  # 1 to 1000, by magnitude
 SMALL = st.floats(-3, 0).map(lambda power: 10.0**power)
 
 
 def random_quadratic(
-    *, seed: int, n_clients: int, dimension: int, mu: float, L: float, heterogeneity: float
+    *, seed: int, n_clients: int, dimension: int, mu: float, L: float, heterogeneity: float, unequal: bool = False
 ) -> Quadratic:
     r"""Build quadratics with prescribed curvature and heterogeneity, and an optimum of norm 1 and value 1.
 
-    Every :math:`A_j` has random eigenvectors and eigenvalues in ``[mu, L]``, both attained. For a random
+    Every :math:`A_j` has random eigenvectors and eigenvalues in ``[mu, L]``. Both ends are attained, by every client
+    or, if ``unequal``, ``mu`` by the first and ``L`` by the last alone: on clients that are alike a method or a bound
+    that takes the greatest :math:`\mu_j` for the least, or for the mean, passes. Then the first client may be flat or
+    concave, too: for :math:`\mu \le 0` the others are so convex that :math:`\sum_j \mu_j > 0`. For a random
     :math:`|\theta^*| = 1` and random :math:`\delta_j` with :math:`\sum_j \delta_j = 0` and
     :math:`\frac1N \sum_j |\delta_j|^2 = \mathrm{heterogeneity}^2`,
 
@@ -70,7 +74,8 @@ def random_quadratic(
     Raises
     ------
     ValueError
-        If an argument is out of range; ``mu < L`` needs two dimensions, heterogeneity two clients.
+        If an argument is out of range; ``mu < L`` needs two dimensions, heterogeneity two clients, and ``mu`` may be
+        negative, above ``-L/4``, only for two unequal clients or more.
 
     Examples
     --------
@@ -80,9 +85,15 @@ def random_quadratic(
     2.0
     >>> round(float(np.mean(f.value(theta))), 9)
     1.0
+    >>> f = random_quadratic(seed=0, n_clients=3, dimension=4, mu=-1.0, L=50.0, heterogeneity=2.0, unequal=True)
+    >>> f.mu.round(1).tolist(), f.L.round(1).tolist()
+    ([-1.0, 1.5, 1.2], [30.7, 19.4, 50.0])
     """
     require(n_clients >= 1, "n_clients must be at least 1", n_clients)
-    require(0 <= mu < math.inf, "mu must be finite and at least 0", mu)
+    if unequal and n_clients > 1:
+        require(-L / 4.0 < mu < math.inf, f"mu must be finite and above -L/4 = {-L / 4.0}", mu)
+    else:
+        require(0 <= mu < math.inf, "mu must be finite and at least 0", mu)
     require(max(mu, 1e-300) <= L < math.inf, f"L must be positive, finite and at least mu = {mu}", L)
     least = 1 if mu == L else 2
     require(dimension >= least, f"dimension must be at least {least} for mu = {mu} and L = {L}", dimension)
@@ -90,8 +101,12 @@ def random_quadratic(
     require(n_clients > 1 or heterogeneity == 0, "heterogeneity must be 0 for a single client", heterogeneity)
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.standard_normal((n_clients, dimension, dimension)))[0]
+    lowest, highest = np.full((n_clients, 1), mu), np.full((n_clients, 1), L)
     inner = rng.uniform(mu, L, (n_clients, dimension))
-    eigenvalues = np.concatenate([np.full((n_clients, 1), mu), inner[:, 2:], np.full((n_clients, 1), L)], axis=1)
+    if unequal and n_clients > 1:
+        lowest, highest = _unequal_ends(rng, n_clients, mu, L)
+        inner = lowest + (highest - lowest) * rng.uniform(0.0, 1.0, (n_clients, dimension))
+    eigenvalues = np.concatenate([lowest, inner[:, 2:], highest], axis=1)
     A = (vectors * eigenvalues[:, None, -dimension:]) @ vectors.mT
     A = 0.5 * (A + A.mT)
     theta = rng.standard_normal(dimension)
@@ -104,6 +119,17 @@ def random_quadratic(
         delta = np.zeros_like(delta)
     b = A @ theta - delta
     return Quadratic(A=A, b=b, c=1.0 + 0.5 * (b - delta) @ theta)
+
+
+def _unequal_ends(rng: np.random.Generator, n_clients: int, mu: float, L: float) -> tuple[np.ndarray, np.ndarray]:
+    """Draw least and greatest eigenvalues, each (N, 1): ``mu`` of the first client and ``L`` of the last alone."""
+    # the others are convex enough for a positive sum: each has at least twice what is missing, shared among them
+    floor = max(mu, 1e-4 * L, -2.0 * mu / (n_clients - 1))
+    lowest = floor * (L / floor) ** rng.uniform(0.0, 0.5, (n_clients, 1))
+    lowest[0] = mu
+    highest = lowest + (L - lowest) * rng.uniform(0.1, 1.0, (n_clients, 1))
+    highest[-1] = L
+    return lowest, highest
 
 
 def random_linear_model(*, seed: int, loss: Loss, n_clients: int, rows: int, features: int, mu: float) -> LinearModel:
@@ -147,10 +173,12 @@ def quadratics(
     mu: float | st.SearchStrategy[float] = 1.0,
     L: float | st.SearchStrategy[float] = LARGE,
     heterogeneity: float | st.SearchStrategy[float] = LEVELS,
+    unequal: bool | st.SearchStrategy[bool] = BOTH,
 ) -> st.SearchStrategy[Quadratic]:
     """Draw quadratics from :func:`random_quadratic`; every argument is a number or a strategy.
 
-    The defaults draw condition numbers from 1 to 1000 for ``mu = 1``: give ``L`` along with another ``mu``.
+    The defaults draw condition numbers from 1 to 1000 for ``mu = 1``: give ``L`` along with another ``mu``. Clients are
+    alike in half of the draws, unequal in the others; a negative ``mu`` needs ``unequal=True``.
 
     Examples
     --------
@@ -158,9 +186,14 @@ def quadratics(
     >>> f = find(quadratics(n_clients=3, mu=2.0, L=8.0), lambda f: True)
     >>> f.n_clients, f.mu.round(9).tolist(), f.L.round(9).tolist()
     (3, [2.0, 2.0, 2.0], [8.0, 8.0, 8.0])
+    >>> concave = quadratics(n_clients=3, mu=-1.0, L=8.0, unequal=True)
+    >>> f = find(concave, lambda f: True)
+    >>> round(float(f.mu.min()), 6), bool(f.mu.sum() > 0), round(float(f.L.max()), 6)
+    (-1.0, True, 8.0)
     """
     given = {"n_clients": n_clients, "dimension": dimension, "mu": mu, "L": L, "heterogeneity": heterogeneity}
-    return st.builds(random_quadratic, seed=SEEDS, **{name: _strategy(value) for name, value in given.items()})
+    strategies = {name: _strategy(value) for name, value in given.items()}
+    return st.builds(random_quadratic, seed=SEEDS, unequal=_strategy(unequal), **strategies)
 
 
 def linear_models(

@@ -37,7 +37,9 @@ def test_the_assertions_on_rates_are_found_here_too() -> None:
 
 @given(
     problem=st.tuples(st.floats(0, 2), st.floats(2, 1e3), st.floats(0, 1e2)).flatmap(
-        lambda given: st.tuples(st.just(given), quadratics(mu=given[0], L=given[1], heterogeneity=given[2]))
+        lambda given: st.tuples(
+            st.just(given), quadratics(mu=given[0], L=given[1], heterogeneity=given[2], unequal=False)
+        )
     )
 )
 def test_quadratics_have_the_constants_that_were_asked_for(problem) -> None:
@@ -54,6 +56,33 @@ def test_quadratics_have_the_constants_that_were_asked_for(problem) -> None:
     assert np.sqrt((gradients**2).sum(axis=1).mean()) == pytest.approx(heterogeneity, abs=error)
     assert np.abs(gradients.sum(axis=0)).max() <= error * f.n_clients
     np.testing.assert_allclose(f.value(theta), 1.0, rtol=0, atol=error * (1 + heterogeneity))
+
+
+@given(
+    problem=st.tuples(st.floats(-0.49, 2), st.floats(2.01, 1e3), st.integers(2, 6)).flatmap(
+        lambda given: st.tuples(
+            st.just(given), quadratics(mu=given[0], L=given[1], n_clients=given[2], unequal=True, heterogeneity=1.0)
+        )
+    )
+)
+def test_of_unequal_quadratics_one_attains_each_end_and_the_mean_is_convex(problem) -> None:
+    (mu, L, n_clients), f = problem
+    eigenvalues, rounding = np.linalg.eigvalsh(f.A), 50 * EPS * L
+    assert eigenvalues[0, 0] == pytest.approx(mu, abs=rounding)
+    assert eigenvalues[-1, -1] == pytest.approx(L, abs=rounding)
+    assert np.all(eigenvalues[1:, 0] > mu + rounding)
+    assert np.all(eigenvalues[:-1, -1] < L - rounding)
+    assert np.all(eigenvalues[1:, 0] > 0)
+    least = np.linalg.eigvalsh(f.A)[:, 0]
+    assert np.sum(least) > rounding
+    if n_clients > 2:
+        assert np.ptp(least[1:]) > rounding
+
+
+def test_equal_is_what_unequal_clients_are_not() -> None:
+    """Of a drawn problem with unequal clients the least, the mean and the greatest mu_j are three numbers."""
+    f = find(quadratics(mu=1.0, L=20.0), lambda f: np.ptp(f.mu) > 0.5)
+    assert f.mu.min() < f.mu.mean() - 0.1 < f.mu.max() - 0.2
 
 
 def test_clients_differ() -> None:
@@ -162,6 +191,11 @@ def test_strategies_take_numbers_and_strategies() -> None:
         ({"dimension": 0, "L": 1.0}, "dimension must be at least 1 for mu = 1.0 and L = 1.0, not 0."),
         ({"heterogeneity": -2.0}, "heterogeneity must be finite and at least 0, not -2.0."),
         ({"n_clients": 1}, "heterogeneity must be 0 for a single client, not 1.0."),
+        ({"mu": -5.0, "unequal": True}, "mu must be finite and above -L/4 = -5.0, not -5.0."),
+        (
+            {"n_clients": 1, "mu": -1.0, "heterogeneity": 0.0, "unequal": True},
+            "mu must be finite and at least 0, not -1.0.",
+        ),
     ],
 )
 def test_quadratics_refuse(wrong: dict[str, Any], said: str) -> None:
