@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
 from dualopt.objectives import LinearModel, Quadratic, linear_model
+from theory import _problems
 
 
 def spd(rng: np.random.Generator, n: int, d: int, mu: float, L: float) -> np.ndarray:
@@ -55,35 +54,19 @@ def digits(*, rows: int = 1797, mu: float = 1e-2) -> LinearModel:
     return linear_model(X[order], y[order], loss=Multinomial(classes=10), mu=mu, clients=8)
 
 
-def with_spectra(spectra: Sequence[Sequence[float]], *, seed: int = 0) -> Quadratic:
-    """Clients with the given eigenvalues, of which the first belongs to the first unit vector for every client.
-
-    So the curvature of ``E`` along that vector is the mean of the first eigenvalues, and ``mu_j`` is exact where it is
-    the first: the matrix is one number and a block.
-    """
-    rng = np.random.default_rng(seed)
-    N, d = np.shape(spectra)
-    A = np.zeros((N, d, d))
-    for matrix, (first, *others) in zip(A, spectra, strict=True):
-        q, _ = np.linalg.qr(rng.standard_normal((d - 1, d - 1)))
-        block = q @ np.diag(others) @ q.T
-        matrix[0, 0], matrix[1:, 1:] = first, 0.5 * (block + block.T)
-    return Quadratic(A=A, b=3.0 * rng.standard_normal((N, d)), c=rng.uniform(10.0, 20.0, N))
-
-
 def lopsided() -> Quadratic:
     """mu_j = 0.5, 1, 6, 0.8 with the mean 2.075, the curvature of E; L_j = 4, 20, 12, 10."""
-    return with_spectra([[0.5, 1.0, 2.0, 4.0], [1.0, 2.0, 8.0, 20.0], [6.0, 7.0, 9.0, 12.0], [0.8, 3.0, 5.0, 10.0]])
+    return _problems.lopsided().objective
 
 
 def one_flat_client() -> Quadratic:
     """mu_j = 0, 1, 3, 0.8: the first client is not strongly convex, E is."""
-    return with_spectra([[0.0, 1.0, 2.0, 3.0], [1.0, 1.5, 2.0, 4.0], [3.0, 3.2, 3.5, 3.8], [0.8, 1.0, 2.0, 2.5]])
+    return _problems.one_flat_client().objective
 
 
 def one_concave_client() -> Quadratic:
     """mu_j = -1, 1, 3, 0.8: the first client is not convex, E is strongly convex."""
-    return with_spectra([[-1.0, 1.0, 2.0, 3.0], [1.0, 1.5, 2.0, 4.0], [3.0, 3.2, 3.5, 3.8], [0.8, 1.0, 2.0, 2.5]])
+    return _problems.one_concave_client().objective
 
 
 def unequal_rows() -> LinearModel:

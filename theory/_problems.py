@@ -7,7 +7,7 @@ certificate of its accuracy, and none was found by the method under test.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -37,10 +37,14 @@ __all__ = [
     "hinge_without_ridge",
     "indefinite",
     "logistic",
+    "lopsided",
+    "one_concave_client",
+    "one_flat_client",
     "penalised_logistic",
     "quadratic",
     "regularised",
     "solved",
+    "with_spectra",
 ]
 
 
@@ -148,6 +152,50 @@ def indefinite() -> Instance:
     parts = parts + np.swapaxes(parts, 1, 2)
     A = parts - np.mean(parts, axis=0) + np.diag([0.1, 0.4, 1.0])
     return solved("indefinite quadratics", Quadratic(A=A, b=rng.standard_normal((3, 3))))
+
+
+def with_spectra(spectra: Sequence[Sequence[float]], *, seed: int = 0) -> Quadratic:
+    """Return clients with the given eigenvalues, of which the first belongs to the first unit vector for every client.
+
+    So the curvature of ``E`` along that vector is the mean of the first eigenvalues, and ``mu_j`` is exact where it is
+    the first: the matrix is one number and a block.
+
+    Examples
+    --------
+    >>> f = with_spectra([[1.0, 2.0, 5.0], [3.0, 4.0, 4.5]])
+    >>> f.A[:, 0, 0].tolist(), f.L.round(9).tolist()
+    ([1.0, 3.0], [5.0, 4.5])
+    """
+    rng = np.random.default_rng(seed)
+    N, d = np.shape(spectra)
+    A = np.zeros((N, d, d))
+    for matrix, (first, *others) in zip(A, spectra, strict=True):
+        q, _ = np.linalg.qr(rng.standard_normal((d - 1, d - 1)))
+        block = q @ np.diag(others) @ q.T
+        matrix[0, 0], matrix[1:, 1:] = first, 0.5 * (block + block.T)
+    return Quadratic(A=A, b=3.0 * rng.standard_normal((N, d)), c=rng.uniform(10.0, 20.0, N))
+
+
+@cache
+def lopsided() -> Instance:
+    """Four clients with mu_j = 0.5, 1, 6, 0.8, whose mean 2.075 is the curvature of E, and L_j = 4, 20, 12, 10."""
+    spectra = [[0.5, 1.0, 2.0, 4.0], [1.0, 2.0, 8.0, 20.0], [6.0, 7.0, 9.0, 12.0], [0.8, 3.0, 5.0, 10.0]]
+    return solved("lopsided quadratics", with_spectra(spectra))
+
+
+@cache
+def one_flat_client() -> Instance:
+    """Four clients with mu_j = 0, 1, 3, 0.8: the first one is not strongly convex, E is."""
+    return solved("one flat client", with_spectra([[0.0, 1.0, 2.0, 3.0], *_CONVEX]))
+
+
+@cache
+def one_concave_client() -> Instance:
+    """Four clients with mu_j = -1, 1, 3, 0.8: the first one is not convex, E is strongly convex."""
+    return solved("one concave client", with_spectra([[-1.0, 1.0, 2.0, 3.0], *_CONVEX]))
+
+
+_CONVEX = [[1.0, 1.5, 2.0, 4.0], [3.0, 3.2, 3.5, 3.8], [0.8, 1.0, 2.0, 2.5]]
 
 
 def _separated(loss: Loss, mu: float, rows: int, clients: int, seed: int) -> LinearModel:
