@@ -29,7 +29,7 @@ from dualopt.xp import Array
 from theory._cases import Case, accurately
 from theory._chance import expectation
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import Instance, hard_quadratic, logistic, quadratic, solved
+from theory._problems import Instance, hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
 
 # What both claims compare.
@@ -139,6 +139,7 @@ def fedavg_bias_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(fedavg_case(quadratic(L=10.0), 1.0, 1, 2))
     yield ExpectedVerdict(fedavg_case(hard_quadratic(L=10.0), 1.0, 8, 2))
     yield ExpectedVerdict(fedavg_case(one_minimiser(), 1.0, 8, 2))
+    yield ExpectedVerdict(fedavg_case(lopsided(), 1.0, 3, 2))
     if not quick:
         yield ExpectedVerdict(fedavg_case(quadratic(), 1.0, 8, 3))
     yield ExpectedVerdict(fedavg_case(quadratic(L=10.0), 2.1, 2, 3), "outside assumptions")
@@ -179,6 +180,7 @@ def fedprox_bias_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(fedprox_case(quadratic(L=10.0), weight, active))
     yield ExpectedVerdict(fedprox_case(hard_quadratic(L=10.0), 5.0, 2))
     yield ExpectedVerdict(fedprox_case(one_minimiser(), 5.0, 2))
+    yield ExpectedVerdict(fedprox_case(lopsided(), 5.0, 2))
     if not quick:
         yield ExpectedVerdict(fedprox_case(quadratic(), 50.0, 3))
     yield ExpectedVerdict(fedprox_case(logistic(), 1.0, 2), "outside assumptions")

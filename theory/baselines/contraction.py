@@ -26,7 +26,16 @@ from dualopt.xp import Array
 from theory._cases import Case, accurately
 from theory._chance import worst_growth
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
-from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, quadratic, solved
+from theory._problems import (
+    Instance,
+    flat_quadratic,
+    hard_quadratic,
+    logistic,
+    lopsided,
+    one_flat_client,
+    quadratic,
+    solved,
+)
 from theory._rounds import Step, mean_square_radius, path, round_matrix
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
 
@@ -122,6 +131,7 @@ def fedsplit_contraction_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Quadratics of several condition numbers, and a loss of another kind; what the theorem excludes."""
     for f in (quadratic(), quadratic(5, L=4.0), hard_quadratic()):
         yield ExpectedVerdict(fedsplit_case(f, attained=True))
+    yield ExpectedVerdict(fedsplit_case(lopsided()))
     yield ExpectedVerdict(fedsplit_case(logistic()))
     yield ExpectedVerdict(fedsplit_case(quadratic(), times=2.0), "outside assumptions")
     yield ExpectedVerdict(fedsplit_case(quadratic(), active=2), "outside assumptions")
@@ -184,7 +194,9 @@ def feddr_contraction_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(feddr_case(hard_quadratic(), step=step, active=active, attained=True))
     for active in (None, 2):
         yield ExpectedVerdict(feddr_case(logistic(), active=active).but(rounds=8 if quick else ROUNDS))
+    yield ExpectedVerdict(feddr_case(lopsided(), active=2))
     yield ExpectedVerdict(feddr_case(flat_quadratic(), step=1.0), "outside assumptions")
+    yield ExpectedVerdict(feddr_case(one_flat_client(), step=1.0), "outside assumptions")
 
 
 @claim(
@@ -258,6 +270,7 @@ def scaffnew_one_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Rare and certain communication, short steps and long ones; a step that is too long."""
     for times, p in ((1.0, 0.05), (1.0, 0.2), (1.9, 0.7), (0.3, 1.0)):
         yield ExpectedVerdict(scaffnew_case(quadratic(), times, p, attained=True))
+    yield ExpectedVerdict(scaffnew_case(lopsided(), 1.0, 0.3))
     yield ExpectedVerdict(scaffnew_case(logistic(), 1.0, 0.3))
     if not quick:
         yield ExpectedVerdict(scaffnew_case(hard_quadratic(), 1.0, 0.03, attained=True))
@@ -347,6 +360,7 @@ def fivegcs_one_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(fivegcs_case(quadratic(), active))
     yield ExpectedVerdict(fivegcs_case(hard_quadratic(L=20.0), 1, gamma=1.0, product=1.0, attained=True))
     yield ExpectedVerdict(fivegcs_case(quadratic(L=5.0), 2, gamma=0.1, product=1.0))
+    yield ExpectedVerdict(fivegcs_case(lopsided(), 2))
     yield ExpectedVerdict(fivegcs_case(logistic(), 2).but(rounds=8 if quick else ROUNDS))
     yield ExpectedVerdict(fivegcs_case(quadratic(L=20.0), 1, gamma=0.2, product=5.0), "outside assumptions")
 
@@ -428,6 +442,7 @@ def scaffold_fixed_point_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for option in (1, 2):
         for active in (1, 2):
             yield ExpectedVerdict(scaffold_case(quadratic(), active, option=option))
+        yield ExpectedVerdict(scaffold_case(lopsided(), 2, option=option))
         yield ExpectedVerdict(scaffold_case(logistic(), 2, option=option))
     yield ExpectedVerdict(scaffold_case(three_directions(), 1, K=1))
     if not quick:

@@ -10,7 +10,7 @@ from dualopt.claims import Inequality, claim
 from dualopt.participation import Bernoulli, Full, Participation, UniformSubset
 from theory._cases import accurately
 from theory._claims import ExpectedVerdict
-from theory._problems import Instance, logistic, quadratic
+from theory._problems import Instance, logistic, lopsided, one_concave_client, one_flat_client, quadratic
 from theory.identities._runs import EXACT, NEWTON, ROUNDS, Runs, agree, runs
 
 
@@ -33,6 +33,9 @@ def identity_full_participation_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Weights over two orders of magnitude; quadratics, and a loss with local solutions by Newton's method."""
     for weight in (1.0, 7.0, 100.0):
         yield ExpectedVerdict(with_weight(quadratic(), weight, EXACT))
+        yield ExpectedVerdict(with_weight(lopsided(), weight, EXACT))
+    for f in (one_flat_client(), one_concave_client()):
+        yield ExpectedVerdict(with_weight(f, 4.0, EXACT))
     yield ExpectedVerdict(with_weight(logistic(), 0.2, NEWTON, rounds=12 if quick else ROUNDS))
 
 
@@ -62,6 +65,7 @@ def identity_fedadmm_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Subsets of fixed and of random size, which may be empty."""
     for participation in (UniformSubset(size=2), Bernoulli(probability=0.4)):
         yield ExpectedVerdict(fedadmm_and_feddr(quadratic(6), 10.0, participation, EXACT))
+        yield ExpectedVerdict(fedadmm_and_feddr(one_concave_client(), 4.0, participation, EXACT))
     yield ExpectedVerdict(fedadmm_and_feddr(logistic(), 0.2, UniformSubset(size=2), NEWTON))
 
 
@@ -91,6 +95,7 @@ def identity_fedsplit_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for step in (0.01, 0.2, 1.0):
         for participation in (Full(), UniformSubset(size=2)):
             yield ExpectedVerdict(fedsplit_and_feddr(quadratic(), step, participation, EXACT))
+            yield ExpectedVerdict(fedsplit_and_feddr(lopsided(), step, participation, EXACT))
     yield ExpectedVerdict(fedsplit_and_feddr(logistic(), 2.0, UniformSubset(size=3), NEWTON))
 
 
@@ -120,6 +125,7 @@ def identity_fedsplit_averages_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Short and long steps."""
     for step in (0.01, 0.2, 1.0):
         yield ExpectedVerdict(two_averages(quadratic(), step))
+        yield ExpectedVerdict(two_averages(lopsided(), step))
 
 
 @claim(

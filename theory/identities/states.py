@@ -18,7 +18,7 @@ from dualopt.solvers import Exact
 from dualopt.xp import Array
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict, deviation
-from theory._problems import Instance, logistic, quadratic
+from theory._problems import Instance, logistic, one_concave_client, quadratic
 from theory.identities._runs import EXACT, NEWTON, ROUNDS, Runs, agree, runs, starting_point
 
 # A-FedPD: the mean of the duals, and lazy duals.
@@ -34,6 +34,7 @@ def identity_mean_dual_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """One active client, some, and all of them."""
     for active in (1, 2, 3):
         yield ExpectedVerdict(a_fedpd(quadratic(), 60.0, active))
+        yield ExpectedVerdict(a_fedpd(one_concave_client(), 12.0, active))
     yield ExpectedVerdict(a_fedpd(logistic(), 1.0, 2))
 
 
@@ -71,6 +72,7 @@ def identity_lazy_a_fedpd_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     f = quadratic(6)
     for participation in (UniformSubset(size=2), UniformSubset(size=5), Bernoulli(probability=0.4)):
         yield ExpectedVerdict(lazily(f, 40.0, participation, EXACT))
+    yield ExpectedVerdict(lazily(one_concave_client(), 12.0, UniformSubset(size=3), EXACT))
     yield ExpectedVerdict(lazily(logistic(), 1.0, UniformSubset(size=2), NEWTON))
 
 
