@@ -15,14 +15,15 @@ import pytest
 
 from dualopt.attack import Attack, Parameters, attack
 from dualopt.claims import Claim, Inequality, check
+from dualopt.objectives import Quadratic
 from tests.theory.mutations import NoMomentum, WrongSign, becomes
 from theory._claims import Form, discover
 from theory._rounds import mean_square_radius
 from theory.afedpd._runs import matrices
 from theory.attack import _program, targets
-from theory.attack._quadratics import bounded_below, convex
+from theory.attack._quadratics import bounded_below, convex, unequal
 from theory.attack._witness import witness
-from theory.attack.dualfl import sublinear
+from theory.attack.dualfl import certified, sublinear
 from theory.dualfl.exact_solutions import theorem_3_2 as THEOREM_3_2
 
 TARGETS = targets()
@@ -89,6 +90,28 @@ def test_wrong_methods_break_theorem_3_2(method: type, rounds: int) -> None:
 
     assert attack(THEOREM_3_2, wrong, evaluations=120).violated
     assert not attack(THEOREM_3_2, partial(sublinear, N=2, d=2, rounds=rounds), evaluations=20).violated
+
+
+class GreatestMu(Quadratic):
+    """Every client claims the greatest mu_j; on clients that are alike that is no mistake."""
+
+    @property
+    def mu(self) -> np.ndarray:
+        own = super().mu
+        return np.full_like(own, np.max(own))
+
+
+@pytest.mark.parametrize("name", ["dual_certificate", "gradient_certificate"])
+def test_certificates_with_the_greatest_mu_are_found_wrong(name: str) -> None:
+    def wrong(parameters: Parameters) -> Any:
+        case = certified(parameters, 2, 1)
+        return case.but(objective=GreatestMu(A=case.objective.A, b=case.objective.b, c=case.objective.c))
+
+    claim, (right, *_) = TARGETS[name]
+    assert attack(claim, wrong, evaluations=60).violated
+    found = attack(claim, right, evaluations=60)
+    assert not found.violated
+    assert found.ratio > 0.9999  # in one dimension they are exact
 
 
 @pytest.mark.parametrize(
@@ -161,6 +184,10 @@ def test_quadratics_keep_what_they_promise() -> None:
         f = bounded_below(Parameters(rng.standard_normal(100)), N, d, L=3.0)
         assert abs(f.L - 3.0) < 1e-12
         assert np.linalg.eigvalsh(np.mean(f.objective.A, axis=0))[0] > 0
+        np.testing.assert_allclose(np.sum(f.subgradients, axis=0), 0, atol=1e-10)
+        f = unequal(Parameters(rng.standard_normal(100)), N, d, kappa=50.0)
+        assert -0.9 - 1e-12 <= f.objective.mu[0] <= 0.9 + 1e-12
+        assert np.min(f.objective.mu[1:]) >= 1.0 - 1e-12
         np.testing.assert_allclose(np.sum(f.subgradients, axis=0), 0, atol=1e-10)
 
 

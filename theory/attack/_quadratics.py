@@ -8,7 +8,7 @@ from dualopt.attack import Parameters
 from dualopt.objectives import Quadratic
 from theory._problems import Instance, solved
 
-__all__ = ["bounded_below", "convex"]
+__all__ = ["bounded_below", "convex", "unequal"]
 
 
 def convex(parameters: Parameters, N: int, d: int, *, kappa: float, attained: bool = False) -> Instance:
@@ -44,3 +44,25 @@ def bounded_below(parameters: Parameters, N: int, d: int, *, L: float) -> Instan
     A *= L / np.max(np.abs(np.linalg.eigvalsh(A)))
     f = Quadratic(A=A, b=L * parameters.reals(N, d), c=np.zeros(N))
     return solved(f"quadratics of both signs (N={N}, d={d})", f)
+
+
+def unequal(parameters: Parameters, N: int, d: int, *, kappa: float) -> Instance:
+    """Return clients whose least eigenvalues differ: the first one's lies in [-0.9, 0.9], those of others above 1.
+
+    So the first client may be concave, flat or convex, and the mean of the least eigenvalues is positive in any case.
+    The largest lie within a factor ``kappa`` above.
+
+    Examples
+    --------
+    >>> f = unequal(Parameters([-np.pi / 2, 0.0, 0.3, -0.3]), 2, 1, kappa=100.0)
+    >>> f.objective.mu.round(12).tolist()
+    [-0.9, 10.0]
+    """
+    A = []
+    for j in range(N):
+        least = parameters.between(-0.9, 0.9) if j == 0 else parameters.magnitude(1.0, kappa)
+        others = [least + parameters.magnitude(1.0 / kappa, kappa) for _ in range(d - 1)]
+        A.append(parameters.symmetric([least, *others]))
+    return solved(
+        f"unequal quadratics (N={N}, d={d})", Quadratic(A=np.stack(A), b=parameters.reals(N, d), c=np.zeros(N))
+    )

@@ -1,14 +1,15 @@
-"""Attacks on the theorems of the DualFL paper."""
+"""Attacks on the theorems of the DualFL paper, and on the certificates that its duality gives."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from dualopt.algorithms import FedDyn
 from dualopt.attack import Parameters
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from theory._cases import Case
-from theory.attack._quadratics import convex
+from theory._cases import Case, accurately
+from theory.attack._quadratics import convex, unequal
 from theory.dualfl._runs import exact, inexact
 
 SIZES = ((2, 1), (2, 2), (3, 2), (3, 3))  # clients, dimensions
@@ -37,7 +38,15 @@ def few_steps(parameters: Parameters, N: int, d: int, *, smooth: bool, rounds: i
     return f.case(inexact(f, steps, rho=rho, nu=nu, solver=Gradient()), rounds)
 
 
+def certified(parameters: Parameters, N: int, d: int, *, rounds: int = 4) -> Case:
+    """Return a run to certify, on clients of which one may be flat or concave, with local solutions that are exact."""
+    f = unequal(parameters, N, d, kappa=1e2)
+    return f.case(FedDyn(alpha=parameters.magnitude(1.0, 1e2), **accurately(f.objective)), rounds)
+
+
 GENERATORS = {
+    "dual_certificate": [partial(certified, N=N, d=d) for N, d in SIZES],
+    "gradient_certificate": [partial(certified, N=N, d=d) for N, d in SIZES],
     "theorem_3_2": [partial(sublinear, N=N, d=d) for N, d in SIZES],
     "theorem_3_3": [partial(linear, N=N, d=d) for N, d in SIZES],
     "theorem_3_2_inexact": [partial(few_steps, N=N, d=d, smooth=False) for N, d in SIZES[:2]],
