@@ -21,6 +21,7 @@ from tests.theory import (
     test_mutations_baselines,
     test_mutations_feddyn,
     test_mutations_fedpd,
+    test_optimized_dualfl,
 )
 
 HEADER = """# Wrong variants and what catches them
@@ -45,6 +46,7 @@ class Paper(NamedTuple):
 
 PAPERS = (
     Paper("DualFL", mutations.METHODS | mutations.FISTA, test_mutations),
+    Paper("OptimizedDualFL", test_optimized_dualfl.MUTATIONS, test_optimized_dualfl),
     Paper("FedPD", mutations_fedpd.RUNS | mutations_fedpd.LOCAL, test_mutations_fedpd),
     Paper(
         "FedDyn",

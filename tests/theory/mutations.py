@@ -11,6 +11,7 @@ import numpy as np
 
 from dualopt.algorithms import DualFL
 from dualopt.algorithms.dualfl import momentum
+from dualopt.certificates import certificate, dual_point
 from dualopt.objectives import ObjectiveWrapper
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
@@ -85,6 +86,31 @@ class Overstated(ObjectiveWrapper):
         return Overstated(self.objective.select(ids))
 
 
+@dataclass
+class GreatestMu(ObjectiveWrapper):
+    """An objective of which every client claims the greatest ``mu_j``."""
+
+    objective: Any
+
+    @property
+    def mu(self) -> Any:
+        return np.full_like(self.objective.mu, np.max(self.objective.mu))
+
+    def select(self, ids):
+        return GreatestMu(self.objective.select(ids))
+
+
+def certificate_with_greatest_mu(objective: Any, theta: Any, solution: Any = None) -> Any:
+    """The greatest ``mu_j`` where the certificate has the mean; the dual points are right."""
+    point = None if solution is None else dual_point(objective, solution)
+    return certificate(GreatestMu(objective), theta, point)
+
+
+def dual_point_with_greatest_mu(objective: Any, solution: Any) -> Any:
+    """The greatest ``mu_j`` in the dual points and in their conjugates."""
+    return dual_point(GreatestMu(objective), solution)
+
+
 def becomes(kind: type, case: Case) -> Case:
     """The same parameters in a wrong method."""
     method = case.algorithm
@@ -93,6 +119,15 @@ def becomes(kind: type, case: Case) -> Case:
 
 def nu_beyond_mu(case: Case) -> Case:
     return replace(case, algorithm=replace(case.algorithm, nu=2.0 * float(np.min(case.objective.mu))))
+
+
+def greatest_mu(case: Case) -> Case:
+    return replace(case, algorithm=replace(case.algorithm, nu=float(np.max(case.objective.mu))))
+
+
+def least_smoothness(case: Case) -> Case:
+    rho = case.algorithm.nu / float(np.min(case.objective.L))
+    return replace(case, algorithm=replace(case.algorithm, rho=rho))
 
 
 def loose(case: Case) -> Case:
@@ -111,6 +146,8 @@ METHODS: dict[str, Callable[[Case], Case]] = {
     "wrong sign in (3.3)": partial(becomes, WrongSign),
     "warm start from the corrected point": partial(becomes, FromCorrected),
     "nu beyond mu": nu_beyond_mu,
+    "nu = max mu_j": greatest_mu,
+    "rho = nu/min L_j": least_smoothness,
     "loose local solutions": loose,
     "mu overstated": overstated,
 }

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+import theory.afedpd
+import theory.dualfl
+from dualopt.algorithms import DualFL, dualfl
+from dualopt.algorithms._parameters import largest
 from dualopt.algorithms.dualfl import momentum
 from dualopt.claims import Claim, Verdict, check
 from tests.theory._telling import telling
-from tests.theory.mutations import FISTA, METHODS
-from theory._claims import discover
-from theory.dualfl import inexact_solutions, local_steps
+from tests.theory.mutations import FISTA, METHODS, certificate_with_greatest_mu, dual_point_with_greatest_mu
+from theory._claims import discover, judge
+from theory.dualfl import certificates, inexact_solutions, local_steps
+from theory.dualfl._fista import Fista
+from theory.dualfl.duality import Composition
 from theory.dualfl.inexact_solutions import envelope
 
 CHAPTERS = discover()
@@ -55,6 +62,15 @@ CATCHES = {
     "warm start from the corrected point": {"dual_certificate", "gradient_certificate", "theorem_3_3_inexact"},
     "nu beyond mu": {"gap_3_6", "lemma_6_4", "proposition_3_1", "relation_6_5", "theorem_3_2"},
     "mu overstated": {"gap_3_6", "gradient_certificate", "dual_certificate"},
+    "nu = max mu_j": {
+        "gap_3_6",
+        "theorem_3_2",
+        "theorem_3_2_inexact",
+        "theorem_3_3",
+        "theorem_3_3_inexact",
+        "theorem_3_5_target",
+    },
+    "rho = nu/min L_j": {"theorem_3_3", "theorem_3_3_inexact"},
     "momentum dropped in FISTA": {"proposition_6_2", "proposition_6_3"},
     "larger errors in FISTA": {"proposition_6_2", "proposition_6_3"},
 }
@@ -62,6 +78,17 @@ CATCHES = {
 FORMULAS = {
     "theorem_3_4": (local_steps, "decreasing_step", lambda mu, k: 1.0 / mu),
     "theorem_3_5": (local_steps, "constant_momentum", lambda q: 0.0 * q),
+    "theorem_3_5_target": (local_steps, "constant_momentum", lambda q: 0.0 * q),
+    "proposition_6_1": (
+        Composition,
+        "smooth_conjugate",
+        lambda self, p: float(0.5 * (self.c - p) @ np.linalg.solve(self.Q, self.c - p)),
+    ),
+}
+# Functions that the claims on certificates call, with the greatest mu_j in them, and the claims that see it.
+CERTIFICATES = {
+    "certificate": (certificate_with_greatest_mu, {"dual_certificate", "gradient_certificate"}),
+    "dual_point": (dual_point_with_greatest_mu, {"conjugates_of_dual_points"}),
 }
 # Bounds that are attained: half of them is too little.
 TIGHT = {"dual_certificate", "gap_3_6", "gradient_certificate", "momentum_3_4"}
@@ -86,8 +113,16 @@ def is_caught(claim: Claim, cases: Iterator[Any]) -> bool:
 def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
     mutate = (METHODS | FISTA)[mutation]
     claim = CHAPTERS[name].claim
-    smooth = (c for c in telling_cases(name) if mutation != "mu overstated" or np.isfinite(c.objective.L).all())
-    assert is_caught(claim, (mutate(case) for case in smooth))
+    admits = has_finite_smoothness if mutation == "mu overstated" else runs_dualfl
+    assert is_caught(claim, (mutate(case) for case in telling_cases(name) if admits(case)))
+
+
+def has_finite_smoothness(case: Any) -> bool:
+    return bool(np.isfinite(case.objective.L).all())
+
+
+def runs_dualfl(case: Any) -> bool:
+    return isinstance(case.algorithm, DualFL | Fista)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -95,6 +130,24 @@ def test_wrong_formulas_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(*FORMULAS[name])
     monkeypatch.setattr(local_steps, "LIMIT", 1000)
     assert is_caught(CHAPTERS[name].claim, telling_cases(name))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"), [(f, name) for f, (_, names) in CERTIFICATES.items() for name in sorted(names)]
+)
+def test_the_greatest_mu_in_certificates_is_caught(function: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, function, CERTIFICATES[function][0])
+    assert any(v.verdict == "violated" for v in verdicts(CHAPTERS[name].claim, telling_cases(name)))
+
+
+def test_a_suggestion_with_the_greatest_mu_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is outside the assumptions of the theorem, and breaks its bound."""
+    monkeypatch.setattr(dualfl, "smallest", largest)
+    with np.errstate(all="ignore"):
+        wrong = [result for result in judge(CHAPTERS["theorem_3_3"], quick=True) if not result.as_expected]
+    assert [result.verdict.verdict for result in wrong] == ["outside assumptions"]
+    suggested = [case for case, _ in CHAPTERS["theorem_3_3"].cases(True) if case.name == wrong[0].verdict.case]
+    assert [v.verdict for v in verdicts(CHAPTERS["theorem_3_3"].claim, iter(suggested))] == ["violated"]
 
 
 @pytest.mark.parametrize("name", ["proposition_6_2", "proposition_6_3", "theorem_3_3_inexact"])
@@ -136,7 +189,19 @@ def test_loose_local_solutions_make_the_inexact_theorems_vacuous(name: str) -> N
     assert "violated" not in found
 
 
+@pytest.mark.parametrize("package", [theory.dualfl, theory.afedpd], ids=lambda package: package.__name__)
+def test_every_statement_has_claims_or_a_reason(package: ModuleType) -> None:
+    named: list[str] = []
+    for said in package.STATEMENTS.values():
+        if " " in said.replace(", ", ""):
+            assert said[0].isupper()
+            assert said.endswith(".")
+        else:
+            named += said.split(", ")
+    assert sorted(named) == sorted(n for n, c in CHAPTERS.items() if c.module.startswith(f"{package.__name__}."))
+
+
 def test_every_claim_is_caught_by_some_mutation() -> None:
-    covered = set().union(*CATCHES.values()) | set(FORMULAS) | TIGHT
+    covered = set().union(*CATCHES.values(), *(names for _, names in CERTIFICATES.values())) | set(FORMULAS) | TIGHT
     assert covered == {name for name, chapter in CHAPTERS.items() if chapter.selection == "dualfl"}
     assert set(CATCHES) <= set(METHODS | FISTA)

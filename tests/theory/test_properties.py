@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,24 +17,41 @@ from dualopt.solvers import Gradient
 from dualopt.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from dualopt.testing import linear_models, quadratics
 from tests.theory.mutations import METHODS
-from theory._cases import Case
 from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import exact, inexact
+from theory.dualfl.duality import random_composition
 from theory.dualfl.exact_solutions import Recursion
 from theory.dualfl.inexact_solutions import Geometric, Power
+from theory.dualfl.local_steps import with_constant_momentum
 from theory.dualfl.regularised import plain_case
 
 CHAPTERS = discover()
 EXAMPLES = max(12, settings.default.max_examples // 5) if settings.default else 12
 many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
+
+def unequal_quadratics(seed: int, n: int, heterogeneity: float) -> Quadratic:
+    """Clients with ``mu_j`` in [0.1, 10] and ``L_j`` in [mu_j, 30 mu_j]."""
+    rng = np.random.default_rng(seed)
+    matrices = []
+    for _ in range(n):
+        q, _ = np.linalg.qr(rng.standard_normal((3, 3)))
+        matrix = q @ np.diag(10.0 ** rng.uniform(-1.0, 1.0) * rng.uniform(1.0, 30.0, 3)) @ q.T
+        matrices.append(0.5 * (matrix + matrix.T))
+    b = heterogeneity * rng.standard_normal((n, 3))
+    return Quadratic(A=np.stack(matrices), b=b, c=rng.uniform(1.0, 2.0, n))
+
+
+UNEQUAL = st.builds(
+    unequal_quadratics, seed=st.integers(0, 2**32 - 1), n=st.integers(2, 5), heterogeneity=st.floats(0.1, 10.0)
+)
+QUADRATIC = st.one_of(quadratics(L=st.floats(2.0, 300.0), heterogeneity=st.floats(0.1, 10.0)), UNEQUAL)
 SMOOTH = st.one_of(
-    quadratics(L=st.floats(2.0, 300.0), heterogeneity=st.floats(0.1, 10.0)),
+    QUADRATIC,
     linear_models(loss=Logistic(), n_clients=st.integers(2, 4), rows=st.integers(10, 30), mu=st.floats(0.02, 1.0)),
 )
-QUADRATIC = quadratics(L=st.floats(2.0, 300.0), heterogeneity=st.floats(0.1, 10.0))
 NONSMOOTH = linear_models(
     loss=st.sampled_from([Hinge(), AbsoluteDeviation()]),
     n_clients=st.integers(2, 3),
@@ -46,7 +64,7 @@ PLAIN = linear_models(loss=Logistic(), n_clients=st.just(2), rows=st.integers(40
 FRACTIONS = st.floats(0.05, 0.95)
 
 # claim -> problems to draw, and the case made of a solved problem and a number in (0, 1)
-Build = Callable[[Instance, float], Case]
+Build = Callable[[Instance, float], Any]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "dual_certificate": (SMOOTH, lambda f, s: f.case(inexact(f, Steps(steps=2), rho=0.0, solver=Gradient()), 10)),
     "gradient_certificate": (SMOOTH, lambda f, s: f.case(exact(f), 10)),
@@ -91,6 +109,12 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     ),
     "theorem_3_4": (NONSMOOTH, lambda f, s: f.case(exact(f, rho=0.0), 1)),
     "theorem_3_5": (QUADRATIC, lambda f, s: f.case(exact(f), 10)),
+    "conjugates_of_dual_points": (QUADRATIC, lambda f, s: f.case(exact(f, nu=s * f.mu), 5)),
+    "proposition_6_1": (QUADRATIC, lambda f, s: random_composition(2, 1 + int(4 * s), seed=int(1e6 * s))),
+    "theorem_3_5_target": (
+        SMOOTH,
+        lambda f, s: f.case(with_constant_momentum(f, share=0.2 + 0.8 * s, scale=1e-3), 30),
+    ),
     "theorem_4_1": (PLAIN, lambda f, s: plain_case(f, 0.02 + 0.05 * s, 60, accelerated=False)),
     "theorem_4_2": (PLAIN, lambda f, s: plain_case(f, 0.05 + s, 12, accelerated=True)),
     "theorem_4_2_rounds": (PLAIN, lambda f, s: plain_case(f, 0.05 + s, 1, accelerated=True)),

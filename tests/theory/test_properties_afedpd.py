@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.claims import check
-from dualopt.losses import Huber, Logistic
-from dualopt.objectives import Quadratic
+from dualopt.losses import Huber, Logistic, Squared
+from dualopt.objectives import LocalProblem, Quadratic, linear_model
 from dualopt.participation import UniformSubset
 from dualopt.testing import linear_models, quadratics
 from theory._claims import discover
@@ -20,6 +20,8 @@ from theory._problems import Instance, solved
 from theory.afedpd._pairs import Neighbours, neighbours
 from theory.afedpd._runs import AFedPDCase, afedpd_case
 from theory.afedpd.drift import DriftCase, drift_case
+from theory.afedpd.inexact import RowsCase, inexact_case
+from theory.afedpd.stability import one_round
 from theory.identities import methods, states
 from theory.identities._runs import EXACT
 from theory.identities.states import Unequal
@@ -43,6 +45,7 @@ MIXED = st.builds(
 )
 CONVEX = quadratics(n_clients=st.integers(2, 5), L=st.floats(2.0, 50.0), heterogeneity=st.floats(0.1, 5.0))
 ROWS = linear_models(loss=Logistic(), n_clients=st.integers(2, 4), rows=st.integers(10, 30), mu=st.floats(0.05, 1.0))
+STRONGLY_CONVEX = quadratics(n_clients=st.integers(2, 4), L=st.floats(2.0, 10.0), heterogeneity=st.floats(0.1, 5.0))
 SMOOTH = st.one_of(MIXED, CONVEX, ROWS)
 FRACTIONS = st.floats(0.05, 0.95)
 Build = Callable[[Instance, float], Any]
@@ -56,6 +59,26 @@ def some(f: Instance, fraction: float) -> int:
 def run(f: Instance, fraction: float, rounds: int, *, everyone: bool = False) -> AFedPDCase:
     active = f.objective.n_clients if everyone else some(f, fraction)
     return afedpd_case(f, rho=(2.05 + 5.0 * fraction) * f.L, active=active, rounds=rounds)
+
+
+def two_or_more(f: Instance, fraction: float) -> AFedPDCase:
+    """One active client is never enough (A3)."""
+    return afedpd_case(f, rho=(2.05 + 5.0 * fraction) * f.L, active=max(2, some(f, fraction)), rounds=80)
+
+
+def roughly(f: Instance, fraction: float, rounds: int, *, share: float) -> AFedPDCase:
+    return inexact_case(f, factor=2.05 + 5.0 * fraction, share=share, rounds=rounds)
+
+
+def rows(f: Instance, fraction: float) -> RowsCase:
+    """A local problem of a few rows; of the drawn problem only its size of numbers is used, as a seed."""
+    rng = np.random.default_rng(int(1e6 * abs(float(f.theta[0]))) % 2**32)
+    X, y = rng.standard_normal((5, 2)), rng.standard_normal(5)
+    objective = linear_model(X, y, loss=Squared(), mu=0.0, clients=1, intercept=False)
+    center, dual, start = rng.standard_normal((3, 1, 2))
+    weight = (1.2 + 3.0 * fraction) * float(np.max(np.sum(X**2, axis=1)))
+    problem = LocalProblem(objective=objective, linear=dual, weight=weight, center=center)
+    return RowsCase(name="drawn", problem=problem, start=start, steps=100)
 
 
 def pair(f: Instance, fraction: float, *, decayed: bool) -> Neighbours:
@@ -85,6 +108,12 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "afedpd_lemma_3": (SMOOTH, lambda f, s: run(f, s, 5)),
     "afedpd_descent": (SMOOTH, lambda f, s: run(f, s, 15, everyone=True)),
     "afedpd_theorem_1": (SMOOTH, lambda f, s: run(f, s, 60, everyone=True)),
+    "afedpd_descent_inexact": (SMOOTH, lambda f, s: roughly(f, s, 6, share=0.5 * s)),
+    "afedpd_theorem_1_inexact": (SMOOTH, lambda f, s: roughly(f, s, 80, share=0.001)),
+    "afedpd_theorem_1_partial": (STRONGLY_CONVEX, lambda f, s: two_or_more(f, s)),
+    "afedpd_remark_1_1": (SMOOTH, lambda f, s: run(f, s, 40, everyone=True)),
+    "afedpd_remark_1_2": (CONVEX, lambda f, s: rows(f, s)),
+    "afedpd_remark_2_1": (CONVEX, lambda f, s: one_round(1 + int(4 * s), step=0.2 * s, rho=1.1 + 3.0 * s)),
     "afedpd_range_of_rho": (MIXED, lambda f, s: run(f, s, 1, everyone=True)),
     "afedpd_lemma_4": (CONVEX, lambda f, s: pair(f, s, decayed=False)),
     "afedpd_lemma_5": (CONVEX, lambda f, s: pair(f, s, decayed=True)),

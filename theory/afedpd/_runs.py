@@ -41,6 +41,7 @@ __all__ = [
     "Step",
     "afedpd_case",
     "fixed_point",
+    "gradient_form",
     "matrices",
     "mean_square",
     "one_client",
@@ -48,6 +49,7 @@ __all__ = [
     "path",
     "pulled_apart",
     "squared_gradients",
+    "start_vector",
     "two_signs",
 ]
 
@@ -247,13 +249,22 @@ def fixed_point(case: AFedPDCase) -> Array:
     return np.append(np.concatenate([case.theta[None], -case.subgradients]).ravel(), 1.0)
 
 
+def start_vector(case: AFedPDCase) -> Array:
+    """Return ``(z, 1)`` before the first round."""
+    return np.append(_flat(case.first()), 1.0)
+
+
+def gradient_form(case: AFedPDCase) -> Array:
+    r"""Return the matrix that makes :math:`\nabla E(\bar\theta)` of ``(z, 1)``."""
+    f, d, N = case.objective, case.theta.size, case.n_clients
+    bar = np.hstack([np.eye(d), np.tile(-np.eye(d) / (case.rho * N), N), np.zeros((d, 1))])
+    A, b = np.mean(f.A, axis=0), np.mean(f.b, axis=0)
+    return A @ bar - np.outer(b, np.append(np.zeros(d * (N + 1)), 1.0))
+
+
 def squared_gradients(case: AFedPDCase) -> Iterator[float]:
     r"""Yield :math:`\mathbb E|\nabla E(\bar\theta^t)|^2` for t = 1, 2, ..., exactly."""
-    f, d, N = case.objective, case.theta.size, case.n_clients
-    bar = np.hstack([np.eye(d), np.tile(-np.eye(d) / (case.rho * N), N), np.zeros((d, 1))])  # from (z, 1)
-    A, b = np.mean(f.A, axis=0), np.mean(f.b, axis=0)
-    gradient = A @ bar - np.outer(b, np.append(np.zeros(d * (N + 1)), 1.0))
-    z = np.append(_flat(case.first()), 1.0)
+    gradient, z = gradient_form(case), start_vector(case)
     moments = np.outer(z, z)
     Z = np.stack(matrices(case))
     for _ in range(case.rounds):

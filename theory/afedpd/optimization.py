@@ -4,6 +4,8 @@ Lemmas 1 to 3 hold for P of N clients, once Lemma 2 is corrected (A2); but with 
 that virtual updates do not make small (A8), so that the printed proof of Theorem 1 covers full participation only.
 There A-FedPD is alternating minimisation with a dual step, and ``afedpd_descent`` is a proof with explicit constants,
 which needs :math:`\rho > 2L`. For every P and every :math:`\rho > 0`, as printed, the theorem is wrong (A1, A3, A4).
+Inexact local solutions are in :mod:`theory.afedpd.inexact`, and what is left with idle clients in
+:mod:`theory.afedpd.partial`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from theory._claims import ExpectedVerdict, Form, deviation
-from theory._problems import Instance, indefinite, logistic, penalised_logistic, quadratic, solved
+from theory._problems import (
+    Instance,
+    indefinite,
+    logistic,
+    lopsided,
+    one_concave_client,
+    one_flat_client,
+    penalised_logistic,
+    quadratic,
+    solved,
+)
 from theory._rounds import mean_square_radius
 from theory.afedpd._runs import (
     AFedPDCase,
@@ -45,6 +57,14 @@ def lemma_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for active in (1, 2, 3):
         yield ExpectedVerdict(afedpd_case(quadratic(), rho=100.0, active=active, rounds=10 if quick else 40))
     yield ExpectedVerdict(afedpd_case(logistic(), rho=2.0, active=2, rounds=10))
+    yield from unequal_cases(10)
+
+
+def unequal_cases(rounds: int, *, everybody: bool = False) -> Iterator[ExpectedVerdict]:
+    """Clients of unequal mu_j and L_j, one of them flat or concave; two active clients, or all of the four."""
+    for f in (lopsided(), one_flat_client(), one_concave_client()):
+        active = f.objective.n_clients if everybody else 2
+        yield ExpectedVerdict(afedpd_case(f, rho=3.0 * f.L, active=active, rounds=rounds))
 
 
 @claim(
@@ -76,6 +96,7 @@ def lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for active in (2, 3):
         yield ExpectedVerdict(afedpd_case(f, rho=3.0 * f.L, active=active, rounds=rounds))
     yield ExpectedVerdict(afedpd_case(logistic(), rho=2.0, active=2, rounds=rounds))
+    yield from unequal_cases(10)
     rough = afedpd_case(f, rho=3.0 * f.L, active=2, rounds=rounds, note="two gradient steps")
     yield ExpectedVerdict(rough.but(algorithm=replace(rough.algorithm, solver=Gradient(), stop=Steps(steps=2))))
     yield ExpectedVerdict(afedpd_case(f, rho=1.5 * f.L, active=3, rounds=rounds), "outside assumptions")
@@ -196,6 +217,7 @@ def lemma_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for active in (1, 2, 3):
         yield ExpectedVerdict(afedpd_case(quadratic(), rho=100.0, active=active, rounds=10 if quick else 40))
     yield ExpectedVerdict(afedpd_case(logistic(), rho=2.0, active=2, rounds=10))
+    yield from unequal_cases(10)
 
 
 @claim(
@@ -232,6 +254,7 @@ def descent_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for f in (two_signs(), one_concave(10), indefinite(), quadratic(), logistic(), penalised_logistic()):
         for factor in (2.1, 4.0):
             yield ExpectedVerdict(afedpd_case(f, rho=factor * f.L, active=f.objective.n_clients, rounds=rounds))
+    yield from unequal_cases(rounds, everybody=True)
     f = two_signs()
     yield ExpectedVerdict(afedpd_case(f, rho=1.9 * f.L, active=2, rounds=rounds), "outside assumptions")
 
@@ -331,6 +354,7 @@ def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         for f in instances:
             rounds = few if quick else many
             yield ExpectedVerdict(afedpd_case(f, rho=3.0 * f.L, active=f.objective.n_clients, rounds=rounds))
+    yield from unequal_cases(100, everybody=True)
     f = two_signs()
     yield ExpectedVerdict(afedpd_case(f, rho=1.2, active=2, rounds=10), "outside assumptions")
     yield ExpectedVerdict(
@@ -345,7 +369,8 @@ def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $\frac1T\sum_{t=1}^T|\nabla E(\bar\theta^t)|^2 \le \frac1T\bigl(C[E(\theta^0) - E^*"
     r" + \frac{\rho+L}2R_0] + (L^2+\rho^2)R_0\bigr)$ with"
     r" $C = 2\rho + \frac{2L^2(L^2+\rho^2)}{\rho(\rho-2L)(\rho+L)}$,"
-    r" $R_0 = \frac1N\sum_j|\theta_j^1 - \theta^0|^2$.",
+    r" $R_0 = \frac1N\sum_j|\theta_j^1 - \theta^0|^2$. Only for all clients and exact solutions: inexact ones are in"
+    r" afedpd_theorem_1_inexact, idle clients in afedpd_theorem_1_partial.",
     assumptions=full_participation,
     trivial=lambda case: case.squared_gradient(case.theta0),
     cases=theorem_1_cases,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -17,8 +18,11 @@ import numpy as np
 
 from dualopt.claims import Inequality, claim
 from dualopt.losses import Huber, Logistic
+from dualopt.objectives import LocalProblem
+from dualopt.stopping import Steps
+from dualopt.xp import Array
 from theory._chance import subsets
-from theory._claims import ExpectedVerdict, Form
+from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory.afedpd._pairs import Level, Neighbours, levels, neighbours
 
 
@@ -186,6 +190,90 @@ def lemma_6(case: Neighbours) -> Iterable[Inequality]:
     Compare as in Lemma 5, for the client whose rows differ.
     """
     return local_updates(case, [case.differs[0]], 2.0 * case.G / case.size)
+
+
+def remark_2_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """One to many local steps of the same length; a weight below L."""
+    for K in (1, 2, 5) if quick else (1, 2, 5, 8):
+        for rho in (1.5, 4.0):
+            yield ExpectedVerdict(one_round(K, step=0.2, rho=rho))
+    yield ExpectedVerdict(one_round(2, step=0.2, rho=0.5), "outside assumptions")
+
+
+def one_round(local_steps: int, *, step: float, rho: float) -> Neighbours:
+    """Return two data sets and one round; ``step`` is the length of a step in units of 1/L, whatever their number."""
+    sizes = {"size": 2, "local_steps": local_steps, "rounds": 1}
+    case = neighbours(Logistic(), step=step * local_steps, rho=rho, decayed=False, **sizes)
+    return replace(case, name=f"{case.name}, rho = {rho:g} L")
+
+
+@claim(
+    name="afedpd_remark_2_1",
+    source="Sun, Shen and Tao, Remark 2.1 and (10) (corrected)",
+    statement=r"$\rho > L$, constant steps $\eta\rho \le 1$, any number K of them:"
+    r" $\theta_{k+1} - \theta^t = (1-\eta\rho)(\theta_k - \theta^t) - \eta(g_k + \lambda)$, so that"
+    r" $\mathbb{E}|(\theta_i^{t+1} - \theta^t) - (\hat\theta_i^{t+1} - \hat\theta^t)| \le \frac1{\rho-L}"
+    r" \bigl(L|\theta^t - \hat\theta^t| + |\lambda_i^t - \hat\lambda_i^t| + \frac{2G}S[i = i^*]\bigr)$, independent of"
+    r" K. The bound (11) is not: a round draws K rows (A5), and so its rate (PT) is that of (PKT).",
+    assumptions=lambda case: assumptions(case) + ([] if case.rho > case.L else ["rho > L"]),
+    rtol=1e-12,
+    cases=remark_2_1_cases,
+)
+def remark_2_1(case: Neighbours) -> Iterator[Inequality]:
+    """Remark 2.1: the proximal term keeps local updates within a distance that more steps do not enlarge.
+
+    Compare one step after another with (10), and the local updates of all clients with the bound.
+    """
+    for step, moved, claimed in local_recursion(case):
+        yield Inequality(step, deviation(moved, claimed), ROUNDING, "(10)")
+    first = levels(case)[0]
+    for node, moved in zip(first.nodes, first.moved, strict=True):
+        between = float(np.linalg.norm(np.subtract(*node.models())))
+        duals = np.linalg.norm(np.subtract(*node.duals()), axis=-1)
+        for j in range(case.n_clients):
+            extra = 2.0 * case.G / case.size if j == case.differs[0] else 0.0
+            pull = case.L * between + float(duals[j]) + extra
+            yield Inequality(case.local_steps, float(moved[j]), pull / (case.rho - case.L), "local updates")
+
+
+def local_recursion(case: Neighbours, *, sign: float = -1.0) -> Iterator[tuple[int, Array, Array]]:
+    r"""Yield :math:`\theta_{k+1} - \theta^t` of all clients in round 0 and what (10) makes of :math:`\theta_k`.
+
+    Duals are drawn at random, for they are zero in the first round; client by client the rows are 0, 1, 0, ...
+    """
+    f, solver, rho = case.objectives[0], case.algorithm.solver, case.rho
+    dual, center = np.random.default_rng(0).standard_normal((2, case.n_clients, *f.shape))
+    problem = LocalProblem(objective=f, linear=dual, weight=rho, center=center)
+    theta = center
+    for k in range(case.local_steps):
+        row = (np.full(1, k % case.size),) * case.n_clients
+        gradient, eta = f.sample_gradient(theta, row), solver.length(0)
+        claimed = (1.0 - eta * rho) * (theta - center) + sign * eta * (gradient + dual)
+        one = replace(solver, draws=((k % case.size,),) * case.n_clients)
+        theta = one(problem, theta, Steps(steps=1)).theta
+        yield k + 1, theta - center, claimed
+
+
+def a10_sign_of_a_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Four steps."""
+    case = one_round(4, step=0.2, rho=1.5)
+    yield ExpectedVerdict(Form(case, printed=True), "violated")
+    yield ExpectedVerdict(Form(case, printed=False))
+
+
+@remark_2_1.as_printed(
+    source="A-FedPD (10)",
+    statement=r"A local step is $\theta_{k+1} - \theta^t = (1-\eta\rho)(\theta_k - \theta^t) + c\,\eta(g_k + \lambda)$"
+    r" (checked to 1e-10). Printed: $c = 1$, in both lines of (10). Corrected: $c = -1$, as in (13).",
+    cases=a10_sign_of_a_step_cases,
+)
+def a10_sign_of_a_step(form: Form) -> Iterator[Inequality]:
+    """A10: the sign of the gradient and of the dual in (10) of the A-FedPD paper.
+
+    Compare the steps of the method with either form.
+    """
+    for step, moved, claimed in local_recursion(form.case, sign=1.0 if form.printed else -1.0):
+        yield Inequality(step, deviation(moved, claimed), ROUNDING, "local step")
 
 
 def assumptions_of_recursion(case: Neighbours) -> list[str]:

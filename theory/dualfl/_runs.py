@@ -43,6 +43,7 @@ __all__ = [
     "path",
     "strongly_convex",
     "sublinear_regime",
+    "suggested",
     "weighted_distance",
 ]
 
@@ -59,6 +60,12 @@ def exact(instance: Instance, *, rho: float | None = None, nu: float | None = No
     rho = nu / instance.L if rho is None else rho
     solver, stop = _exact_solver(instance)
     return DualFL(rho=rho, nu=nu, solver=solver, stop=stop, corrected=True)
+
+
+def suggested(instance: Instance) -> DualFL:
+    """Return DualFL with the parameters that it suggests, and local solutions that are exact up to rounding."""
+    solver, stop = _exact_solver(instance)
+    return DualFL(solver=solver, stop=stop, corrected=True).suggested(instance.objective)
 
 
 def inexact(

@@ -41,6 +41,9 @@ from theory._problems import (
     hard_quadratic,
     hinge,
     logistic,
+    lopsided,
+    one_concave_client,
+    one_flat_client,
     quadratic,
 )
 from theory.dualfl._fista import Fista
@@ -57,6 +60,7 @@ from theory.dualfl._runs import (
     path,
     strongly_convex,
     sublinear_regime,
+    suggested,
     weighted_distance,
 )
 
@@ -65,7 +69,8 @@ from theory.dualfl._runs import (
 
 def proposition_3_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Quadratics in closed form, logistic losses with conjugates by Newton's method; nu beyond mu."""
-    for instance in [quadratic(), hard_quadratic(), logistic()] + ([] if quick else [breast_cancer()]):
+    instances = [quadratic(), hard_quadratic(), lopsided(), logistic()]
+    for instance in instances if quick else [*instances, breast_cancer()]:
         yield ExpectedVerdict(instance.case(exact(instance, nu=0.5 * instance.mu), 15, "nu = mu/2"))
     f = quadratic()
     yield ExpectedVerdict(f.case(exact(f, nu=2.0 * f.mu, rho=0.0), 5, "nu = 2 mu"), "outside assumptions")
@@ -95,7 +100,8 @@ def proposition_3_1(case: Case) -> Iterator[Inequality]:
 
 def relation_6_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Independent dual solutions of quadratics; gradients or, for the hinge loss, multipliers at the reference."""
-    for instance in [quadratic(), logistic(), hinge()] + ([] if quick else [breast_cancer()]):
+    instances = [quadratic(), lopsided(), logistic(), hinge()]
+    for instance in instances if quick else [*instances, breast_cancer()]:
         yield ExpectedVerdict(instance.case(exact(instance, nu=0.5 * instance.mu, rho=0.0), 15, "nu = mu/2"))
 
 
@@ -159,7 +165,7 @@ def auxiliary_sequences(case: Case, *, as_printed: bool = False) -> Iterator[tup
 
 def lemma_6_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Quadratics with conjugates in closed form, logistic losses with conjugates by Newton's method."""
-    for instance in (quadratic(), hard_quadratic(), logistic()):
+    for instance in (quadratic(), hard_quadratic(), lopsided(), logistic()):
         yield ExpectedVerdict(instance.case(exact(instance, nu=0.5 * instance.mu), 10, "nu = mu/2"))
 
 
@@ -223,9 +229,10 @@ def sum_zeta(case: Case) -> Iterator[Inequality]:
 
 def lemma_6_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Quadratics, with momentum for either regime."""
-    for instance in (quadratic(), quadratic(5, L=200.0, seed=1), hard_quadratic()):
-        for rho in (0.0, 0.9 / instance.L):
-            yield ExpectedVerdict(instance.case(exact(instance, rho=rho, nu=0.9), 25, f"rho = {rho:.2g}"))
+    for instance in (quadratic(), quadratic(5, L=200.0, seed=1), hard_quadratic(), lopsided()):
+        nu = 0.9 * instance.mu
+        for rho in (0.0, nu / instance.L):
+            yield ExpectedVerdict(instance.case(exact(instance, rho=rho, nu=nu), 25, f"rho = {rho:.2g}"))
 
 
 @claim(
@@ -316,6 +323,19 @@ def momentum_3_4(case: Recursion) -> Iterator[Inequality]:
         t = t_next
 
 
+def excluded_cases(share: float) -> Iterator[ExpectedVerdict]:
+    """Yield what is not admitted: nu above the least mu_j, rho for the least L_j, any nu where some mu_j <= 0."""
+    f = lopsided()
+    greatest, least = float(np.max(f.objective.mu)), float(np.min(f.objective.L))
+    wide = exact(f, nu=greatest, rho=share * greatest / f.L)
+    yield ExpectedVerdict(f.case(wide, 5, "nu = max mu_j"), "outside assumptions")
+    if share:
+        yield ExpectedVerdict(f.case(exact(f, rho=f.mu / least), 5, "rho = nu/min L_j"), "outside assumptions")
+    for instance in (one_flat_client(), one_concave_client()):
+        method = exact(instance, nu=0.5, rho=share * 0.5 / instance.L)
+        yield ExpectedVerdict(instance.case(method, 5, "nu = 0.5"), "outside assumptions")
+
+
 def theorem_3_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Nonsmooth losses, quadratics of both kinds, real data; and a momentum parameter that the theorem excludes."""
     for instance, rounds in [(quadratic(), 60), (hard_quadratic(L=300.0), 100), (hinge(), 15 if quick else 30)]:
@@ -323,6 +343,8 @@ def theorem_3_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     smaller = quadratic(5, L=200.0, seed=1)
     yield ExpectedVerdict(smaller.case(exact(smaller, rho=0.0, nu=0.4), 60, "nu = 0.4"))
     yield ExpectedVerdict(quadratic().case(exact(quadratic()), 10, "rho = 1/kappa"), "outside assumptions")
+    yield ExpectedVerdict(lopsided().case(exact(lopsided(), rho=0.0), 60))
+    yield from excluded_cases(0.0)
     if not quick:
         for instance, rounds in [(absolute_deviation(), 40), (breast_cancer(), 60), (breast_cancer_hinge(), 15)]:
             yield ExpectedVerdict(instance.case(exact(instance, rho=0.0), rounds))
@@ -357,6 +379,8 @@ def theorem_3_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     f = quadratic(5, L=200.0, seed=1)
     yield ExpectedVerdict(f.case(exact(f, rho=0.3 * 0.9 / f.L, nu=0.9), 100, "rho = 0.3 nu/L, nu = 0.9"))
     yield ExpectedVerdict(quadratic().case(exact(quadratic(), rho=0.0), 40, "rho = 0"), "vacuous")
+    yield ExpectedVerdict(lopsided().case(suggested(lopsided()), 80, "as suggested"))
+    yield from excluded_cases(1.0)
     yield ExpectedVerdict(digits().case(exact(digits(), rho=3e-3), 1, "rho = 3e-3 of Table 2"), "outside assumptions")
 
 

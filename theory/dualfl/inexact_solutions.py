@@ -27,7 +27,7 @@ from dualopt.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from dualopt.xp import Array
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
-from theory._problems import Instance, breast_cancer, digits, hard_quadratic, logistic, quadratic
+from theory._problems import Instance, breast_cancer, digits, hard_quadratic, logistic, lopsided, quadratic
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import (
     dual_optimum,
@@ -46,8 +46,8 @@ from theory.dualfl._runs import (
 
 def gap_3_6_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Yield a few gradient steps, on quadratics and data; nu = mu, where the upper bound is infinite."""
-    instances = [quadratic(), logistic()] if quick else [quadratic(), logistic(), breast_cancer()]
-    for instance in instances:
+    instances = [quadratic(), lopsided(), logistic()]
+    for instance in instances if quick else [*instances, breast_cancer()]:
         for multiple in (0.5, 0.9):
             few = inexact(instance, Steps(steps=5), rho=0.0, nu=multiple * instance.mu, solver=Gradient())
             yield ExpectedVerdict(instance.case(few, 10, f"nu = {multiple} mu"))
@@ -317,7 +317,8 @@ def dual_corrected(case: Case) -> list[str]:
 
 def theorem_3_2_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Schedule (3.7) on quadratics and data; and one gradient step per round, after which the bound says nothing."""
-    instances = [(quadratic(), 40, 10.0), (hard_quadratic(L=300.0), 120, 1.0), (logistic(), 40, 1e-3)]
+    instances = [(quadratic(), 40, 10.0), (hard_quadratic(L=300.0), 120, 1.0), (lopsided(), 40, 10.0)]
+    instances += [(logistic(), 40, 1e-3)]
     if not quick:
         instances += [(breast_cancer(), 60, 1e-3), (digits(), 40, 1e-3)]
     for instance, rounds, scale in instances:
@@ -403,7 +404,8 @@ def d5_absolute_tolerances(form: Form) -> Iterator[Inequality]:
 
 def theorem_3_3_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Schedule (3.8) on quadratics and data; 20 gradient steps per round; one, when the bound says nothing."""
-    instances = [(quadratic(), 80, 1.0), (hard_quadratic(), 150 if quick else 300, 1.0), (logistic(), 60, 1e-3)]
+    instances = [(quadratic(), 80, 1.0), (hard_quadratic(), 150 if quick else 300, 1.0), (lopsided(), 80, 1.0)]
+    instances += [(logistic(), 60, 1e-3)]
     if not quick:
         instances += [(breast_cancer(), 80, 1e-3), (digits(), 60, 1e-3)]
     for instance, rounds, scale in instances:

@@ -20,7 +20,15 @@ from dualopt.claims import Inequality, claim
 from dualopt.engine import iterate
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
-from theory._problems import Instance, flat_quadratic, hinge_without_ridge, logistic, regularised, solved
+from theory._problems import (
+    Instance,
+    flat_quadratic,
+    hinge_without_ridge,
+    logistic,
+    one_flat_client,
+    regularised,
+    solved,
+)
 from theory.dualfl._runs import dual_optimum, exact, initial_error
 
 
@@ -105,6 +113,7 @@ def theorem_4_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Singular quadratics and logistic regression without a ridge, down to the accuracy of local solutions."""
     for alpha, rounds in ((0.1, 150), (0.01, 1000)):
         yield ExpectedVerdict(plain_case(flat_quadratic(), alpha, rounds, accelerated=True))
+    yield ExpectedVerdict(plain_case(one_flat_client(), 0.1, 100, accelerated=True))
     for alpha, rounds in [(0.1, 80)] if quick else [(0.1, 80), (0.01, 300)]:
         yield ExpectedVerdict(plain_case(logistic(mu=0.0), alpha, rounds, accelerated=True))
 

@@ -1,0 +1,291 @@
+"""Every claim on OptimizedDualFL can fail, its identity holds in symbols, and it holds on problems that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dualopt.algorithms import OptimizedDualFL
+from dualopt.algorithms.optimized_dualfl import coefficients, growth
+from dualopt.claims import Claim, check
+from tests.theory._telling import telling
+from tests.theory.test_properties import QUADRATIC, SMOOTH
+from theory._cases import Case
+from theory._claims import discover
+from theory._problems import hinge, logistic, solved
+from theory.optimized_dualfl import rate
+from theory.optimized_dualfl._runs import growths, optimized
+
+CHAPTERS = {name: c for name, c in discover().items() if c.module.startswith("theory.optimized_dualfl")}
+
+
+# ---- wrong variants ----
+
+
+class Shifted(OptimizedDualFL):
+    """The coefficients of the next round."""
+
+    shift = 1
+
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        A, b, c = 0.0, 0.0, 0.0
+        for _ in range(max(round.n + self.shift, 0) + 1):
+            A, b, c = coefficients(A, self.rho)
+        return new, message._replace(b=b, c=c)
+
+
+class Late(Shifted):
+    shift = -1
+
+
+class NoMomentum(OptimizedDualFL):
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        return new, message._replace(b=0.0, c=0.0)
+
+
+class LostTerm(OptimizedDualFL):
+    """c = 0, as in DualFL."""
+
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        return new, message._replace(c=0.0)
+
+
+class WrongSign(OptimizedDualFL):
+    """c subtracted."""
+
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        return new, message._replace(c=-message.c)
+
+
+class Exchanged(OptimizedDualFL):
+    """b and c in each other's place."""
+
+    def server(self, server, mean, round):
+        new, message = super().server(server, mean, round)
+        return new, message._replace(b=message.c, c=message.b)
+
+
+class OneClient(OptimizedDualFL):
+    """The first client's point where the average belongs."""
+
+    def local(self, c, message, oracle, round):
+        clients, sent = super().local(c, message, oracle, round)
+        return clients, np.broadcast_to(sent[:1], sent.shape)
+
+
+class WrongSignOfStep(OptimizedDualFL):
+    """theta_j - theta in the place of theta - theta_j."""
+
+    def receive(self, c, message):
+        v = c.zeta - message.theta + c.sent
+        return c._replace(zeta=v + message.b * (v - c.v) + message.c * (v - c.zeta), v=v)
+
+
+def becomes(kind: type, case: Case) -> Case:
+    method = case.algorithm
+    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
+
+
+def greatest_mu(case: Case) -> Case:
+    return replace(case, algorithm=replace(case.algorithm, nu=float(np.max(case.objective.mu))))
+
+
+def least_smoothness(case: Case) -> Case:
+    rho = case.algorithm.nu / float(np.min(case.objective.L))
+    return replace(case, algorithm=replace(case.algorithm, rho=rho))
+
+
+MUTATIONS: dict[str, Callable[[Case], Case]] = {
+    "coefficients of the next round": partial(becomes, Shifted),
+    "coefficients of the last round": partial(becomes, Late),
+    "momentum dropped": partial(becomes, NoMomentum),
+    "c dropped": partial(becomes, LostTerm),
+    "sign of c": partial(becomes, WrongSign),
+    "b and c exchanged": partial(becomes, Exchanged),
+    "one client for the average": partial(becomes, OneClient),
+    "sign of the step": partial(becomes, WrongSignOfStep),
+    "nu = max mu_j": greatest_mu,
+    "rho = nu/min L_j": least_smoothness,
+}
+METHOD = {"optimized_is_item", "optimized_potential"}
+BOUND = {"optimized_theorem"}
+# The bound alone does not see the coefficients of the next round, nor the identity with ITEM parameters out of range.
+CATCHES = {
+    "coefficients of the next round": METHOD,
+    "coefficients of the last round": METHOD | BOUND,
+    "momentum dropped": METHOD | BOUND,
+    "c dropped": METHOD | BOUND,
+    "sign of c": METHOD | BOUND,
+    "b and c exchanged": METHOD | BOUND,
+    "one client for the average": METHOD | BOUND,
+    "sign of the step": METHOD | BOUND,
+    "nu = max mu_j": {"optimized_potential"} | BOUND,
+    "rho = nu/min L_j": {"optimized_potential"} | BOUND,
+}
+ATTAINED = {"optimized_growth", "optimized_potential", "optimized_theorem"}
+
+
+def telling_cases(name: str) -> Any:
+    """The cases on which the claim says something and holds, the shortest first."""
+    return telling(CHAPTERS[name])
+
+
+def is_caught(claim: Claim, mutate: Callable[[Any], Any] = lambda case: case) -> bool:
+    with np.errstate(all="ignore"):  # a wrong method may diverge
+        found = (check(claim, mutate(case), check_assumptions=False).verdict for case in telling_cases(claim.name))
+        return any(verdict == "violated" for verdict in found)
+
+
+@pytest.mark.parametrize(("mutation", "name"), [(m, name) for m, names in CATCHES.items() for name in sorted(names)])
+def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
+    assert is_caught(CHAPTERS[name].claim, MUTATIONS[mutation])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda A, rho: growth(A, 0.9 * rho),
+        lambda A, rho: growth(A, 0.0),
+        lambda A, rho: 0.999 * growth(A, rho),
+        lambda A, rho: growth(A, rho) + 1.0,
+    ],
+    ids=["smaller rho", "rho = 0", "smaller", "one more"],
+)
+def test_wrong_growth_is_caught(wrong) -> None:
+    assert is_caught(CHAPTERS["optimized_growth"].claim, lambda case: case._replace(growth=wrong))
+
+
+@pytest.mark.parametrize("shift", [1, 2])
+def test_a_bound_that_falls_too_early_is_caught(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A of a later round in the bound: it is attained, so that not one round can be given away."""
+    path = rate.path
+
+    def early(case: Case):
+        later = islice(growths(case.algorithm.rho), shift, None)
+        return (step._replace(A=A) for step, A in zip(path(case), later, strict=False))
+
+    monkeypatch.setattr(rate, "path", early)
+    assert is_caught(CHAPTERS["optimized_theorem"].claim)
+
+
+@pytest.mark.parametrize("name", sorted(ATTAINED))
+def test_attained_bounds_cannot_be_made_smaller(name: str) -> None:
+    claim = CHAPTERS[name].claim
+    smaller = replace(claim, compare=lambda case: (c._replace(rhs=0.9 * c.rhs) for c in claim.compare(case)))
+    assert is_caught(smaller)
+
+
+def test_every_claim_is_caught_by_some_mutation() -> None:
+    assert set().union(*CATCHES.values()) | ATTAINED == set(CHAPTERS)
+    assert set(CATCHES) == set(MUTATIONS)
+
+
+@pytest.mark.parametrize("n", [1, 3, 10])
+def test_the_bound_of_the_dual_error_is_attained(n: int) -> None:
+    instance = rate.bent(n)
+    case = instance.case(optimized(instance, rho=0.0), n)
+    *_, last = rate.path(case)
+    assert rate.bracket(case, last) == pytest.approx(2.0 / last.A, rel=1e-12)  # |zeta*|^2 = 2
+    subgradients = np.array([1.0, -1.0]) * np.sign(instance.theta - 1.0)[0]
+    np.testing.assert_allclose(instance.subgradients[:, 0], subgradients)
+
+
+@pytest.mark.parametrize(("kappa", "measure"), [(None, "distance"), (10.0, "distance"), (None, "dual")])
+def test_the_exact_worst_case_is_below_the_bound_but_not_far(kappa: float | None, measure: str) -> None:
+    """The dual error attains the bound without smoothness; the distance comes to half of it and more."""
+    pytest.importorskip("PEPit")
+    pytest.importorskip("clarabel")
+    from theory.worst_case.dualfl import worst_case
+
+    for n in (2, 5):
+        found = worst_case(n, kappa=kappa, momentum="optimized", measure=measure)
+        assert found.bound is not None
+        least = 1.0 - 1e-4 if measure == "dual" else 0.5
+        assert least * found.bound <= found.value <= (1.0 + 1e-4) * found.bound
+
+
+# ---- the identity of the potential ----
+
+
+def fall_and_gaps(scale: Any = 1) -> Any:
+    """The fall of the potential less the two gaps, in symbols; ``scale`` multiplies the new step.
+
+    Every term is linear in inner products, so that numbers may stand for vectors. In units of nu; s is the root in
+    the recursion of A.
+    """
+    A, q, s, z, best, y_old, g_old, D_old, g, D = sympy.symbols("A q s z best y_old g_old D_old g D")
+    grown = ((1 + q) * A + 2 * (1 + s)) / (1 - q) ** 2
+    beta, v_old = A / ((1 - q) * grown), y_old - g_old
+    delta = ((1 - q) ** 2 * grown - (1 + q) * A) / (2 * (1 + q + q * A))
+    y = (1 - beta) * z + beta * v_old
+    v, z_new = y - g, (1 - q * delta) * z + q * delta * y - scale * delta * g
+
+    def potential(A, D, g, v, z):
+        return (1 - q) * A * (D - g**2 / 2 - q / (2 * (1 - q)) * (v - best) ** 2) + (1 + q * A) * (z - best) ** 2
+
+    def gap(D_x, g_x, x):
+        squares = (g_x - g) ** 2 + q * (x - y) ** 2 - 2 * q * (g_x - g) * (x - y)
+        return D_x - D - g * (x - y) - squares / (2 * (1 - q))
+
+    fall = potential(A, D_old, g_old, v_old, z) - potential(grown, D, g, v, z_new)
+    gaps = (1 - q) * (A * gap(D_old, g_old, y_old) + (grown - A) * gap(0, 0, best))
+    numerator = sympy.numer(sympy.together(fall - gaps))
+    return sympy.rem(sympy.expand(numerator), s**2 - (1 + A) * (1 + q * A), s)
+
+
+def test_the_fall_of_the_potential_is_the_sum_of_the_gaps() -> None:
+    assert sympy.expand(fall_and_gaps()) == 0
+    assert sympy.expand(fall_and_gaps(scale=sympy.Rational(99, 100))) != 0
+
+
+# ---- problems that are drawn ----
+
+DRAWN = {"optimized_is_item": QUADRATIC, "optimized_potential": SMOOTH, "optimized_theorem": SMOOTH}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_claim_on_drawn_problems(name: str) -> None:
+    @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+    @given(objective=DRAWN[name], share=st.floats(0.0, 1.0), part=st.floats(0.3, 1.0))
+    def holds(objective, share: float, part: float) -> None:
+        f = solved("drawn", objective)
+        assume(np.linalg.norm(f.theta) < 10)
+        nu = part * f.mu
+        verdict = check(CHAPTERS[name].claim, f.case(optimized(f, nu=nu, rho=share * nu / f.L), 20))
+        assert verdict.verdict in ("holds", "vacuous"), verdict.witness or verdict.failed
+
+    holds()
+
+
+@given(rho=st.floats(0.0, 0.999))
+def test_growth_on_drawn_parameters(rho: float) -> None:
+    claim = CHAPTERS["optimized_growth"].claim
+    assert check(claim, rate.Growth("drawn", rho, 200)).verdict == "holds"
+
+
+@pytest.mark.parametrize("build", [logistic, hinge])
+def test_the_bracket_is_the_dual_error_without_smoothness(build: Callable[[], Any]) -> None:
+    """rho = 0: E_d of (6.4) at xi_j = nu (zeta_j - theta_j), with conjugates by Fenchel's equality."""
+    f = build()
+    case = f.case(optimized(f, rho=0.0), 8)
+    nu = case.algorithm.nu
+    lowest = -case.n_clients * case.value(case.theta)
+    for s, step in zip(case.snapshots(), rate.path(case), strict=True):
+        points = s.clients.sent
+        xi = nu * (step.zeta - points)
+        g = f.objective.value(points) - 0.5 * nu * (points**2).sum(axis=1)
+        dual = ((xi * points).sum(axis=1) - g).sum() + (xi.sum(axis=0) ** 2).sum() / (2 * case.n_clients * nu)
+        assert rate.bracket(case, step) == pytest.approx(dual - lowest, abs=1e-9)
