@@ -41,7 +41,9 @@ class FedPD(Algorithm):
 
     Start: no duals, every client at ``theta0``; local solvers go on from the client's own ``theta_j``. With
     ``Gradient`` or ``SGD`` as solver this is Oracle I, with ``Sarah`` Oracle II. For nonconvex clients
-    :math:`\eta < (\sqrt5 - 1)/(4L)` makes the mean of :math:`|\nabla E|^2` fall like 1/T (Theorem 1).
+    :math:`\eta < (\sqrt5 - 1)/(4L)` makes the mean of :math:`|\nabla E|^2` fall like 1/T if every round communicates
+    (Theorem 1). If rounds are skipped, a bound needs clients whose gradients differ by a bounded amount, and a term in
+    it does not vanish (Theorem 3).
 
     Parameters
     ----------
@@ -84,10 +86,11 @@ class FedPD(Algorithm):
         require_convex_local_problem(objective, 1.0 / self.eta, "eta")
 
     def guarantee(self, objective: Objective) -> str:
-        """Say whether the paper's theorems cover ``eta``."""
+        """Say which theorems cover ``eta``: whether rounds are skipped is not known here."""
         limit = fedpd_step_limit(largest(objective.L))
         if self.suggested(objective).eta < limit:
-            return "Theorem 1: the mean of |grad E|^2 = O(1/T)"
+            communicates = "Theorem 1 if every round communicates: the mean of |grad E|^2 = O(1/T)"
+            return f"{communicates}; Theorem 3 if rounds are skipped: a bound that does not vanish"
         return f"none: eta is not below (sqrt(5) - 1)/(4L) = {limit:.3g}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:

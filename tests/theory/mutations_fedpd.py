@@ -45,6 +45,21 @@ class MisscaledProximalTerm(FedPD):
         return clients._replace(theta=theta, dual=dual, x0=x0), x0
 
 
+class OldDualWhenSkipping(FedPD):
+    """The copy that is kept in a round without communication takes the dual of before the round."""
+
+    def local(self, clients, message, oracle, round):
+        new, upload = super().local(clients, message, oracle, round)
+        return (new if round.communicate else new._replace(x0=new.theta + self.eta * clients.dual)), upload
+
+
+class StartAtTheCopy(FedPD):
+    """Local solvers go on from the copy of the global model, not from the client's own model."""
+
+    def local(self, clients, message, oracle, round):
+        return super().local(clients._replace(theta=clients.x0), message, oracle, round)
+
+
 class LongSteps(FedPD):
     """A step of 12 times the ``eta`` in the bounds: far above its range."""
 
@@ -115,8 +130,10 @@ def attributes(case: Any) -> dict[str, Any]:
     return {field.name: getattr(case, field.name) for field in fields(case)}
 
 
-def method(kind: type, case: FedPDCase) -> FedPDCase:
+def method(kind: type, case: Any) -> Any:
     """The same parameters in a wrong method."""
+    if not isinstance(case, FedPDCase):
+        return case._replace(run=method(kind, case.run))
     return case.but(algorithm=kind(**attributes(case.algorithm)))
 
 
@@ -132,6 +149,8 @@ def local(kind: type, case: LocalSteps) -> LocalSteps:
 RUNS: dict[str, Callable[[FedPDCase], FedPDCase]] = {
     "sign of the dual": partial(method, WrongSign),
     "dual step dropped": partial(method, NoDualStep),
+    "old dual when skipping": partial(method, OldDualWhenSkipping),
+    "local start at the copy": partial(method, StartAtTheCopy),
     "old for new dual": lambda case: case.but(algorithm=replace(case.algorithm, old_dual=True)),
     "proximal term mis-scaled": partial(method, MisscaledProximalTerm),
     "eta above its range": partial(method, LongSteps),

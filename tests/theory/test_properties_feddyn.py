@@ -19,6 +19,7 @@ from tests.theory.mutations_feddyn import MUTATIONS
 from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.feddyn._runs import FedDynCase, by_enumeration, by_moments, feddyn_case
+from theory.feddyn.rates import Kind, rate_case
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "feddyn"}
 EXAMPLES = max(10, settings.default.max_examples // 10) if settings.default else 10
@@ -29,8 +30,8 @@ CLIENTS = st.integers(2, 4)
 SHAPES = {"n_clients": CLIENTS, "dimension": st.integers(2, 3), "heterogeneity": st.floats(0.1, 10.0)}
 STRONG = quadratics(L=st.floats(1.5, 100.0), **SHAPES)
 FLAT = quadratics(mu=0.0, L=st.floats(1.0, 100.0), **SHAPES)
+CONCAVE = quadratics(mu=-0.4, L=st.floats(2.0, 50.0), unequal=True, **SHAPES)  # one client
 ROWS = linear_models(loss=Logistic(), n_clients=CLIENTS, rows=st.integers(10, 20), features=st.just(2), mu=0.1)
-CONVEX = st.one_of(STRONG, FLAT, ROWS)
 
 
 @st.composite
@@ -44,7 +45,8 @@ def indefinite(draw: st.DrawFn) -> Quadratic:
     return Quadratic(A=A, b=rng.standard_normal((N, d)))
 
 
-SMOOTH = st.one_of(STRONG, indefinite())
+CONVEX = st.one_of(STRONG, FLAT, ROWS)
+SMOOTH = st.one_of(STRONG, indefinite(), CONCAVE)
 
 
 # A problem, the number of active clients, a factor from 1 to 3, and whether the memories start as gradients.
@@ -65,9 +67,23 @@ def in_nonconvex_range(f: Instance, P: int, factor: float, warm: bool, rounds: i
     return feddyn_case(f, alpha=20.0 * f.objective.n_clients / P * factor, active=P, rounds=rounds, warm=warm)
 
 
-Build = Callable[[Instance, int, float, bool], FedDynCase]
+def with_named_alpha(f: Instance, P: int, factor: float, warm: bool) -> FedDynCase:
+    kinds: tuple[Kind, ...] = ("nonconvex", "convex", "strongly convex")
+    mu = f.mu if f.mu > 1e-12 * f.L else 0.0 if f.mu > -1e-12 * f.L else -1.0
+    suited = kinds[: 3 if mu > 0 else 2 if mu == 0 else 1]
+    kind = suited[round(10.0 * factor) % len(suited)]
+    return rate_case(f, kind, active=P, rounds=200, warm=warm or mu == 0)  # flat clients may have no stationary point
+
+
+def problem(f: Instance, P: int, factor: float, warm: bool) -> Instance:
+    return f
+
+
+Build = Callable[[Instance, int, float, bool], FedDynCase | Instance]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "feddyn_equation_9": (CONVEX, anywhere),
+    "feddyn_smoothness": (CONVEX, problem),
+    "feddyn_lemma_6": (SMOOTH, problem),
     "feddyn_lemma_1": (CONVEX, in_convex_range),
     "feddyn_lemma_2": (CONVEX, anywhere),
     "feddyn_lemma_3": (SMOOTH, anywhere),
@@ -79,6 +95,7 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "feddyn_lemma_10": (SMOOTH, in_nonconvex_range),
     "feddyn_lemma_11": (SMOOTH, anywhere),
     "feddyn_lemma_12": (SMOOTH, anywhere),
+    "feddyn_theorem_1": (st.one_of(STRONG, FLAT, CONCAVE), with_named_alpha),
     "feddyn_theorem_2": (st.one_of(STRONG, FLAT), partial(in_convex_range, rounds=200)),
     "feddyn_theorem_3": (STRONG, partial(in_strongly_convex_range, rounds=200)),
     "feddyn_theorem_4": (SMOOTH, partial(in_nonconvex_range, rounds=200)),

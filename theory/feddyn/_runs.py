@@ -41,6 +41,9 @@ from theory._problems import (
     flat_quadratic,
     indefinite,
     logistic,
+    lopsided,
+    one_concave_client,
+    one_flat_client,
     penalised_logistic,
     quadratic,
     solved,
@@ -55,6 +58,7 @@ __all__ = [
     "by_enumeration",
     "by_moments",
     "convex_cases",
+    "curvatures",
     "expectations",
     "expected",
     "feddyn_case",
@@ -185,6 +189,20 @@ def opposed(*, pull: float = 3.0) -> Instance:
     return solved("three that pull apart", Quadratic(A=np.repeat(np.eye(2)[None], 3, axis=0), b=b))
 
 
+@cache
+def curvatures(*values: float) -> Instance:
+    """Return clients of one variable with these curvatures, whose minima lie at 1, 2, ..., and maxima where concave.
+
+    Examples
+    --------
+    >>> round(float(curvatures(1.0, 3.0).theta[0]), 9)
+    1.75
+    """
+    a = np.array(values)
+    f = Quadratic(A=a[:, None, None], b=(a * np.arange(1.0, len(a) + 1.0))[:, None])
+    return solved(f"curvatures {', '.join(f'{value:g}' for value in values)}", f)
+
+
 # Cases that several claims share, so that their paths are followed once.
 
 Start = tuple[Instance, int, bool]  # a problem, how many clients are active, whether the memories start as gradients
@@ -192,11 +210,16 @@ Start = tuple[Instance, int, bool]  # a problem, how many clients are active, wh
 
 def _convex(quick: bool) -> list[Start]:
     few = [(quadratic(4), 2, False), (opposed(), 1, False), (flat_quadratic(), 2, True), (logistic(), 3, False)]
+    few += [
+        (lopsided(), 2, False),
+        (one_flat_client(), 2, True),
+    ]
     return few if quick else [*few, (quadratic(), 3, False), (breast_cancer(), 7, True)]
 
 
 def _nonconvex(quick: bool) -> list[Start]:
     few = [(indefinite(), 1, False), (indefinite(), 2, True), (penalised_logistic(), 3, True)]
+    few += [(one_concave_client(), 2, False)]
     return few if quick else [*few, (indefinite(), 3, False)]
 
 

@@ -14,6 +14,7 @@ from theory.feddyn._runs import (
     Point,
     Step,
     convex_cases,
+    curvatures,
     expectations,
     expected,
     feddyn_case,
@@ -115,6 +116,32 @@ def y1_parenthesis_of_h(form: Form) -> Iterator[Inequality]:
             mean = np.mean(point.gradients, axis=0)
             scale = float(np.max(np.mean(np.abs(point.gradients), axis=0)))
             yield Inequality(step.n, deviation(new, mean, scale=scale), ROUNDING, "h and the mean gradient")
+
+
+def y3_mean_of_the_gradients_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Two of three clients."""
+    case = feddyn_case(opposed(), alpha=3.0, active=2, rounds=10)
+    yield ExpectedVerdict(Form(case, printed=True), "violated")
+    yield ExpectedVerdict(Form(case, printed=False))
+
+
+@equation_9.as_printed(
+    source="FedDyn, Section 2, key property of Algorithm 1",
+    statement=r"The server's state. Printed: $h^t = \sum_k\nabla f_k(\theta_k^t)$. Corrected, as in the proofs:"
+    r" $h^t = \frac1N\sum_k\nabla f_k(\theta_k^t)$. What is concluded, $h^t \to 0$, is the same.",
+    cases=y3_mean_of_the_gradients_cases,
+)
+def y3_mean_of_the_gradients(form: Form) -> Iterator[Inequality]:
+    """Y3: the server's state in Section 2 of the FedDyn paper.
+
+    Compare it with the sum or the mean of the clients' gradients, whoever is active.
+    """
+    for step in path(form.case):
+        for point in step.after:
+            stated = (np.sum if form.printed else np.mean)(point.gradients, axis=0)
+            scale = float(np.max(np.mean(np.abs(point.gradients), axis=0)))
+            found = deviation(point.state.server.h, stated, scale=scale)
+            yield Inequality(step.n, found, ROUNDING, "h and the gradients")
 
 
 def lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -278,6 +305,7 @@ def theorem_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(feddyn_case(flat_along_axes(), alpha=25.0, active=1, rounds=1500))
     yield ExpectedVerdict(feddyn_case(opposed(), alpha=30.0 * 3**0.5, active=1, rounds=1500, note=", as in Theorem 1"))
     yield ExpectedVerdict(feddyn_case(quadratic(4, L=4.0), alpha=25.0, active=2, rounds=1500, warm=True))
+    yield ExpectedVerdict(feddyn_case(curvatures(0.0, 1.0, 2.0), alpha=25.0, active=2, rounds=1500, warm=True))
     yield ExpectedVerdict(feddyn_case(logistic(), alpha=25.0, active=1, rounds=4), "vacuous")
     if not quick:
         yield ExpectedVerdict(feddyn_case(logistic(mu=0.5), alpha=25.0, active=4, rounds=1500, note=", mu = 0.5"))
@@ -375,6 +403,7 @@ def theorem_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Long runs by moments or with all clients; all histories of few rounds, where the bound is still empty."""
     yield ExpectedVerdict(feddyn_case(opposed(), alpha=30.0, active=1, rounds=500))
     yield ExpectedVerdict(feddyn_case(quadratic(4, L=4.0), alpha=30.0, active=2, rounds=1500, warm=True))
+    yield ExpectedVerdict(feddyn_case(curvatures(0.5, 1.0, 2.0), alpha=30.0, active=2, rounds=1500))
     yield ExpectedVerdict(feddyn_case(logistic(), alpha=30.0, active=1, rounds=4), "vacuous")
     if not quick:
         yield ExpectedVerdict(feddyn_case(logistic(mu=0.5), alpha=30.0, active=4, rounds=1000, note=", mu = 0.5"))

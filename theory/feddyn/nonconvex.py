@@ -9,7 +9,17 @@ import numpy as np
 from dualopt.claims import Inequality, claim
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict, Form
 from theory._problems import indefinite, penalised_logistic
-from theory.feddyn._runs import FedDynCase, Point, expectations, expected, feddyn_case, nonconvex_cases, opposed, path
+from theory.feddyn._runs import (
+    FedDynCase,
+    Point,
+    curvatures,
+    expectations,
+    expected,
+    feddyn_case,
+    nonconvex_cases,
+    opposed,
+    path,
+)
 
 
 def C(case: FedDynCase, point: Point) -> float:
@@ -156,6 +166,7 @@ def theorem_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(
         feddyn_case(indefinite(), alpha=45.0, active=2, rounds=3000, warm=True, note=", as in Theorem 1")
     )
+    yield ExpectedVerdict(feddyn_case(curvatures(-0.5, 1.0, 2.0), alpha=60.0, active=1, rounds=500))
     rounds = 200 if quick else 400
     yield ExpectedVerdict(feddyn_case(penalised_logistic(), alpha=20.0, active=4, rounds=rounds, warm=True))
     yield ExpectedVerdict(feddyn_case(penalised_logistic(), alpha=80.0, active=1, rounds=4, warm=True), "vacuous")

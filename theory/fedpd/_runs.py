@@ -27,7 +27,7 @@ from dualopt.testing import random_quadratic
 from dualopt.xp import Array
 from theory import _rounds
 from theory._cases import Case, accurately, everybody
-from theory._problems import solved
+from theory._problems import lopsided, one_concave_client, one_flat_client, solved
 from theory._rounds import Branch
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "residuals",
     "similar",
     "spread",
+    "unequal",
 ]
 
 LIMIT = (math.sqrt(5.0) - 1.0) / 4.0  # L eta must be less in Theorems 1 and 3
@@ -329,6 +330,18 @@ def nonconvex(n: int = 4, *, L: float = 1.0) -> Quadratic:
 def heterogeneous(n: int = 3, *, L: float = 4.0) -> Quadratic:
     """Strongly convex quadratics with Hessians and minimisers of their own."""
     return random_quadratic(seed=5, n_clients=n, dimension=3, mu=1.0, L=L, heterogeneity=1.0)
+
+
+def unequal(**known: Any) -> Iterator[FedPDCase]:
+    """Yield a case for each family of clients that are not alike, with the parameters of :func:`fedpd_case`.
+
+    Examples
+    --------
+    >>> [case.name for case in unequal(a=0.2)]
+    ['lopsided quadratics, L eta = 0.2', 'one flat client, L eta = 0.2', 'one concave client, L eta = 0.2']
+    """
+    for instance in (lopsided(), one_flat_client(), one_concave_client()):
+        yield fedpd_case(instance.name, instance.objective, **known)
 
 
 @cache

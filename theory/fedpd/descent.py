@@ -45,21 +45,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.algorithms import FedPD
 from dualopt.claims import Inequality, claim
+from dualopt.engine import State
 from dualopt.losses import Logistic
-from dualopt.objectives import LinearModel, Quadratic, linear_model
+from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model
 from dualopt.objectives.local_problem import client_dot
+from dualopt.participation import Round
 from dualopt.rates import estimate_order
-from dualopt.solvers import Sarah
-from dualopt.stopping import Steps
+from dualopt.solvers import Exact, LocalSolution, Sarah
+from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array
-from theory._claims import ExpectedVerdict, Form
+from theory._claims import ROUNDING, ExpectedVerdict, Form
 from theory.fedpd._runs import (
     FedPDCase,
     admitted,
@@ -71,7 +73,158 @@ from theory.fedpd._runs import (
     path,
     penalised,
     spread,
+    unequal,
 )
+
+# Every round: the optimality condition, the copies, and how far duals and gradients move.
+
+
+def equation_28_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Convex and nonconvex clients, exact and inexact, in rounds that may skip communication."""
+    for case in unequal(skip=0.5):
+        yield ExpectedVerdict(case)
+    yield ExpectedVerdict(fedpd_case("nonconvex quadratics", nonconvex(), skip=0.5, tol=1e-2))
+    yield ExpectedVerdict(fedpd_case("penalised logistic", penalised(), rounds=10, skip=0.5))
+
+
+@claim(
+    name="fedpd_equation_28",
+    source="Zhang et al., (20), (28) and (29); first version (74), (91) and (92)",
+    statement=r"$\lambda_j^{r+1} = e_j^{r+1} - \nabla f_j(x_j^{r+1})$, $e_j^{r+1} = \nabla_{x_j}\mathcal L_j(x_j^{r+1},"
+    r" x_{0,j}^r, \lambda_j^r)$. After a round that skips, $\lambda_j + \frac1\eta(x_j - x_{0,j}) = 0$; after one that"
+    r" communicates, its mean over the clients is zero, and all copies are one (checked to 1e-10).",
+    cases=equation_28_cases,
+)
+def equation_28(case: FedPDCase) -> Iterator[Inequality]:
+    """Equations (20), (28) and (29): what duals and copies are after a round.
+
+    Compare after both sides of the coin, in units of the duals.
+    """
+    for step in path(case):
+        for branch in step.branches:
+            s, error = branch.state.clients, branch.solution.evaluation.gradient
+            scale = float(np.max(np.abs(s.dual))) + float(np.max(np.abs(s.theta))) / case.eta
+            off = s.dual - error + case.objective.gradient(s.theta)
+            yield Inequality(step.n, _largest(off) / scale, ROUNDING, "duals and gradients")
+            slope = s.dual + (s.theta - s.x0) / case.eta
+            if branch.round.communicate:
+                yield Inequality(step.n, _largest(np.mean(slope, axis=0)) / scale, ROUNDING, "mean slope in the copies")
+                apart = float(np.max(np.ptp(s.x0, axis=0))) / case.eta
+                yield Inequality(step.n, apart / scale, ROUNDING, "distance of the copies")
+            else:
+                yield Inequality(step.n, _largest(slope) / scale, ROUNDING, "slope in the own copy")
+
+
+def _largest(numbers: Array) -> float:
+    return float(np.max(np.abs(numbers)))
+
+
+def equation_26_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield errors that turn round, for which (26) is attained, and runs with exact and inexact solutions."""
+    yield ExpectedVerdict(turning())
+    for case in unequal(skip=0.5):
+        yield ExpectedVerdict(case)
+    yield ExpectedVerdict(fedpd_case("nonconvex quadratics", nonconvex(), skip=0.5, tol=1e-2))
+    yield ExpectedVerdict(fedpd_case("penalised logistic", penalised(), rounds=10, skip=0.5, tol=1e-2))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Leaving:
+    """Exact solutions but for a gradient that is left.
+
+    Attributes
+    ----------
+    error : array, shape (N, *shape)
+        What is left.
+    """
+
+    error: Array
+
+    def initial_state(self, objective: Any) -> Any:
+        """Return ``()``."""
+        return ()
+
+    def __call__(
+        self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
+    ) -> LocalSolution:
+        """Solve the problem with a linear term that moves the solution."""
+        moved = replace(problem, linear=(0.0 if problem.linear is None else problem.linear) - self.error)
+        found = Exact()(moved, start, stop)
+        return found._replace(evaluation=problem.evaluate(found.theta))
+
+
+def turning() -> FedPDCase:
+    r"""Return one client :math:`\frac12x^2` at 0 with :math:`e = 1`, which moves to 2 with :math:`e = -1`."""
+    f = Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))
+    case = fedpd_case("errors that turn round", f, rounds=1, a=0.2, theta0=np.zeros(1))
+    server, message, clients, solver = case.first()
+    before = clients._replace(dual=np.ones((1, 1)), x0=np.array([[2.0 + 4.0 * case.eta]]))
+    method = replace(case.algorithm, solver=Leaving(error=-np.ones((1, 1))))
+    return case.but(algorithm=method, state=State(server, message, before, solver))
+
+
+@claim(
+    name="fedpd_equation_26",
+    source="Zhang et al., (26), with the factor of two errors, (27) and (30); first version (89), (90) and (93)",
+    statement=r"With $|e_j^r|^2, |e_j^{r+1}|^2 \le \varepsilon$: $|\lambda_j^{r+1} - \lambda_j^r|^2 \le 2L^2|x_j^{r+1}"
+    r" - x_j^r|^2 + 8\varepsilon$ for $r \ge 1$, and $|x_j^{r+1} - x_{0,j}^{r+1}| \le \eta(L|x_j^{r+1} - x_j^r| +"
+    r" 2\sqrt\varepsilon) + |x_{0,j}^{r+1} - x_{0,j}^r|$; $|\nabla_{x_j}\mathcal L_j^r| \le \frac{1+L\eta}\eta"
+    r" |x_j^{r+1} - x_j^r| + \sqrt\varepsilon$ for all r.",
+    rtol=1e-10,
+    cases=equation_26_cases,
+)
+def equation_26(case: FedPDCase, *, as_printed: bool = False) -> Iterator[Inequality]:
+    """Equations (26), (27) and (30): steps of the duals and gradients of the Lagrangian, by steps of the models.
+
+    The first round is left out in (26) and (30), if its duals are zero: they are no gradients.
+
+    Compare client by client.
+    """
+    eta, L = case.eta, case.L
+    for step in path(case):
+        old, new = step.before.clients, step.after.clients
+        error = old.dual + case.objective.gradient(old.theta)
+        slope = _norms(error + (old.theta - old.x0) / eta)
+        moves = (new.theta - old.theta, new.x0 - old.x0, new.dual - old.dual)
+        model, copy, dual = (_norms(move) for move in moves)
+        left = np.sqrt(np.maximum(client_dot(error, error), step.errors))
+        for j in range(case.n_clients):
+            bound = (1.0 + case.a) / eta * model[j] + math.sqrt(step.errors[j])
+            yield Inequality(step.n, slope[j], bound, f"(27), client {j}")
+            if step.n == 0 and case.state is None:
+                continue
+            errors = (4.0 if as_printed else 8.0) * left[j] ** 2
+            yield Inequality(step.n, dual[j] ** 2, 2.0 * (L * model[j]) ** 2 + errors, f"(26), client {j}")
+            away = _norms(new.theta - new.x0)[j]
+            yield Inequality(step.n, away, eta * (L * model[j] + 2.0 * left[j]) + copy[j], f"(30), client {j}")
+
+
+def _norms(points: Array) -> list[float]:
+    return np.linalg.norm(points.reshape(len(points), -1), axis=1).tolist()
+
+
+def p10_two_errors_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield errors that turn round."""
+    yield ExpectedVerdict(Form(turning(), printed=True), "violated")
+    yield ExpectedVerdict(Form(turning(), printed=False))
+
+
+@equation_26.as_printed(
+    source="FedPD (26), with (34) and C4",
+    statement=r"$|\lambda_j^{r+1} - \lambda_j^r|^2 \le 2L^2|x_j^{r+1} - x_j^r|^2 + c\varepsilon_1$ with"
+    r" $\lambda_j = e_j - \nabla f_j(x_j)$, $|e_j|^2 \le \varepsilon_1$. Printed: c = 4, which is for one error."
+    r" Corrected: c = 8, since $|e_j^{r+1} - e_j^r|^2$ may be $4\varepsilon_1$. So (34) has $1 + 16L\eta$ for"
+    r" $1 + 8L\eta$.",
+    rtol=1e-10,
+    cases=p10_two_errors_cases,
+)
+def p10_two_errors(form: Form) -> Iterable[Inequality]:
+    """P10: the difference of two errors in (26) of the FedPD paper.
+
+    Compare with either factor.
+    """
+    return equation_26(form.case, as_printed=form.printed)
+
 
 # Lemmas on the augmented Lagrangian.
 
@@ -85,6 +238,8 @@ def lemma_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(fedpd_case("nonconvex quadratics", nonconvex(), tol=1e-2, skip=0.5))
     yield ExpectedVerdict(fedpd_case("penalised logistic", penalised(), rounds=15 if quick else 60, skip=0.5))
     yield ExpectedVerdict(fedpd_case("quadratics", heterogeneous(), a=2.0))  # A1 is all that is assumed
+    for case in unequal(skip=0.5):
+        yield ExpectedVerdict(case)
 
 
 @claim(
@@ -119,6 +274,8 @@ def lemma_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(fedpd_case("nonconvex quadratics", nonconvex(), skip=skip))
         yield ExpectedVerdict(fedpd_case("equal Hessians", equal_hessians(), skip=skip, tol=1e-2))
     yield ExpectedVerdict(fedpd_case("penalised logistic", penalised(), rounds=10 if quick else 40))
+    for case in unequal(skip=0.5):
+        yield ExpectedVerdict(case)
 
 
 @claim(
@@ -154,6 +311,8 @@ def lemma_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(fedpd_case("quadratics", heterogeneous(), a=0.3))
     yield ExpectedVerdict(fedpd_case("equal Hessians", equal_hessians(), a=0.05))
     yield ExpectedVerdict(fedpd_case("penalised logistic", penalised(), rounds=15 if quick else 60))
+    for case in unequal():
+        yield ExpectedVerdict(case)
 
 
 @claim(
@@ -297,6 +456,8 @@ def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(fedpd_case("equal Hessians", equal_hessians(), rounds=rounds))
     yield ExpectedVerdict(fedpd_case("quadratics", heterogeneous(), a=0.25, rounds=2 * rounds, tol=1e-3))
     yield ExpectedVerdict(fedpd_case("penalised logistic", penalised(), rounds=500))
+    for case in unequal(rounds=rounds):
+        yield ExpectedVerdict(case)
     yield ExpectedVerdict(fedpd_case("quadratics, too few rounds", heterogeneous(), rounds=30), "vacuous")
     yield ExpectedVerdict(fedpd_case("quadratics", heterogeneous(), a=0.5), "outside assumptions")
 
@@ -317,8 +478,13 @@ def theorem_1(case: FedPDCase) -> Iterator[Inequality]:
 
     Compare the means over the first T rounds, T = 1, 2, ...
     """
+    return means_and_bounds(case, mean_gradients(case))
+
+
+def means_and_bounds(case: FedPDCase, means: Iterable[Mean]) -> Iterator[Inequality]:
+    """Compare means over the first T rounds, or their expectations, with the bound."""
     known = {"L": case.L, "eta": case.eta}
-    for T, mean, accuracy in mean_gradients(case):
+    for T, mean, accuracy in means:
         start = decrease_factor(**known) * case.error(case.theta0) + start_factor(**known) * H_0(case, accuracy)
         bound = start / T + accuracy_factor(rounds=T, **known) * accuracy
         yield Inequality(T, mean, bound, "mean of |grad E|^2")

@@ -1,30 +1,26 @@
 """FedAvg in the FedPD paper: it converges where gradients are bounded (A3), and diverges where they are not.
 
-Appendix D of the first version and Claim II.2; and Appendix A of the first version on the other assumption about the
-data, A4, which logistic losses satisfy.
+Appendix D of the first version and Claim II.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.algorithms import FedAvg
 from dualopt.claims import Inequality, claim
-from dualopt.data import load
 from dualopt.engine import advance, initial_state
-from dualopt.losses import Logistic
-from dualopt.objectives import LinearModel, Quadratic, linear_model
+from dualopt.objectives import LinearModel, Quadratic
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from dualopt.xp import Array
 from theory._cases import everybody
 from theory._claims import ExpectedVerdict, Form
-from theory.fedpd._runs import logistic, logistic_bound, logistic_bound_v1
+from theory.fedpd._runs import logistic
 
 # Local steps.
 
@@ -113,6 +109,8 @@ def bounded_gradient(objective: LinearModel) -> float:
 
     Examples
     --------
+    >>> from dualopt.losses import Logistic
+    >>> from dualopt.objectives import linear_model
     >>> round(bounded_gradient(linear_model(np.eye(2), np.ones(2), loss=Logistic(), mu=0.0, intercept=False)), 9)
     1.0
     """
@@ -222,57 +220,6 @@ def claim_d_1(case: LocalSteps) -> Iterator[Inequality]:
         cubes += step**3
         bound = (2.0 * excess + case.L**2 * case.G**2 * squares(Q) * cubes) / (Q * weight)
         yield Inequality(n, total / (Q * weight), bound, "weighted mean of |grad E|^2")
-
-
-# A4 for logistic losses.
-
-
-class Rows(NamedTuple):
-    """Logistic losses and how many directions to look in."""
-
-    name: str
-    objective: LinearModel
-    directions: int
-
-
-def logistic_dissimilarity_cases(quick: bool) -> Iterator[ExpectedVerdict]:
-    """Synthetic and real rows; and rows for which the bound is attained at infinity."""
-    directions = 100 if quick else 2000
-    yield ExpectedVerdict(Rows("logistic", logistic(), directions))
-    X, y, clients = np.array([[1.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]), [[0, 1], [2]]
-    opposed = linear_model(X, y, loss=Logistic(), mu=0.0, clients=clients, intercept=False)
-    yield ExpectedVerdict(Rows("opposed labels", opposed, 4))
-    data = load("breast_cancer")
-    y = np.where(data.y == np.max(data.y), 1.0, -1.0)
-    order = np.argsort(y, kind="stable")
-    by_label = linear_model(data.X[order], y[order], loss=Logistic(), mu=0.01, clients=4)
-    yield ExpectedVerdict(Rows("breast_cancer by label", by_label, directions))
-
-
-@claim(
-    name="fedpd_logistic_dissimilarity",
-    source="Zhang et al., first version, Appendix A",
-    statement=r"For logistic losses $\sum_i w_i\log(1+e^{-y_i\langle x_i,\theta\rangle})$, clients $X_j$, $W_j$, and"
-    r" all $\theta$: $|\nabla f_i - \nabla f_j| \le G = \max_{i,j}|\nabla f_i(0) - \nabla f_j(0)| + r_i + r_j \le"
-    r" \max_{i \ne j} 2r_i + 2r_j$, $r_j = \frac12\|X_j^\top W_j^{1/2}\|\,|W_j^{1/2}1|$.",
-    cases=logistic_dissimilarity_cases,
-)
-def logistic_dissimilarity(rows: Rows) -> Iterator[Inequality]:
-    """Appendix A of the first version: A4 holds for logistic losses, with G from the data.
-
-    Compare the largest difference of two gradients, along rays from near zero to almost infinity.
-    """
-    f = rows.objective
-    bound, plain = logistic_bound(f), logistic_bound_v1(f)
-    rng = np.random.default_rng(0)
-    for k in range(rows.directions):
-        direction = rng.standard_normal(f.shape)
-        direction = direction / np.linalg.norm(direction)
-        for length in (0.0, 0.3, 3.0, 1e4):
-            gradients = f.gradient(length * direction)
-            largest = max(float(np.linalg.norm(a - b)) for a, b in combinations(gradients, 2))
-            yield Inequality(k, largest, bound, f"difference of gradients at a distance of {length:g}")
-    yield Inequality(rows.directions, bound, plain, "G and the sum of two norms")
 
 
 # Claim II.2: FedAvg where gradients are not bounded.
