@@ -138,10 +138,10 @@ class Case(claims.Case):
         r"""Return how far :meth:`distance` may lie above :math:`|\theta - \theta^*|^2` because of rounding.
 
         Both points are known to :math:`\delta = 8\epsilon\kappa(|\theta| + |\theta^*|)`, as solutions of systems of
-        condition :math:`\kappa`, the largest L over the mean mu; a distance of ``r`` may then be ``r - delta``, whose
-        square is smaller by at most :math:`2r\delta`.
+        condition :math:`\kappa`, the largest L over the mean mu (1 where L is infinite, and no system is solved); a
+        distance of ``r`` may then be ``r - delta``, whose square is smaller by at most :math:`2r\delta`.
         """
-        kappa = self.L / float(np.mean(self.objective.mu))
+        kappa = self.L / float(np.mean(self.objective.mu)) if math.isfinite(self.L) else 1.0
         delta = 8.0 * EPSILON * kappa * float(np.linalg.norm(theta) + np.linalg.norm(self.theta))
         return 2.0 * math.sqrt(self.distance(theta)) * delta
 

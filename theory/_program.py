@@ -15,7 +15,8 @@ from dualopt.cli import output, program
 from dualopt.discover import unknown_name
 from dualopt.trace import write_atomically
 from theory._claims import ALIASES, Chapter, Result, discover, judge
-from theory._report import record, report, table
+from theory._report import record, report, statement_row, table
+from theory._statements import statements, summary
 
 __all__ = ["main"]
 
@@ -47,6 +48,9 @@ def check(
         Path | None, Option("--report", metavar="FILE", help="Write statements and verdicts as Markdown.")
     ] = None,
     show_list: Annotated[bool, Option("--list", help="List the claims and stop.")] = False,
+    show_statements: Annotated[
+        bool, Option("--statements", help="List the statements of the papers with their claims, and stop.")
+    ] = False,
 ) -> None:
     """Check the theorems of the papers, constants and all, on problems with known solutions.
 
@@ -58,6 +62,11 @@ def check(
     if show_list:
         output.show_pairs(console, "claims", {name: chapter.claim.source for name, chapter in chapters.items()})
         return
+    known = [statement for statement in statements() if not names or statement.paper in names]
+    if show_statements:
+        output.show_table(console, "statements of the papers", [statement_row(statement) for statement in known])
+        console.print(summary(known), highlight=False)
+        return
     for option, file in (("json", json), ("report", report_to)):
         if file is not None and not file.absolute().parent.is_dir():
             raise ValueError(f"{option} {str(file)!r} is not in a folder that exists.")
@@ -66,8 +75,10 @@ def check(
     if json is not None:
         output.write_json(json, {"quick": quick, "claims": [record(chapters[n], of) for n, of in results.items()]})
     if report_to is not None:
-        text = report([(chapters[name], of) for name, of in results.items()])
+        text = report([(chapters[name], of) for name, of in results.items()], known)
         write_atomically(report_to, lambda file: file.write(text))
+    if known:
+        console.print(f"{summary(known)} (--statements lists them)", highlight=False, soft_wrap=True)
     surprises = [result for of in results.values() for result in of if not result.as_expected]
     for result in surprises:
         console.print(_explain(result), highlight=False, markup=False)

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from theory._claims import Chapter, Result
+from theory._statements import Statement
 
-__all__ = ["record", "report", "table"]
+__all__ = ["record", "report", "statement_row", "table"]
 
 Checked = tuple[Chapter, Sequence[Result]]
 
@@ -64,14 +65,15 @@ def record(chapter: Chapter, results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def report(checked: Iterable[Checked]) -> str:
-    """Return the Markdown page of all claims, paper by paper, that of DualFL first."""
+def report(checked: Iterable[Checked], known: Iterable[Statement] = ()) -> str:
+    """Return the Markdown page of all claims, paper by paper, that of DualFL first, after the known statements."""
     papers: dict[str, list[Checked]] = {}
     for chapter, results in sorted(checked, key=lambda pair: not pair[0].module.startswith("theory.dualfl.")):
         papers.setdefault(chapter.paper, []).append((chapter, results))
     parts = [HEADER, "## Contents\n", *(_entry(paper, pairs) for paper, pairs in papers.items())]
     parts += ["\n## Summary\n", _row(_summary("", []).keys()), "|---" * len(_summary("", [])) + "|"]
     parts += [_row(_summary(paper, pairs).values()) for paper, pairs in papers.items()]
+    parts += _statements(known)
     for paper, pairs in papers.items():
         parts += [f"\n## {paper}\n", *(_section(chapter, results) for chapter, results in pairs)]
     return "\n".join(parts)
@@ -95,6 +97,25 @@ def _summary(paper: str, pairs: Sequence[Checked]) -> dict[str, str]:
         "worst ratio where it holds": _ratio(_worst(results, "holds")),
         "as expected": _agreement(results),
     }
+
+
+def _statements(known: Iterable[Statement]) -> list[str]:
+    """Return the table of the statements, each with links to its claims or the reason why there is none."""
+    rows = []
+    for statement in known:
+        row = statement_row(statement)
+        *_, last = row
+        links = ", ".join(_link(name) for name in statement.claims)
+        rows.append(row | ({last: links} if links else {}))
+    if not rows:
+        return []
+    return ["\n## Statements of the papers\n", _row(rows[0]), "|---|---|---|", *(_row(row.values()) for row in rows)]
+
+
+def statement_row(statement: Statement) -> dict[str, str]:
+    """Return the row of a statement."""
+    checked = ", ".join(statement.claims) or statement.reason
+    return {"paper": statement.paper, "statement": statement.label, "checked by, or why not": checked}
 
 
 def _section(chapter: Chapter, results: Sequence[Result]) -> str:

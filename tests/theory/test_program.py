@@ -15,6 +15,7 @@ from dualopt.claims import Claim, Inequality, Verdict
 from theory import _program
 from theory._claims import Chapter, ExpectedVerdict, Result, discover
 from theory._report import report, table
+from theory._statements import statements
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -160,3 +161,29 @@ def test_mathematics_is_out_of_the_reach_of_markdown() -> None:
         assert not re.search(r"[\\^]", re.sub(r"\$[^$]+\$", "", statement)), name
         assert "`" not in statement, name
     assert r"$`E_d(\xi^n)" in report([(discover()["theorem_3_2"], [])])
+
+
+PAPERS = ("afedpd", "dualfl", "feddyn", "fedpd")
+
+
+def test_every_claim_of_a_paper_is_named_by_a_statement_and_every_name_is_a_claim() -> None:
+    found, known = discover(), statements()
+    assert {statement.paper for statement in known} == set(PAPERS)
+    named = {name for statement in known for name in statement.claims}
+    assert named <= set(found)
+    folders = {name: chapter.module.split(".")[1] for name, chapter in found.items()}
+    assert {name for name, folder in folders.items() if folder in PAPERS} <= named
+
+
+def test_a_statement_without_a_claim_has_a_sentence() -> None:
+    for statement in statements():
+        assert bool(statement.claims) != bool(statement.reason), statement
+        if statement.reason:
+            assert re.fullmatch(r"[A-Z`].{20,}\.", statement.reason), statement
+
+
+def test_statements_are_listed(capsys) -> None:
+    _, out, _ = run(capsys, "dualfl", "--statements")
+    assert "Theorem 3.2" in out
+    assert "theorem_3_2" in out
+    assert "statements of 1 paper: " in out

@@ -309,7 +309,8 @@ def optimized_theorem(case: Case) -> Iterator[Inequality]:
     first = nu * float(np.sum(dual_optimum(case) ** 2)) / (1.0 - rho)
     for step in path(case):
         B, unknown = bracket(case, step), 1e-12 * step.size
-        distance = 0.5 * nu * case.n_clients / (1.0 - rho) * case.distance(step.theta)
+        unit = 0.5 * nu * case.n_clients / (1.0 - rho)
+        distance, rounding = unit * case.distance(step.theta), unit * case.distance_rounding(step.theta)
         yield Inequality(step.n, B, first / step.A + unknown, "B_n")
         yield Inequality(step.n, distance, B + unknown, "(2)")
-        yield Inequality(step.n, distance, first / step.A, "nu N/(2(1 - rho)) |theta - theta*|^2")
+        yield Inequality(step.n, distance, first / step.A, "nu N/(2(1 - rho)) |theta - theta*|^2", rounding)
