@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dualopt.objectives import Objective
-from dualopt.objectives.local_problem import client_dot, per_client
+from dualopt.objectives._rounding import client_norm, gamma, tiny
+from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
-from dualopt.xp import Array, array_namespace, epsilon
+from dualopt.xp import Array, array_namespace, device, epsilon, silent
 
-__all__ = ["Certificate", "DualPoint", "certificate", "dual_point"]
+__all__ = ["Certificate", "DualPoint", "LatestSolutions", "certificate", "dual_point"]
 
 
 class Certificate(NamedTuple):
@@ -21,48 +24,142 @@ class Certificate(NamedTuple):
     gap: float  # the energy exceeds its minimum by at most this
     kind: str  # "dual" (the clients' own points) or "gradient"
     gradient_norm: float  # of the minimal subgradient, of least norm in grad E + dg: what tells where E is not convex
+    rounding: float = 0.0  # how much of the gap is room for rounding
 
     @property
     def relative(self) -> float:
-        """An upper bound of ``(E(theta) - E*) / E*``; infinite while no positive lower bound of ``E*`` is known."""
+        """An upper bound of ``(E(theta) - E*) / E*``; infinite while no positive lower bound of ``E*`` is known.
+
+        Where ``E* <= 0`` it stays infinite: the relative error is undefined, and ``gap`` is what there is.
+        """
         lower = self.energy - self.gap
         return self.gap / lower if lower > 0 else math.inf
 
 
 class DualPoint(NamedTuple):
-    """Points ``xi_j`` of the domains of ``g_j*``, with upper bounds of ``g_j*(xi_j)``."""
+    r"""Points ``xi_j`` of the domains of ``g_j*``, with upper bounds of ``g_j*(xi_j)``.
+
+    More precisely :math:`g_j(x) \ge \langle\xi_j, x\rangle - \text{conjugate}_j - \text{error}_j |x|` for all ``x``.
+    """
 
     dual: Array  # (N, *shape)
     conjugate: Array  # (N,)
+    error: Array | None = None  # (N,)  how far rounding may have moved xi_j; None: it is exact
 
 
 def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | None:
     r"""Return the dual points of local solutions of the clients of ``objective``; None where nothing was evaluated.
 
     With :math:`g_j = f_j - \frac{\mu_j}2|\cdot|^2`, the point is :math:`\xi_j = \nabla f_j(\theta_j) - \mu_j\theta_j`
-    and :math:`g_j^*(\xi_j) = \langle\xi_j, \theta_j\rangle - g_j(\theta_j)`, plus the excess of a subgradient that is
-    not exact. The conjugate is an upper bound with room for rounding: that of its terms, and that of :math:`\xi_j`,
-    :math:`8\epsilon S` with ``S`` the terms of the gradient, which moves the inner products of certificates by at most
-    :math:`8\epsilon(S^2/(2\mu_j) + \mu_j|x|^2/2)` (the second half is the certificate's). Where no :math:`\mu_j` makes
-    :math:`g_j` convex it is infinite.
+    and :math:`g_j^*(\xi_j) = \langle\nabla f_j(\theta_j), \theta_j\rangle - f_j(\theta_j) - \frac{\mu_j}2|\theta_j|^2`,
+    plus the excess of a subgradient that is not exact. Here :math:`\mu_j` is the proven one, ``mu - mu_rounding``. With
+    the errors ``v_j`` of the value and ``s_j`` of the gradient (``Objective.rounding``) the conjugate gains
+    :math:`v_j + s_j |\theta_j|` and :math:`\gamma_{n+8}` times the sizes of its ``n`` products, and ``error`` is
+
+    :math:`s_j` with the rounding of the subtraction. In single precision values and gradients are computed anew, in
+    double precision, but for those of a dual solver. Where no :math:`\mu_j` makes :math:`g_j` convex the conjugate is
+    infinite.
     """
     if solution.evaluation is None:
         return None
     theta, f, grad_f = solution.theta, solution.evaluation.f, solution.evaluation.grad_f
     xp = array_namespace(theta)
-    known = objective.mu > -math.inf
-    mu = xp.where(known, objective.mu, xp.zeros_like(f))
-    dual = grad_f - per_client(mu, theta) * theta
-    square = client_dot(theta, theta)
-    conjugate = client_dot(dual, theta) - f + 0.5 * mu * square
-    if solution.excess is not None:
-        conjugate = conjugate + solution.excess
-    size = xp.sqrt(client_dot(grad_f, grad_f)) + xp.abs(mu) * xp.sqrt(square)  # S
-    room = 32.0 * (xp.abs(f) + size * xp.sqrt(square)) + xp.where(
-        mu > 0, 4.0 * size * size / xp.where(mu > 0, mu, xp.ones_like(mu)), xp.zeros_like(mu)
-    )
-    conjugate = conjugate + epsilon(theta) * room
-    return DualPoint(dual, xp.where(known, conjugate, math.inf * xp.ones_like(conjugate)))
+    with silent():
+        if theta.dtype != xp.float64 and solution.excess is None:
+            theta = xp.astype(theta, xp.float64)
+            f, grad_f = objective.value_and_gradient(theta)
+        proven, known = _proven_mu(objective), objective.mu > -math.inf
+        mu = xp.where(known, proven, xp.zeros_like(f))
+        rounding = objective.rounding(theta, f, grad_f, solution.excess)
+        n, length, slope = theta[0, ...].size, client_norm(theta), client_norm(grad_f)
+        dual = grad_f - per_client(mu, theta) * theta
+        conjugate = client_dot(grad_f, theta) - f - 0.5 * mu * client_dot(theta, theta)
+        if solution.excess is not None:
+            conjugate = conjugate + solution.excess
+        terms = slope * length + xp.abs(f) + xp.abs(mu) * length * length
+        error = rounding.gradient + gamma(2, theta) * (slope + 2.0 * xp.abs(mu) * length) + n * tiny(theta)
+        conjugate = conjugate + rounding.value + error * length + gamma(n + 8, theta) * terms
+        conjugate = conjugate + n * tiny(theta) * (1.0 + xp.abs(mu))
+        finite = known & xp.isfinite(conjugate) & xp.isfinite(error)
+    return DualPoint(dual, xp.where(finite, conjugate, math.inf * xp.ones_like(conjugate)), error)
+
+
+class LatestSolutions:
+    """The latest local solution of every client, for rounds in which some of them take part.
+
+    Local solutions make a certificate whatever their points are, those of earlier rounds too. Where everybody takes
+    part nothing is copied; otherwise one array per quantity holds all clients, and a round writes the rows of its
+    active ones.
+
+    Parameters
+    ----------
+    objective : Objective
+        All clients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import FedDyn, Quadratic, UniformSubset, iterate
+    >>> from dualopt.solvers import Exact
+    >>> f = Quadratic(A=np.stack([np.eye(1), 2 * np.eye(1)]), b=np.array([[2.0], [1.0]]), c=np.array([2.0, 2.0]))
+    >>> latest = LatestSolutions(f)
+    >>> for _, s in zip(range(40), iterate(FedDyn(solver=Exact()), f, participation=UniformSubset(size=1))):
+    ...     latest.update(s.round.clients, s.solution)
+    >>> certificate(f, s.server.theta, latest.solution).gap < 1e-6
+    True
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self._n_clients = objective.n_clients
+        self._useful = _mean_mu(objective) > 0
+        self._missing = set(range(objective.n_clients))
+        self._latest: LocalSolution | None = None
+        self._own = False  # whether the arrays were made here and may be written to
+
+    @property
+    def solution(self) -> LocalSolution | None:
+        """The solutions of all clients, until the next update; None as long as one has none."""
+        return None if self._missing else self._latest
+
+    def update(self, clients: Sequence[int], solution: LocalSolution | None) -> None:
+        """Replace the solutions of some clients; one that evaluated nothing leaves the old ones."""
+        if solution is None or solution.evaluation is None or not self._useful:
+            return
+        if list(clients) == list(range(self._n_clients)):
+            self._latest, self._own = solution, False
+        else:
+            if self._latest is not None and (self._latest.excess is None) != (solution.excess is None):
+                self._latest, solution = _with_excess(self._latest), _with_excess(solution)
+            if self._latest is None or not self._own:
+                self._latest, self._own = self._copied(self._latest or solution, solution), True
+            for old, new in zip(_rows(self._latest), _rows(solution), strict=True):
+                for position, client in enumerate(clients):
+                    old[client, ...] = new[position, ...]
+        self._missing -= set(clients)
+
+    def _copied(self, old: LocalSolution, like: LocalSolution) -> LocalSolution:
+        """Return solutions of all clients in arrays of their own, zero where ``old`` is not that of everybody."""
+
+        def copy(x: Array) -> Array:
+            shape = (self._n_clients, *x.shape[1:])
+            zeros = array_namespace(x).zeros(shape, dtype=x.dtype, device=device(x))
+            return zeros + x if x.shape == shape else zeros
+
+        theta, f, grad_f, *excess = (copy(x) for x in _rows(old))
+        evaluation = Evaluation(f, grad_f, f, grad_f)
+        return like._replace(theta=theta, evaluation=evaluation, excess=excess[0] if excess else None)
+
+
+def _with_excess(solution: LocalSolution) -> LocalSolution:
+    """Return a solution whose excess is an array, zero where gradients are exact."""
+    f = solution.evaluation.f
+    return solution if solution.excess is not None else solution._replace(excess=array_namespace(f).zeros_like(f))
+
+
+def _rows(solution: LocalSolution) -> tuple[Array, ...]:
+    """Return what certificates need of a solution: points, values, gradients, and the excess if there is one."""
+    rows = solution.theta, solution.evaluation.f, solution.evaluation.grad_f
+    return rows if solution.excess is None else (*rows, solution.excess)
 
 
 def certificate(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None = None) -> Certificate:
@@ -87,10 +184,19 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     for every method. Where ``h`` has kinks this is small only if ``theta`` sits in them as the minimiser does, which
     the results of proximal maps do.
 
-    The smaller of the two is returned. An allowance for rounding, a few units in the last place of the terms that are
-    added, is included: the bound is meant to hold for the numbers as computed. It costs one value and one gradient per
-    client. The form "dual" needs :math:`m > 0`, the other one :math:`m + \mu_h > 0`; the bound is infinite when neither
-    holds.
+    The smaller of the two is returned. It costs one value and one gradient per client. The form "dual" needs
+    :math:`m > 0`, the other one :math:`m + \mu_h > 0`; the bound is infinite when neither holds, or when numbers
+    overflow.
+
+    **Rounding.** The bound holds for the numbers as computed: it is at least :math:`(E + h)(\theta) - \min(E + h)`
+    in exact arithmetic on the data as stored, and the same with the returned ``energy`` in the first place. With
+    :math:`v_j, s_j` the errors of values and gradients (``Objective.rounding``), :math:`\bar v, \bar s` their means
+    with those of the means themselves, and :math:`m` that of the proven :math:`\mu_j`, the form "gradient" becomes
+    :math:`(|s| + \bar s)^2 / (2(m + \mu_h)) + 2 \bar v`. Points :math:`\xi_j` known to :math:`d_j` take
+    :math:`\bar d |x| + \bar d^2/(2m)` off the minimum at its minimiser ``x``, since the function is ``m``-strongly
+    convex. All sums are charged :math:`\gamma_n` times the sizes of their terms. A regulariser is taken to be right to
+    :math:`\gamma_{n+8}` of its value, and its proximal map and subgradient to a few units in the last place. For data
+    in single precision all this is computed in double precision, at several times the price of a gradient in single.
 
     Parameters
     ----------
@@ -100,12 +206,12 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
         The model.
     solution : LocalSolution or DualPoint, optional
         Local solutions of all clients, at whatever points and of whatever accuracy; those of fewer clients are
-        not used.
+        not used (:class:`LatestSolutions` collects them).
 
     Returns
     -------
     Certificate
-        ``energy``, ``gap``, ``kind`` and ``gradient_norm``.
+        ``energy``, ``gap``, ``kind``, ``gradient_norm`` and ``rounding``.
 
     Examples
     --------
@@ -116,41 +222,82 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     >>> c.energy, round(c.gap, 12), c.kind
     (2.0, 2.0, 'gradient')
     """
-    xp = array_namespace(theta)
+    with silent():
+        return _certificate(objective, theta, solution)
+
+
+def _certificate(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None) -> Certificate:
+    xp, N, n = array_namespace(theta), objective.n_clients, math.prod(objective.shape)
+    theta = theta if theta.dtype == xp.float64 else xp.astype(theta, xp.float64)
     regulariser = objective.regulariser
     values, gradients = objective.value_and_gradient(theta)
-    energy = float(xp.mean(values)) + regulariser.value(theta)
-    m = float(xp.mean(objective.mu))
+    rounding = objective.rounding(theta, values, gradients)
+    of_clients, of_model = gamma(N + 2, theta), gamma(n + 8, theta)
+    h = regulariser.value(theta)
+    energy = float(xp.mean(values)) + h
+    # v, twice: E(theta) may be larger than the energy by as much as the lower bound of E* is smaller
+    value_error = _mean(rounding.value) + of_clients * _mean(xp.abs(values)) + of_model * abs(h)
+    value_error += n * tiny(theta) * (1.0 + regulariser.mu)
+    m = _mean_mu(objective)
     gradient = xp.mean(gradients, axis=0)
     subgradient = regulariser.minimal_subgradient(theta, gradient)
     best = Certificate(energy, math.inf, "gradient", _norm(subgradient))
-    unit = 8.0 * epsilon(theta)
-    if m + regulariser.mu > 0:
-        # d|s|^2 is about 2 |s| |ds|, and s is known to a few ulps of what was added
-        largest = math.sqrt(float(xp.sum(xp.mean(gradients * gradients, axis=0))))
-        norm = best.gradient_norm + unit * largest
-        best = best._replace(gap=norm * norm / (2.0 * (m + regulariser.mu)) + unit * abs(energy))
+    total = m + regulariser.mu
+    total -= sys.float_info.epsilon * (abs(m) + regulariser.mu) if regulariser.mu else 0.0
+    if total > 0:
+        slope_error = _mean(rounding.gradient) + of_clients * _mean(client_norm(gradients))
+        slope_error += 4.0 * epsilon(theta) * _norm(subgradient - gradient)
+        norm = best.gradient_norm * (1.0 + of_model) + slope_error
+        gap = _rounded_up(norm * (norm / (2.0 * total)) + 2.0 * value_error)
+        best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * total)))
     point = solution
     if isinstance(solution, LocalSolution):
-        everybody = solution.theta.shape[0] == objective.n_clients
+        everybody = solution.theta.shape[0] == N
         point = dual_point(objective, solution) if everybody and m > 0 else None
     if isinstance(point, DualPoint) and m > 0:
-        least, terms = _least(xp.mean(point.dual, axis=0), m, regulariser)
-        gap = energy + float(xp.mean(point.conjugate)) - least
-        room = unit * (abs(energy) + float(xp.mean(xp.abs(point.conjugate))) + terms)
+        xi_error = of_clients * _mean(client_norm(point.dual)) + (0.0 if point.error is None else _mean(point.error))
+        least, room = _least(xp.mean(point.dual, axis=0), xi_error, m, regulariser)
+        conjugate = float(xp.mean(point.conjugate))
+        room += value_error + of_clients * _mean(xp.abs(point.conjugate)) + 4.0 * sys.float_info.epsilon * abs(energy)
+        gap = energy + conjugate - least
         # false for NaN; a bound that is negative beyond rounding is none
-        if -room <= gap and max(gap, 0.0) + room < best.gap:
-            best = best._replace(gap=max(gap, 0.0) + room, kind="dual")
+        if -room <= gap and (bound := _rounded_up(max(gap, 0.0) + room)) < best.gap:
+            best = best._replace(gap=bound, kind="dual", rounding=bound - max(gap, 0.0))
     return best
 
 
-def _least(xi: Array, m: float, regulariser: Regulariser) -> tuple[float, float]:
-    """Return the minimum of ``<xi, x> + m/2 |x|^2 + h(x)``, and the sum of the sizes of its terms."""
+def _proven_mu(objective: Objective) -> Array:
+    """Return strong convexity constants that are proven, shape ``(N,)``."""
+    mu, rounding = objective.mu, objective.mu_rounding
+    return mu - rounding - epsilon(mu) * rounding
+
+
+def _mean_mu(objective: Objective) -> float:
+    """Return a lower bound of the mean of the proven strong convexity constants."""
+    mu = _proven_mu(objective)
+    mean = _mean(mu)
+    return mean - gamma(mu.shape[0], mu) * _mean(array_namespace(mu).abs(mu)) if mu.shape[0] > 1 else mean
+
+
+def _least(xi: Array, error: float, m: float, regulariser: Regulariser) -> tuple[float, float]:
+    """Return the minimum of ``<xi, x> + m/2 |x|^2 + h(x)``, and how much less it may be, for ``xi`` up to ``error``."""
     center = -xi / m
     x = regulariser.prox(center, 1.0 / m)
-    inside, outside = 0.5 * m * _norm(center) ** 2, 0.5 * m * _norm(x - center) ** 2 + regulariser.value(x)
-    return outside - inside, outside + inside
+    norm, distance, h = _norm(center), _norm(x - center), regulariser.value(x)
+    inside, outside = 0.5 * m * norm * norm, 0.5 * m * distance * distance
+    n = math.prod(xi.shape)
+    room = gamma(n + 16, xi) * (inside + outside + abs(h)) + n * tiny(xi) * (1.0 + m + regulariser.mu)
+    return outside + h - inside, room + error * _norm(x) + error * (error / (2.0 * m))
+
+
+def _rounded_up(gap: float) -> float:
+    """Return the next numbers above a sum of a few positive terms; infinity for NaN."""
+    return gap * (1.0 + 4.0 * sys.float_info.epsilon) + sys.float_info.min if gap >= 0 else math.inf
+
+
+def _mean(x: Array) -> float:
+    return float(array_namespace(x).mean(x))
 
 
 def _norm(x: Array) -> float:
-    return math.sqrt(float(array_namespace(x).sum(x * x)))
+    return float(client_norm(x[None, ...])[0])

@@ -166,7 +166,8 @@ def convergence(
 def single_run(trace: Trace, *, x: str = "round", title: str | None = None) -> Figure:
     """Draw one run: the certified bound and, when the trace knows ``E*``, the error below it.
 
-    Where nothing is certified, because ``E`` is not strongly convex, it is what is missing to the accuracy on test data
+    Where no relative error is certified, because ``E*`` may be 0, it is the certified gap. Where nothing is, because
+    ``E`` is not strongly convex, it is what is missing to the accuracy on test data
     if that was measured, else the norm of the gradient if it was, else the energy.
 
     Parameters
@@ -227,7 +228,7 @@ def _heights(trace: Trace, name: str) -> np.ndarray:
 
 def _telling(trace: Trace) -> str:
     """Name the column that says most about one run: the first of these that is a curve, not a single number."""
-    candidates = ("certified_error", "test_accuracy", "gradient_norm", "energy")
+    candidates = ("certified_error", "certificate", "test_accuracy", "gradient_norm", "energy")
     curves = (name for name in candidates if name in trace.columns and np.isfinite(trace[name]).sum() > 1)
     return next(curves, "energy")
 

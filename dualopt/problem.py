@@ -161,16 +161,20 @@ class Problem:
         return float(array_namespace(mu).sum(mu))
 
     def minimum(self) -> float:
-        """Return ``E*``, by Newton's method to high accuracy.
+        """Return ``E*``, by Newton's method to high accuracy, and 0 where it cannot be told from 0.
 
         Raises
         ------
         ValueError
             If the minimum cannot be certified.
         """
-        from dualopt.reference import solve  # few ask for it
+        from dualopt.reference import NotOptimalError, solve  # few ask for it
 
-        return float(solve(self.objective).energy)
+        try:
+            found = solve(self.objective)
+        except NotOptimalError as error:
+            raise ValueError(f"reference cannot be computed: {error}") from error
+        return found.energy if found.is_positive else 0.0
 
     def training_accuracy(self, theta: Array) -> float | None:
         """Return the fraction of the clients' rows whose label the model predicts, or None for real labels.

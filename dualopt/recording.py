@@ -13,7 +13,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dualopt.algorithms import Algorithm
-from dualopt.certificates import Certificate, certificate
+from dualopt.certificates import Certificate, LatestSolutions, certificate
 from dualopt.engine import Snapshot, complete, rounds_of
 from dualopt.objectives import Objective
 from dualopt.participation import Participation
@@ -35,6 +35,7 @@ def run(
     participation: Participation | None = None,
     seed: int = 0,
     tol: float | None = None,
+    atol: float | None = None,
     certify_every: int = 0,
     reference: float | None = None,
     measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
@@ -53,12 +54,16 @@ def run(
     rounds : int, default 100
         Largest number of rounds.
     tol : float, optional
-        Stop when the certified relative error, ``gap / (E - gap)``, is at most this. The bound needs no reference.
+        Stop when the certified relative error, ``gap / (E - gap)``, is at most this. The bound needs no reference. The
+        relative error is undefined for ``E* = 0`` (and certified for positive ``E*`` alone): use ``atol`` there.
+    atol : float, optional
+        Stop when the certified ``gap``, a bound of ``E - E*``, is at most this; with ``tol``, when either holds.
     certify_every : int, default 0
         Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
-        it at the end only, or in every round when ``tol`` is given.
+        it at the end only, or in every round when ``tol`` or ``atol`` is given. It is made from the latest local
+        solution of every client, once each has had one, and from the gradient of the model.
     reference : float, optional
-        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``.
+        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0.
     measure : dict of str to callable, optional
         Further columns, each a function of the :class:`Snapshot`.
     stop : callable, optional
@@ -95,11 +100,19 @@ def run(
     >>> trace.status, trace.theta.round(3).tolist(), bool(trace["certificate"][-1] <= 1e-6 * trace["energy"][-1])
     ('converged', [1.0], True)
     """
-    _check(rounds=rounds, tol=tol, certify_every=certify_every, threads=threads, theta0=theta0, objective=objective)
+    _check(
+        rounds=rounds,
+        tol=tol,
+        atol=atol,
+        certify_every=certify_every,
+        threads=threads,
+        theta0=theta0,
+        objective=objective,
+    )
     algorithm = complete(algorithm, objective, participation)
     if check_assumptions:
         algorithm.check(objective)
-    every = 1 if tol is not None and certify_every == 0 else certify_every
+    every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     recorder = _Recorder(objective, reference, measure or {})
     with threadpool_limits(limits=threads):
         theta = objective.initial(seed) if theta0 is None else theta0
@@ -111,18 +124,14 @@ def run(
             snapshot = next(snapshots)
             seconds = time.perf_counter() - before
             theta = snapshot.server.theta
-            n = len(recorder.rows)
-            bound = certificate(objective, theta, snapshot.solution) if every and n % every == 0 else None
-            row = recorder.add(snapshot, seconds, bound)
+            row, bound = recorder.add(snapshot, seconds, certify=bool(every) and len(recorder.rows) % every == 0)
             if communicated(snapshot):
                 still = 0 if _moved(theta, last) else still + 1
             last = theta
             answer = None if callback is None else callback(snapshot, row)
             if not math.isfinite(row["energy"]) or row["energy"] > recorder.limit:
                 status = "diverged"
-            elif (tol is not None and bound is not None and bound.relative <= tol) or (
-                stop is not None and stop(snapshot, row)
-            ):
+            elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
                 status = "converged"
             elif still >= STALL_ROUNDS:
                 status = "stalled"
@@ -131,7 +140,7 @@ def run(
             else:
                 continue
             break
-        recorder.finish(snapshot if len(recorder.rows) > 1 else None, theta)
+        recorder.finish(theta)
     described = {
         "algorithm": type(algorithm).__name__,
         "hyperparameters": describe(algorithm),
@@ -139,6 +148,8 @@ def run(
         "rounds": rounds,
         "seed": seed,
         "tol": tol,
+        "atol": atol,
+        "reference": reference,
         "versions": dict(versions()),
         **(parameters or {}),
     }
@@ -160,6 +171,7 @@ class _Recorder:
         self.rows: list[dict[str, float]] = []
         self.gradients = [0.0] * objective.n_clients
         self.limit = math.inf
+        self.latest = LatestSolutions(objective)
 
     def start(self, theta: Array, bound: Certificate | None) -> None:
         names = ("round", "communications", "floats_up", "floats_down", "gradients", "seconds")
@@ -168,8 +180,10 @@ class _Recorder:
         energy = self.rows[0]["energy"]
         self.limit = energy + EXPLOSION * (1.0 + abs(energy))
 
-    def add(self, snapshot: Snapshot, seconds: float, bound: Certificate | None) -> dict[str, float]:
-        last = self.rows[-1]
+    def add(self, snapshot: Snapshot, seconds: float, *, certify: bool) -> tuple[dict[str, float], Certificate | None]:
+        last, theta = self.rows[-1], snapshot.server.theta
+        self.latest.update(snapshot.round.clients, snapshot.solution)
+        bound = certificate(self.objective, theta, self.latest.solution) if certify else None
         if snapshot.solution is not None:
             for client, count in zip(snapshot.round.clients, snapshot.solution.gradients, strict=True):
                 self.gradients[client] += count
@@ -180,16 +194,16 @@ class _Recorder:
             "floats_down": last["floats_down"] + snapshot.floats_down,
             "gradients": sum(self.gradients) / len(self.gradients),
             "seconds": last["seconds"] + seconds,
-            **self._quality(snapshot.server.theta, bound),
+            **self._quality(theta, bound),
             **{name: float(function(snapshot)) for name, function in self.measure.items()},
         }
         self.rows.append(row)
-        return row
+        return row, bound
 
-    def finish(self, snapshot: Snapshot | None, theta: Array) -> None:
+    def finish(self, theta: Array) -> None:
         """Certify the final model if that is not done yet."""
         if math.isnan(self.rows[-1]["certificate"]) and math.isfinite(self.rows[-1]["energy"]):
-            bound = certificate(self.objective, theta, None if snapshot is None else snapshot.solution)
+            bound = certificate(self.objective, theta, self.latest.solution)
             self.rows[-1].update(self._quality(theta, bound))
 
     def columns(self) -> dict[str, list[float]]:
@@ -204,7 +218,7 @@ class _Recorder:
             energy, gap, relative, norm = bound.energy, bound.gap, bound.relative, bound.gradient_norm
         quality = {"energy": energy, "certificate": gap, "certified_error": relative, "gradient_norm": norm}
         if self.reference is not None:
-            quality["error"] = (energy - self.reference) / abs(self.reference)
+            quality["error"] = (energy - self.reference) / (abs(self.reference) or 1.0)
         return quality
 
 
@@ -228,6 +242,13 @@ def versions() -> Mapping[str, str]:
     return found
 
 
+def _accurate(bound: Certificate | None, tol: float | None, atol: float | None) -> bool:
+    """Tell whether a certificate meets one of the tolerances."""
+    if bound is None:
+        return False
+    return (tol is not None and bound.relative <= tol) or (atol is not None and bound.gap <= atol)
+
+
 def _moved(theta: Array, last: Array) -> bool:
     xp = array_namespace(theta)
     return float(xp.max(xp.abs(theta - last))) > 4.0 * epsilon(theta) * float(xp.max(xp.abs(theta)))
@@ -237,6 +258,7 @@ def _check(
     *,
     rounds: int,
     tol: float | None,
+    atol: float | None,
     certify_every: int,
     threads: int | None,
     theta0: Array | None,
@@ -246,6 +268,8 @@ def _check(
         raise ValueError(f"rounds must be at least 0, not {rounds}.")
     if tol is not None and not tol > 0:
         raise ValueError(f"tol must be positive, not {tol}.")
+    if atol is not None and not atol > 0:
+        raise ValueError(f"atol must be positive, not {atol}.")
     if certify_every < 0:
         raise ValueError(f"certify_every must be at least 0, not {certify_every}.")
     if threads is not None and threads < 1:

@@ -6,6 +6,7 @@ whatever differs between a CPU and a GPU, is written here and nowhere else.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import array_api_compat as compat
@@ -20,6 +21,7 @@ __all__ = [
     "epsilon",
     "is_host",
     "logsumexp",
+    "silent",
     "to_numpy",
 ]
 
@@ -106,3 +108,8 @@ def logsumexp(x: Array, *, axis: int) -> Array:
     with np.errstate(divide="ignore"):  # the logarithm of an empty sum is -inf, and meant
         result = xp.log(xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)) + shift
     return xp.squeeze(result, axis=axis)
+
+
+def silent() -> AbstractContextManager[Any]:
+    """Keep NumPy from warning of overflow, where infinite results are meant and looked for."""
+    return np.errstate(all="ignore")

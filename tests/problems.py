@@ -54,6 +54,15 @@ def digits(*, rows: int = 1797, mu: float = 1e-2) -> LinearModel:
     return linear_model(X[order], y[order], loss=Multinomial(classes=10), mu=mu, clients=8)
 
 
+def least_squares(*, mu: float = 1e-2) -> LinearModel:
+    """Even or odd: least squares on the digits of 8 clients, sorted by label."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    order = np.argsort(y, kind="stable")
+    return linear_model(X[order] / 16.0, 1.0 - 2.0 * (y[order] % 2), loss=Squared(), mu=mu, clients=8)
+
+
 def lopsided() -> Quadratic:
     """mu_j = 0.5, 1, 6, 0.8 with the mean 2.075, the curvature of E; L_j = 4, 20, 12, 10."""
     return _problems.lopsided().objective

@@ -183,6 +183,26 @@ def test_reference_adds_the_error(program):
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("reference", [[], ["--reference"]])
+def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):
+    X = np.random.default_rng(0).standard_normal((12, 3))
+    np.savez("zero.npz", X=X, y=np.zeros(12))
+    zero = ["run", "--data", "zero.npz", "--loss", "squared", "--clients", "3", *reference]
+    code, out, _ = program(*zero)
+    assert code == 0
+    assert "undefined: nothing shows that E* > 0" in shown(out, "certified relative error")
+    assert shown(out, "status").startswith("stalled")
+    code, out, _ = program(*zero, "--atol", "1e-9")
+    assert code == 0
+    assert shown(out, "status").startswith("converged")
+    assert shown(out, "rounds") == "1"
+    if reference:
+        assert shown(out, "error E - E*, E* = 0") == "0.00e+00"
+    assert program("compare", *zero[1:], "--algorithm", "dualfl", "--algorithm", "fedpd")[0] == 0
+    assert "atol must be positive" in refusal(program, *zero, "--atol", "-1")
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_assumptions_can_be_waived(program):
     assert program("run", *QUICK, "-p", "nu=0.02", "--no-check-assumptions")[0] == 0
     assert Trace.from_csv("out/trace.csv").parameters["hyperparameters"]["nu"] == 0.02

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import DualFL
+from dualopt.objectives import Quadratic
 from dualopt.recording import describe, run
 from dualopt.solvers import LBFGS, Exact, Gradient
 from dualopt.stopping import Steps
@@ -114,11 +115,55 @@ def test_start_moves_the_local_solvers_only() -> None:
     np.testing.assert_allclose(run(exact, f, rounds=3, theta0=theta0).theta, run(exact, f, rounds=3).theta, atol=1e-8)
 
 
+def interpolated(*, shift: float = 1.0) -> Quadratic:
+    """``E* = 0``: all clients have the minimiser ``shift (1, 1)``, where they are zero."""
+    A = np.stack([np.diag([1.0, 2.0]), np.diag([3.0, 1.0])])
+    x = shift * np.ones(2)
+    return Quadratic(A=A, b=A @ x, c=0.5 * (A @ x) @ x)
+
+
+def test_a_minimum_of_zero_needs_an_absolute_tolerance() -> None:
+    """The relative error is undefined for ``E* = 0``: a run with ``tol`` alone goes on, ``atol`` ends it."""
+    f = interpolated()
+    endless = run(EXACT, f, rounds=60, tol=1e-3)
+    assert endless.status in ("stalled", "max_rounds")
+    assert np.all(np.isinf(endless["certified_error"]))
+    for tol in (None, 1e-3):
+        trace = run(EXACT, f, rounds=60, tol=tol, atol=1e-6)
+        assert trace.status == "converged"
+        assert 0 <= trace["energy"][-1] <= trace["certificate"][-1] <= 1e-6
+        assert trace["certificate"][-2] > 1e-6
+
+
+def test_atol_holds_beside_a_positive_minimum() -> None:
+    """Whichever tolerance is met first ends the run."""
+    f = quadratic()
+    both = run(EXACT, f, rounds=100, tol=1e-9, atol=1e-2)
+    assert both.status == "converged"
+    assert both["certificate"][-1] <= 1e-2
+    assert both["certified_error"][-1] > 1e-9
+    assert run(EXACT, f, rounds=100, tol=1e-1, atol=1e-12)["certified_error"][-1] <= 1e-1
+
+
+def test_a_reference_of_zero_gives_absolute_errors() -> None:
+    trace = run(EXACT, interpolated(), rounds=3, reference=0.0)
+    np.testing.assert_array_equal(trace["error"], trace["energy"])
+
+
+def test_a_start_at_a_minimum_of_zero() -> None:
+    """Everything is zero, the relative error too or not; nothing is raised, and the bound is absolute."""
+    trace = run(EXACT, interpolated(shift=0.0), tol=1e-6, reference=0.0)
+    assert trace.status == "stalled"
+    assert 0 < trace["certificate"][-1] < 1e-300
+    assert trace["certified_error"][-1] == np.inf
+
+
 @pytest.mark.parametrize(
     ("options", "name"),
     [
         ({"rounds": -1}, "rounds"),
         ({"tol": 0.0}, "tol"),
+        ({"atol": 0.0}, "atol"),
         ({"certify_every": -1}, "certify_every"),
         ({"threads": 0}, "threads"),
         ({"theta0": np.zeros(3)}, "theta0"),

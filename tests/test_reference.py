@@ -9,6 +9,7 @@ import pytest
 import dualopt.losses
 import dualopt.reference
 from dualopt.discover import discover
+from dualopt.losses import Squared
 from dualopt.objectives import linear_model
 from dualopt.reference import NotOptimalError, cvxpy, newton, solve
 from tests.problems import hinge, logistic, quadratic
@@ -74,6 +75,17 @@ def test_without_ridge_the_gradient_is_checked() -> None:
     assert found.gap == np.inf
     assert found.gradient_norm <= 1e-11
     assert abs(found.energy - cvxpy(f, tol=1e-6).energy) <= 1e-9
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e-9, 0.1])
+@pytest.mark.parametrize("y", [0.0, 1.0])
+def test_a_minimum_of_zero(mu: float, y: float) -> None:
+    """The tolerance is then one of the energy of the zero model, and ``is_positive`` says what is not certain."""
+    X = np.random.default_rng(0).standard_normal((12, 3))
+    f = linear_model(X, y * X @ np.ones(3), loss=Squared(), mu=mu, intercept=False)
+    found = newton(f)
+    assert found.is_positive == (mu > 0 and y > 0)
+    assert found.energy == pytest.approx(0.0 if not found.is_positive else 1.5 * mu, abs=mu**1.5)
 
 
 def test_refuses_to_answer_when_not_optimal() -> None:

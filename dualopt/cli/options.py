@@ -29,8 +29,10 @@ class LoopOptions:
         Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5, everybody half the time.
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
+    atol : float
+        Stop at this certified E - E*, for E* = 0, where the relative error is undefined; 0: only tol counts.
     certify_every : int
-        Certify every so many rounds (0: as tol needs).
+        Certify every so many rounds (0: as tol and atol need).
     threads : int, optional
         Threads of the linear algebra.
     check_assumptions : bool
@@ -46,6 +48,7 @@ class LoopOptions:
     rounds: int = 100
     participation: str = "full"
     tol: float = 1e-6
+    atol: float = 0.0
     certify_every: int = 1
     threads: int | None = None
     check_assumptions: bool = True

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 REASONS = {
-    "converged": "the certified relative error is at most tol",
+    "converged": "the certified relative error is at most tol, or the certified gap at most atol",
     "max_rounds": "all rounds were run",
     "diverged": "the energy exploded or is not finite",
     "stalled": "the model no longer moves at machine precision",
@@ -125,10 +125,11 @@ def outcome(trace: Trace, accuracy: float | None) -> dict[str, str]:
         "rounds": _rounds(trace),
         "energy E": f"{last['energy']:.10g}",
         "certified gap": _bound(last["certificate"]),
-        "certified relative error": _bound(last["certified_error"]),
+        "certified relative error": _relative(last),
     }
     if "error" in last:
-        lines["relative error"] = f"{last['error']:.2e}"
+        absolute = trace.parameters.get("reference") == 0
+        lines["error E - E*, E* = 0" if absolute else "relative error"] = f"{last['error']:.2e}"
     lines |= {
         "gradient norm |grad E|": f"{last['gradient_norm']:.2e}",
         "numbers sent": f"{last['floats_up']:,.0f} up, {last['floats_down']:,.0f} down",
@@ -245,6 +246,13 @@ def _rounds(trace: Trace) -> str:
     """Return the number of rounds, and of those that communicated if there are fewer."""
     rounds, sent = trace.last["round"], trace.last["communications"]
     return f"{rounds:.0f}" if sent == rounds else f"{rounds:.0f} ({sent:.0f} sent)"
+
+
+def _relative(row: Mapping[str, float]) -> str:
+    """Return the certified relative error, or why there is none although the energy has a bound."""
+    if math.isfinite(row["certificate"]) and math.isinf(row["certified_error"]):
+        return "undefined: nothing shows that E* > 0; the certified gap is absolute, and --atol stops by it"
+    return _bound(row["certified_error"])
 
 
 def _bound(value: float) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Annotated, Any
@@ -98,7 +99,7 @@ def compare(
     figure = plotting.convergence(
         {_escape(result.label): result.trace for result in results},
         x=("communications", "gradients", "floats_up"),
-        y=plot or session.quality_column(),
+        y=plot or session.quality_column([result.trace for result in results]),
         title=session.problem_title(),
     )
     plotting.save(figure, out / "compare.png")
@@ -203,6 +204,7 @@ class Session:
                 participation=self.participation,
                 seed=self.seed,
                 tol=loop.tol or None,
+                atol=loop.atol or None,
                 certify_every=loop.certify_every,
                 reference=reference,
                 measure=measure,
@@ -224,11 +226,16 @@ class Session:
             wall_seconds=time.perf_counter() - start,
         )
 
-    def quality_column(self) -> str:
+    def quality_column(self, traces: Sequence[Trace]) -> str:
         """Name the column that says most about how good the models are."""
         if self.loop.reference:
             return "error"
-        return self.problem.quality if self.loop.certify_every or self.loop.tol else "energy"
+        if not (self.loop.certify_every or self.loop.tol or self.loop.atol):
+            return "energy"
+        known = any(math.isfinite(error) for trace in traces for error in trace["certified_error"])
+        if self.problem.quality == "certified_error" and not known:
+            return "certificate"  # E* may be 0
+        return self.problem.quality
 
     def problem_title(self) -> str:
         """Name the problem for the title of a figure."""

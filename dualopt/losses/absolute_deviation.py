@@ -45,6 +45,11 @@ class AbsoluteDeviation:
         """Infinite: the derivative jumps."""
         return math.inf
 
+    @property
+    def lipschitz(self) -> float:
+        """One: the slopes are -1, 0 and 1."""
+        return 1.0
+
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""
         return array_namespace(z).abs(z - y)

@@ -45,6 +45,11 @@ class Hinge:
         """Infinite: the derivative jumps."""
         return math.inf
 
+    @property
+    def lipschitz(self) -> float:
+        """One: the slopes are 0 and 1 in absolute value."""
+        return 1.0
+
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""
         return array_namespace(z).maximum(1.0 - y * z, 0.0)

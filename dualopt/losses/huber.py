@@ -65,6 +65,11 @@ class Huber:
         """The second derivative of the quadratic part."""
         return 1.0
 
+    @property
+    def lipschitz(self) -> float:
+        """The slope of the linear part."""
+        return self.delta
+
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""
         return self.value_and_gradient(z, y)[0]

@@ -48,6 +48,11 @@ class Logistic:
         """The second derivative at zero, where it is largest."""
         return 0.25
 
+    @property
+    def lipschitz(self) -> float:
+        """One, the limit of the slope for very wrong predictions."""
+        return 1.0
+
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""
         xp = array_namespace(z)

@@ -72,6 +72,11 @@ class Multinomial:
         """The largest eigenvalue of a softmax covariance: two classes of probability 1/2."""
         return 0.5
 
+    @property
+    def lipschitz(self) -> float:
+        """Root of two: that of a wrong class of probability 1, less the unit vector of the right one."""
+        return 2.0**0.5
+
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""
         xp = array_namespace(z)

@@ -68,6 +68,11 @@ class SmoothedHinge:
         """The second derivative of the quadratic piece."""
         return 1.0 / self.gamma
 
+    @property
+    def lipschitz(self) -> float:
+        """One, the slope of the linear piece."""
+        return 1.0
+
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""
         return self.value_and_gradient(z, y)[0]

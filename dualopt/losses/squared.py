@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -42,6 +43,11 @@ class Squared:
     def curvature(self) -> float:
         """The second derivative, 1 everywhere."""
         return 1.0
+
+    @property
+    def lipschitz(self) -> float:
+        """Infinite: residuals are not bounded."""
+        return math.inf
 
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""

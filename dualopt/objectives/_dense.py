@@ -140,6 +140,20 @@ class Group:
             self.cache[key] = xp.max(xp.linalg.eigvalsh(gram))
         return self.cache[key]
 
+    def norms(self, position: int) -> Array:
+        """Return ``(sum_i w_i |x_i|^2)^(1/2)``, ``(sum_i w_i)^(1/2)`` and the greatest entry of ``X``, ``(3,)``."""
+        key = ("norms", position, 0.0)
+        if key not in self.cache:
+            xp = array_namespace(self.w)
+            X, w = self.X[position, ...], self.w[position, :]
+            largest = xp.max(xp.abs(X))
+            scaled = X / xp.where(
+                largest > 0, largest, xp.ones_like(largest)
+            )  # its squares neither over- nor underflow
+            squares = xp.sum(w[:, None] * scaled * scaled)
+            self.cache[key] = xp.stack([largest * xp.sqrt(squares), xp.sqrt(xp.sum(w)), largest])
+        return self.cache[key]
+
     def ridge_inverse(self, position: int, ridge: float) -> Array:
         """Return ``(A'A + ridge I)^{-1}``, or ``(A A' + ridge I)^{-1}`` when that is smaller."""
         key = ("inverse", position, ridge)

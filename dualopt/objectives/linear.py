@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Literal
 
 from dualopt.losses import Loss, Squared
+from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.xp import Array, array_namespace, asarray_like, broadcast, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, broadcast, epsilon, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -64,6 +65,41 @@ class LinearModel(FiniteSum):
         xp = array_namespace(self.rows.like)
         largest = xp.stack([group.largest_eigenvalue(position) for group, position in self.rows.positions])
         return self.loss.curvature * largest + self.ridge
+
+    def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
+        r"""Bound the errors of values and gradients by those of the predictors, the losses and the sums.
+
+        A predictor :math:`\hat z` differs from :math:`z = \theta x` by at most :math:`\gamma_p |\theta| |x|`. With
+        slopes ``s`` of the losses at :math:`\hat z`, convexity bounds what that does to the value and to the linear
+        lower bound by :math:`\sum_i w_i |s_i| |\hat z_i - z_i|` each, and the curvature ``c`` of the losses adds
+        :math:`\frac c2 \sum_i w_i |\hat z_i - z_i|^2` at most. By the inequality of Cauchy and Schwarz,
+
+        .. math:: \sum_i w_i |s_i| |x_i| \le S X, \quad X^2 = \sum_i w_i |x_i|^2, \quad
+                  S^2 = \sum_i w_i |s_i|^2 \le \min(\text{lipschitz}^2 W,\; 2 c f_j), \quad W = \sum_i w_i,
+
+        where :math:`|\phi'|^2 \le 2 c \phi` because losses are not negative. The sums over the rows are right to
+        :math:`\gamma_m` of the terms, and the losses as :class:`dualopt.losses.Loss` promises. A dual solver's slopes
+        ``u`` have :math:`|u_i - s_i|^2 \le 2 c` times the share of row ``i`` in the ``excess``.
+        """
+        xp, loss, eps = array_namespace(value), self.loss, epsilon(value)
+        X, weight, largest = (self._norms[:, i] for i in range(3))
+        size, k, p, m = client_norm(self._points(theta)), loss.outputs, self.n_features, self.rows.max_rows
+        least, entries = tiny(value), k * p
+        unit = (16 + k) * eps if loss.labels == "class" else 0.0  # see Loss
+        f = xp.abs(value) + (unit + least) * weight * weight
+        f = f if loss.nonnegative else math.inf * xp.ones_like(f)  # then nothing bounds the terms
+        slope = loss.lipschitz * weight
+        if math.isfinite(loss.curvature):
+            root = xp.sqrt(f) if excess is None else xp.sqrt(f) + xp.sqrt(excess)
+            slope = xp.minimum(slope, math.sqrt(2.0 * loss.curvature) * root)
+        shift = gamma(p + 2, value) * X * size + p * least * weight
+        values = slope * shift + gamma(m + k + 40, value) * f + unit * weight * weight
+        values = values + 0.5 * gamma(entries + 2, value) * self.ridge * size * size
+        if math.isfinite(loss.curvature):
+            values = values + 0.5 * loss.curvature * shift * shift
+        slopes = gamma(m + k + 20, value) * slope * X + unit * weight * X + 4.0 * eps * self.ridge * size
+        lost = least * (m + entries) * (1.0 + self.ridge) * (1.0 + weight * X + largest)
+        return Rounding(values + lost * (1.0 + weight * weight), slopes + lost)
 
     @property
     def offers(self) -> frozenset[str]:
@@ -138,6 +174,11 @@ class LinearModel(FiniteSum):
             right = group.label_moment(position) - linear[j, ...]
             solutions.append(group.apply_ridge_inverse(position, ridge, right[None, :])[0, ...])
         return array_namespace(linear).stack(solutions)
+
+    @cached_property
+    def _norms(self) -> Array:
+        norms = [group.norms(position) for group, position in self.rows.positions]
+        return array_namespace(self.rows.like).stack(norms)
 
     @cached_property
     def _least_ridges(self) -> list[float]:

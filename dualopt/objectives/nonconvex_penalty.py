@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dualopt._checks import require_positive
+from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.rows import Sample
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.regularisers import Zero
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, broadcast, epsilon
 
 __all__ = ["NonconvexPenalty"]
 
@@ -76,6 +77,13 @@ class NonconvexPenalty(ObjectiveWrapper):
         return self.objective.mu - 0.5 * self.lam * self.alpha
 
     @property
+    def mu_rounding(self) -> Array:
+        """That of the objective, and four units in the last place of both terms of ``mu``, shape ``(N,)``."""
+        mu = self.objective.mu
+        terms = array_namespace(mu).abs(mu) + 0.5 * self.lam * self.alpha
+        return self.objective.mu_rounding + 4.0 * epsilon(mu) * terms
+
+    @property
     def L(self) -> Array:
         """Smoothness constants ``L_j + 2 lam alpha``, shape ``(N,)``."""
         return self.objective.L + 2.0 * self.lam * self.alpha
@@ -92,6 +100,16 @@ class NonconvexPenalty(ObjectiveWrapper):
         """Return both, at the price of the gradient alone."""
         value, gradient = self.objective.value_and_gradient(theta)
         return value + self._penalty(theta), gradient + self._slope(theta)
+
+    def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
+        """Add the errors of the penalty, a sum of positive terms, of its slopes, and of the two additions."""
+        penalty, slope = self._penalty(theta), broadcast(self._slope(theta), gradient.shape)
+        own, n = self.objective.rounding(theta, value - penalty, gradient - slope, excess), slope[0, ...].size
+        xp = array_namespace(value)
+        values = gamma(n + 16, value) * penalty + gamma(2, value) * xp.abs(value)
+        slopes = gamma(16, value) * (client_norm(slope) + client_norm(gradient))
+        least = n * tiny(value) * (1.0 + self.lam) * (1.0 + self.alpha)
+        return Rounding(own.value + values + least, own.gradient + slopes + least)
 
     def hessian_operator(self, theta: Array) -> Callable[[Array], Array]:
         """Return ``v -> (hess f_j(theta_j) + diag h''(theta_j)) v_j``."""

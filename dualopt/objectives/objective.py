@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
+from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.regularisers import Regulariser, Zero
-from dualopt.xp import Array
+from dualopt.xp import Array, array_namespace, epsilon
 
 __all__ = ["OPTIONAL_MEMBERS", "Objective"]
 
@@ -28,8 +29,9 @@ class Objective(ABC):
     Wherever ``theta`` is taken it has shape ``(N, *shape)`` (a point for each client) or ``shape`` (one point
     for all).
 
-    A subclass defines ``n_clients``, ``shape``, ``mu``, ``L``, ``zeros``, ``value``, ``gradient`` and ``select``. It
-    may offer more, and names what it offers in ``offers``:
+    A subclass defines ``n_clients``, ``shape``, ``mu``, ``L``, ``zeros``, ``value``, ``gradient`` and ``select``, and
+    ``rounding`` and ``mu_rounding`` where terms cancel that are larger than their sum. It may offer more, and names
+    what it offers in ``offers``:
 
     ``"hessian"``
         ``hessian_operator(theta)`` returns ``v -> H_j(theta_j) v``, both ``(N, *shape)``.
@@ -92,9 +94,17 @@ class Objective(ABC):
         """Strong convexity constants of ``f_j``, shape ``(N,)``."""
 
     @property
+    def mu_rounding(self) -> Array:
+        """Numbers ``r_j`` for which ``mu_j - r_j`` is proven to be a strong convexity constant, shape ``(N,)``.
+
+        By default four units in the last place. Certificates rest on ``mu_j - r_j``, everything else on ``mu_j``.
+        """
+        return 4.0 * epsilon(self.mu) * array_namespace(self.mu).abs(self.mu)
+
+    @property
     @abstractmethod
     def L(self) -> Array:
-        """Smoothness constants of ``f_j``, shape ``(N,)``; ``inf`` when nonsmooth."""
+        """Smoothness constants of ``f_j``, shape ``(N,)``; ``inf`` when nonsmooth. No certificate rests on them."""
 
     @property
     def offers(self) -> frozenset[str]:
@@ -125,6 +135,26 @@ class Objective(ABC):
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
         """Return both; a subclass that shares work between them overrides this, at the price of the gradient alone."""
         return self.value(theta), self.gradient(theta)
+
+    def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
+        """Bound the errors of computed values and gradients.
+
+        By default they are taken to be right to 16 units in the last place (for the gradient, of its norm).
+
+        Parameters
+        ----------
+        theta : array, shape (N, *shape) or shape
+            Where they were computed.
+        value : array, shape (N,)
+            The values.
+        gradient : array, shape (N, *shape)
+            The gradients.
+        excess : array, shape (N,), optional
+            That of the subgradients of a dual solver (see ``LocalSolution``).
+        """
+        xp, unit = array_namespace(value), gamma(16, value)
+        n = gradient[0, ...].size if gradient.shape[0] else 0
+        return Rounding(unit * xp.abs(value) + tiny(value), unit * client_norm(gradient) + n * tiny(value))
 
     @abstractmethod
     def select(self, ids: Sequence[int]) -> Self:

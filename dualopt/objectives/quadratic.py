@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.objective import Objective
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, broadcast, device, epsilon
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from dualopt.objectives.local_problem import LocalProblem
 
 __all__ = ["Quadratic"]
+
+COMPUTED = (
+    "_eigenvalues",
+    "_estimate",
+    "_discs",
+    "_asymmetry",
+    "mu_rounding",
+)  # once per client, and kept by ``select``
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,12 +91,67 @@ class Quadratic(Objective):
 
     @property
     def mu(self) -> Array:
-        """Smallest eigenvalue of each ``A_j``, shape ``(N,)``."""
-        return array_namespace(self.A).min(self._eigenvalues, axis=-1)
+        r"""Smallest eigenvalue of each ``A_j``, shape ``(N,)``; 0 where it cannot be told from 0.
+
+        Computed eigenvalues are right to about :math:`d \epsilon L_j`. One below that is no strong convexity to rest
+        a parameter on, and counts as 0, unless Gershgorin's discs prove it, as for diagonal matrices.
+        """
+        return self._estimate
+
+    @cached_property
+    def _estimate(self) -> Array:
+        xp = array_namespace(self.A)
+        least = xp.min(self._eigenvalues, axis=-1)
+        known = xp.abs(least) > self.shape[0] * epsilon(self.A) * self.L
+        proven = self._discs
+        return xp.where(known, least, xp.where(proven > 0, proven, xp.zeros_like(proven)))
+
+    @cached_property
+    def mu_rounding(self) -> Array:
+        r"""What the computed ``mu`` may be too large by, shape ``(N,)``; 0 for a diagonal matrix.
+
+        With computed eigenvectors :math:`V` (nearly orthogonal) and eigenvalues :math:`\Lambda`, for every unit vector
+
+        .. math:: v^\top A v = (V^\top v)^\top \Lambda (V^\top v) + v^\top (A - V \Lambda V^\top) v
+                  \ge \lambda_1 - |\lambda_1| \, |V V^\top - I|_F - |A - V \Lambda V^\top|_F,
+
+        and both norms are computed. The entries of both matrices are right to :math:`(d + 4) \epsilon/2` (times
+        :math:`\max |\Lambda|`), because rows of ``V`` have nearly the norm 1, hence the norms to ``d`` times that.
+        Gershgorin's discs give a second bound; the larger counts. No property of the eigenvalue routine is assumed.
+        """
+        xp, d = array_namespace(self.A), self.shape[0]
+        S = 0.5 * self.A + 0.5 * xp.matrix_transpose(self.A)
+        largest = xp.max(xp.abs(S), axis=(1, 2))
+        unit = xp.where(largest > 0, largest, xp.ones_like(largest))
+        S = S / unit[:, None, None]  # products of its entries neither overflow nor underflow
+        values, V = xp.linalg.eigh(S)
+        identity = xp.eye(d, dtype=S.dtype, device=device(S))
+        transposed = xp.matrix_transpose(V)
+        error = 0.5 * d * gamma(d + 4, S)
+        shear = client_norm(xp.matmul(V, transposed) - identity) + error
+        residual = client_norm(S - xp.matmul(V * values[:, None, :], transposed))
+        residual = residual + error * xp.max(xp.abs(values), axis=-1) + 2.0 * epsilon(S) * client_norm(S)
+        least = xp.min(values, axis=-1)
+        bound = xp.maximum(unit * (least - xp.abs(least) * shear - residual), self._discs)
+        terms = xp.abs(self._estimate) + xp.abs(bound)
+        excess = self._estimate - bound
+        return xp.where(excess > 0, excess + 4.0 * epsilon(S) * terms, xp.zeros_like(excess))
+
+    @cached_property
+    def _discs(self) -> Array:
+        """Lower bounds of the eigenvalues by Gershgorin's discs, shape ``(N,)``; exact for diagonal matrices."""
+        xp, d = array_namespace(self.A), self.shape[0]
+        off = ~xp.eye(d, dtype=xp.bool, device=device(self.A))
+        sizes = 0.5 * xp.abs(self.A) + 0.5 * xp.abs(xp.matrix_transpose(self.A))  # of the symmetric part, at most
+        radius = (1.0 + gamma(d + 2, self.A)) * xp.sum(xp.where(off, sizes, xp.zeros_like(sizes)), axis=-1)
+        centers = xp.sum(xp.where(off, xp.zeros_like(sizes), self.A), axis=-1)
+        edges = centers - radius
+        rounded = edges - xp.where(radius > 0, epsilon(self.A) * xp.abs(edges), xp.zeros_like(edges))
+        return xp.min(rounded, axis=-1)
 
     @property
     def L(self) -> Array:
-        """Largest absolute eigenvalue of each ``A_j``, shape ``(N,)``."""
+        """Largest absolute eigenvalue of each ``A_j`` as computed, shape ``(N,)``."""
         xp = array_namespace(self.A)
         return xp.max(xp.abs(self._eigenvalues), axis=-1)
 
@@ -115,6 +179,32 @@ class Quadratic(Objective):
         value = xp.sum((0.5 * product - self.b) * theta, axis=-1)
         return (value if self.c is None else value + self.c), product - self.b
 
+    def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
+        r"""Bound the errors of values and gradients by the sizes of the terms that were added.
+
+        .. math:: \text{value}_j = \gamma_{2d+6} \bigl(\tfrac12 |\theta|^\top |A_j| |\theta|
+                  + |b_j|^\top |\theta|\bigr) + \gamma_2 (|c_j| + |f_j|), \qquad
+                  \text{gradient}_j = \gamma_{d+3} \bigl||A_j| |\theta| + |b_j|\bigr|
+                  + \tfrac12 |A_j - A_j^\top|_F |\theta|
+
+        where the last term is there for matrices that are symmetric up to rounding only.
+        """
+        xp, d = array_namespace(self.b), self.shape[0]
+        theta = xp.abs(broadcast(theta, self.b.shape))
+        product = xp.matmul(xp.abs(self.A), theta[..., None])[..., 0]
+        terms = xp.sum((0.5 * product + xp.abs(self.b)) * theta, axis=-1)
+        values = gamma(2 * d + 6, value) * terms + gamma(2, value) * xp.abs(value)
+        if self.c is not None:
+            values = values + gamma(2, value) * xp.abs(self.c)
+        slopes = gamma(d + 3, value) * client_norm(product + xp.abs(self.b)) + self._asymmetry * client_norm(theta)
+        lost = d * d * tiny(value)
+        return Rounding(values + lost * (1.0 + xp.sum(theta, axis=-1)), slopes + lost)
+
+    @cached_property
+    def _asymmetry(self) -> Array:
+        difference = self.A - array_namespace(self.A).matrix_transpose(self.A)
+        return (0.5 + gamma(self.shape[0] ** 2, self.A)) * client_norm(difference)
+
     def hessian_operator(self, theta: Array) -> Callable[[Array], Array]:
         """Return ``v -> A_j v_j``."""
         return self._product
@@ -139,7 +229,10 @@ class Quadratic(Objective):
         if list(ids) == list(range(self.n_clients)):
             return self
         A, b, c = take_clients((self.A, self.b, self.c), ids)
-        return Quadratic(A=A, b=b, c=c)
+        chosen = Quadratic(A=A, b=b, c=c)
+        known = {name: vars(self)[name] for name in COMPUTED if name in vars(self)}
+        vars(chosen).update({name: take_clients(numbers, ids) for name, numbers in known.items()})
+        return chosen
 
     def _product(self, theta: Array) -> Array:
         xp = array_namespace(self.b)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.objective import OPTIONAL_MEMBERS, Objective
 from dualopt.xp import Array
 
@@ -51,6 +52,11 @@ class ObjectiveWrapper(Objective):
         return self.objective.mu
 
     @property
+    def mu_rounding(self) -> Array:
+        """What is to be taken off ``mu`` for a proven constant, shape ``(N,)``."""
+        return self.objective.mu_rounding
+
+    @property
     def L(self) -> Array:
         """Smoothness constants of ``f_j``, shape ``(N,)``."""
         return self.objective.L
@@ -79,6 +85,10 @@ class ObjectiveWrapper(Objective):
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
         """Return both, at the price of the gradient alone."""
         return self.objective.value_and_gradient(theta)
+
+    def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
+        """Return bounds of the errors of values and gradients."""
+        return self.objective.rounding(theta, value, gradient, excess)
 
     def select(self, ids: Sequence[int]) -> Self:
         """Return the objective of the clients ``ids``."""

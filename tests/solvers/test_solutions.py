@@ -138,13 +138,17 @@ def test_dual_point_and_conjugate(name, objective, terms):
     solution = solve(name, problem, Steps(steps=2))
     point = dual_point(f, solution)
     assert point is not None
-    xi, conjugate = point
+    xi, conjugate, error = point
     rng = np.random.default_rng(8)
     for scale in (0.1, 1.0, 10.0):
         t = solution.theta + scale * rng.normal(size=xi.shape)
         g = f.value(t) - 0.5 * f.mu * dot(t, t)
         assert np.all(conjugate >= dot(xi, t) - g - 1e-12 * (1 + scale**2))
-    # primal minus dual value of the local problem is the gap
+    # primal minus dual value of the local problem is the gap, once the room for rounding is taken off
+    evaluation = solution.evaluation
+    rounding = f.rounding(solution.theta, evaluation.f, evaluation.grad_f, solution.excess)
+    conjugate = conjugate - rounding.value - error * np.sqrt(dot(solution.theta, solution.theta))
+    conjugate = conjugate - (0.0 if solution.excess is None else solution.excess - solution.gap)
     linear_term = problem.linear_term()
     center = 0.0 if problem.center is None else np.broadcast_to(problem.center, xi.shape)
     constant = 0.5 * problem.weight * dot(center, center) if problem.center is not None else 0.0
