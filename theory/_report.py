@@ -10,6 +10,7 @@ from typing import Any
 
 from theory._claims import Chapter, Result
 from theory._statements import Statement
+from theory._witnesses import section as witnesses_of
 
 __all__ = ["record", "report", "statement_row", "table"]
 
@@ -76,6 +77,7 @@ def report(checked: Iterable[Checked], known: Iterable[Statement] = ()) -> str:
     parts += _statements(known)
     for paper, pairs in papers.items():
         parts += [f"\n## {paper}\n", *(_section(chapter, results) for chapter, results in pairs)]
+    parts.append(witnesses_of(chapter for pairs in papers.values() for chapter, _ in pairs))
     return "\n".join(parts)
 
 

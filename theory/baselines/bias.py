@@ -28,7 +28,7 @@ from dualopt.stopping import Steps
 from dualopt.xp import Array
 from theory._cases import Case, accurately
 from theory._chance import expectation
-from theory._claims import ROUNDING, ExpectedVerdict
+from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import Instance, hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
 
@@ -44,14 +44,15 @@ def compare_limits(case: Case, Q: Array, r: float) -> Iterator[Inequality]:
     pull = np.mean(Q @ f.A, axis=0)
     end = limit(case, Q)
     away = norm(end - f.zeros())
+    entry = away / math.sqrt(end.size)  # what no entry of a difference exceeds is more than its norm
     expected, theta = f.zeros() - end, f.zeros()
     for n, theta in enumerate(expected_models(case), start=1):
         expected = expected - pull @ expected
-        yield Inequality(n, norm(theta - end - expected) / away, ROUNDING, "closed form")
+        yield Inequality(n, deviation(theta - end, expected, scale=entry), ROUNDING, "closed form")
         yield Inequality(n, norm(theta - end) / away, r**n, "distance from the limit")
     bias = -np.linalg.solve(pull, np.mean(Q @ case.subgradients[..., None], axis=0))[:, 0]
     measured = theta - case.theta
-    yield Inequality(case.rounds, norm(measured - bias) / away, r**case.rounds + ROUNDING, "bias")
+    yield Inequality(case.rounds, deviation(measured, bias, scale=entry), r**case.rounds + ROUNDING, "bias")
     if norm(bias) > 3.0 * ROUNDING * away:
         yield Inequality(case.rounds, norm(theta - end), norm(measured), "nearer to the limit")
 

@@ -148,7 +148,7 @@ def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int =
     size = abs(run.limit)  # of the largest number so far, whose rounding stays
     for n, (c, e) in enumerate(zip(chain([leading], recursions), windows, strict=False), start=first):
         size = max(size, float(np.max(np.abs(e))))
-        yield Inequality(n, deviation(c @ e, 0.0, scale=size), ROUNDING, "recursion")
+        yield Inequality(n, deviation(c[0] * e[0], -c[1:] @ e[1:], scale=size), ROUNDING, "recursion")
     start, end = (float(np.max(np.abs(some))) for some in (errors[:order], errors[-order:]))
     if run.converges:
         yield Inequality(rounds, end, start / FAR, "error in the end")

@@ -81,7 +81,9 @@ def fedpd_large_eta(run: Run) -> Iterator[Inequality]:
     """
     N, eta, end = run.objective.n_clients, run.algorithm.eta, largest_eta(run.objective.n_clients)
     terms = (2.0 + end * run.curvatures) / (1.0 + 2.0 * end * run.curvatures)
-    yield Inequality(0, float(abs(np.sum(terms)) / np.max(np.abs(terms))), ROUNDING, "equation of the root -1")
+    up, down = float(np.sum(terms[terms > 0])), float(np.sum(terms[terms < 0]))
+    size = float(np.max(np.abs(terms)))
+    yield Inequality(0, deviation(up, -down, scale=size), ROUNDING, "equation of the root -1")
     recursion = polynomial(1.0 / eta, (2.0 / (N - 1), -1.0), 1.0 - 1.0 / N)
     factor = float(np.max(np.abs(np.roots(recursion))))
     # the first model is not yet what a round makes of the duals

@@ -276,7 +276,7 @@ def logistic_bound(objective: LinearModel) -> float:
     --------
     >>> X, y = np.array([[1.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> parts = linear_model(X, y, loss=Logistic(), mu=0.0, clients=[[0, 1], [2]], intercept=False)
-    >>> round(logistic_bound(parts), 9)  # (1 + 3)/2 for the centres, and as much again: attained at infinity
+    >>> round(logistic_bound(parts), 9)  # (1 + 3)/2 for the centres, and as much again
     4.0
     """
     centres = objective.gradient(objective.zeros())

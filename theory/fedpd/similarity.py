@@ -147,6 +147,9 @@ def logistic_dissimilarity_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     X, y, clients = np.array([[1.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]), [[0, 1], [2]]
     opposed = linear_model(X, y, loss=Logistic(), mu=0.0, clients=clients, intercept=False)
     yield ExpectedVerdict(Rays("opposed labels", opposed, 4))
+    X, y = np.array([[1.0, 0.3], [-3.0, 0.9]]), np.ones(2)  # far along -e_2 both slopes are one
+    almost = linear_model(X, y, loss=Logistic(), mu=0.0, clients=[[0], [1]], intercept=False)
+    yield ExpectedVerdict(Rays("rows that are almost opposed", almost, 100))
     data = load("breast_cancer")
     y = np.where(data.y == np.max(data.y), 1.0, -1.0)
     order = np.argsort(y, kind="stable")

@@ -23,7 +23,7 @@ from dualopt.objectives.zero_chain import FLOOR, PSI_1
 from dualopt.participation import Full, UniformSubset
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
-from theory._claims import ExpectedVerdict, Form
+from theory._claims import ExpectedVerdict, Form, deviation
 from theory.lower_bounds._races import (
     SPLITS,
     STEPS,
@@ -143,7 +143,7 @@ def zero_chain_infimum(case: Fall) -> Iterator[Inequality]:
     rng = np.random.default_rng(0)
     formula = 4.0 * np.pi * f.height * (d - 1 + 0.5 * PSI_1)
     declared = float(np.mean(f.value(f.zeros()) - f.infimum))
-    yield Inequality(d, abs(declared - formula), 1e-12 * formula, "error of the formula")
+    yield Inequality(d, deviation(declared, formula, scale=formula), 1e-12, "error of the formula")
     far = fall(f, np.full(d, 1e8))
     yield Inequality(d, far, formula, "the fall to a far point")
     yield Inequality(d, formula, far * (1.0 + 1e-6), "the formula and the fall to a far point")

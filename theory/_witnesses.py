@@ -1,0 +1,235 @@
+"""What besides its own statement speaks for a constant: the witnesses of claims with explicit constants.
+
+The table of worst ratios says where a bound is attained. It also notices every edit of a bound, which is no evidence.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from theory._claims import Chapter
+
+__all__ = [
+    "ATTACKED",
+    "ATTAINED",
+    "DERIVED",
+    "TABLE",
+    "UNWITNESSED",
+    "WITNESSES",
+    "Kind",
+    "Rows",
+    "Table",
+    "Witnesses",
+    "load",
+    "section",
+    "witnesses",
+]
+
+TABLE = Path(__file__).with_name("worst_ratios.toml")
+
+Kind = Literal["ratio", "bound"]
+
+
+class Rows(NamedTuple):
+    """The rows of one kind of inequality."""
+
+    kind: Kind
+    numbers: Mapping[str, Sequence[float]]  # by cases: the largest and the median ratio, or the largest bound
+
+
+Table = Mapping[str, Mapping[str, Rows]]  # by claims and kinds of inequalities
+
+
+def load(file: Path = TABLE) -> Table:
+    """Read the table of worst ratios."""
+    read: dict[str, dict[str, dict[Kind, dict[str, list[float]]]]] = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {
+        name: {what: Rows(kind, numbers) for what, rows in kinds.items() for kind, numbers in rows.items()}
+        for name, kinds in read.items()
+    }
+
+
+ATTAINED = 0.9  # a bound that is halved, or loses a fifth, is violated there
+
+# Claims whose bounds a search attains and breaks as soon as they are a thousandth smaller.
+ATTACKED = {
+    name: "tests/theory/test_attack.py::test_the_best_constants_cannot_be_made_smaller"
+    for name in ("fedsplit_contraction", "scaffnew_one_step", "fivegcs_one_step")
+}
+
+# Claims whose constants SymPy derives again from the inequalities of their proofs, by the tests that do.
+_DERIVATIONS: Mapping[str, Sequence[str]] = {
+    "dualfl.py::test_momentum_follows_from_the_potential": ["momentum_3_4"],
+    "dualfl.py::test_rates": ["momentum_3_4"],
+    "dualfl.py::test_envelope": ["proposition_6_2", "proposition_6_3", "theorem_3_2_inexact", "theorem_3_3_inexact"],
+    "dualfl.py::test_theorem_3_2": ["theorem_3_2"],
+    "dualfl.py::test_theorem_3_3": ["theorem_3_3", "d3_range_of_rho"],
+    "dualfl.py::test_gap_3_6": ["gap_3_6"],
+    "dualfl.py::test_bound_of_theorem_3_4": ["theorem_3_4"],
+    "dualfl.py::test_bound_of_theorem_3_5": ["theorem_3_5"],
+    "dualfl.py::test_theorem_4_1": ["theorem_4_1"],
+    "dualfl.py::test_theorem_4_2": ["theorem_4_2"],
+    "dualfl.py::test_rounds_of_theorem_4_2": ["theorem_4_2_rounds"],
+    "fedpd.py::test_lemma_1": ["fedpd_lemma_1"],
+    "fedpd.py::test_pairs": ["fedpd_lemma_3"],
+    "fedpd.py::test_lemma_4": ["fedpd_lemma_4", "p3_factor_of_lemma_4"],
+    "fedpd.py::test_relations_of_35": ["p3_factor_of_lemma_4"],
+    "fedpd.py::test_constants_of_theorem_1": ["fedpd_theorem_1", "p8_initial_duals"],
+    "fedpd.py::test_matrix_of_lemma_2": ["fedpd_lemma_2", "p2_matrix_of_lemma_2"],
+    "fedpd.py::test_lemma_2_is_put_together": ["fedpd_lemma_2"],
+    "fedpd.py::test_theorem_3_is_put_together": ["fedpd_theorem_3"],
+    "fedpd.py::test_moments_of_theorem_3": ["fedpd_theorem_3", "p5_expectations_in_theorem_3"],
+    "fedpd.py::test_lemma_5_and_claim_d_1": ["fedpd_lemma_5", "fedpd_claim_d_1"],
+    "feddyn.py::test_lemmas_4_and_11": ["feddyn_lemma_4", "feddyn_lemma_11"],
+    "feddyn.py::test_lemma_5": ["feddyn_lemma_5"],
+    "feddyn.py::test_lemma_12": ["feddyn_lemma_12"],
+    "feddyn.py::test_lyapunov_functions": ["feddyn_lemma_1", "feddyn_lemma_8", "feddyn_lemma_10"],
+    "feddyn.py::test_the_sign_of_y2_is_the_corrected_one": ["y2_gain_of_lemma_10"],
+    "feddyn.py::test_theorems_are_the_lemmas_summed": ["feddyn_theorem_2", "feddyn_theorem_3", "feddyn_theorem_4"],
+    "afedpd.py::test_lemma_2": ["afedpd_lemma_2", "a2_gradient_in_lemma_2", "a8_idle_clients"],
+    "afedpd.py::test_lemma_3": ["afedpd_lemma_3"],
+    "afedpd.py::test_descent_and_gradient": ["afedpd_descent"],
+    "afedpd.py::test_theorem_1_is_put_together": [
+        "afedpd_theorem_1",
+        "a1_range_of_rho",
+        "a3_one_active_client",
+        "a4_constant_of_theorem_1",
+    ],
+    "afedpd.py::test_chance_of_a_meeting": ["a5_draws_of_a_round"],
+    "afedpd.py::test_local_updates": ["afedpd_lemma_5", "afedpd_lemma_6"],
+    "afedpd.py::test_larger_root": ["a6_larger_root", "a7_constant_of_the_recursion"],
+    "afedpd.py::test_bound_of_the_larger_root": ["a6_larger_root"],
+    "afedpd.py::test_recursion": ["afedpd_recursion"],
+    "afedpd.py::test_theorem_2": ["afedpd_theorem_2"],
+    "baselines.py::test_fedsplit": ["fedsplit_contraction"],
+    "baselines.py::test_feddr": ["feddr_contraction"],
+    "baselines.py::test_scaffnew": ["scaffnew_one_step"],
+    "lower_bounds.py::test_bounds_of_the_functions": ["zero_chain_scalars"],
+    "lower_bounds.py::test_curvatures_and_the_least_gradient": ["zero_chain_gradient"],
+    "lower_bounds.py::test_smoothness_of_the_clients": ["zero_chain_smoothness"],
+}
+DERIVED = {
+    claim: [f"tests/theory/test_symbolic_{test}" for test, claims in _DERIVATIONS.items() if claim in claims]
+    for claim in dict.fromkeys(claim for claims in _DERIVATIONS.values() for claim in claims)
+}
+
+# What has no second witness, by claim and kind of inequality, and why.
+_PRINTED = "the paper's round numbers, larger than what its proof gives by a factor of its own"
+_MARGIN = "a margin of the check, how far the run is followed; the statement's own number is the factor"
+_ONE = "no constant: below one is all that is claimed"
+_SLOWEST = "the factor of the slowest direction, which the start shares with others"
+_COUNTS = "a range that measured numbers of rounds lie in"
+UNWITNESSED: Mapping[tuple[str, str], str] = {
+    ("feddyn_theorem_2", "printed"): _PRINTED,
+    ("feddyn_theorem_3", "printed"): _PRINTED,
+    ("feddyn_theorem_4", "printed"): _PRINTED,
+    (
+        "p1_scale_of_constants",
+        "mean of |grad E|^2",
+    ): "the paper's appendix, whose proof has gaps",
+    ("fedavg_bias", "distance from the limit"): _SLOWEST,
+    ("fedprox_bias", "distance from the limit"): _SLOWEST,
+    ("scaffold_fixed_point", "factor of E|z - z*|^2"): _ONE,
+    ("fedavg_biased_point", "factor of a round"): _ONE,
+    ("fedprox_biased_point", "factor of a round"): _ONE,
+    **{
+        (claim, what): _MARGIN
+        for claim, ends in {
+            "fedavg_constant_step": 2,
+            "fedavg_biased_point": 1,
+            "fedprox_biased_point": 1,
+            "dualfl_large_nu": 2,
+            "dualfl_large_rho": 1,
+            "dualfl_corrected_start": 2,
+            "fedpd_large_eta": 2,
+            "afedpd_small_rho": 2,
+            "fedadmm_two_clients": 2,
+            "scaffnew_long_step": 2,
+        }.items()
+        for what in ("error in the end", "error in the end, at least 100 times the first")[:ends]
+    },
+    ("identity_lazy_a_fedpd", "floats sent"): "no constant: fewer than another method sends",
+    ("convex_nonsmooth_order", "squared distance from below"): _COUNTS,
+    ("convex_nonsmooth_order", "squared distance"): _COUNTS,
+    ("convex_nonsmooth_order", "n^2 times the squared distance"): _COUNTS,
+    ("convex_strong_rounds", "rounds of the method from below"): _COUNTS,
+    ("convex_strong_rounds", "rounds of the method"): _COUNTS,
+    ("convex_strong_rounds", "rounds of the theorem"): _COUNTS,
+    ("convex_smooth_rounds", "rounds of the method from below"): _COUNTS,
+    ("convex_smooth_rounds", "rounds of the method"): _COUNTS,
+    ("convex_smooth_rounds", "rounds of the method and ten times the least"): _COUNTS,
+    ("convex_nonsmooth_rounds", "rounds of the method from below"): _COUNTS,
+    ("convex_nonsmooth_rounds", "rounds of the method"): _COUNTS,
+}
+
+WITNESSES = ("attained", "attack", "derived again", "identity", "table only")
+
+
+class Witnesses(NamedTuple):
+    """What speaks for the constants of one claim."""
+
+    attained: Mapping[str, tuple[str, float]]  # by kinds of inequalities: the case, and its ratio
+    attack: str  # the test, or nothing
+    derived: Sequence[str]  # tests
+    identities: Sequence[str]  # kinds that have a tolerance for rounding in place of a bound
+    table_only: Mapping[str, str]  # kinds that have no witness, and why
+
+    @property
+    def names(self) -> list[str]:
+        """Those of :data:`WITNESSES` that there are."""
+        given = (self.attained, self.attack, self.derived, self.identities, self.table_only)
+        return [name for name, found in zip(WITNESSES, given, strict=True) if found]
+
+
+def witnesses(name: str, table: Table) -> Witnesses:
+    """Return the witnesses of a claim, from the table and the lists of this module.
+
+    A bound counts as attained by a case on which it holds and is stated as meant: what an erratum prints does not.
+
+    Examples
+    --------
+    >>> witnesses("convex_span", load()).names, witnesses("feddyn_theorem_2", load()).names
+    (['attained'], ['derived again', 'table only'])
+    """
+    attained: dict[str, tuple[str, float]] = {}
+    for what, (kind, numbers) in table.get(name, {}).items():
+        meant = {case: max(of) for case, of in numbers.items() if not case.startswith("as printed") and max(of) < 1.001}
+        case = max(meant, key=meant.__getitem__, default="")
+        if kind == "ratio" and case and meant[case] >= ATTAINED:
+            attained[what] = (case, meant[case])
+    identities = [what for what, rows in table.get(name, {}).items() if rows.kind == "bound"]
+    given = {what: why for (claim, what), why in UNWITNESSED.items() if claim == name}
+    return Witnesses(attained, ATTACKED.get(name, ""), DERIVED.get(name, ()), identities, given)
+
+
+def section(chapters: Iterable[Chapter]) -> str:
+    """Return a section of the report, which second witness the constants of every claim have; empty without claims."""
+    table = load()
+    found = {c.claim.name: witnesses(c.claim.name, table) for c in chapters if c.claim.constant == "explicit"}
+    found = {name: w for name, w in found.items() if w.names}
+    if not found:
+        return ""
+    counts = ", ".join(f"{sum(kind in w.names for w in found.values())} {kind}" for kind in WITNESSES)
+    lines = [
+        "## Witnesses of the constants\n",
+        "What speaks for a constant besides the claim itself, for claims with explicit constants, on the quick cases:",
+        f"it is *attained* (ratio {ATTAINED} or more), an *attack* attains it, its bound is *derived again* by SymPy"
+        " from the inequalities of its proof, or there is none, for the statement is an *identity* up to rounding."
+        " For some inequalities there is the *table only*: `worst_ratios.toml` notices if a bound changes by a fifth,"
+        f" which guards it against edits and is no evidence. Claims by witnesses: {counts}.\n",
+        "| claim | witnesses | attained | table only |",
+        "|---|---|---|---|",
+    ]
+    for name, w in found.items():
+        best = max(w.attained.values(), key=lambda pair: pair[1], default=None)
+        where = f"{best[1]:.3g}: {best[0]}" if best else ""
+        why = "; ".join(f"{what}: {why}" for what, why in w.table_only.items())
+        lines.append(f"| {name} | {', '.join(w.names)} | {_plain(where)} | {_plain(why)} |")
+    return "\n".join([*lines, ""])
+
+
+def _plain(words: str) -> str:
+    return words.replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
