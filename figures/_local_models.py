@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dualopt.engine import Snapshot
@@ -11,7 +13,14 @@ __all__ = ["LocalModels"]
 
 
 class LocalModels:
-    r"""The latest local model :math:`\theta_j` of every client of one run, zero before its first.
+    r"""The latest local model :math:`\theta_j` of every client of one run; before its first, where the run starts.
+
+    Parameters
+    ----------
+    objective : Objective
+        The clients.
+    start : array, shape ``shape``, optional
+        Where the run starts; zero when not given.
 
     Examples
     --------
@@ -26,8 +35,9 @@ class LocalModels:
     [[0.0], [3.0]]
     """
 
-    def __init__(self, objective: Objective) -> None:
-        self._theta = np.repeat(np.asarray(objective.zeros())[None], objective.n_clients, axis=0)
+    def __init__(self, objective: Objective, start: Any = None) -> None:
+        first = np.asarray(objective.zeros() if start is None else start)
+        self._theta = np.repeat(first[None], objective.n_clients, axis=0)
 
     def after(self, snapshot: Snapshot) -> np.ndarray:
         """Return them after a round, shape ``(N, *shape)``; every round must be shown, in order."""

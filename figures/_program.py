@@ -65,6 +65,7 @@ def draw(
     ] = False,
     threads: Annotated[int | None, Option(min=1, help="Threads of the linear algebra.")] = None,
     jobs: Annotated[int, Option(min=1, help="Processes of a search for parameters, each with one thread.")] = 1,
+    rows: Annotated[int | None, Option(min=1, help="Use so many rows, drawn at random; all by default.")] = None,
     part: Annotated[int, Option(min=1, help="In a search, the number of rows: a random part of them.")] = Settings.part,
     most_gradients: Annotated[
         int, Option(min=1, help="In a search, leave out what prescribes a client more local gradients in all.")
@@ -92,6 +93,7 @@ def draw(
         quick=quick,
         stored_only=redraw,
         jobs=jobs,
+        rows=rows,
         part=part,
         most_gradients=most_gradients,
         console=console,

@@ -55,6 +55,8 @@ class Settings:
         When a client stops its local solver.
     jobs : int
         Number of processes of a search for parameters.
+    rows : int, optional
+        Use so many rows, drawn at random; all when not given.
     part : int
         Largest number of rows that a search looks at.
     most_gradients : int
@@ -77,6 +79,7 @@ class Settings:
     stored_only: bool = False
     stop: Stop = field(default_factory=GradientReduction)
     jobs: int = 1
+    rows: int | None = None
     part: int = 6000
     most_gradients: int = 10_000
     console: Console = field(default_factory=make_console)
@@ -141,6 +144,7 @@ class Settings:
         return ProblemOptions(
             data=self.data,
             data_home=self.data_home,
+            rows=self.rows,
             clients=clients,
             partition=self.partition,
             weights="rows",

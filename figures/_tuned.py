@@ -127,7 +127,7 @@ class Search:
     @property
     def _options(self) -> ProblemOptions:
         part = self.settings.part
-        return replace(self.settings.options(CLIENTS), rows=part if self.rows > part else None)
+        return replace(self.settings.options(CLIENTS), rows=part if self.rows > part else self.settings.rows)
 
     @property
     def _described(self) -> dict[str, Any]:
