@@ -304,12 +304,15 @@ def test_certificates_of_array_libraries_agree(g, backend) -> None:
 
 @solved
 def test_a_certificate_in_single_precision_is_a_bound(g) -> None:
+    """Of the problem whose data are those that are stored, which is another one than that in double precision."""
     F, optimum = solution(g)
     single = replace(F, objective=converted(PLAIN, lambda x: x.astype(np.float32)))
+    stored = replace(F, objective=converted(PLAIN, lambda x: x.astype(np.float32).astype(np.float64)))
     for factor in (1.0, 1.001, 1.5):
         theta = (factor * optimum).astype(np.float32)
         bound = certificate(single, theta)
-        assert bound.gap >= bound.energy - energy(F, optimum)
+        assert bound.gap >= bound.energy - energy(stored, optimum)
+        assert bound.gap >= energy(stored, theta.astype(np.float64)) - energy(stored, optimum)
 
 
 # References

@@ -126,7 +126,7 @@ def greatest_mu(case: Case) -> Case:
 
 
 def least_smoothness(case: Case) -> Case:
-    rho = case.algorithm.nu / float(np.min(case.objective.L))
+    rho = min(case.algorithm.nu / float(np.min(case.objective.L)), 0.99)  # it must be below 1
     return replace(case, algorithm=replace(case.algorithm, rho=rho))
 
 
