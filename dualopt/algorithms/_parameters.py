@@ -21,6 +21,7 @@ __all__ = [
     "smallest",
     "step_of",
     "suggested_weight",
+    "within",
 ]
 
 
@@ -32,6 +33,17 @@ def smallest(numbers: Array) -> float:
 def largest(numbers: Array) -> float:
     """Return the greatest of ``(N,)`` constants."""
     return float(array_namespace(numbers).max(numbers))
+
+
+def within(value: float, limit: float) -> bool:
+    """Tell whether a parameter is at most its limit, up to the rounding of the constants that the limit is made of.
+
+    Examples
+    --------
+    >>> within(0.1 * 3.0, 0.3), within(0.3000001, 0.3), within(0.0, 0.0)
+    (True, False, True)
+    """
+    return value <= limit * (1.0 + 1e-12)
 
 
 def fedpd_step_limit(L: float) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt._checks import require, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import largest, require_local_gradients, smallest
+from dualopt.algorithms._parameters import largest, require_local_gradients, smallest, within
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
@@ -103,17 +103,17 @@ class DualFL(Algorithm):
         """Refuse ``nu > mu``, outside the theory: the dual problem is then not convex."""
         mu = smallest(objective.mu)
         unless = "unless check_assumptions is False (--no-check-assumptions on the command line)"
-        require(self.nu <= mu * (1 + 1e-12), f"nu = {self.nu:g} must not exceed mu = {mu:g}, {unless}")
+        require(within(self.nu, mu), f"nu = {self.nu:g} must not exceed mu = {mu:g}, {unless}")
 
     def guarantee(self, objective: Objective) -> str:
         """Say which theorem covers these parameters, for exact local solutions."""
         method = self.suggested(objective)
         nu, rho, limit = method.nu, method.rho, method.nu / largest(objective.L)
-        if nu > smallest(objective.mu) * (1 + 1e-12):
+        if not within(nu, smallest(objective.mu)):
             return "none: nu exceeds mu"
         if rho == 0:
             return "Theorem 3.2: |theta - theta*|^2 = O(1/n^2)"
-        if rho > limit * (1 + 1e-12):
+        if not within(rho, limit):
             return f"none: rho exceeds nu/L = {limit:.3g}"
         return f"Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of {1 - math.sqrt(rho):.4f} per round"
 

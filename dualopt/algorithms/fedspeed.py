@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from dualopt._checks import require_positive
+from dualopt.algorithms._base import OPEN
 from dualopt.algorithms._parameters import plain_steps, require_plain_steps, suggested_weight
 from dualopt.algorithms.fedadmm import Client, FedADMM, Server
 from dualopt.objectives import Objective, SharpnessAware
@@ -56,6 +57,7 @@ class FedSpeed(FedADMM):
     """
 
     stop: Stop = Steps(steps=10)
+    server_step: float = OPEN
     radius: float = 0.1
     epsilon: float = 1e-2
 
@@ -89,8 +91,7 @@ class FedSpeed(FedADMM):
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Move towards the mean of the active augmented models."""
-        step = 1.0 if self.server_step is None else self.server_step
-        theta = server.theta + step * (mean - server.theta)
+        theta = server.theta + self.server_step * (mean - server.theta)
         return Server(theta), theta
 
     def fixed_point(self, objective: Objective, theta: Array) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt._checks import require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import largest, require_local_gradients, smallest
+from dualopt.algorithms._parameters import largest, require_local_gradients, smallest, within
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
@@ -114,9 +114,9 @@ class FiveGCS(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse what is outside the theory."""
         mu, product = smallest(objective.mu), self.gamma * self.tau * objective.n_clients
-        if self.mu > mu * (1 + 1e-12):
+        if not within(self.mu, mu):
             raise ValueError(f"mu = {self.mu:g} must not exceed {mu:g}, the strong convexity of the clients.")
-        if product > 1 + 1e-12:
+        if not within(product, 1.0):
             raise ValueError(f"tau must be at most 1/(gamma N), but tau gamma N = {product:g}.")
 
     def guarantee(self, objective: Objective) -> str:

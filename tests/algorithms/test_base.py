@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import pytest
 
 import dualopt.algorithms
-from dualopt.algorithms import OPEN, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD
+from dualopt.algorithms import OPEN, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD, Scaffnew
+from dualopt.algorithms._base import parameters, require_complete
 from dualopt.discover import discover
 from dualopt.engine import advance, initial_state, iterate
 from dualopt.participation import Full, UniformSubset, first_round
@@ -179,3 +180,27 @@ def test_open_parameters_of_the_package_are_refused_by_name(method, name: str) -
     state = initial_state(method.suggested(f), f)
     with pytest.raises(ValueError, match=rf"^{name} must be given"):
         advance(method, f, state, next(Full().rounds(5, seed=0)))
+
+
+def test_an_optional_parameter_may_stay_open() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Limited(Mine):
+        above: Optional[float] = None  # noqa: UP045
+        below: float | None = None
+
+    require_complete(Limited(solver=Exact()))
+    with pytest.raises(ValueError, match=r"^solver must be given"):
+        require_complete(Limited())
+
+
+def test_parameters_of_the_method_come_before_its_solver_and_rule() -> None:
+    assert list(parameters(DualFL)) == ["rho", "nu", "corrected", "solver", "stop"]
+    assert list(parameters(Scaffnew)) == ["probability", "solver"]
+    assert list(parameters(Mine)) == ["weight", "solver", "stop"]
+
+
+def test_words_that_no_class_knows_are_refused() -> None:
+    with pytest.raises(TypeError, match="takes no keyword arguments"):
+
+        class Odd(Mine, odd=True):
+            pass

@@ -1,0 +1,177 @@
+"""A few mutants that every run of the tests judges, each by the tests that are meant to notice it.
+
+They are lopsided changes, of the kinds that were once not noticed: the greatest constant for the least or the mean, all
+clients for the active ones, the state of before for that of after, a sign, a factor, a round.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.mutate.mapping import ROOT, Judges, Selected
+
+__all__ = ["FIXED", "Fixed"]
+
+UNEQUAL = "tests/test_unequal_clients.py"
+BOXES = "tests/algorithms/test_identities.py"
+SUGGEST = "suggestions_keep_their_promises"
+
+
+class Fixed(NamedTuple):
+    """A change of a file, and what must notice it."""
+
+    name: str
+    file: str
+    old: str  # occurs once
+    new: str
+    judges: Judges
+
+    def source(self) -> str:
+        """Return the changed source.
+
+        Raises
+        ------
+        ValueError
+            If the text to be changed does not occur exactly once.
+        """
+        source = (ROOT / self.file).read_text()
+        places = source.count(self.old)
+        if places != 1:
+            raise ValueError(f"{self.name!r} of tests/mutate/fixed.py must fit once in {self.file}, not {places}x.")
+        return source.replace(self.old, self.new)
+
+
+def _fixed(name: str, file: str, old: str, new: str, path: str, pattern: str) -> Fixed:
+    return Fixed(name, f"dualopt/{file}", old, new, Judges((Selected(path, pattern),)))
+
+
+FIXED = [
+    _fixed(
+        "certificates with the greatest mu_j for the mean",
+        "certificates.py",
+        "    mean = _mean(mu)\n",
+        "    mean = float(array_namespace(mu).max(mu))\n",
+        UNEQUAL,
+        "gradient_form_is_sharp",
+    ),
+    _fixed(
+        "conjugates with the greatest mu_j",
+        "certificates.py",
+        "mu = xp.where(known, proven,",
+        "mu = xp.where(known, proven * 0 + xp.max(proven),",
+        UNEQUAL,
+        "each_clients_own_mu",
+    ),
+    _fixed(
+        "smallest returns the largest",
+        "algorithms/_parameters.py",
+        "array_namespace(numbers).min(numbers)",
+        "array_namespace(numbers).max(numbers)",
+        UNEQUAL,
+        rf"{SUGGEST}\[dualfl",
+    ),
+    _fixed(
+        "DualFL with nu = max mu_j",
+        "algorithms/dualfl.py",
+        "nu = smallest(objective.mu) if",
+        "nu = largest(objective.mu) if",
+        UNEQUAL,
+        rf"{SUGGEST}\[dualfl",
+    ),
+    _fixed(
+        "DualFL with rho = nu/min L_j",
+        "algorithms/dualfl.py",
+        "rho = nu / largest(objective.L) if",
+        "rho = nu / smallest(objective.L) if",
+        UNEQUAL,
+        rf"{SUGGEST}\[dualfl",
+    ),
+    _fixed(
+        "FedPD with the old dual in skipped rounds",
+        "algorithms/fedpd.py",
+        "(c.dual if self.old_dual else dual)",
+        "(c.dual if self.old_dual or not round.communicate else dual)",
+        UNEQUAL,
+        r"fedpd_with_skipped.*\[lopsided",
+    ),
+    _fixed(
+        "DualFL with a sign of (3.3)",
+        "algorithms/dualfl.py",
+        "c.zeta + message.theta - c.sent",
+        "c.zeta - message.theta + c.sent",
+        UNEQUAL,
+        rf"{SUGGEST}\[dualfl",
+    ),
+    _fixed(
+        "DualFL extrapolates from the first bracket for ever",
+        "algorithms/dualfl.py",
+        "- message.beta * c.v, v=v)",
+        "- message.beta * c.v)",
+        UNEQUAL,
+        rf"{SUGGEST}\[dualfl",
+    ),
+    _fixed(
+        "FedDyn with the sum over the active clients for 1/N of it",
+        "algorithms/feddyn.py",
+        "self.alpha * round.fraction * (mean",
+        "self.alpha * (mean",
+        BOXES,
+        r"boxes\[FedDyn",
+    ),
+    _fixed(
+        "A-FedPD with the mean dual of before the round",
+        "algorithms/a_fedpd.py",
+        "theta = mean + dual / self.rho",
+        "theta = mean + server.dual / self.rho",
+        BOXES,
+        r"boxes\[A-FedPD",
+    ),
+    _fixed(
+        "FedADMM keeps its duals",
+        "algorithms/fedadmm.py",
+        "return Client(theta, dual),",
+        "return Client(theta, c.dual),",
+        BOXES,
+        r"boxes\[FedADMM\]",
+    ),
+    _fixed(
+        "FedDR with half of the relaxation",
+        "algorithms/feddr.py",
+        "c.y + self.relaxation *",
+        "c.y + 0.5 * self.relaxation *",
+        BOXES,
+        r"boxes\[FedDR\]",
+    ),
+    _fixed(
+        "5GCS with all clients for the active ones",
+        "algorithms/fivegcs.py",
+        "server.dual + round.n_active * mean",
+        "server.dual + round.n_clients * mean",
+        "tests/algorithms/test_contract.py",
+        r"partial_participation_reaches.*\[fivegcs",
+    ),
+    _fixed(
+        "SCAFFOLD forgets that only a fraction took part",
+        "algorithms/scaffold.py",
+        "server.control + round.fraction * mean.control",
+        "server.control + mean.control",
+        "tests/algorithms/test_scaffold.py",
+        "box",
+    ),
+    _fixed(
+        "SGD with the step of the next round",
+        "solvers/sgd.py",
+        "length = self.step * self.decay**round.n",
+        "length = self.step * self.decay ** (round.n + 1)",
+        "tests/solvers/test_sgd.py",
+        "",
+    ),
+    _fixed(
+        "squared loss with half of its gradient",
+        "losses/squared.py",
+        "        return z - y\n",
+        "        return 0.5 * (z - y)\n",
+        "tests/test_losses.py",
+        "squared|Squared",
+    ),
+]

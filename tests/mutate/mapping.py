@@ -1,0 +1,220 @@
+"""Which tests and claims judge the mutants of a file: the fast ones that are about it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["ROOT", "Judges", "Selected", "files", "judges"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Selected(NamedTuple):
+    """Those tests of a file whose names, with parameters, contain the regular expression."""
+
+    path: str
+    pattern: str = ""
+
+    def holds(self, nodeid: str) -> bool:
+        """Whether a test, by its pytest node id, is one of them."""
+        path, _, name = nodeid.partition("::")
+        return path == self.path and re.search(self.pattern, name) is not None
+
+
+class Judges(NamedTuple):
+    """What runs on every mutant of a file, until something fails: tests, then claims with their quick cases."""
+
+    tests: tuple[Selected, ...]
+    claims: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of the tests, each once."""
+        return list(dict.fromkeys(tests.path for tests in self.tests))
+
+
+def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] = ()) -> Judges:
+    """The contract of every method, its box written out, clients of unequal constants, and what else is about it."""
+    name = re.escape(module.replace("_", "-"))
+    bracket = rf"\[{name}[\]-]"
+    found = [
+        Selected(f"dualopt/algorithms/{module}.py"),
+        Selected("tests/algorithms/test_contract.py", bracket),
+        Selected("tests/algorithms/test_base.py"),
+        Selected("tests/algorithms/test_arguments.py", bracket),
+        Selected("tests/algorithms/test_guarantees.py", bracket),
+        Selected("tests/algorithms/test_local_starts.py", bracket),
+        Selected("tests/algorithms/test_fixed_points.py", bracket),
+        Selected("tests/test_unequal_clients.py", rf"{bracket}|{name}-|\b{module}\b|_{module}_"),
+    ]
+    if title:
+        found.append(Selected("tests/algorithms/test_identities.py", title))
+    own = f"tests/algorithms/test_{module}.py"
+    return Judges((*found, Selected(own), *tests), claims)
+
+
+DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition_3_1", "lemma_6_5", "gap_3_6")
+FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
+FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_theorem_3", "feddyn_theorem_4")
+A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
+UNEQUAL = "tests/test_unequal_clients.py"
+IDENTITIES = "tests/algorithms/test_identities.py"
+
+METHODS = {
+    "_base": Judges(
+        (
+            Selected("dualopt/algorithms/_base.py"),
+            Selected("tests/algorithms/test_base.py"),
+            Selected("tests/algorithms/test_contract.py", r"\[dualfl\]|\[fedavg\]|refused"),
+        )
+    ),
+    "_parameters": Judges(
+        (
+            Selected("dualopt/algorithms/_parameters.py"),
+            Selected("tests/algorithms/test_arguments.py"),
+            Selected("tests/algorithms/test_guarantees.py"),
+            Selected(UNEQUAL, "suggestions|fedsplit"),
+            Selected("tests/algorithms/test_contract.py", "refused|filled_in"),
+            Selected("tests/algorithms/test_fedpd.py"),
+            Selected("tests/algorithms/test_feddr.py", "guarantee|refused|suggested"),
+            Selected("tests/algorithms/test_fedsam.py"),
+        )
+    ),
+    "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
+    "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/algorithms/test_fedsam.py")),
+    "apda_inexact": _method("apda_inexact", ""),
+    "dualfl": _method("dualfl", "", Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"), claims=DUALFL),
+    "fedadmm": _method("fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift")),
+    "fedavg": _method("fedavg", "FedAvg", claims=("fedavg_bias", "fedavg_constant_step")),
+    "fedcm": _method("fedcm", ""),
+    "feddr": _method("feddr", "FedDR|feddr", claims=("feddr_contraction", "identity_fedadmm_feddr")),
+    "feddualavg": _method("feddualavg", ""),
+    "feddyn": _method("feddyn", "FedDyn|weights_of_rows", claims=FEDDYN),
+    "fedpd": _method(
+        "fedpd",
+        r"\[FedPD|full_part",
+        Selected("tests/algorithms/test_fedpd_yardstick.py"),
+        Selected(UNEQUAL, "fedpd_with_skipped"),
+        claims=FEDPD,
+    ),
+    "fedprox": _method("fedprox", "FedProx", claims=("fedprox_bias",)),
+    "fedsam": _method("fedsam", ""),
+    "fedspeed": _method("fedspeed", "FedSpeed", Selected("tests/algorithms/test_fedsam.py")),
+    "fedsplit": _method("fedsplit", "FedSplit|fedsplit", claims=("fedsplit_contraction", "identity_fedsplit_averages")),
+    "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
+    "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
+    "optimized_dualfl": _method("optimized_dualfl", ""),
+    "scaffnew": _method("scaffnew", "", claims=("scaffnew_one_step", "scaffnew_long_step")),
+    "scaffold": _method("scaffold", "", claims=("scaffold_fixed_point",)),
+}
+
+
+def _loss(module: str) -> Judges:
+    name = module.replace("_", "-")
+    pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}"
+    tests = (Selected(f"tests/test_losses{part}.py", pattern) for part in ("", "_cvxpy", "_kinks"))
+    return Judges((Selected(f"dualopt/losses/{module}.py"), *tests))
+
+
+def _solver(module: str, *tests: Selected) -> Judges:
+    name = {"lbfgs": "lbfgs|LBFGS", "aogm": "aogm|AOGM", "sgd": "sgd|SGD"}.get(module, rf"{module}|{module.title()}")
+    name = name if not module.startswith("_") else ""
+    return Judges(
+        (
+            Selected(f"dualopt/solvers/{module}.py"),
+            *tests,
+            Selected("tests/solvers/test_solutions.py", name),
+            Selected("tests/solvers/test_methods.py", ""),
+            Selected("tests/solvers/test_frozen.py", name),
+            Selected("tests/solvers/test_sampled.py", name),
+        )
+    )
+
+
+TABLE: dict[str, Judges] = {f"dualopt/algorithms/{name}.py": judges for name, judges in METHODS.items()}
+TABLE |= {
+    f"dualopt/losses/{name}.py": _loss(name)
+    for name in ("absolute_deviation", "hinge", "huber", "logistic", "multinomial", "smoothed_hinge", "squared")
+}
+TABLE |= {
+    "dualopt/losses/_checks.py": Judges((Selected("tests/test_losses.py"), Selected("tests/test_losses_kinks.py"))),
+    "dualopt/losses/_entropy.py": Judges(
+        (Selected("tests/test_losses.py", "logistic|Logistic|multinomial|Multinomial"),)
+    ),
+    "dualopt/losses/_wright_omega.py": Judges((Selected("tests/test_losses.py", "logistic|Logistic|wright|omega"),)),
+}
+TABLE |= {
+    "dualopt/solvers/_default.py": Judges((Selected("dualopt/solvers/_default.py"),)),
+    "dualopt/solvers/_line_search.py": _solver("_line_search"),
+    "dualopt/solvers/_loop.py": _solver("_loop"),
+    "dualopt/solvers/aogm.py": _solver("aogm"),
+    "dualopt/solvers/dual_coordinate.py": _solver("dual_coordinate"),
+    "dualopt/solvers/exact.py": _solver("exact"),
+    "dualopt/solvers/gradient.py": _solver("gradient"),
+    "dualopt/solvers/lbfgs.py": _solver("lbfgs"),
+    "dualopt/solvers/nesterov.py": _solver("nesterov"),
+    "dualopt/solvers/newton.py": _solver("newton"),
+    "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),
+    "dualopt/solvers/sgd.py": _solver("sgd", Selected("tests/solvers/test_sgd.py")),
+    "dualopt/participation.py": Judges(
+        (
+            Selected("dualopt/participation.py"),
+            Selected("tests/test_participation.py"),
+            Selected("tests/test_participation_ends.py"),
+            Selected("tests/test_engine.py"),
+            Selected(IDENTITIES, "boxes|lazy"),
+        )
+    ),
+    "dualopt/stopping.py": Judges((Selected("dualopt/stopping.py"), Selected("tests/test_stopping.py"))),
+    "dualopt/regularisers/l1.py": Judges(
+        (Selected("dualopt/regularisers/l1.py"), Selected("tests/test_regularisers.py"))
+    ),
+    "dualopt/regularisers/l2.py": Judges(
+        (Selected("dualopt/regularisers/l2.py"), Selected("tests/test_regularisers.py"))
+    ),
+    "dualopt/certificates.py": Judges(
+        (
+            Selected("dualopt/certificates.py"),
+            Selected("tests/test_certificates.py"),
+            Selected("tests/theory/test_dual.py"),
+            Selected(UNEQUAL, "certificate|conjugates|dual_form|gradient_form|greatest_mu_understates"),
+        ),
+        ("dual_certificate", "gradient_certificate"),
+    ),
+    "dualopt/engine.py": Judges(
+        (
+            Selected("dualopt/engine.py"),
+            Selected("tests/test_engine.py"),
+            Selected(
+                "tests/algorithms/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"
+            ),
+        )
+    ),
+    "dualopt/objectives/local_problem.py": Judges(
+        (
+            Selected("dualopt/objectives/local_problem.py"),
+            Selected("tests/objectives/test_local_problem.py"),
+            Selected("tests/test_oracle.py"),
+            Selected("tests/solvers/test_solutions.py"),
+        )
+    ),
+    "dualopt/oracle.py": Judges(
+        (Selected("dualopt/oracle.py"), Selected("tests/test_oracle.py"), Selected("tests/test_engine.py"))
+    ),
+}
+
+
+def judges(file: str) -> Judges:
+    """Return what judges the mutants of a file; tests in files that do not exist are left out."""
+    try:
+        found = TABLE[file]
+    except KeyError:
+        raise ValueError(f"file must be one of those in tests/mutate/mapping.py, not {file!r}.") from None
+    return found._replace(tests=tuple(tests for tests in found.tests if (ROOT / tests.path).exists()))
+
+
+def files() -> list[str]:
+    """Return the files that have a mapping."""
+    return [file for file in TABLE if (ROOT / file).exists()]
