@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -14,7 +15,8 @@ from dualopt.data import class_count, encode_labels, load, natural, partition, s
 from dualopt.discover import lookup
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
-from dualopt.xp import Array, array_namespace
+from dualopt.objectives.rows import predictors
+from dualopt.xp import Array, array_namespace, is_sparse
 
 __all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
 
@@ -39,6 +41,8 @@ class ProblemOptions:
         Use so many rows, drawn at random with the seed.
     dtype : str
         float64 or float32.
+    storage : str
+        How features are kept: sparse, dense, or auto for the faster where the data are sparse.
     clients : int
         Number of clients.
     partition : str
@@ -80,6 +84,7 @@ class ProblemOptions:
     scale: str = "auto"
     rows: int | None = None
     dtype: str = "float64"
+    storage: str = "auto"
     clients: int = 8
     partition: str = "iid"
     alpha: float = 0.3
@@ -196,11 +201,15 @@ class Problem:
         ----------
         theta : array, shape ``shape``
             The model.
-        X : array, shape (m, p)
+        X : array or sparse matrix, shape (m, p)
             Rows, without the column of ones.
         y : array, shape (m,)
             Their labels, encoded like those of the clients.
         """
+        if is_sparse(X):
+            own = theta[..., : X.shape[1]]
+            constant = 0.0 if X.shape[1] == self.rows.n_features else theta[..., -1:]
+            return self._hits(predictors(X, own) + constant, y) / X.shape[0]
         if X.shape[1] < self.rows.n_features:
             xp = array_namespace(X)
             X = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
@@ -211,9 +220,14 @@ class Problem:
         if self.network is not None:
             hits = self.network.predict(theta, X) == xp.astype(y, xp.int64)
         else:
-            z = xp.matmul(theta, xp.matrix_transpose(X))
-            multiclass = self.rows.loss.labels == "class"
-            hits = xp.argmax(z, axis=0) == xp.astype(y, xp.int64) if multiclass else z * y > 0
+            return self._hits(predictors(X, theta) if is_sparse(X) else xp.matmul(theta, xp.matrix_transpose(X)), y)
+        return int(xp.sum(xp.astype(hits, xp.int64)))
+
+    def _hits(self, z: Array, y: Array) -> int:
+        """Count the rows whose label has the largest predictor, or its sign."""
+        xp = array_namespace(z)
+        multiclass = self.rows.loss.labels == "class"
+        hits = xp.argmax(z, axis=0) == xp.astype(y, xp.int64) if multiclass else z * y > 0
         return int(xp.sum(xp.astype(hits, xp.int64)))
 
 
@@ -283,13 +297,21 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         rows=rows,
         network=network,
         name=data.name,
-        data=f"{data.name} ({X.shape[0]} x {X.shape[1]}, {X.dtype}): {data.description}",
+        data=f"{data.name} ({X.shape[0]} x {X.shape[1]}, {X.dtype}{_storage(X, rows)}): {data.description}",
         loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
         added=_added(options),
         test=held_out,
     )
+
+
+def _storage(X: Any, rows: FiniteSum) -> str:
+    """Say how sparse features are stored; nothing of dense ones."""
+    if not is_sparse(X):
+        return ""
+    chosen = "sparse" if rows.rows.is_sparse else "stored dense"
+    return f", {chosen}, {100 * X.data.shape[0] / math.prod(X.shape):.2g}% not zero"
 
 
 def automatic_loss(labels: Any) -> str:
@@ -376,7 +398,14 @@ def _objective(
     network: MLP | None = None
     if layers is None:
         rows: FiniteSum = linear_model(
-            X, y, loss=loss, mu=options.mu, intercept=options.intercept, clients=clients, weights=options.weights
+            X,
+            y,
+            loss=loss,
+            mu=options.mu,
+            intercept=options.intercept,
+            clients=clients,
+            weights=options.weights,
+            storage=options.storage,
         )
         objective: Any = rows
     else:

@@ -234,7 +234,7 @@ def describe(value: Any) -> Any:
 def versions() -> Mapping[str, str]:
     """Return the versions of what a result depends on."""
     found = {}
-    for name in ("dualopt", "numpy", "array-api-compat"):
+    for name in ("dualopt", "numpy", "scipy", "array-api-compat"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -15,12 +15,13 @@ from typing import Any, Self
 
 from dualopt.certificates import DualPoint, certificate
 from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
-from dualopt.objectives._rounding import client_norm, gamma
+from dualopt.objectives._rounding import gamma
 from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.rows import predictors, pulled_back, row_norms
 from dualopt.regularisers import L2, Zero
 from dualopt.solvers import NewtonCG
 from dualopt.stopping import GradientNorm
-from dualopt.xp import Array, array_namespace, asarray_like, epsilon, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, epsilon, is_sparse, to_numpy
 
 __all__ = ["NotOptimalError", "Reference", "cvxpy", "newton", "solve"]
 
@@ -212,7 +213,7 @@ def _linear_energy(cp: Any, objective: LinearModel, theta: Any) -> tuple[Any, li
     energy = 0.5 * objective.ridge * cp.sum_squares(theta)
     links = []
     for X, y, w in objective.client_rows():
-        X, y, w = to_numpy(X), to_numpy(y), to_numpy(w)
+        X, y, w = X if is_sparse(X) else to_numpy(X), to_numpy(y), to_numpy(w)
         predictor = X @ theta if objective.loss.outputs == 1 else theta @ X.T
         z = cp.Variable(predictor.shape)
         energy = energy + cp.sum(cp.multiply(w, objective.loss.cvxpy(z, y))) / objective.n_clients
@@ -237,11 +238,11 @@ def _dual_point(objective: LinearModel, theta: Array, duals: Sequence[Any]) -> D
     k, bounded = loss.outputs, math.isfinite(loss.lipschitz)
     points, conjugates, errors = [], [], []
     for (X, y, w), u in zip(objective.client_rows(), duals, strict=True):
-        z = theta @ xp.matrix_transpose(X) if k > 1 else X @ theta
+        z = predictors(X, theta)
         v = z + asarray_like(u, theta)
         u = v - loss.prox(v, y, 1.0)
         conjugate = loss.conjugate(u, y)
-        points.append((w * u) @ X)
+        points.append(pulled_back(w * u, X))
         # rounding: conjugates are sums of products with u, y and 1, points are sums over the rows, and what is outside
         # the domain by 8 eps (4 k eps for class labels) counts as its nearest point
         size = xp.sqrt(xp.sum(u * u, axis=0)) if k > 1 else xp.abs(u)
@@ -249,7 +250,7 @@ def _dual_point(objective: LinearModel, theta: Array, duals: Sequence[Any]) -> D
         terms = xp.abs(conjugate) + size * (labels + size) + (0.0 if loss.labels == "real" else 1.0)
         conjugates.append(xp.sum(w * (conjugate + gamma(X.shape[0] + 16 * k + 16, u) * terms)))
         outside = 8.0 * k * epsilon(u) * loss.lipschitz if bounded else 0.0
-        errors.append(xp.sum(w * (gamma(X.shape[0] + 4, u) * size + outside) * client_norm(X)))
+        errors.append(xp.sum(w * (gamma(X.shape[0] + 4, u) * size + outside) * row_norms(X)))
     return DualPoint(xp.stack(points), xp.stack(conjugates), xp.stack(errors))
 
 

@@ -17,9 +17,11 @@ __all__ = [
     "array_namespace",
     "asarray_like",
     "broadcast",
+    "csr_matrix",
     "device",
     "epsilon",
     "is_host",
+    "is_sparse",
     "logsumexp",
     "silent",
     "to_numpy",
@@ -108,6 +110,44 @@ def logsumexp(x: Array, *, axis: int) -> Array:
     with np.errstate(divide="ignore"):  # the logarithm of an empty sum is -inf, and meant
         result = xp.log(xp.sum(xp.exp(x - shift), axis=axis, keepdims=True)) + shift
     return xp.squeeze(result, axis=axis)
+
+
+def is_sparse(x: Any) -> bool:
+    """Tell whether ``x`` is a sparse matrix or array of SciPy, or of CuPy; neither is imported.
+
+    Examples
+    --------
+    >>> is_sparse(np.eye(2))
+    False
+    """
+    return type(x).__module__.startswith(("scipy.sparse", "cupyx.scipy.sparse"))
+
+
+def csr_matrix(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Any:
+    """Return a matrix in compressed sparse rows of the library of ``data``; its arrays are not copied.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If SciPy is not installed.
+    ValueError
+        If the library has no sparse matrices.
+
+    Examples
+    --------
+    >>> csr_matrix(np.array([5.0]), np.array([1]), np.array([0, 0, 1]), (2, 3)).toarray().tolist()
+    [[0.0, 0.0, 0.0], [0.0, 5.0, 0.0]]
+    """
+    if compat.is_cupy_array(data):
+        from cupyx.scipy.sparse import csr_matrix as build  # pyright: ignore[reportMissingImports]
+    elif compat.is_numpy_array(data):
+        try:
+            from scipy.sparse import csr_array as build
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError('sparse data need SciPy: pip install "dualopt[sparse]".') from error
+    else:
+        raise ValueError(f"X must be a sparse matrix of SciPy or CuPy, not one of {type(data).__name__}.")
+    return build((data, indices, indptr), shape=shape)
 
 
 def silent() -> AbstractContextManager[Any]:

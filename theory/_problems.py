@@ -290,7 +290,7 @@ def a9a(*, mu: float = 1e-2) -> Iterable[Instance]:
     if not os.environ.get("DUALOPT_DATA_HOME"):
         return []
     X, y = _rows_of("a9a", Logistic())
-    return [solved("logistic (a9a)", linear_model(X, y, loss=Logistic(), mu=mu, clients=8))]
+    return [solved("logistic (a9a)", linear_model(X, y, loss=Logistic(), mu=mu, clients=8, storage="dense"))]
 
 
 def regularised(objective: Any, alpha: float) -> Any:

@@ -129,7 +129,8 @@ def list_names(
         "losses": _summaries(discover(dualopt.losses)),
         "regularisers": {f"{name}=WEIGHT": text for name, text in _summaries(discover(dualopt.regularisers)).items()},
         "solvers": _summaries(discover(dualopt.solvers)),
-        "data": data.available() | {"FILE": "a file in LIBSVM format (.gz and .bz2 too) or a .npz with X and y"},
+        "data": data.available()
+        | {"FILE": "a file in LIBSVM format (.gz, .bz2), sparse or not, or a .npz with X and y"},
         "partitions": _summaries(data.partition_rules()),
         "stopping": {f"{name}=NUMBER": text for name, text in _summaries(stopping.RULES).items()},
     }

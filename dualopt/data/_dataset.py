@@ -1,20 +1,23 @@
-"""Data sets: a dense matrix of features, raw labels, and their source."""
+"""Data sets: a matrix of features, raw labels, and their source."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from dualopt.xp import is_sparse
 
 __all__ = ["Dataset", "RawData", "check_features"]
 
 
-def check_features(X: np.ndarray) -> None:
+def check_features(X: Any) -> None:
     """Refuse anything but a nonempty matrix of finite numbers.
 
     Parameters
     ----------
-    X : array, shape (m, d)
+    X : array or matrix in compressed sparse rows, shape (m, d)
         Features, one row per sample.
 
     Raises
@@ -26,6 +29,11 @@ def check_features(X: np.ndarray) -> None:
         raise ValueError(f"X must hold real numbers, but its type is {X.dtype}.")
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X must be a matrix with at least one row and one column, but its shape is {X.shape}.")
+    if is_sparse(X):
+        if not np.isfinite(X.data).all():
+            row = int(np.searchsorted(X.indptr, np.argmin(np.isfinite(X.data)), side="right")) - 1
+            raise ValueError(f"X must be finite, but row {row} (counted from 0) holds NaN or infinite values.")
+        return
     # Minimum and maximum propagate NaN and need no temporary matrix, which isfinite(X) would.
     if not (np.isfinite(X.min()) and np.isfinite(X.max())):
         row = int(np.argmin(np.isfinite(X).all(axis=1)))
@@ -38,7 +46,7 @@ class RawData:
 
     Parameters
     ----------
-    X : array, shape (m, d)
+    X : array or matrix in compressed sparse rows, shape (m, d)
         Features of any real type; the caller owns the array and may overwrite it.
     y : array, shape (m,)
         Raw labels.
@@ -50,7 +58,7 @@ class RawData:
         The number of the client that each row belongs to; None when the source names no clients.
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     scale: str | float
     description: str
@@ -59,11 +67,11 @@ class RawData:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
-    """A dense data set with raw labels.
+    """A data set with raw labels.
 
     Parameters
     ----------
-    X : array, shape (m, d)
+    X : array or matrix in compressed sparse rows, shape (m, d)
         Features in float64 or float32, one row per sample.
     y : array, shape (m,)
         Raw labels as the source has them; `dualopt.data.encode_labels` turns them into what a loss needs.
@@ -84,12 +92,14 @@ class Dataset:
     Examples
     --------
     >>> import numpy as np
+
+    from dualopt.xp import is_sparse
     >>> from dualopt.data import Dataset
     >>> Dataset(X=np.eye(2), y=np.array([0, 1]), name="corners", description="two unit vectors").X.shape
     (2, 2)
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     name: str
     description: str

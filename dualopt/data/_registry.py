@@ -16,6 +16,7 @@ from dualopt.data import _libsvm, _npz, scaling
 from dualopt.data._dataset import Dataset, RawData, check_features
 from dualopt.data._files import FILE_SUFFIXES, find_bare, home
 from dualopt.data._modules import modules
+from dualopt.xp import is_sparse
 
 __all__ = ["available", "load"]
 
@@ -69,14 +70,15 @@ def load(
     seed : int
         Seed of synthetic data.
     **options
-        Further options of the data set: ``split`` ("train", "test") of images and archives; ``n_features``
-        and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of LIBSVM
-        files; those of synthetic data are listed by `available`.
+        Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
+        "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of
+        LIBSVM files; those of synthetic data are listed by `available`.
 
     Returns
     -------
     Dataset
-        Features of shape (m, d), raw labels of shape (m,) and, where the source has them, the clients of the rows.
+        Features of shape (m, d), in compressed rows (``scipy.sparse.csr_array``) where a LIBSVM file is sparse, raw
+        labels of shape (m,) and, where the source has them, the clients of the rows.
 
     Raises
     ------
@@ -116,7 +118,7 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     """Convert and scale features with at most one copy of the matrix."""
     check_features(raw.X)
     with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which Dataset refuses
-        X = np.require(raw.X, dtype=dtype, requirements="C")
+        X = raw.X.astype(dtype) if is_sparse(raw.X) else np.require(raw.X, dtype=dtype, requirements="C")
     X = scaling.scale_in_place(X, raw.scale if scale == "auto" else scale)
     return Dataset(X=X, y=raw.y, name=name, description=raw.description, clients=raw.clients)
 

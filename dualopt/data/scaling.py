@@ -5,17 +5,19 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+from typing import Any
 
 import numpy as np
 
 from dualopt.data._dataset import check_features
+from dualopt.xp import is_sparse
 
 __all__ = ["SCALES", "check_scale", "scale", "scale_in_place"]
 
 SCALES = ("none", "max", "unit-rows", "standard")
 
 
-def scale(X: np.ndarray, how: str | float) -> np.ndarray:
+def scale(X: Any, how: str | float) -> Any:
     r"""Return a scaled copy of a matrix of features.
 
     * ``"none"``: as it is;
@@ -25,21 +27,23 @@ def scale(X: np.ndarray, how: str | float) -> np.ndarray:
       becomes 0;
     * a positive number: divided by it.
 
+    A sparse matrix stays sparse; ``"standard"``, which would fill in its zeros, is refused.
+
     Parameters
     ----------
-    X : array, shape (m, d)
+    X : array or sparse matrix, shape (m, d)
         Features; integers are converted to float64, floating-point types are kept.
     how : str or float
         One of the above.
 
     Returns
     -------
-    array, shape (m, d)
+    array or matrix in compressed sparse rows, shape (m, d)
 
     Raises
     ------
     ValueError
-        If ``X`` is not a nonempty finite matrix, or ``how`` is none of the above.
+        If ``X`` is not a nonempty finite matrix, ``how`` is none of the above, or "standard" for a sparse ``X``.
 
     Examples
     --------
@@ -52,7 +56,7 @@ def scale(X: np.ndarray, how: str | float) -> np.ndarray:
     array([[0. , 1. ],
            [0.2, 0.4]])
     """
-    X = np.asarray(X)
+    X = X.tocsr() if is_sparse(X) else np.asarray(X)
     check_features(X)
     check_scale(how)
     return scale_in_place(X.astype(X.dtype if X.dtype.kind == "f" else np.float64), how)
@@ -69,13 +73,15 @@ def check_scale(how: str | float) -> None:
         raise ValueError(f"scale must be one of {', '.join(SCALES)} or a positive finite number, got {how!r}.")
 
 
-def scale_in_place(X: np.ndarray, how: str | float) -> np.ndarray:
+def scale_in_place(X: Any, how: str | float) -> Any:
     """Scale a finite, writable, floating-point matrix in its own memory, and return it.
 
     In place because a second copy of a large data set can be what does not fit; ``how`` has been checked.
     """
     if how == "none":
         return X
+    if is_sparse(X):
+        return _scale_sparse(X, how)
     if how == "max":
         X /= _nonzero(_peak(X, None))
     elif how == "unit-rows":
@@ -91,6 +97,27 @@ def scale_in_place(X: np.ndarray, how: str | float) -> np.ndarray:
         X *= np.where(varies, 1 / _nonzero(deviations), 0.0).astype(X.dtype)
     else:
         X /= float(how)
+    return X
+
+
+def _scale_sparse(X: Any, how: str | float) -> Any:
+    """Scale a matrix in compressed sparse rows in its own memory; its zeros remain."""
+    if how == "standard":
+        raise ValueError(
+            'scale must not be "standard" for sparse features, whose zeros it would fill in; "unit-rows" and "max" '
+            "keep them."
+        )
+    X.sum_duplicates()  # the largest entry is that of the matrix, not that of what is stored
+    if how == "max":
+        X.data /= _nonzero(np.max(np.abs(X.data), initial=0.0))
+    elif how == "unit-rows":
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        peaks = np.zeros(X.shape[0], dtype=X.dtype)
+        np.maximum.at(peaks, rows, np.abs(X.data))
+        X.data /= _nonzero(peaks)[rows]
+        X.data /= _nonzero(np.sqrt(np.bincount(rows, X.data.astype(np.float64) ** 2, X.shape[0])))[rows].astype(X.dtype)
+    else:
+        X.data /= float(how)
     return X
 
 

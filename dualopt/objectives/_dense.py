@@ -1,14 +1,15 @@
 """Dense rows: clients of equal size in one array, blocks of their rows, and the Gram matrices of their features.
 
 `dualopt.objectives.rows` and the objectives compute products with features by these two classes alone, so that sparse
-rows, or rows that are read block by block, need two classes with the same methods and no change of the mathematics.
+rows (`dualopt.objectives._sparse`), or rows that are read block by block, need two classes with the same methods and no
+change of the mathematics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, asarray_like, device
@@ -49,6 +50,9 @@ class Group:
     ``position`` is that of a client in the group. Gram matrices are those of ``A``, the rows of one client, each scaled
     by the root of its weight; they, their largest eigenvalues and inverses are kept in ``cache``.
     """
+
+    whole_on_host: ClassVar[bool] = False
+    """Whether a block is best a whole group on a CPU too; blocks of few rows stay in the cache between two products."""
 
     X: Array
     y: Array
@@ -175,3 +179,7 @@ class Group:
         X, root = self.X[position, ...], xp.sqrt(self.w[position, :])
         products = (v @ xp.matrix_transpose(X)) * root
         return (v - ((products @ inverse) * root) @ X) / ridge
+
+    def precondition(self, position: int, ridge: float, v: Array) -> Array:
+        """Return ``v`` of shape ``(k, p)`` times an approximation of ``(A'A + ridge I)^{-1}``, here exact."""
+        return self.apply_ridge_inverse(position, ridge, v)

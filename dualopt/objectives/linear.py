@@ -148,7 +148,7 @@ class LinearModel(FiniteSum):
             xp = array_namespace(v)
             v = self._points(v)
             products = [
-                group.apply_ridge_inverse(position, ridge, v[j, ...]) / fraction
+                group.precondition(position, ridge, v[j, ...]) / fraction
                 for j, ((group, position), ridge) in enumerate(zip(self.rows.positions, ridges, strict=True))
             ]
             return xp.reshape(xp.stack(products), (self.n_clients, *self.shape))
@@ -212,12 +212,13 @@ def linear_model(
     clients: Sequence[Sequence[int]] | int = 1,
     intercept: bool = True,
     weights: Literal["clients", "rows"] | Array = "clients",
+    storage: str = "auto",
 ) -> LinearModel:
     r"""Build a :class:`LinearModel` from rows and a partition.
 
     Parameters
     ----------
-    X : array, shape (m, d)
+    X : array or sparse matrix of SciPy or CuPy, shape (m, d)
         Features.
     y : array, shape (m,)
         Labels in the form the loss expects (``dualopt.data.encode_labels`` makes it).
@@ -232,6 +233,9 @@ def linear_model(
     weights : "clients", "rows" or array of shape (m,)
         ``"clients"``: ``w_ji = 1/m_j``, every client counts alike. ``"rows"``: ``w_ji = N/m``, so that ``E`` is the
         mean over all rows. An array gives ``w`` itself.
+    storage : "auto", "sparse" or "dense"
+        How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
+        faster. Every method works with both.
 
     Raises
     ------
@@ -248,5 +252,5 @@ def linear_model(
     """
     if not (math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
-    rows = ClientRows.build(X, y, loss=loss, clients=clients, intercept=intercept, weights=weights)
+    rows = ClientRows.build(X, y, loss=loss, clients=clients, intercept=intercept, weights=weights, storage=storage)
     return LinearModel(loss=loss, ridge=float(mu), rows=rows)

@@ -12,6 +12,9 @@ from dualopt.objectives.rows import Sample
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, broadcast
 
+LONG = 2**17
+"""Numbers of a model, a megabyte, from which on inner products do without a product of the arrays in memory."""
+
 __all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"]
 
 
@@ -24,6 +27,10 @@ def per_client(numbers: float | Array, like: Array) -> float | Array:
 
 def client_dot(x: Array, y: Array) -> Array:
     """Return the inner products ``<x_j, y_j>`` of two ``(N, *shape)`` arrays, shape ``(N,)``."""
+    if math.prod(x.shape[1:]) >= LONG and x.shape == y.shape:
+        flat = (x.shape[0], -1)
+        xp = array_namespace(x, y)
+        return xp.vecdot(xp.reshape(x, flat), xp.reshape(y, flat))
     product = x * y
     xp = array_namespace(product)
     # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
@@ -149,10 +156,10 @@ class LocalProblem:
 
     def linear_term(self) -> Array:
         """Return ``linear_j - weight_j center_j``: ``F_j`` is ``f_j`` plus this term plus ``weight_j/2 |.|^2``."""
-        zero = self.objective.zeros()
-        term = broadcast(zero, (self.n_clients, *self.objective.shape))
-        if self.linear is not None:
-            term = term + self.linear
+        if self.linear is None:
+            term = broadcast(self.objective.zeros(), (self.n_clients, *self.objective.shape))
+        else:
+            term = broadcast(self.linear, (self.n_clients, *self.objective.shape))
         if self.center is not None:
             term = term - per_client(self.weight, term) * self.center
         return term

@@ -13,7 +13,7 @@ from dualopt.data._random import generator
 from dualopt.losses import Multinomial
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.xp import Array, array_namespace, asarray_like, broadcast
+from dualopt.xp import Array, array_namespace, asarray_like, broadcast, is_sparse
 
 __all__ = ["MLP", "mlp"]
 
@@ -224,6 +224,8 @@ def mlp(
     >>> f.layers, f.shape, f.value(f.initial(seed=0)).shape
     ((2, 8, 2), (42,), (2,))
     """
+    if is_sparse(X):
+        raise ValueError("X must be dense for a network, which the option storage=dense of LIBSVM data makes it.")
     if any(width < 1 for width in layers):
         raise ValueError(f"layers must be widths of at least 1, not {tuple(layers)}.")
     if not (math.isfinite(ridge) and ridge >= 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +12,11 @@ from typing import Any, Literal
 
 from dualopt.losses import Loss
 from dualopt.objectives._dense import Block, Group
-from dualopt.xp import Array, array_namespace, asarray_like, device, is_host, to_numpy
+from dualopt.objectives._rounding import client_norm, tiny
+from dualopt.objectives._sparse import SparseGroup, as_stored
+from dualopt.xp import Array, array_namespace, asarray_like, csr_matrix, device, is_host, is_sparse, to_numpy
 
-__all__ = ["Block", "ClientRows", "Group", "Sample"]
+__all__ = ["Block", "ClientRows", "Group", "Sample", "predictors", "pulled_back"]
 
 Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
@@ -52,7 +55,7 @@ class ClientRows:
     [1.5, 3.0]
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[Group | SparseGroup, ...]
     index: tuple[tuple[int, int], ...]
     max_rows: int
 
@@ -66,12 +69,13 @@ class ClientRows:
         clients: Sequence[Sequence[int]] | int = 1,
         intercept: bool = False,
         weights: Literal["clients", "rows"] | Array = "clients",
+        storage: str = "auto",
     ) -> ClientRows:
         """Copy rows into groups, by a partition.
 
         Parameters
         ----------
-        X : array, shape (m, d)
+        X : array or sparse matrix of SciPy or CuPy, shape (m, d)
             Features.
         y : array, shape (m,)
             Labels in the form the loss expects (``dualopt.data.encode_labels`` makes it).
@@ -84,36 +88,41 @@ class ClientRows:
         weights : "clients", "rows" or array of shape (m,)
             ``"clients"``: ``w_ji = 1/m_j``, every client counts alike. ``"rows"``: ``w_ji = N/m``, so that the mean
             over clients is the mean over all rows. An array gives ``w`` itself.
+        storage : "auto", "sparse" or "dense"
+            How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
+            faster (``dualopt.objectives._sparse.sparse_is_faster``).
 
         Raises
         ------
         ValueError
             If an argument does not fit, with one sentence that names it.
         """
-        xp = array_namespace(X)
-        _check_data(X, y, loss)
+        X = as_stored(X, storage)
+        like = X.data if is_sparse(X) else X
+        xp = array_namespace(like)
+        _check_data(X, like, y, loss)
         parts = _partition(X.shape[0], clients)
-        row_weights = _weights(X, parts, weights)
+        row_weights = _weights(X.shape[0], like, parts, weights)
         by_size: dict[int, list[int]] = defaultdict(list)
         for j, part in enumerate(parts):
             by_size[len(part)].append(j)
         index: list[tuple[int, int]] = [(0, 0)] * len(parts)
         groups = []
         for size, members in by_size.items():
-            rows = asarray_like([i for j in members for i in parts[j]], X, dtype=xp.int64)
+            rows = asarray_like([i for j in members for i in parts[j]], like, dtype=xp.int64)
+            for position, j in enumerate(members):
+                index[j] = (len(groups), position)
+            labels = xp.reshape(xp.take(y, rows, axis=0), (len(members), size))
+            weight = xp.stack([row_weights[j] for j in members])
+            if is_sparse(X):
+                groups.append(SparseGroup.build(X[rows], labels, weight, intercept=intercept))
+                continue
             features = xp.take(X, rows, axis=0)
             if intercept:
                 ones = xp.ones((features.shape[0], 1), dtype=X.dtype, device=device(X))
                 features = xp.concat([features, ones], axis=1)
-            for position, j in enumerate(members):
-                index[j] = (len(groups), position)
-            groups.append(
-                Group(
-                    X=xp.reshape(features, (len(members), size, features.shape[1])),
-                    y=xp.reshape(xp.take(y, rows, axis=0), (len(members), size)),
-                    w=xp.stack([row_weights[j] for j in members]),
-                )
-            )
+            features = xp.reshape(features, (len(members), size, features.shape[1]))
+            groups.append(Group(X=features, y=labels, w=weight))
         return cls(groups=tuple(groups), index=tuple(index), max_rows=max(by_size))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -147,9 +156,19 @@ class ClientRows:
         return self.groups[0].w
 
     @property
-    def positions(self) -> Iterator[tuple[Group, int]]:
+    def positions(self) -> Iterator[tuple[Group | SparseGroup, int]]:
         """The group and the position in it of each client, in the order of the clients."""
         return ((self.groups[g], position) for g, position in self.index)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are stored without their zeros."""
+        return isinstance(self.groups[0], SparseGroup)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether blocks are whole groups, one product for all their clients."""
+        return not is_host(self.like) or self.groups[0].whole_on_host
 
     def by_client(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield features ``(m_j, p)``, labels ``(m_j,)`` and weights ``(m_j,)`` of each client, as views."""
@@ -163,9 +182,9 @@ class ClientRows:
         return replace(self, index=tuple(self.index[j] for j in ids))
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[Any]:
         """All rows, each in one block; those of a client in their order."""
-        if not is_host(self.like):
+        if self._whole:
             return self._whole_groups()
         return [
             group.block(j, position, slice(start, min(start + BLOCK_ROWS, group.n_rows)))
@@ -264,7 +283,7 @@ class ClientRows:
         On a CPU a block has at most ``BLOCK_ROWS`` rows: those of several clients if their samples fit, and a part of a
         sample that does not.
         """
-        limit = BLOCK_ROWS if is_host(self.like) else None
+        limit = None if self._whole else BLOCK_ROWS
         by_length: dict[int, list[int]] = defaultdict(list)
         for j, rows in enumerate(sample):
             by_length[rows.shape[0]].append(j)
@@ -277,7 +296,7 @@ class ClientRows:
                 for start in range(0, length, at_once):
                     yield self._take(sample, clients, slice(start, start + at_once))
 
-    def _take(self, sample: Sample, clients: list[int], part: slice) -> Block:
+    def _take(self, sample: Sample, clients: list[int], part: slice) -> Any:
         """Copy a part of the samples of some clients, with one gather per group."""
         blocks = []
         for g, neighbours in groupby(clients, key=lambda j: self.index[j][0]):
@@ -285,7 +304,7 @@ class ClientRows:
             rows = array_namespace(sample[members[0]]).concat([sample[j][part] for j in members])
             factor = self.groups[g].n_rows / sample[members[0]].shape[0]
             blocks.append(self.groups[g].take(members, [self.index[j][1] for j in members], rows, factor))
-        return Group.join(blocks)
+        return self.groups[0].join(blocks)
 
     def _whole_groups(self) -> list[Block]:
         members: dict[int, list[int]] = defaultdict(list)
@@ -302,13 +321,38 @@ class ClientRows:
         return blocks
 
 
-def _check_data(X: Array, y: Array, loss: Loss) -> None:
-    xp = array_namespace(X)
+def predictors(X: Any, theta: Array) -> Array:
+    """Return ``theta x_i`` of the rows of a dense or sparse ``X``: ``(m,)``, or ``(k, m)`` for ``theta`` ``(k, p)``."""
+    if is_sparse(X):
+        return (X @ theta.T).T
+    return X @ theta if theta.ndim == 1 else theta @ array_namespace(X).matrix_transpose(X)
+
+
+def pulled_back(u: Array, X: Any) -> Array:
+    """Return ``sum_i u_i x_i'`` for ``u`` of shape ``(m,)`` or ``(k, m)`` and a dense or sparse ``X``."""
+    return (X.T @ u.T).T if is_sparse(X) else u @ X
+
+
+def row_norms(X: Any) -> Array:
+    """Return ``|x_i|`` of the rows of a dense or sparse ``X``, ``(m,)``, without overflow of the squares."""
+    if not is_sparse(X):
+        return client_norm(X)
+    xp = array_namespace(X.data)
+    largest = xp.max(xp.abs(X.data)) if X.data.shape[0] else xp.zeros((), dtype=X.data.dtype, device=device(X.data))
+    unit = xp.where(largest > 0, largest, xp.ones_like(largest))
+    squares = csr_matrix((X.data / unit) ** 2, X.indices, X.indptr, X.shape)
+    # an entry whose square underflows is below sqrt(tiny) of the largest: that much is added
+    room = math.sqrt(X.shape[1] * tiny(X.data))
+    return unit * (xp.sqrt(squares @ xp.ones((X.shape[1],), dtype=X.data.dtype, device=device(X.data))) + room)
+
+
+def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
+    xp = array_namespace(like)
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
         raise ValueError(f"X must be a matrix with at least one row and one column, not of shape {tuple(X.shape)}.")
     if not xp.isdtype(X.dtype, "real floating"):
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}.")
-    if not bool(xp.all(xp.isfinite(X))):
+    if not bool(xp.all(xp.isfinite(like))):
         raise ValueError("X must not contain NaN or infinite features.")
     if tuple(y.shape) != (X.shape[0],):
         raise ValueError(f"y must have one label for each of the {X.shape[0]} rows of X, not shape {tuple(y.shape)}.")
@@ -341,17 +385,19 @@ def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> Sequence[Seque
     return parts
 
 
-def _weights(X: Array, parts: Sequence[Sequence[int]], weights: Literal["clients", "rows"] | Array) -> Sequence[Array]:
-    """Return the row weights of each client, ``(m_j,)``."""
-    xp, m = array_namespace(X), X.shape[0]
+def _weights(
+    m: int, like: Array, parts: Sequence[Sequence[int]], weights: Literal["clients", "rows"] | Array
+) -> Sequence[Array]:
+    """Return the row weights of each client, ``(m_j,)``, arrays like the features."""
+    xp = array_namespace(like)
     if isinstance(weights, str):
         if weights not in ("clients", "rows"):
             raise ValueError(f"weights must be 'clients', 'rows' or an array, not {weights!r}.")
         values = [1.0 / len(part) if weights == "clients" else len(parts) / m for part in parts]
-        return [asarray_like([value] * len(part), X) for value, part in zip(values, parts, strict=True)]
-    fits = tuple(weights.shape) == (m,) and weights.dtype == X.dtype
+        return [asarray_like([value] * len(part), like) for value, part in zip(values, parts, strict=True)]
+    fits = tuple(weights.shape) == (m,) and weights.dtype == like.dtype
     if not fits or not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):
         raise ValueError(
-            f"weights must be {m} finite nonnegative numbers of the type {X.dtype}, one for each row of X."
+            f"weights must be {m} finite nonnegative numbers of the type {like.dtype}, one for each row of X."
         )
-    return [xp.take(weights, asarray_like(part, X, dtype=xp.int64), axis=0) for part in parts]
+    return [xp.take(weights, asarray_like(part, like, dtype=xp.int64), axis=0) for part in parts]

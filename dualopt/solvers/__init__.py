@@ -9,6 +9,7 @@ from dualopt.solvers.gradient import Gradient
 from dualopt.solvers.lbfgs import LBFGS
 from dualopt.solvers.nesterov import Nesterov
 from dualopt.solvers.newton import NewtonCG
+from dualopt.solvers.row_lbfgs import RowLBFGS
 from dualopt.solvers.sarah import Sarah
 from dualopt.solvers.sgd import SGD
 
@@ -23,6 +24,7 @@ __all__ = [
     "LocalSolver",
     "Nesterov",
     "NewtonCG",
+    "RowLBFGS",
     "Sarah",
     "default_solver",
 ]

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from dualopt.objectives._rounding import client_norm, gamma
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
+from dualopt.objectives.rows import predictors, pulled_back, row_norms
 from dualopt.participation import Round, first_round
 from dualopt.solvers._loop import LocalSolution, drive
 from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace, asarray_like, device, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, device, is_sparse, to_numpy
 
 __all__ = ["DualCoordinate"]
 
@@ -163,12 +164,13 @@ def _evaluate(problem: LocalProblem, s: State) -> State:
     """Compute everything that belongs to the dual variables."""
     xp = array_namespace(s.u)
     loss = _model(problem).loss
-    pull = xp.stack([(w * s.u[j, : X.shape[0]]) @ X for j, (X, _, w, _) in enumerate(_padded(problem, s.u.shape[1]))])
+    rows = enumerate(_model(problem).client_rows())
+    pull = xp.stack([pulled_back(w * s.u[j, : X.shape[0]], X) for j, (X, _, w) in rows])
     theta = -(problem.linear_term() + pull) / per_client(problem.mu, pull)
     gaps = []
     for j, (X, y, w, _) in enumerate(_padded(problem, s.u.shape[1])):
         u = s.u[j, : X.shape[0]]
-        z = X @ theta[j, :]
+        z = predictors(X, theta[j, :])
         conjugate = loss.conjugate(u, y)
         gaps.append(xp.sum(w * xp.maximum(loss.value(z, y) + conjugate - u * z, xp.zeros_like(z))))
     f = problem.objective.value(theta)
@@ -187,9 +189,9 @@ def _rounding(problem: LocalProblem, s: State) -> Array:
     entropic = loss.labels == "binary" and math.isfinite(loss.curvature)  # then conjugates have terms of size 1
     bounds = []
     for j, (X, y, w, _) in enumerate(_padded(problem, s.u.shape[1])):
-        u, z = s.u[j, : X.shape[0]], X @ s.theta[j, :]
+        u, z = s.u[j, : X.shape[0]], predictors(X, s.theta[j, :])
         value, slope = loss.value_and_gradient(z, y)
-        shift = gamma(X.shape[1] + 2, u) * client_norm(X) * length[j]
+        shift = gamma(X.shape[1] + 2, u) * row_norms(X) * length[j]
         size = xp.abs(u)
         terms = xp.abs(value) + size * (xp.abs(z) + xp.abs(y) + size) + float(entropic)
         room = gamma(32, u) * terms + (xp.abs(slope) + size) * shift
@@ -206,27 +208,82 @@ def _sweep(problem: LocalProblem, s: State, orders: list[Any]) -> State:
     columns = s.u.shape[1]
     features, labels, weights, duals, inverse = [], [], [], [], []
     for j, (X, y, w, extra) in enumerate(_padded(problem, columns)):
-        order = asarray_like(orders[j], X, dtype=xp.int64)
-        features.append(_pad(xp.take(X, order, axis=0), extra))
+        order = asarray_like(orders[j], w, dtype=xp.int64)
+        features.append(X[order] if is_sparse(X) else _pad(xp.take(X, order, axis=0), extra))
         labels.append(_pad(xp.take(y, order, axis=0), extra))
         weight = xp.take(w, order, axis=0)
         weights.append(xp.concat([weight, xp.zeros((extra,), dtype=w.dtype, device=device(w))]) if extra else weight)
         whole = xp.concat([order, asarray_like(range(X.shape[0], columns), order)]) if extra else order
         duals.append(xp.take(s.u[j, :], whole, axis=0))
         inverse.append(xp.argsort(whole))
-    X = xp.stack(features, axis=1)  # (m, N, p), rows first: each step reads one contiguous slice
+    rows = _SparseRows(features, columns) if is_sparse(features[0]) else _DenseRows(xp.stack(features, axis=1))
     y, w, u = (xp.matrix_transpose(xp.stack(part)) for part in (labels, weights, duals))
-    q = w * xp.sum(X * X, axis=-1) / problem.mu
+    q = w * rows.squares / problem.mu
     # A larger q is only a shorter step, and keeps the division safe for rows that are nearly zero.
     q = xp.maximum(q, 1e-3 * xp.max(q, axis=0))
     length = w / problem.mu
-    theta, new = s.theta, []
+    theta, new = rows.begin(s.theta), []
     for i in range(columns):
-        x, q_i, old = X[i, ...], q[i, :], u[i, :]
-        v = xp.vecdot(x, theta) + q_i * old
+        q_i, old = q[i, :], u[i, :]
+        v = rows.product(i, theta) + q_i * old
         updated = (v - loss.prox(v, y[i, :], q_i)) / q_i
-        theta = theta - (length[i, :] * (updated - old))[:, None] * x
+        theta = rows.subtract(i, theta, length[i, :] * (updated - old))
         new.append(updated)
     by_client = xp.matrix_transpose(xp.stack(new))
     u_next = xp.stack([xp.take(by_client[j, :], inverse[j], axis=0) for j in range(len(inverse))])
     return s._replace(u=_project(problem, u_next))
+
+
+class _DenseRows:
+    """One row of every client at a time; ``X`` has shape ``(m, N, p)``, so that a step reads one contiguous slice."""
+
+    def __init__(self, X: Array) -> None:
+        self.X, self.squares = X, array_namespace(X).sum(X * X, axis=-1)
+
+    def begin(self, theta: Array) -> Array:
+        """Return the models in the form of the steps."""
+        return theta
+
+    def product(self, i: int, theta: Array) -> Array:
+        """Return ``<x_ji, theta_j>``, shape ``(N,)``."""
+        return array_namespace(theta).vecdot(self.X[i, ...], theta)
+
+    def subtract(self, i: int, theta: Array, factors: Array) -> Array:
+        """Return ``theta_j - factor_j x_ji``."""
+        return theta - factors[:, None] * self.X[i, ...]
+
+
+class _SparseRows:
+    """One row of every client at a time, as the places of its features in the models and its entries.
+
+    Rows with fewer features than the longest are padded with the place of a number that does not count.
+    """
+
+    def __init__(self, matrices: list[Any], columns: int) -> None:
+        xp, n = array_namespace(matrices[0].data), len(matrices)
+        p = matrices[0].shape[1]
+        width = max(1, *(int(xp.max(X.indptr[1:] - X.indptr[:-1])) for X in matrices))
+        like = matrices[0].data
+        self.X = xp.zeros((columns, n, width), dtype=like.dtype, device=device(like))
+        self.places = xp.full((columns, n, width), n * p, dtype=xp.int64, device=device(like))
+        for j, X in enumerate(matrices):
+            entries = xp.arange(X.data.shape[0], dtype=X.indptr.dtype, device=device(like))
+            rows = xp.searchsorted(X.indptr[1:], entries, side="right")
+            within = entries - X.indptr[rows]
+            self.X[rows, j, within] = X.data
+            self.places[rows, j, within] = X.indices + j * p
+        self.squares = xp.sum(self.X * self.X, axis=-1)
+
+    def begin(self, theta: Array) -> Array:
+        """Return a copy of all models, one after the other, which the steps change, and the number for the padding."""
+        xp = array_namespace(theta)
+        return xp.concat([xp.reshape(theta, (-1,)), xp.zeros((1,), dtype=theta.dtype, device=device(theta))])
+
+    def product(self, i: int, theta: Array) -> Array:
+        """Return ``<x_ji, theta_j>``, shape ``(N,)``."""
+        return array_namespace(theta).vecdot(self.X[i, ...], theta[self.places[i, ...]])
+
+    def subtract(self, i: int, theta: Array, factors: Array) -> Array:
+        """Return ``theta_j - factor_j x_ji``, in place: only the features of these rows change."""
+        theta[self.places[i, ...]] -= factors[:, None] * self.X[i, ...]
+        return theta

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from model_instances import EPS, LOSSES, assert_close, model, points, rows
 
 from dualopt.losses import Hinge, Squared
 from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.objectives.local_problem import LONG, client_dot
 from dualopt.xp import device, to_numpy
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -211,3 +213,14 @@ def test_pickling_and_purity(loss):
     copy = pickle.loads(pickle.dumps(problem))
     for name in ("value", "gradient", "gap"):
         assert getattr(copy, name)(theta).tobytes() == getattr(problem, name)(theta).tobytes()
+
+
+@pytest.mark.parametrize("xp", [np, strict])
+def test_inner_products_of_long_models(xp):
+    """Without a product in memory: the same to rounding, and the same whoever else is there."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 3, 2, LONG // 2))
+    long = to_numpy(client_dot(xp.asarray(x), xp.asarray(y)))
+    # n additions are right to n eps times the sum of sizes
+    np.testing.assert_allclose(long, np.sum(x * y, axis=(1, 2)), rtol=0, atol=LONG * 2.3e-16 * LONG)
+    assert float(client_dot(xp.asarray(x[1:2]), xp.asarray(y[1:2]))[0]) == long[1]

@@ -57,6 +57,8 @@ def applies(name: str, objective: Any) -> bool:
     """Say which solver is made for which objective; whatever is not listed needs smoothness only."""
     if name == "exact":
         return is_quadratic(objective)
+    if name == "row_lbfgs":  # see test_sparse_rows.py
+        return isinstance(objective, LinearModel) and objective.rows.is_sparse
     if name == "dual_coordinate":
         return isinstance(objective, LinearModel) and objective.loss.outputs == 1
     return isinstance(objective, Quadratic) or math.isfinite(objective.loss.curvature)

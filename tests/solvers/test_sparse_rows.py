@@ -1,0 +1,153 @@
+"""Local solvers on sparse rows: the same steps as on dense rows, and L-BFGS in the space of the rows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from solver_instances import SAMPLED, SOLVERS, applies, linear, local_problem
+
+from dualopt.losses import Hinge, Logistic, Multinomial, SmoothedHinge, Squared
+from dualopt.objectives import LocalProblem, Quadratic, linear_model
+from dualopt.objectives.local_problem import client_dot
+from dualopt.solvers import DualCoordinate, RowLBFGS, row_lbfgs
+from dualopt.stopping import Gap, GradientNorm, Steps
+
+sparse = pytest.importorskip("scipy.sparse")
+
+LOSSES = {
+    "squared": Squared(),
+    "logistic": Logistic(),
+    "multinomial": Multinomial(classes=3),
+    "smoothed_hinge": SmoothedHinge(gamma=0.5),
+}
+TERMS = ["plain", "linear", "weight", "everything"]
+
+
+def both(loss, mu=0.2):
+    """Return sparse and dense models of clients of 9, 4, 9, 2 and 6 rows; a third of the features is zero."""
+    like = linear(loss, mu=mu)
+    rows = list(like.client_rows())
+    X = np.concatenate([X[:, :-1] for X, _, _ in rows])
+    X = np.concatenate([np.sin(X), np.sin(2 * X), np.cos(X)], axis=1)  # well conditioned: steps of Newton compare
+    X[np.random.default_rng(0).random(X.shape) < 0.3] = 0.0
+    y = np.concatenate([y for _, y, _ in rows])
+    cuts = np.cumsum([0, *like.sizes])
+    clients = [list(range(a, b)) for a, b in pairwise(cuts)]
+    options = {"loss": loss, "mu": mu, "clients": clients}
+    return linear_model(sparse.csr_array(X), y, storage="sparse", **options), linear_model(X, y, **options)
+
+
+def start_of(problem):
+    return np.zeros((problem.n_clients, *problem.objective.shape))
+
+
+@pytest.mark.parametrize("name", sorted(set(SOLVERS) - {"row_lbfgs"}) + sorted(SAMPLED))
+@pytest.mark.parametrize("loss", LOSSES)
+def test_two_steps_are_those_of_dense_rows(name, loss):
+    """After two steps sums in another order differ by a few thousand units of rounding at most."""
+    a, b = both(LOSSES[loss])
+    if not applies(name, b):
+        pytest.skip("not made for this objective")
+    solver = (SOLVERS | SAMPLED)[name]
+    x, y = (
+        solver(problem, start_of(problem), Steps(steps=2))
+        for problem in (local_problem(a, "everything"), local_problem(b, "everything"))
+    )
+    np.testing.assert_allclose(x.theta, y.theta, rtol=0, atol=1e4 * 2.3e-16 * (1 + np.abs(y.theta).max()))
+    assert x.gradients == y.gradients
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=["hinge", "logistic"])
+def test_dual_coordinate_ascent_to_the_end(loss):
+    a, b = both(loss)
+    stop = Gap(schedule=lambda round: 1e-10)
+    x, y = (DualCoordinate()(LocalProblem(objective=f), start_of(LocalProblem(objective=f)), stop) for f in (a, b))
+    assert set(x.status) == {"converged"}
+    # both are within sqrt(2 gap / mu) of the solution
+    assert np.sqrt(client_dot(x.theta - y.theta, x.theta - y.theta)).max() <= 2 * np.sqrt(2e-10 / 0.2)
+
+
+def solved(loss, terms, **options):
+    a, b = both(LOSSES[loss])
+    problem, same = local_problem(a, terms), local_problem(b, terms)
+    stop = GradientNorm(tol=1e-9)
+    return RowLBFGS(**options)(problem, start_of(problem), stop), SOLVERS["lbfgs"](same, start_of(same), stop), same
+
+
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("history", [1, 20])
+def test_row_lbfgs_finds_the_solution_of_lbfgs(loss, terms, history):
+    found, other, problem = solved(loss, terms, history=history)
+    assert set(found.status) == set(other.status) == {"converged"}
+    distance = np.sqrt(client_dot(found.theta - other.theta, found.theta - other.theta))
+    assert (distance <= 2.1e-9 / problem.mu).all()  # each is within |grad| / (mu + weight); a tenth for rounding
+    gradient = problem.gradient(found.theta)
+    np.testing.assert_allclose(found.evaluation.gradient, gradient, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.evaluation.f, problem.objective.value(found.theta), rtol=1e-13)
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_row_lbfgs_stops_by_the_energy_and_the_gradient_of_the_problem(terms):
+    """What the stopping rule sees in the space of the rows is F_j and the norm of its gradient."""
+    a, b = both(Logistic())
+    problem, same = local_problem(a, terms), local_problem(b, terms)
+    seen = []
+
+    class Watch:
+        def finished(self, progress):
+            seen.append((progress.value, progress.gradient_norm))
+            return np.full(progress.value.shape, len(seen) == 4)
+
+    found = RowLBFGS()(problem, start_of(problem), Watch())
+    value, norm = seen[-1]
+    np.testing.assert_allclose(value, same.value(found.theta), rtol=1e-12)
+    gradient = same.gradient(found.theta)
+    # gradients are sums of 20 numbers below 10: known to 20 * 10 * 2 eps
+    np.testing.assert_allclose(norm, np.sqrt(client_dot(gradient, gradient)), rtol=1e-12, atol=1e-13)
+
+
+def test_row_lbfgs_goes_on_where_it_was():
+    a, _ = both(Logistic())
+    problem = local_problem(a, "everything")
+    first = RowLBFGS()(problem, start_of(problem), GradientNorm(tol=1e-9))
+    again = RowLBFGS()(problem, start_of(problem), GradientNorm(tol=1e-8), first.solver_state)
+    assert set(again.gradients) == {4.0}  # no step
+    np.testing.assert_allclose(again.theta, first.theta, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("ids", [[3], [4, 0], [2, 1, 3]])
+def test_a_client_does_not_see_the_others(ids):
+    a, _ = both(Multinomial(classes=3))
+    problem = local_problem(a, "everything")
+    whole = RowLBFGS()(problem, start_of(problem), GradientNorm(tol=1e-6))
+    part = RowLBFGS()(problem.select(ids), start_of(problem)[ids], GradientNorm(tol=1e-6))
+    np.testing.assert_array_equal(part.theta, whole.theta[ids])
+
+
+def test_a_wrong_kernel_is_seen(monkeypatch):
+    """With K scaled, predictors and coefficients belong to different points: the energy rises."""
+    kernel = row_lbfgs._kernel
+    monkeypatch.setattr(row_lbfgs, "_kernel", lambda problem, v: 0.9 * kernel(problem, v))
+    found, other, problem = solved("logistic", "everything")
+    distance = np.sqrt(client_dot(found.theta - other.theta, found.theta - other.theta))
+    assert (distance > 1e3 * 2.1e-9 / problem.mu).any()
+
+
+def test_row_lbfgs_refuses_what_it_cannot_solve():
+    a, b = both(Logistic())
+    for objective in (b, Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))):
+        with pytest.raises(ValueError, match=r"^solver 'row-lbfgs' needs a linear model with sparse rows"):
+            RowLBFGS().initial_state(objective)
+    for model, message in (
+        (both(Logistic(), mu=0.0)[0], r"^solver 'row-lbfgs' needs mu \+ weight > 0"),
+        (both(Hinge())[0], r"^solver 'row-lbfgs' needs a smooth loss"),
+    ):
+        problem = LocalProblem(objective=model)
+        with pytest.raises(ValueError, match=message):
+            RowLBFGS()(problem, start_of(problem), Steps(steps=1))
+    with pytest.raises(ValueError, match=r"^history must be at least 1"):
+        RowLBFGS(history=0)
+    assert a.rows.is_sparse
