@@ -30,11 +30,12 @@ def default_solver(objective: Any) -> LocalSolver:
     >>> [type(default_solver(linear_model(X, y, loss=loss, mu=0.1))).__name__ for loss in (Logistic(), Hinge())]
     ['LBFGS', 'DualCoordinate']
     """
-    if not is_smooth(objective):
-        return DualCoordinate()
-    if isinstance(objective, LinearModel) and is_wide(objective):
+    smooth = is_smooth(objective)
+    if smooth and isinstance(objective, LinearModel) and is_wide(objective):
         return RowLBFGS()
-    return Exact() if "exact" in objective.offers else LBFGS()
+    if "exact" in objective.offers:
+        return Exact()
+    return LBFGS() if smooth else DualCoordinate()
 
 
 def is_wide(model: LinearModel) -> bool:

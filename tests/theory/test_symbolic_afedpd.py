@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from dualopt.claims import Inequality
+from dualopt.losses import Squared
+from dualopt.objectives import LocalProblem, linear_model
 from tests.theory._symbolic import compared, positive, same, squares, stand_in
-from theory.afedpd import optimization, stability
+from theory.afedpd import inexact, optimization, stability
 
 L, rho, N, P = positive("L rho N P")
 R, J, S, E2, D2, s, D, V = positive("R J S E2 D2 s D V")
@@ -91,6 +94,118 @@ def test_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     same(found, C * (S + (rho - (rho - L) / 2) * R) + (L**2 + rho**2) * R)
 
 
+# Theorem 1 with inexact local solutions, at full participation.
+
+e = positive("e")
+
+
+def one_client(h: int, r: float, r_before: float) -> tuple[Any, Any, list[Any]]:
+    """Return a round of the client h x^2/2 for rho = 3 from x = 0 and theta = 1/2: before, after, and residuals."""
+    theta, dual = 0.5, r_before
+    x_new = (r - dual + 3 * theta) / (h + 3)
+    dual_new = dual + 3 * (x_new - theta)
+    theta_new = x_new + dual_new / 3
+    states = [(0.0, dual, theta), (x_new, dual_new, theta_new)]
+    before, after = (
+        stand_in(points=np.array([[x]]), duals=np.array([[y]]), theta=np.array([z]), bar=np.array([x]))
+        for x, y, z in states
+    )
+    return before, after, [np.array([[of]]) for of in (r_before, r)]
+
+
+@pytest.mark.parametrize(("h", "r", "attained"), [(-1, 0.25, "(1)"), (1, -0.25, "(3)")], ids=["concave", "convex"])
+def test_descent_with_errors(h: int, r: float, attained: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exact rounds of one client, whose curvature is L = 1 or -L, attain (1) or (3)."""
+    before, after, (last, now) = one_client(h, r, -0.5)
+    steps = [stand_in(residuals=last), stand_in(n=1, before=before, taken=after, residuals=now)]
+    monkeypatch.setattr(inexact, "path", lambda case: steps)
+    energy = lambda theta: 0.5 * h * float(np.sum(theta**2))  # noqa: E731
+    objective = stand_in(value=lambda points: 0.5 * h * np.sum(points**2, axis=-1))
+    known = {"rho": 3.0, "L": 1.0, "objective": objective, "lowest": -1.0, "error": lambda x: energy(x) + 1.0}
+    found = {q.what: q for q in compared(inexact.descent_inexact, **known, squared_gradient=lambda x: float(x @ x))}
+    moved, away = (x.item() for x in (after.points - before.points, after.theta - before.theta))
+    distance = sp.Abs(moved) + sp.Abs(r) + 0.5  # the duals' step: L D + e + e_before
+    same(found["(1)"].lhs, sp.Rational(3 - 1, 2) * moved**2 + sp.Rational(3, 2) * away**2)
+    # V + m^2 <= distance^2/rho^2, L sqrt(V) + rho m is at most sqrt(L^2 + rho^2) times its root
+    same(found["(2)"].rhs, sp.sqrt(1 + 9) * distance / 3 + 3 * sp.Abs(away) + sp.Abs(r))
+    assert all(q.lhs <= q.rhs * (1 + 1e-12) for q in found.values())
+    same(found[attained].lhs, found[attained].rhs)
+
+
+def constants_with_errors() -> tuple[Any, Any]:
+    """Return k and C: c/2 D^2 + rho/2 s^2 <= fall + k e^2, and |grad E|^2 <= C (fall + 2 k e^2)."""
+    c = (rho - L) / 2 - rho * (L / rho) ** 2
+    rest = e * D + (L * D + 2 * e) ** 2 / rho - (rho - L) / 2 * D**2 + c / 2 * D**2
+    (largest,) = sp.solve(sp.diff(rest, D), D)
+    k = sp.simplify(rest.subs(D, largest) / e**2)
+    gradient = sp.expand(sp.sqrt(L**2 + rho**2) / rho * (L * D + 2 * e) + rho * s + e)
+    # (x + y + z)^2 <= (x^2/A + y^2/B + z^2/C)(A + B + C) with the three terms on the left, and k e^2, in the brackets
+    return k, gradient.coeff(D) ** 2 / (c / 2) + rho**2 / (rho / 2) + gradient.coeff(e) ** 2 / k
+
+
+def test_theorem_1_with_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sum over the rounds; the first one from zero duals, and the Lagrangian in the end from below."""
+    k, C = constants_with_errors()
+    same(inexact.error_constant(rho, L), k)
+    d = positive("d")
+    (lowest,) = sp.solve(sp.diff((rho - L) / 2 * d**2 - e * d, d), d)
+    below = -((rho - L) / 2 * lowest**2 - e * lowest)
+    lagrangians = S + (rho - (rho - L) / 2) * R + e * sp.sqrt(R) + below
+    at = {rho: 3, L: 1, R: sp.Rational(7, 10), S: 2, e: sp.Rational(3, 10)}
+    start = (C * lagrangians + (sp.sqrt((L**2 + rho**2) * R) + e) ** 2).subs(at)
+    error = (2 * k * C * e**2).subs(at)
+    step = stand_in(spread=0.7, taken=stand_in(bar=None))
+    monkeypatch.setattr(inexact, "path", lambda case: [step, step, step])
+    known = {"rho": 3.0, "L": 1.0, "theta0": None, "error": lambda _: 2.0, "squared_gradient": lambda _: 1.0}
+    case = stand_in(**known, algorithm=stand_in(stop=stand_in(tol=0.3)))
+    for found in inexact.proved_inexact(case, 0.09), inexact.proved_inexact(case, 0.0):
+        if found[1]:
+            same(found[0], start)
+            same(found[1], error)
+    for claim, of in ((inexact.theorem_1_inexact, case), (inexact.a9_error_term, stand_in(case=case, printed=False))):
+        for q in compared(claim, of):
+            same(q.rhs, start / q.n + error)
+
+
+def test_remark_1_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means that are as large as Theorem 1 admits, B/T, reach epsilon in round B/epsilon rounded up."""
+    monkeypatch.setattr(inexact, "proved", lambda case: 6.0)
+    monkeypatch.setattr(
+        inexact, "theorem_1", lambda case: (Inequality(T, 6.0 / T, 6.0 / T, "") for T in range(1, 3000))
+    )
+    found = compared(inexact.remark_1_1, rounds=2999)
+    assert len(found) == 12
+    for q in found:
+        same(q.rhs - 1, q.lhs)
+
+
+def test_steps_of_remark_1_2() -> None:
+    """E|x - x*|^2 <= Q/n for n = k + k_0, by induction with steps that are 1/(2M) at first."""
+    k, k_0, M, Q, n = positive("k k_0 M Q n")
+    (shift,) = sp.solve(2 / (m * k_0) * M - sp.Rational(1, 2), k_0)
+    same(inexact.decreasing_step(k, m=m, M=M), 2 / (m * (k + shift)))
+    length = 2 / (m * n)
+    after = (1 - length * m) * Q / n + 2 * length**2 * Q * m**2 / 8  # 8 sigma^2/m^2 <= Q
+    assert sp.simplify(Q / (n + 1) - after - Q / (n**2 * (n + 1))) == 0
+
+
+@pytest.mark.parametrize(("start", "Q"), [(0.0, 8 * sp.Rational(1, 4)), (10.0, 8 * 100)], ids=["noise", "far away"])
+def test_remark_1_2(start: float, Q: Any) -> None:
+    """Two rows with gradients x - 1 and x + 1, and rho = 3: m = 2, M = 4, k_0 = 8, sigma = 1."""
+    f = linear_model(np.ones((2, 1)), np.array([1.0, -1.0]), loss=Squared(), mu=0.0, clients=1, intercept=False)
+    zero = np.zeros((1, 1))
+    problem = LocalProblem(objective=f, linear=zero, weight=3.0, center=zero)
+    case = inexact.RowsCase(name="", problem=problem, start=zero + start, steps=50)
+    found = compared(inexact.remark_1_2, case)
+    bounds = [q for q in found if q.what == "E|grad F|^2"]
+    for q in bounds:
+        same(q.rhs, 4**2 * Q / (q.n + 8))
+    counts = [q for q in found if q.what != "E|grad F|^2"]
+    assert counts
+    for q in counts:
+        same(q.rhs - 1, 4**2 * Q / (bounds[0].lhs * 0.5**q.n))
+
+
 # Stability: Lemmas 4 to 6 and the recursion.
 
 Delta, sigma, delta, pi_, eta, K, G, size, x = positive("Delta sigma delta pi eta K G size x")
@@ -132,6 +247,21 @@ def test_local_updates(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     same(same_row[1].rhs, moved)
     other_row = compared(stability.lemma_6, case)  # gradients of two rows differ by 2 G, with probability 1/S
     same(other_row[0].rhs, length * steps * (1 + sp.Rational(2 * 6, 4)))
+
+
+def test_remark_2_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of Lemma 5 without end: a geometric sum; two clients, of which the second has another row."""
+    (total,) = sp.solve(x - (1 - eta * (rho - L)) * x - eta, x)  # of the sum and the sum from its second term on
+    bound = sp.simplify(total)
+    at = {rho: 3, L: 1}
+    duals = (np.zeros((2, 1)), np.array([[5.0], [7.0]]))
+    node = stand_in(models=lambda: (np.ones(1), np.zeros(1)), duals=lambda: duals)
+    monkeypatch.setattr(stability, "levels", lambda case: [stand_in(nodes=[node], moved=[np.zeros(2)])])
+    monkeypatch.setattr(stability, "local_recursion", lambda case: ())
+    known = {"rho": 3.0, "L": 1.0, "G": 6.0, "size": 4, "differs": (1, 0), "n_clients": 2, "local_steps": 2}
+    first, second = compared(stability.remark_2_1, **known)
+    same(first.rhs, bound.subs(at) * (1 + 5))
+    same(second.rhs, bound.subs(at) * (1 + 7 + sp.Rational(2 * 6, 4)))  # gradients of two rows differ by 2 G
 
 
 def test_larger_root() -> None:

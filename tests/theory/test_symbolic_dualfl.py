@@ -97,7 +97,7 @@ def test_envelope(r: float) -> None:
 
 @pytest.fixture
 def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = stand_in(n=5, theta=None, dual_error=w)
+    step = stand_in(n=5, theta=None, dual_error=w, rounding=0)
     monkeypatch.setattr(exact_solutions, "path", lambda case: [step])
     monkeypatch.setattr(exact_solutions, "initial_bound", lambda case: S)
     monkeypatch.setattr(exact_solutions, "weighted_distance", lambda case, theta: u)
@@ -113,6 +113,7 @@ def test_theorem_3_3(one_round: None) -> None:
     algorithm = stand_in(rho=0.25, nu=nu)
     values = iter((0, 7))  # of E at theta* and at theta^n
     known = {"n_clients": N, "L": L, "theta": None, "value": lambda theta: next(values)}
+    known["energy_rounding"] = known["distance_rounding"] = lambda theta: 0
     energy, distance, dual = compared(exact_solutions.theorem_3_3, algorithm=algorithm, **known)
     for q in (energy, distance, dual):
         same(q.rhs, S * (1 - sp.sqrt(sp.Rational(1, 4))) ** (5 - 1))
@@ -220,20 +221,39 @@ def test_theorem_3_4() -> None:
 
 def test_bound_of_theorem_3_4(monkeypatch: pytest.MonkeyPatch) -> None:
     posed = stand_in(value=lambda theta: np.zeros(1))
-    snapshot = stand_in(round=stand_in(n=2), clients=stand_in(theta=None))
+    snapshot = stand_in(round=stand_in(n=2), clients=stand_in(theta=None), server=stand_in(theta=None))
     monkeypatch.setattr(local_steps, "local_problems", lambda case: [(snapshot, posed, None)])
     monkeypatch.setattr(local_steps, "averaged_subgradient_steps", lambda *_: (np.ones(1), np.array([3.0])))
-    monkeypatch.setattr(local_steps, "SublinearSchedule", lambda **_: lambda round: 0.01)
-    case = stand_in(algorithm=stand_in(nu=0.5), objective=stand_in(mu=np.array([0.5])))
-    (q,) = compared(local_steps.theorem_3_4, case)
-    same(q.rhs, 2 * sp.Integer(3) ** 2 / (sp.Rational(1, 2) * sp.Rational(1, 100)))
+
+    class Schedule:
+        """An accuracy that stays, of which the claim knows the power."""
+
+        gamma = 0.1
+
+        def __init__(self, **_: float) -> None: ...
+
+        def __call__(self, round: Any) -> float:
+            return 0.01
+
+    monkeypatch.setattr(local_steps, "SublinearSchedule", Schedule)
+    monkeypatch.setattr(local_steps, "initial_bound", lambda case: 25.0)  # |xi*|^2/(2 nu)
+    algorithm, f = stand_in(nu=0.5), stand_in(mu=np.array([0.5]))
+    case = stand_in(algorithm=algorithm, objective=f, n_clients=2, distance=lambda theta: 0.25)
+    steps, distance, until = compared(local_steps.theorem_3_4, case)
+    same(steps.rhs, 2 * sp.Integer(3) ** 2 / (sp.Rational(1, 2) * sp.Rational(1, 100)))
+    # from round n = 1 on: N nu/2 |theta - theta*|^2 <= |xi*|^2/(2 nu) 4/(n + 1)^2
+    same(distance.rhs, 25 * (sp.Rational(4, 4)) / sp.Rational(2, 4))
+    same(
+        until.lhs, steps.lhs / (2 * sp.Integer(3) ** 2 * 2 / 2 / (sp.Rational(1, 2) * sp.nsimplify(local_steps.SCALE)))
+    )
+    same(until.rhs, sp.Integer(2) ** sp.Rational(41, 10))  # (n + 1)^(4 + gamma)
 
 
 def test_bound_of_theorem_3_5(monkeypatch: pytest.MonkeyPatch) -> None:
     """|grad F|^2/(2 mu) <= kappa (F - F*) <= kappa (1 - 1/sqrt(kappa))^k (L + mu)/2 D^2, and -log(1 - x) >= x."""
     snapshot = stand_in(round=stand_in(n=3, n_clients=1), clients=stand_in(theta=np.array([[2.0]])))
     monkeypatch.setattr(local_steps, "local_problems", lambda case: [(snapshot, None, np.zeros((1, 1)))])
-    monkeypatch.setattr(local_steps, "accelerated_steps", lambda *_, limit: np.ones(1))
+    monkeypatch.setattr(local_steps, "accelerated_steps", lambda *_, limit: (np.ones(1), None))
     f = stand_in(L=np.array([100.0]), mu=np.array([4.0]), n_clients=1)
     case = stand_in(algorithm=stand_in(rho=0.04), objective=f)
     (q,) = compared(local_steps.theorem_3_5, case)
@@ -242,3 +262,71 @@ def test_bound_of_theorem_3_5(monkeypatch: pytest.MonkeyPatch) -> None:
     same(q.rhs - 1, sp.sqrt(kappa) * sp.log(start / tol))
     needed = float(sp.log(start / tol) / -sp.log(1 - 1 / sp.sqrt(kappa)))
     assert needed <= q.rhs < 2 * needed
+
+
+@pytest.mark.parametrize(("r", "g"), [(0.25, 3.0), (0.04, 0.44)])
+def test_size_of_theorem_3_5(r: float, g: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U^2 = |xi*|^2 + 2 nu e + 2 a U with the sums of eps_i/R_i and sqrt(2 nu eps_i/R_i), geometric both."""
+    monkeypatch.setattr(local_steps, "dual_optimum", lambda case: np.array([[3.0], [4.0]]))
+    case: Any = stand_in(algorithm=stand_in(rho=r, nu=0.5))
+    gamma, size, s = sp.nsimplify(g), sp.Rational(1, 2), sp.Rational(1, 5)
+    over = s / sp.nsimplify(r)  # eps_i/R_i <= s/rho (1 + gamma)^(1 - i), because R_i >= rho (1 - sqrt(rho))^(i - 1)
+    e = over / (1 - 1 / (1 + gamma))
+    a = sp.sqrt(2 * size * over) / (1 - sp.sqrt(1 / (1 + gamma)))
+    (U,) = [x for x in sp.solve(w**2 - 25 - 2 * size * e - 2 * a * w, w) if sp.N(x) > 0]
+    B = local_steps.admitted_size(case, gamma=g, scale=0.2)
+    same(B, U)
+    errors = [0.2 * ((1 - math.sqrt(r)) / (1 + g)) ** i for i in range(30)]
+    for n, bound in enumerate(inexact_solutions.envelope(errors, rho=r, nu=0.5, squared=25.0)):
+        assert bound <= (1 - math.sqrt(r)) ** n * B**2
+
+
+def test_bound_of_theorem_3_5_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N nu/2 |theta - theta*|^2 <= (1 - sqrt(rho))^(n-1) B^2/(2 nu); distances are as large as that in the run.
+
+    The steps are those of Theorem 3.5 with F - F* and mu/2 D^2 at most g^2/(2 mu) at first: |grad F|^2 is at most
+    2 kappa g^2 (1 - kappa^(-1/2))^k, and admitted are 2 nu s/N ((1 - sqrt(rho))/(1 + gamma))^n.
+    """
+    size, clients, base, bound = 0.5, 2, sp.Rational(4, 5), sp.Integer(36)
+    first = bound / (2 * sp.Rational(1, 2)) / (clients * sp.Rational(1, 2) / 2)  # 1 - sqrt(rho) is 4/5
+    monkeypatch.setattr(local_steps, "admitted_size", lambda case, gamma, scale: 6.0)
+    posed = [
+        (
+            stand_in(
+                round=stand_in(n=n),
+                server=stand_in(theta=float(first * base**n)),
+                solution=stand_in(gradients=np.zeros(1)),
+            ),
+            stand_in(gradient=lambda start: np.array([[7.0]])),
+            None,
+        )
+        for n in range(60)
+    ]
+    monkeypatch.setattr(local_steps, "local_problems", lambda case: iter(posed))
+    stop = stand_in(schedule=stand_in(gamma=0.1, scale=0.3))
+    case = stand_in(
+        objective=stand_in(L=np.array([100.0]), mu=np.array([4.0])),
+        algorithm=stand_in(nu=size, rho=0.04, stop=stop),
+        n_clients=clients,
+        distance=lambda theta: theta,
+        rounds=60,
+    )
+    found = compared(local_steps.theorem_3_5_target, case)
+    distances = [q for q in found if q.what == "|theta^n - theta*|^2"]
+    for q in distances:
+        same(q.rhs, first * base ** (q.n - 1))
+    rounds = [q for q in found if q.what == "rounds to eps_out"]
+    assert len(rounds) > 1
+    limits = iter([q for q in found if q.what == "M_n until eps_out"])
+    for q in rounds:
+        assert q.rhs - 1 <= q.lhs * (1 + 1e-12)
+        assert q.lhs <= q.rhs
+        more = q.n * sp.log(10) / -sp.log(base)  # rounds: base^(n - 1) first <= first 10^-n
+        same(q.rhs, 2 + more)
+        for n in range(int(q.lhs)):
+            start = sp.Integer(2 * 25 * 7**2)
+            # n log(1/base) is at most that of the last round before the accuracy
+            admitted = (
+                2 * sp.Rational(1, 2) * sp.Rational(3, 10) / clients * base ** (more + 1) / sp.Rational(11, 10) ** n
+            )
+            same(next(limits).rhs - 1, sp.sqrt(25) * sp.log(start / admitted))

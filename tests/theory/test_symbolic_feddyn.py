@@ -6,6 +6,7 @@ squared step of the mean, ``C`` the Lyapunov term before it, ``D`` the error of 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import sympy as sp
 
 from tests.theory._symbolic import agree, compared, positive, same, squares, stand_in
-from theory.feddyn import convex, nonconvex
+from theory.feddyn import convex, nonconvex, rates
 
 L, a, mu, m = positive("L alpha mu m")
 C, D, S, eps, M, away, T = positive("C D S eps M away T")
@@ -158,3 +159,44 @@ def test_theorems_are_the_lemmas_summed(theorem: Any, which: str, monkeypatch: p
                 at = {L: 1, mu: small / share, m: share, a: factor * (least[0] + least[1] * share)}
                 gap = sp.expand(sp.sympify(printed[-1].rhs - proved[-1].rhs).subs(at))
                 assert all(c >= 0 for c in sp.Poly(gap, away).all_coeffs())
+
+
+# Theorem 1: the printed bounds of Theorems 2 to 4 at the alphas that the paper names.
+
+
+@pytest.mark.parametrize(
+    ("kind", "theorem", "alpha"),
+    [
+        ("convex", convex.theorem_2, 30 * 2 * 2),
+        ("strongly convex", convex.theorem_3, 30 * 2),
+        ("nonconvex", nonconvex.theorem_4, 30 * 2 * 4),
+    ],
+)
+def test_theorem_1(kind: Any, theorem: Any, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L = 2 and N/P = 4; with mu = L the factor r is 31/30, the largest that there is with alpha >= 30 L."""
+    asked: list[float] = []
+
+    def expectations(case: Any, r: float = 1.0) -> list[tuple[int, float, float]]:
+        asked.append(r)
+        return [(1, 0.0, 0.0), (2, 0.0, 0.0)]
+
+    for module in (convex, nonconvex, rates):
+        monkeypatch.setattr(module, "expectations", expectations)
+    case: Any = stand_in(kind=kind, m=4.0, fraction=0.25, L=2.0, mu=2.0, n_clients=1, gamma=-1.0, lowest=1.0)
+    vars(case).update(distance=lambda _: 3.0, value=lambda _: 4.0, error=lambda _: 0.0, squared_gradient=lambda _: 0.0)
+    case.points, case.memory, case.subgradients = (np.full((1, 1), x) for x in (4.0, 7.0, 2.0))
+    of: Any = vars(rates.RateCase)
+    case.alpha = of["named_alpha"].fget(case)
+    same(case.alpha, alpha)
+    case.bound_at_one = of["bound_at_one"].fget(case)
+    case.bound, case.rounds_for = (lambda *args, f=of[name]: f(case, *args) for name in ("bound", "rounds_for"))
+    case.trivial = lambda: 1e-9 * case.bound_at_one
+    printed = [q for q in compared(theorem, case) if q.what == "printed"]
+    for q, expected in zip(compared(rates.theorem_1, case), printed, strict=True):
+        same(q.rhs, expected.rhs)
+    same(asked[-1], sp.Rational(31, 30) if kind == "strongly convex" else 1)
+    for share in (0.7, 1e-3):
+        T = case.rounds_for(share * case.bound_at_one)
+        needed = math.log(1 / share) / math.log1p(2 / alpha) if kind == "strongly convex" else 1 / share
+        most = needed * (1 + 2 / alpha) if kind == "strongly convex" else needed  # x/(1 + x) <= log(1 + x) <= x
+        assert needed <= T <= most + 1

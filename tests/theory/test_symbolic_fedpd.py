@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import islice, product
 from typing import Any
@@ -14,8 +15,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from dualopt.algorithms import FedPD
+from dualopt.objectives import Quadratic
 from tests.theory._symbolic import agree, compared, positive, same, squares, stand_in
-from theory.fedpd import _runs, descent, fedavg, skipping
+from theory._claims import Form
+from theory.fedpd import _runs, descent, fedavg, first_version, oracles, skipping
 
 L, eta, T = positive("L eta T")
 u, s2, eps, H, fall, S, h, z, y = positive("u s2 eps H fall S h z y")
@@ -170,7 +174,7 @@ def test_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Lemma 2 and Theorem 3: the drift. With |grad f_i - grad f_j| <= G, h = eta (G + 2 sqrt(eps)) and S = a y + z.
 
-p, b = positive("p a")
+p, b, N = positive("p a N")
 
 
 def drifts() -> tuple[Any, Any]:
@@ -252,6 +256,144 @@ def test_theorem_3_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
         same(total.coeff(Z[k]), 4 * 2**2 * pairs)
     same(total.coeff(Z[2]), of["C"] * pairs / (2 * e))
     same(total.subs({x: 0 for x in (fall, H, *Z, *X)}), of["accuracy"] * 2 * sp.Rational(1, 100))
+
+
+# The first version: errors that are bounded on average.
+
+# E max (|e_i| + |e_j|) <= (E max 2 (|e_i|^2 + |e_j|^2))^(1/2), at most with the sum over all clients
+OF_A_PAIR = sp.sqrt(2 * N * eps)
+
+
+@pytest.mark.parametrize("apart", [(0, 0), (10, 0), (0, 10)])
+def test_lemma_7(monkeypatch: pytest.MonkeyPatch, apart: tuple[int, int]) -> None:
+    step = stand_in(n=0, before=None, mean=lambda quantity: quantity(stand_in(state=None)))
+    monkeypatch.setattr(first_version, "steps", lambda case: [step])
+    monkeypatch.setattr(first_version, "distances", lambda state: np.array(apart))
+    monkeypatch.setattr(first_version, "residuals", lambda branch: np.full(3, 0.01))
+    monkeypatch.setattr(first_version, "old_errors", lambda case, state: np.zeros(3))
+    found = compared(first_version.lemma_7, a=0.2, skip=0.5, n_clients=3, dissimilarity=1.0, eta=0.1)
+    largest = OF_A_PAIR.subs({N: 3, eps: sp.Rational(1, 100)})
+    values = {S: b * apart[1] + apart[0], h: sp.Rational(1, 10) * (1 + largest)}
+    models, copies = (x.subs(values).subs(b, sp.Rational(1, 5)) for x in drifts())
+    for q, expected in zip(found, (copies / 2, models), strict=True):
+        same(q.rhs, expected)
+
+
+def test_p12() -> None:
+    """Sixteen equal clients at one point, a = eta = 1/5, G = 0 and errors of mean square one."""
+    (q,) = compared(first_version.p12_errors_of_samples, Form(first_version.many_clients(), printed=False))
+    models, _ = drifts()
+    same(q.rhs, models.subs({S: 0, h: OF_A_PAIR.subs({N: 16, eps: 1}) / 5}).subs(b, sp.Rational(1, 5)))
+
+
+def test_lemma_9(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lemma 4 in the mean over the draws."""
+    branch = stand_in(state=stand_in(clients=clients(theta=ONE)))
+    step = stand_in(n=0, mean=lambda quantity: quantity(branch))
+    monkeypatch.setattr(first_version, "lagrangians", lambda case, theta, x0, dual: np.full(1, 2.0))
+    monkeypatch.setattr(first_version, "residuals", lambda branch: np.array([1.0]))
+    monkeypatch.setattr(first_version, "steps", lambda case: [step])
+    (q,) = compared(first_version.lemma_9, **AT_POINT, objective=stand_in(value=lambda x0: np.full(1, 0.5)))
+    same(q.lhs, number(1 / (2 * eta) - L / 2 - L / 2))
+    same(q.rhs, 2 - sp.Rational(1, 2) + number(YOUNG))
+
+
+@pytest.mark.parametrize("chance", [0.4, 1.0])
+def test_drift_of_means(chance: float) -> None:
+    """Norms of second moments: the coin of a round is independent of its errors, not of those of the next round."""
+    at_point = {b: sp.Rational(1, 10), h: sp.Rational(3, 10)}
+    models, copies = (x.subs(at_point) for x in drifts())
+    probability, norm = sp.nsimplify(chance), sp.Integer(0)
+    moments = crossed = sp.Integer(0)
+    for found in islice(first_version.drift_of_means(chance, a=0.1, h=0.3), 4):
+        if norm == 0:
+            assert (found.copies, found.crossed) == (0, 0)
+        else:
+            same(found.copies, moments)
+            same(found.crossed, crossed)
+        communicates = (b * models).subs(at_point).subs(S, norm)
+        skips = communicates + copies.subs(S, norm)
+        moments = probability * copies.subs(S, norm) ** 2
+        crossed = sp.sqrt(moments) * copies.subs(S, sp.sqrt(probability) * skips)
+        norm = sp.sqrt((1 - probability) * communicates**2 + probability * skips**2)
+
+
+def test_first_version_theorem_1_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case I is Theorem 1, and case II Theorem 3 with these moments."""
+    monkeypatch.setattr(first_version, "expected_means", lambda case: [descent.Mean(7, S, eps)])
+    monkeypatch.setattr(descent, "H_0", lambda case, accuracy: H)
+    known = {"L": 2.0, "eta": 0.1, "a": 0.2, "theta0": None, "error": lambda _: fall}
+    (q,) = compared(first_version.first_version_theorem_1, **known, skip=0)
+    of = {name: at(x, 2, Fraction(1, 10)).subs(T, 7) for name, x in derived().items()}
+    for symbol, expected in ((fall, of["C"] / 7), (H, of["start"] / 7), (eps, of["accuracy"])):
+        same(sp.expand(q.rhs).coeff(symbol), expected)
+    asked: dict[str, float] = {}
+    monkeypatch.setattr(first_version, "drift_of_means", lambda p, **known: asked.update(known, p=p))
+    monkeypatch.setattr(first_version, "bounds", lambda case, accuracy, moments: [accuracy + 1])
+    monkeypatch.setattr(first_version, "expected_means", lambda case: [descent.Mean(1, S, 0.01)])
+    (q,) = compared(first_version.first_version_theorem_1, **known, skip=0.25, n_clients=4, dissimilarity=1.0)
+    assert (q.rhs, asked["a"], asked["p"]) == (1.01, 0.2, 0.25)
+    same(asked["h"], sp.Rational(1, 10) * (1 + OF_A_PAIR.subs({N: 4, eps: sp.Rational(1, 100)})))
+
+
+# The local oracles: curvatures lie between m and M, in units of 1/eta.
+
+LEAST, GREATEST = 1 / eta - L, 1 / eta + L
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(1)])
+def test_equation_8(share: Fraction) -> None:
+    """|1 - step k| is largest at an end of the curvatures k; a concave client attains it."""
+    ends = [at(1 - sp.Rational(share) * eta * k, 1, Fraction(3, 10)) for k in (LEAST, GREATEST)]
+    factor = max(sp.Abs(end) for end in ends)
+    f = Quadratic(A=-np.ones((1, 1, 1)), b=np.zeros((1, 1)))
+    found = compared(oracles.equation_8, oracles.Local("concave", f, 0.3, 3, float(share)))
+    (accuracy,) = [q for q in found if q.what.startswith("accuracy")]
+    squared = [q for q in found if q.what.startswith("squared")]
+    first = squared[0].rhs / factor**2
+    for q in squared:
+        same(q.lhs, factor ** (2 * q.n) * first)
+        same(q.rhs, factor ** (2 * q.n) * first)
+    same(accuracy.rhs, first / 1000)
+    assert factor ** (2 * accuracy.n) <= sp.Rational(1, 1000) < factor ** (2 * (accuracy.n - 1))
+
+
+def test_vanishing_steps_of_p13() -> None:
+    """Times (q + k)^2 the recursion telescopes; M^2 E|x - x*|^2 is at most K/q for q + k - 1 >= q."""
+    q, k = positive("q k")
+    length = 1 / (LEAST * (q + k))
+    factor = (1 - length * LEAST) ** 2 * (q + k) ** 2
+    assert sp.simplify(factor - (q + k - 1) ** 2) == 0
+    added = sp.simplify((length * (q + k)) ** 2)
+    distance = ((k - 1) ** 2 * u + q * added) / (q + k - 1) ** 2  # u = |x^0 - x*|^2 and noise of variance one
+    bound = sp.simplify((GREATEST**2 * distance * (q + k - 1) ** 2).subs(k, 1 / (1 - a)))
+    K: Any = sp.expand(bound).coeff(q, 0) + sp.expand(bound).coeff(q, 1)
+    case = oracles.Noise("", a=0.05, distance=3.0)
+    values = {L: 1, eta: sp.Rational(1, 20), u: 9}
+    same(case.K, K.subs(values))
+    for steps_ in (1, 10):
+        exact = LEAST**2 * distance.subs(k, 1 / (1 - a)).subs(q, steps_)
+        same(case.vanishing(steps_), exact.subs(values))
+    for inequality in compared(oracles.p13_constant_steps, Form(case, printed=False)):
+        same(inequality.rhs, K.subs(values) / inequality.n)
+
+
+def test_remark_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the two terms of Theorem 1 is half of what is asked for."""
+    seen: dict[str, Any] = {}
+    monkeypatch.setattr(oracles, "H_0", lambda case, accuracy: 7.0)
+    monkeypatch.setattr(oracles, "mean_gradients", lambda case: [descent.Mean(9, S, eps)])
+    run: Any = stand_in(L=2.0, eta=0.1, theta0=None, error=lambda _: 3.0, squared_gradient=lambda _: 5.0)
+    run.algorithm = FedPD(eta=0.1)
+    run.but = lambda **new: seen.update(new)
+    gradient, local = compared(oracles.remark_3, oracles.Target("", run, 0.5))
+    asked = sp.Rational(5, 2)
+    of = {name: at(x, 2, Fraction(1, 10)).subs(T, 1) for name, x in derived().items()}
+    same(gradient.rhs, asked)
+    same(local.rhs, asked / 2 / of["accuracy"])
+    same(seen["algorithm"].stop.tol ** 2, local.rhs)
+    assert seen["algorithm"].solver.step == 0.1
+    assert seen["rounds"] == math.ceil((of["C"] * 3 + of["start"] * 7) / (asked / 2))
 
 
 # FedAvg of the first version: in step q the clients are q steps of squared length (eta G)^2 from their mean.

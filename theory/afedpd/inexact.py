@@ -300,7 +300,7 @@ def remark_1_1(case: AFedPDCase) -> Iterator[Inequality]:
         reached = next((T for T, mean in enumerate(means, start=1) if mean <= epsilon), math.inf)
         if math.isinf(reached) and 1.0 + bound / epsilon > case.rounds:
             break
-        yield Inequality(power, float(reached), 1.0 + bound / epsilon, f"rounds to {epsilon:.3g}")
+        yield Inequality(power, float(reached), 1.0 + bound / epsilon, "rounds to epsilon")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -419,4 +419,4 @@ def remark_1_2(case: RowsCase) -> Iterator[Inequality]:
         reached = next((K for K, square in enumerate(squares, start=1) if square <= epsilon), math.inf)
         if math.isinf(reached) and 1.0 + M**2 * Q / epsilon > case.steps:
             break
-        yield Inequality(power, float(reached), 1.0 + M**2 * Q / epsilon, f"steps to {epsilon:.3g}")
+        yield Inequality(power, float(reached), 1.0 + M**2 * Q / epsilon, "steps to epsilon")

@@ -81,8 +81,10 @@ def conjugates_of_dual_points(case: Case) -> Iterator[Inequality]:
         assert s.solution is not None  # everybody takes part
         point = dual_point(f, s.solution)
         assert point is not None  # local solvers evaluate
-        right = np.einsum("jkl,jk->jl", vectors, point.dual + f.b)  # in the eigenvectors
-        yield Inequality(n, deviation(np.where(flat, right, 0.0), 0.0, scale=_size(right)), ROUNDING, "domain of g_j*")
+        dual, pull = (np.einsum("jkl,jk->jl", vectors, of) for of in (point.dual, f.b))  # in the eigenvectors
+        right = dual + pull
+        ends = (np.where(flat, dual, 0.0), np.where(flat, -pull, 0.0))
+        yield Inequality(n, deviation(*ends, scale=_size(right)), ROUNDING, "domain of g_j*")
         squares = np.where(flat, 0.0, right**2 / np.where(flat, 1.0, above))
         found = 0.5 * np.sum(squares, axis=1) - (0.0 if f.c is None else f.c)
         yield Inequality(n, deviation(point.conjugate, found), ROUNDING, "g_j*")

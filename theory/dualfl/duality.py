@@ -14,7 +14,7 @@ import numpy as np
 
 from dualopt.claims import Inequality, claim
 from dualopt.xp import Array
-from theory._claims import ROUNDING, ExpectedVerdict
+from theory._claims import ROUNDING, ExpectedVerdict, deviation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,11 +151,11 @@ def proposition_6_1(case: Composition) -> Iterator[Inequality]:
     x, y = case.primal_solution(), case.dual_solution()
     primal, dual = case.primal(x), case.dual(y)
     scale = abs(case.smooth(x)) + case.nonsmooth(case.K @ x) + 1.0
-    yield Inequality(0, abs(primal + dual) / scale, ROUNDING, "values")
-    slope = case.Q @ x - case.c
-    yield Inequality(0, float(np.max(np.abs(case.K.T @ y + slope))) / scale, ROUNDING, "-K'y* and grad F(x*)")
-    young = case.nonsmooth(case.K @ x) + case.nonsmooth_conjugate(y) - float(y @ case.K @ x)
-    yield Inequality(0, abs(young) / scale, ROUNDING, "y* and dG(Kx*)")
+    yield Inequality(0, deviation(primal, -dual, scale=scale), ROUNDING, "values")
+    slopes = deviation(-case.K.T @ y, case.Q @ x - case.c, scale=scale)
+    yield Inequality(0, slopes, ROUNDING, "-K'y* and grad F(x*)")
+    values = case.nonsmooth(case.K @ x) + case.nonsmooth_conjugate(y)
+    yield Inequality(0, deviation(values, float(y @ case.K @ x), scale=scale), ROUNDING, "y* and dG(Kx*)")
     for n in range(1, 6):
         gap = primal + case.dual((1.0 - n / 5.0) * y)  # at a point of the domain that is no solution
         yield Inequality(n, scale, (1.0 + ROUNDING) * scale + gap, "weak duality")

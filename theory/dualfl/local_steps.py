@@ -352,8 +352,8 @@ def theorem_3_5_target(case: Case) -> Iterator[Inequality]:
         reached = next((n for n, distance in enumerate(distances, start=1) if distance <= target), math.inf)
         if math.isinf(reached) and bound > case.rounds:
             break
-        yield Inequality(power, float(reached), bound, f"rounds to eps_out = {target:.3g}")
+        yield Inequality(power, float(reached), bound, "rounds to eps_out")
         for n in range(min(int(bound), len(steps)) if math.isinf(reached) else int(reached)):
             most = 1.0 + np.sqrt(kappa) * np.maximum(excess[n] + logarithm, 0.0)
             for count, limit in zip(steps[n], most, strict=True):
-                yield Inequality(n, float(count), float(limit), f"M_n until eps_out = {target:.3g}")
+                yield Inequality(n, float(count), float(limit), "M_n until eps_out")

@@ -16,7 +16,7 @@ from dualopt.data import load
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic, linear_model
 from dualopt.xp import Array
-from theory._claims import ExpectedVerdict, Form
+from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory._problems import lopsided, one_concave_client
 from theory.fedpd._runs import (
     dissimilarity,
@@ -137,7 +137,7 @@ def quadratic_dissimilarity(rays: Rays) -> Iterator[Inequality]:
             a, b = f.gradient(t * vectors[:, extreme])[[i, j]]
             below = t * abs(float(values[extreme])) - apart
             yield Inequality(k, max(below, 0.0), float(np.linalg.norm(a - b)), f"growth at {t:g}")
-    yield Inequality(0, 0.0 if np.isinf(G) else 1.0, 0.5, "G is infinite")
+    yield Inequality(0, deviation(float(np.isinf(G)), 1.0), ROUNDING, "G is infinite")
 
 
 def logistic_dissimilarity_cases(quick: bool) -> Iterator[ExpectedVerdict]:
