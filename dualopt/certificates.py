@@ -81,7 +81,7 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
         conjugate = conjugate + rounding.value + error * length + gamma(n + 8, theta) * terms
         conjugate = conjugate + n * tiny(theta) * (1.0 + xp.abs(mu))
         finite = known & xp.isfinite(conjugate) & xp.isfinite(error)
-    return DualPoint(dual, xp.where(finite, conjugate, math.inf * xp.ones_like(conjugate)), error)
+    return DualPoint(dual, xp.where(finite, conjugate, math.inf), error)
 
 
 class LatestSolutions:
@@ -128,13 +128,15 @@ class LatestSolutions:
         if list(clients) == list(range(self._n_clients)):
             self._latest, self._own = solution, False
         else:
-            if self._latest is not None and (self._latest.excess is None) != (solution.excess is None):
-                self._latest, solution = _with_excess(self._latest), _with_excess(solution)
-            if self._latest is None or not self._own:
-                self._latest, self._own = self._copied(self._latest or solution, solution), True
-            for old, new in zip(_rows(self._latest), _rows(solution), strict=True):
+            latest = self._latest or solution
+            if (latest.excess is None) != (solution.excess is None):
+                latest, solution = _with_excess(latest), _with_excess(solution)
+            if not self._own:
+                latest, self._own = self._copied(latest, solution), True
+            for old, new in zip(_rows(latest), _rows(solution), strict=True):
                 for position, client in enumerate(clients):
                     old[client, ...] = new[position, ...]
+            self._latest = latest
         self._missing -= set(clients)
 
     def _copied(self, old: LocalSolution, like: LocalSolution) -> LocalSolution:
@@ -250,11 +252,11 @@ def _certificate(objective: Objective, theta: Array, solution: LocalSolution | D
         norm = best.gradient_norm * (1.0 + of_model) + slope_error
         gap = _rounded_up(norm * (norm / (2.0 * total)) + 2.0 * value_error)
         best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * total)))
-    point = solution
-    if isinstance(solution, LocalSolution):
-        everybody = solution.theta.shape[0] == N
-        point = dual_point(objective, solution) if everybody and m > 0 else None
-    if isinstance(point, DualPoint) and m > 0:
+    point = solution if m > 0 else None
+    if isinstance(point, LocalSolution):
+        everybody = point.theta.shape[0] == N
+        point = dual_point(objective, point) if everybody else None
+    if point is not None:
         xi_error = of_clients * _mean(client_norm(point.dual)) + (0.0 if point.error is None else _mean(point.error))
         least, room = _least(xp.mean(point.dual, axis=0), xi_error, m, regulariser)
         conjugate = float(xp.mean(point.conjugate))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 from scipy import optimize, special
 
 import dualopt.losses as package
@@ -500,6 +501,25 @@ def test_logistic_prox_against_bisection(step):
 
         root = optimize.brentq(residual, zi - 1.0, zi + step + 1.0, xtol=1e-14)
         assert xi == pytest.approx(root, abs=1e-12 * max(1.0, step / 1e3))
+
+
+def test_logistic_prox_is_right_to_rounding_at_all_scales():
+    """Its margin x solves ``h(x) = x - b - s sigma(-x) = 0``.
+
+    Rounding moves x by no more than the few units of its terms, over h', and of x itself. Near b = -s/2 the margin is
+    zero, and the terms cancel.
+    """
+    mp.dps = 40
+    near = [-0.5 * (1.0 + sign * 10.0**-k) for sign in (-1, 0, 1) for k in (0, 0.3, 0.6, 1, 2, 5, 9, 13)]
+    far = [sign * 10.0**k for sign in (-1, 1) for k in range(-4, 8)]
+    s = np.repeat(10.0 ** np.arange(-12.0, 13.0), 48)
+    b = np.tile(np.concatenate([near, far]), 25) * np.where(np.arange(s.size) % 48 < 24, s, 1.0)
+    for bi, si, xi in zip(b, s, Logistic().prox(b, np.ones_like(b), s), strict=True):
+        bi, si, xi = (mpf(float(t)) for t in (bi, si, xi))
+        p = 1 / (1 + mp.exp(xi))
+        slope = 1 + si * p * (1 - p)
+        size = abs(xi) + (abs(xi - bi) + abs(bi) + si * p) / slope
+        assert abs(xi - bi - si * p) <= 4 * EPS * size * slope
 
 
 @pytest.mark.parametrize("step", [1e-3, 1.0, 1e3])

@@ -218,7 +218,17 @@ def test_results_are_kept_until_what_they_depend_on_changes(tmp_path: Path) -> N
     assert [again.killed_by(m) for m in MUTANTS] == ["tests/test_losses.py::test_a", None]
     fewer = scores.Cache("x.py", Judges(wanted.tests[:1]), tmp_path)
     assert [fewer.holds(m) for m in MUTANTS] == [True, False]
-    assert again.order({"fast": 0.1, "tests/test_losses.py::test_a": 9.0}) == ["tests/test_losses.py::test_a", "fast"]
+
+
+def test_files_of_most_kills_per_second_go_first_and_in_them_the_tests_of_most_kills(tmp_path: Path) -> None:
+    cache = scores.Cache("x.py", Judges((Selected("tests/test_losses.py"),)), tmp_path)
+    durations = {"a::slow": 9.0, "a::fast": 0.1, "b::one": 2.0, "b::two": 1.0}
+    assert cache.order(durations) == ["b::two", "b::one", "a::fast", "a::slow"]
+    cache.put(MUTANTS[0], "b::one")
+    assert cache.order(durations) == ["b::one", "b::two", "a::fast", "a::slow"]
+    for mutant in MUTANTS[:9]:
+        cache.put(mutant, "a::slow")
+    assert cache.order(durations) == ["a::slow", "a::fast", "b::two", "b::one"]
 
 
 def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:

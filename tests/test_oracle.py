@@ -68,6 +68,22 @@ def test_the_gradient_where_the_solver_ended_is_charged_once(solver, stop, more:
     assert oracle.gradients == [count + more + 1.0 for count in before]
 
 
+@pytest.mark.parametrize("weight", [0.0, 1.0, 2.5])
+def test_proximal_terms_are_about_zero_by_default(weight: float) -> None:
+    """``(A_j + w I) theta = b_j``; and a solver of one call takes the place of the method's."""
+    expected = np.stack([np.linalg.solve(A + weight * np.eye(4), b) for A, b in zip(F.A, F.b, strict=True)])
+    for oracle, solver in ((made(solver=Exact()), None), (made(), Exact())):
+        found = oracle.solve(start=POINT, weight=weight, solver=solver)
+        np.testing.assert_allclose(found.theta, expected, rtol=1e-10)
+
+
+def test_an_evaluation_has_a_status_for_each_client() -> None:
+    oracle = made()
+    oracle.evaluate(POINTS)
+    assert oracle.solution is not None
+    assert oracle.solution.status == ("converged",) * 3
+
+
 def test_samplers_leave_no_gradient_behind() -> None:
     f = logistic()
     oracle = made(f, solver=SGD(step=0.1, batch=3))

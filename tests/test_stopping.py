@@ -42,6 +42,7 @@ RULES = {
     "steps not reached": (Steps(steps=4), {}, [False, False, False]),
     "steps reached": (Steps(steps=3), {}, [True, True, True]),
     "steps passed": (Steps(steps=2), {}, [True, True, True]),
+    "one step": (Steps(steps=1), {"steps": 1}, [True, True, True]),
     "gradient, equality stops": (GradientNorm(tol=1e-3), {}, [False, True, True]),
     "gradient": (GradientNorm(tol=9e-4), {}, [False, False, True]),
     "reduction, first round": (GradientReduction(factor=0.9, first=1e-3), {}, [False, True, True]),
@@ -52,6 +53,17 @@ RULES = {
     "energy below": (RelativeEnergy(tol=0.24), {}, [False, True, True]),
     "energy, rising": (RelativeEnergy(tol=0.24), {"previous": [1.5, -5.0, 0.5]}, [False, False, True]),
     "energy, no step yet": (RelativeEnergy(), {"previous": [math.inf] * 3}, [False, False, True]),
+    "reduction, defaults, first round": (
+        GradientReduction(),
+        {"gradient_norm": [1e-3, 1.1e-3, 0.0]},
+        [True, False, True],
+    ),
+    "reduction, defaults, later": (
+        GradientReduction(),
+        {"n": 1, "gradient_norm": [0.1, 0.11, 0.0]},
+        [True, False, True],
+    ),
+    "energy, default": (RelativeEnergy(), {"previous": [2.0 + 1.8e-12, -4.0 - 4.4e-12, 9.0]}, [True, False, True]),
     "gap": (Gap(schedule=lambda round: 1e-6), {}, [False, True, True]),
     "gap of the round": (Gap(schedule=lambda round: 10.0**-round.n), {"n": 4}, [False, True, True]),
 }

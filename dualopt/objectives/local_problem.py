@@ -42,7 +42,7 @@ def gap_bound(squared_norm: Array, mu: Array) -> Array:
     xp = array_namespace(squared_norm)
     convex = mu > 0
     bound = squared_norm / (2.0 * xp.where(convex, mu, xp.ones_like(mu)))
-    return xp.where(convex, bound, math.inf * xp.ones_like(bound))
+    return xp.where(convex, bound, math.inf)
 
 
 class Evaluation(NamedTuple):

@@ -115,7 +115,8 @@ def _loss(module: str) -> Judges:
     name = module.replace("_", "-")
     pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}"
     tests = (Selected(f"tests/test_losses{part}.py", pattern) for part in ("", "_cvxpy", "_kinks"))
-    return Judges((Selected(f"dualopt/losses/{module}.py"), *tests))
+    accuracy = Selected("tests/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
+    return Judges((Selected(f"dualopt/losses/{module}.py"), *tests, accuracy))
 
 
 def _solver(module: str, *tests: Selected) -> Judges:
@@ -177,6 +178,7 @@ TABLE |= {
     "dualopt/certificates.py": Judges(
         (
             Selected("dualopt/certificates.py"),
+            Selected("tests/test_certificate_allowances.py"),
             Selected("tests/test_certificates.py"),
             Selected("tests/theory/test_dual.py"),
             Selected(UNEQUAL, "certificate|conjugates|dual_form|gradient_form|greatest_mu_understates"),
@@ -187,10 +189,14 @@ TABLE |= {
         (
             Selected("dualopt/engine.py"),
             Selected("tests/test_engine.py"),
+            Selected("tests/test_engine_refusals.py"),
             Selected(
                 "tests/algorithms/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"
             ),
         )
+    ),
+    "dualopt/objectives/_rounding.py": Judges(
+        (Selected("dualopt/objectives/_rounding.py"), Selected("tests/objectives/test_rounding.py"))
     ),
     "dualopt/objectives/local_problem.py": Judges(
         (

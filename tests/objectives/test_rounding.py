@@ -1,0 +1,50 @@
+"""The bounds of rounding at sizes where each of their terms counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+from dualopt.objectives._rounding import client_norm, gamma, tiny
+from dualopt.xp import to_numpy
+
+
+@pytest.mark.parametrize(("exponent", "dtype"), [(52, np.float64), (23, np.float32)])
+def test_gamma_of_as_many_terms_as_there_are_digits(exponent: int, dtype) -> None:
+    like = np.zeros(1, dtype=dtype)
+    shares = {0: 0.0, 2 ** (exponent - 2): 1.0 / 3.0, 2 ** (exponent - 1): 1.0, 2**exponent - 1: 2.0**exponent - 1.0}
+    assert {n: gamma(n, like) for n in shares} == shares
+    assert gamma(2**exponent, like) == gamma(2 ** (exponent + 1), like) == math.inf
+    assert tiny(like) == (2.0**-1022 if dtype == np.float64 else 2.0**-126)
+
+
+def test_gamma_bounds_the_error_of_a_sum() -> None:
+    """To one are added 1023 numbers of half a unit in its last place, one after the other: all of them are lost."""
+    n = 2**10
+    terms = np.array([1.0] + [2.0**-53] * (n - 1))
+    computed = 0.0
+    for term in terms:
+        computed += float(term)
+    error, size = (n - 1) * 2.0**-53, 1.0 + (n - 1) * 2.0**-53
+    assert computed == 1.0
+    assert 0.4 * gamma(n, terms) * size < error <= gamma(n, terms) * size
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 0.5, 1.0, 3.0, 1e170, 1e300])
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (5, 1)])
+def test_norms_of_clients_at_all_scales(backend, scale: float, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((4, *shape))
+    x[0], x[1], x[3] = -np.abs(x[0]), 1e-3 * x[1], 0.0
+    x[2, ..., 0] *= 1e-200  # the sizes within one row differ as well
+    x *= scale
+    mp.dps = 40
+    expected = [float(mp.norm([mpf(float(t)) for t in row.ravel()])) for row in x]
+    np.testing.assert_allclose(to_numpy(client_norm(backend(x))), expected, rtol=1e-14)
+
+
+def test_a_norm_of_infinite_entries_is_infinite() -> None:
+    x = np.array([[math.inf, 1.0], [-math.inf, math.inf], [3.0, 4.0]])
+    assert client_norm(x).tolist() == [math.inf, math.inf, 5.0]

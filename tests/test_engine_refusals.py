@@ -1,0 +1,42 @@
+"""Where runs start, and what the engine refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.algorithms import FedAvg, FedDualAvg
+from dualopt.engine import _mean, complete, iterate
+from dualopt.objectives import Composite, Quadratic
+from dualopt.regularisers import L1
+from tests.problems import quadratic
+
+
+def test_a_run_starts_where_the_objective_says_for_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Quadratic, "initial", lambda self, seed=0: np.full(4, 1.0 + seed))
+    f = quadratic()
+    cases: list[tuple[dict[str, Any], float]] = [({}, 1.0), ({"seed": 2}, 3.0), ({"theta0": np.zeros(4)}, 0.0)]
+    for options, start in cases:
+        expected = next(iterate(FedAvg(), f, theta0=np.full(4, start))).server.theta
+        found = next(iterate(FedAvg(), f, **options)).server.theta
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_methods_without_regularisers_refuse_an_objective_that_has_one() -> None:
+    f = Composite(objective=quadratic(), regulariser=L1(weight=0.1))
+    with pytest.raises(ValueError, match=r"^algorithm FedAvg does not support an objective with a regulariser\.$"):
+        complete(FedAvg(), f)
+    assert isinstance(complete(FedDualAvg(), f), FedDualAvg)
+    assert isinstance(complete(FedAvg(), quadratic()), FedAvg)
+
+
+def test_without_active_clients_there_are_no_gradients() -> None:
+    assert next(iterate(FedAvg(), quadratic()))._replace(solution=None).local_gradients is None
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1, 2)])
+def test_uploads_have_a_row_for_each_active_client(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"^upload must have shape \(2, \.\.\.\), one row per active client, not "):
+        _mean(np.zeros(shape), 2)
