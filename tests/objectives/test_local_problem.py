@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import tracemalloc
 
 import array_api_strict as strict
 import numpy as np
@@ -236,3 +238,23 @@ def test_inner_products_of_long_models(xp):
     # n additions are right to n eps times the sum of sizes
     np.testing.assert_allclose(long, np.sum(x * y, axis=(1, 2)), rtol=0, atol=LONG * 2.3e-16 * LONG)
     assert float(client_dot(xp.asarray(x[1:2]), xp.asarray(y[1:2]))[0]) == long[1]
+
+
+def test_inner_products_of_long_arrays_make_no_copy():
+    """From ``LONG`` numbers on; an array of products would be one more of the size of the model."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(2, 3, 2, LONG // 2))
+    tracemalloc.start()
+    client_dot(x, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < x.nbytes / 100
+
+
+def test_inner_products_of_long_arrays_with_one_point_for_all():
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(3, 2, LONG // 2)), rng.normal(size=(1, 2, LONG // 2))
+    exact = [math.fsum((a * y[0]).flat) for a in x]
+    size = np.sum(np.abs(x * y), axis=(1, 2))
+    for one, other in ((x, y), (y, x)):
+        assert np.all(np.abs(client_dot(one, other) - exact) <= 2.3e-16 * LONG * size)
