@@ -22,10 +22,10 @@ Written by `python -m theory --report theory/REPORT.md`. Claims have explicit co
 round without fitting; where a paper hides its constant, the statement says so and the order is estimated. Theorems in
 expectation are checked with the exact expectation, over every subset of the clients and both sides of a coin. The
 *ratio* of an inequality is its left-hand side, less what rounding may have added to it, over the right-hand side, which
-includes the relative rounding that the claim allows; the *worst ratio* is the largest of them: up to 1 the claim holds, and a number near 1 says that the
-inequality is tight there. A claim is also asked about problems outside its assumptions, or where its bound says
-nothing: such cases are kept to show the limits of a theorem, and errata to show its slips. Data sets that are not
-embedded (a9a) appear where `DUALOPT_DATA_HOME` holds them.
+includes the relative rounding that the claim allows; the *worst ratio* is the largest of them: up to 1 the claim holds,
+and a number near 1 says that the inequality is tight there. A claim is also asked about problems outside its
+assumptions, or where its bound says nothing: such cases are kept to show the limits of a theorem, and errata to show
+its slips. Data sets that are not embedded (a9a) appear where `DUALOPT_DATA_HOME` holds them.
 """
 
 
