@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, asarray_like, device
 
-__all__ = ["Block", "Group"]
+__all__ = ["Block", "Grams", "Group"]
 
 
 class Block(NamedTuple):
@@ -43,8 +43,50 @@ class Block(NamedTuple):
         return array_namespace(self.X).matmul(slopes, self.X)
 
 
+class Grams:
+    """What clients of dense and of sparse rows do alike with their Gram matrices and entries, kept in ``cache``."""
+
+    cache: dict[tuple[str, int, float], Any]
+
+    def gram(self, position: int) -> Array:
+        """Return ``A'A`` or ``A A'``, whichever is smaller."""
+        raise NotImplementedError
+
+    def largest_eigenvalue(self, position: int) -> Array:
+        """Return the largest eigenvalue of ``A'A``."""
+        key = ("eigenvalue", position, 0.0)
+        if key not in self.cache:
+            gram = self.gram(position)
+            xp = array_namespace(gram)
+            self.cache[key] = xp.max(xp.linalg.eigvalsh(gram))
+        return self.cache[key]
+
+    def ridge_inverse(self, position: int, ridge: float) -> Array:
+        """Return ``(A'A + ridge I)^{-1}``, or ``(A A' + ridge I)^{-1}`` when that is smaller."""
+        key = ("inverse", position, ridge)
+        if key not in self.cache:
+            gram = self.gram(position)
+            xp = array_namespace(gram)
+            identity = xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
+            self.cache[key] = xp.linalg.inv(gram + ridge * identity)
+        return self.cache[key]
+
+    def norms_of(self, position: int, entries: Array, weights: Array, w: Array) -> Array:
+        """Return what ``norms`` returns, from entries, the weight of the row of each, and those of the rows."""
+        key = ("norms", position, 0.0)
+        if key not in self.cache:
+            xp = array_namespace(w)
+            largest = xp.max(xp.abs(entries)) if entries.shape[0] else xp.zeros_like(w[0])
+            scaled = entries / xp.where(
+                largest > 0, largest, xp.ones_like(largest)
+            )  # squares do not over- or underflow
+            squares = xp.sum(weights * scaled * scaled)
+            self.cache[key] = xp.stack([largest * xp.sqrt(squares), xp.sqrt(xp.sum(w)), largest])
+        return self.cache[key]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Group:
+class Group(Grams):
     """Clients of equal size, stored together: features ``(c, m, p)``, labels ``(c, m)``, row weights ``(c, m)``.
 
     ``position`` is that of a client in the group. Gram matrices are those of ``A``, the rows of one client, each scaled
@@ -135,38 +177,10 @@ class Group:
             self.cache[key] = transposed @ A if A.shape[1] <= A.shape[0] else A @ transposed
         return self.cache[key]
 
-    def largest_eigenvalue(self, position: int) -> Array:
-        """Return the largest eigenvalue of ``A'A``."""
-        key = ("eigenvalue", position, 0.0)
-        if key not in self.cache:
-            gram = self.gram(position)
-            xp = array_namespace(gram)
-            self.cache[key] = xp.max(xp.linalg.eigvalsh(gram))
-        return self.cache[key]
-
     def norms(self, position: int) -> Array:
         """Return ``(sum_i w_i |x_i|^2)^(1/2)``, ``(sum_i w_i)^(1/2)`` and the greatest entry of ``X``, ``(3,)``."""
-        key = ("norms", position, 0.0)
-        if key not in self.cache:
-            xp = array_namespace(self.w)
-            X, w = self.X[position, ...], self.w[position, :]
-            largest = xp.max(xp.abs(X))
-            scaled = X / xp.where(
-                largest > 0, largest, xp.ones_like(largest)
-            )  # its squares neither over- nor underflow
-            squares = xp.sum(w[:, None] * scaled * scaled)
-            self.cache[key] = xp.stack([largest * xp.sqrt(squares), xp.sqrt(xp.sum(w)), largest])
-        return self.cache[key]
-
-    def ridge_inverse(self, position: int, ridge: float) -> Array:
-        """Return ``(A'A + ridge I)^{-1}``, or ``(A A' + ridge I)^{-1}`` when that is smaller."""
-        key = ("inverse", position, ridge)
-        if key not in self.cache:
-            gram = self.gram(position)
-            xp = array_namespace(gram)
-            identity = xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
-            self.cache[key] = xp.linalg.inv(gram + ridge * identity)
-        return self.cache[key]
+        w = self.w[position, :]
+        return self.norms_of(position, self.X[position, ...], w[:, None], w)
 
     def apply_ridge_inverse(self, position: int, ridge: float, v: Array) -> Array:
         """Return ``v (A'A + ridge I)^{-1}`` for ``v`` of shape ``(k, p)``."""

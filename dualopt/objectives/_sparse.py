@@ -17,7 +17,7 @@ from itertools import accumulate
 from random import Random
 from typing import Any, ClassVar
 
-from dualopt.objectives._dense import Block
+from dualopt.objectives._dense import Block, Grams
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, asarray_like, csr_matrix, device, epsilon, is_sparse
 
@@ -169,7 +169,7 @@ class SparseBlock:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseGroup:
+class SparseGroup(Grams):
     """Clients of equal size, stored together: features as a block-diagonal matrix, labels and row weights ``(c, m)``.
 
     ``columns`` are ``position p + feature`` for each column of the matrix, in increasing order. Gram matrices, their
@@ -298,39 +298,18 @@ class SparseGroup:
 
     def largest_eigenvalue(self, position: int) -> Array:
         """Return the largest eigenvalue of ``A'A``, by Lanczos' method where the Gram matrix is large."""
+        if min(self._own(position).X.shape) <= LARGEST_GRAM:
+            return super().largest_eigenvalue(position)
         key = ("eigenvalue", position, 0.0)
         if key not in self.cache:
             A = self._weighted(position)
-            if min(A.shape) <= LARGEST_GRAM:
-                gram = self.gram(position)
-                xp = array_namespace(gram)
-                self.cache[key] = xp.max(xp.linalg.eigvalsh(gram))
-            else:
-                self.cache[key] = _largest_eigenvalue(A if A.shape[0] < A.shape[1] else A.T, self.w)
+            self.cache[key] = _largest_eigenvalue(A if A.shape[0] < A.shape[1] else A.T, self.w)
         return self.cache[key]
 
     def norms(self, position: int) -> Array:
         """Return ``(sum_i w_i |x_i|^2)^(1/2)``, ``(sum_i w_i)^(1/2)`` and the greatest entry of ``X``, ``(3,)``."""
-        key = ("norms", position, 0.0)
-        if key not in self.cache:
-            xp, w, X = array_namespace(self.w), self.w[position, :], self._own(position).X
-            largest = xp.max(xp.abs(X.data)) if X.data.shape[0] else xp.zeros_like(w[0])
-            scaled = X.data / xp.where(
-                largest > 0, largest, xp.ones_like(largest)
-            )  # squares neither over- nor underflow
-            squares = xp.sum(xp.take(w, _row_numbers(X.indptr)) * scaled * scaled)
-            self.cache[key] = xp.stack([largest * xp.sqrt(squares), xp.sqrt(xp.sum(w)), largest])
-        return self.cache[key]
-
-    def ridge_inverse(self, position: int, ridge: float) -> Array:
-        """Return ``(A'A + ridge I)^{-1}`` in the columns that the client has, or ``(A A' + ridge I)^{-1}``."""
-        key = ("inverse", position, ridge)
-        if key not in self.cache:
-            gram = self.gram(position)
-            xp = array_namespace(gram)
-            identity = xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
-            self.cache[key] = xp.linalg.inv(gram + ridge * identity)
-        return self.cache[key]
+        w, X = self.w[position, :], self._own(position).X
+        return self.norms_of(position, X.data, array_namespace(w).take(w, _row_numbers(X.indptr)), w)
 
     def apply_ridge_inverse(self, position: int, ridge: float, v: Array) -> Array:
         """Return ``v (A'A + ridge I)^{-1}`` for ``v`` of shape ``(k, p)``; only divided in columns that are zero."""

@@ -215,7 +215,7 @@ class Quadratic(Objective):
         return lambda v: array_namespace(v).linalg.solve(system, v[..., None])[..., 0]
 
     def exact_minimiser(self, problem: LocalProblem) -> Array:
-        """Solve ``(A_j + weight_j I) theta_j = b_j - tilt_j + weight_j anchor_j``."""
+        """Solve ``(A_j + weight_j I) theta_j = b_j - linear_j + weight_j center_j``."""
         rhs = self.b - problem.linear_term()
         return array_namespace(rhs).linalg.solve(self._shifted(problem.weight), rhs[..., None])[..., 0]
 
