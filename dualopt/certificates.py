@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dualopt.client_states import ClientStates
 from dualopt.objectives import Objective
 from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
-from dualopt.xp import Array, array_namespace, device, epsilon, silent
+from dualopt.xp import Array, array_namespace, epsilon, silent
 
 __all__ = ["Certificate", "DualPoint", "LatestSolutions", "certificate", "dual_point"]
 
@@ -87,9 +88,7 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
 class LatestSolutions:
     """The latest local solution of every client, for rounds in which some of them take part.
 
-    Local solutions make a certificate whatever their points are, those of earlier rounds too. Where everybody takes
-    part nothing is copied; otherwise one array per quantity holds all clients, and a round writes the rows of its
-    active ones.
+    Local solutions make a certificate whatever their points are, those of earlier rounds too.
 
     Parameters
     ----------
@@ -112,56 +111,28 @@ class LatestSolutions:
     def __init__(self, objective: Objective) -> None:
         self._n_clients = objective.n_clients
         self._useful = _mean_mu(objective) > 0
-        self._missing = set(range(objective.n_clients))
-        self._latest: LocalSolution | None = None
-        self._own = False  # whether the arrays were made here and may be written to
+        self._latest: LocalSolution | None = None  # that of the latest update
+        self._rows = ClientStates(None, self._n_clients)
+        self._exact = True  # whether no solution had an excess
 
     @property
     def solution(self) -> LocalSolution | None:
-        """The solutions of all clients, until the next update; None as long as one has none."""
-        return None if self._missing else self._latest
+        """The latest solutions of all clients; None as long as one has none."""
+        if self._latest is None or not self._rows.is_complete:
+            return None
+        theta, f, grad_f, excess = self._rows.tree
+        evaluation = Evaluation(f, grad_f, f, grad_f)
+        return self._latest._replace(theta=theta, evaluation=evaluation, excess=None if self._exact else excess)
 
     def update(self, clients: Sequence[int], solution: LocalSolution | None) -> None:
         """Replace the solutions of some clients; one that evaluated nothing leaves the old ones."""
         if solution is None or solution.evaluation is None or not self._useful:
             return
-        if list(clients) == list(range(self._n_clients)):
-            self._latest, self._own = solution, False
-        else:
-            latest = self._latest or solution
-            if (latest.excess is None) != (solution.excess is None):
-                latest, solution = _with_excess(latest), _with_excess(solution)
-            if not self._own:
-                latest, self._own = self._copied(latest, solution), True
-            for old, new in zip(_rows(latest), _rows(solution), strict=True):
-                for position, client in enumerate(clients):
-                    old[client, ...] = new[position, ...]
-            self._latest = latest
-        self._missing -= set(clients)
-
-    def _copied(self, old: LocalSolution, like: LocalSolution) -> LocalSolution:
-        """Return solutions of all clients in arrays of their own, zero where ``old`` is not that of everybody."""
-
-        def copy(x: Array) -> Array:
-            shape = (self._n_clients, *x.shape[1:])
-            zeros = array_namespace(x).zeros(shape, dtype=x.dtype, device=device(x))
-            return zeros + x if x.shape == shape else zeros
-
-        theta, f, grad_f, *excess = (copy(x) for x in _rows(old))
-        evaluation = Evaluation(f, grad_f, f, grad_f)
-        return like._replace(theta=theta, evaluation=evaluation, excess=excess[0] if excess else None)
-
-
-def _with_excess(solution: LocalSolution) -> LocalSolution:
-    """Return a solution whose excess is an array, zero where gradients are exact."""
-    f = solution.evaluation.f
-    return solution if solution.excess is not None else solution._replace(excess=array_namespace(f).zeros_like(f))
-
-
-def _rows(solution: LocalSolution) -> tuple[Array, ...]:
-    """Return what certificates need of a solution: points, values, gradients, and the excess if there is one."""
-    rows = solution.theta, solution.evaluation.f, solution.evaluation.grad_f
-    return rows if solution.excess is None else (*rows, solution.excess)
+        f, excess = solution.evaluation.f, solution.excess
+        self._exact = self._exact and excess is None
+        excess = array_namespace(f).zeros_like(f) if excess is None else excess
+        self._rows = self._rows.put(clients, (solution.theta, f, solution.evaluation.grad_f, excess))
+        self._latest = solution
 
 
 def certificate(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None = None) -> Certificate:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dualopt.algorithms import Algorithm
 from dualopt.algorithms._base import require_complete
+from dualopt.client_states import ClientStates
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.oracle import Oracle
 from dualopt.participation import Full, Participation, Round
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
-from dualopt.tree import leaves, merge_clients, take_clients, tree_map
+from dualopt.tree import leaves, tree_map
 from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Snapshot", "State", "advance", "complete", "initial_state", "iterate", "rounds_of"]
@@ -29,17 +33,42 @@ class State(NamedTuple):
     solver: Any = ()  # states of their local solvers, client axis first; () before the first call
 
 
-class Snapshot(NamedTuple):
-    """The federation after a round."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The federation after a round.
+
+    Attributes
+    ----------
+    round : Round
+        Who was active, and whether the round communicated.
+    server : NamedTuple
+        State of the server; ``server.theta`` is the model.
+    message : tree of arrays
+        What the clients know of it.
+    solution : LocalSolution or None
+        Of the active clients; None when there were none.
+    floats_up, floats_down : int
+        Numbers uploaded by and sent to all clients together in this round.
+    """
 
     round: Round
-    server: Any  # state of the server; server.theta is the model
-    message: Any  # what the clients know of it
-    clients: Any  # states of all clients, client axis first
-    solver: Any  # states of their local solvers, client axis first
-    solution: LocalSolution | None  # of the active clients; None when there were none
-    floats_up: int  # numbers uploaded in this round, all clients together
-    floats_down: int  # numbers sent to clients in this round
+    server: Any
+    message: Any
+    _clients: ClientStates = field(repr=False)
+    _solver: ClientStates = field(repr=False)
+    solution: LocalSolution | None
+    floats_up: int
+    floats_down: int
+
+    @property
+    def clients(self) -> Any:
+        """States of all clients, client axis first; where some were active, put together when first asked for."""
+        return self._clients.tree
+
+    @property
+    def solver(self) -> Any:
+        """States of the local solvers of all clients, client axis first."""
+        return self._solver.tree
 
     @property
     def state(self) -> State:
@@ -145,21 +174,20 @@ def rounds_of(
 ) -> Iterator[Snapshot]:
     """Yield the rounds of a method with no parameter open."""
     objective = without_regulariser(objective)  # the regulariser is the method's from here on
-    state = initial_state(algorithm, objective, theta0)
-    everybody = frozenset(range(objective.n_clients))
-    holders: frozenset[int] = frozenset()  # clients that hold the present message
-    for round in (participation or Full()).rounds(objective.n_clients, seed):
+    n_clients = objective.n_clients
+    state = _held(algorithm, objective, initial_state(algorithm, objective, theta0))
+    informed = np.zeros(n_clients, dtype=bool)  # who holds the present message
+    for round in (participation or Full()).rounds(n_clients, seed):
         before = state.message
-        state, upload, solution = advance(algorithm, objective, state, round)
-        active = frozenset(round.clients)
-        up, down = 0, len(active - holders) * _size(before)
-        holders |= active
+        state, upload, solution = _advance(algorithm, objective, state, round)
+        active = np.asarray(round.clients, dtype=np.int64)
+        up, down = 0, (round.n_active - int(informed[active].sum())) * _size(before)
+        informed[active] = True
         if upload is not None:
             up = _size(upload)
-            holders = active if "active" in algorithm.listens else frozenset()
-            if "inactive" in algorithm.listens:
-                holders |= everybody - active
-            down += len(holders) * _size(state.message)
+            informed[:] = "inactive" in algorithm.listens
+            informed[active] = "active" in algorithm.listens
+            down += int(informed.sum()) * _size(state.message)
         yield Snapshot(round, *state, solution, up, down)
 
 
@@ -194,29 +222,47 @@ def advance(
         If a parameter is open.
     """
     require_complete(algorithm)
+    if not round.clients:
+        return state, None, None
+    state, upload, solution = _advance(algorithm, objective, _held(algorithm, objective, state), round)
+    return state._replace(clients=state.clients.tree, solver=state.solver.tree), upload, solution
+
+
+def _held(algorithm: Algorithm, objective: Objective, state: State) -> State:
+    """Return the state with those of the clients and of their solvers as `ClientStates`."""
+    solver = state.solver or _solver_state(algorithm, objective)
+    N = objective.n_clients
+    return state._replace(clients=ClientStates(state.clients, N), solver=ClientStates(solver, N))
+
+
+def _advance(
+    algorithm: Algorithm, objective: Objective, state: State, round: Round
+) -> tuple[State, Any, LocalSolution | None]:
+    """Do one round; the states of the clients and of their solvers are `ClientStates`."""
     server, message, clients, solver_state = state
     ids = round.clients
     if not ids:
         return state, None, None
-    solver_state = solver_state or _solver_state(algorithm, objective)
     active_objective = objective.select(ids)
     local_objective = algorithm.local_objective(active_objective)
-    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, take_clients(solver_state, ids), round)
-    active, upload = algorithm.local(take_clients(clients, ids), message, oracle, round)
-    solution = oracle.solution
+    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver_state.take(ids), round)
+    before = clients.take(ids)
+    active, upload = algorithm.local(before, message, oracle, round)
+    active, solution = _stacked(before, active, len(ids)), oracle.solution
     if solution is not None and local_objective is not active_objective:
         solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
-    clients, solver_state = _put(clients, active, ids), _put(solver_state, oracle.solver_state, ids)
+    solver_state = solver_state.put(ids, oracle.solver_state)
     if not round.communicate:
-        return State(server, message, clients, solver_state), None, solution
+        return State(server, message, clients.put(ids, active), solver_state), None, solution
     mean = tree_map(lambda x: _mean(x, len(ids)), upload)
     server, message = algorithm.server(server, mean, round)
     if "active" in algorithm.listens:
-        clients = _put(clients, algorithm.receive(take_clients(clients, ids), message), ids)
-    if "inactive" in algorithm.listens:
-        others = sorted(set(range(objective.n_clients)) - set(ids))
-        if others:
-            clients = _put(clients, algorithm.receive_inactive(take_clients(clients, others), message), others)
+        active = _stacked(active, algorithm.receive(active, message), len(ids))
+    clients = clients.put(ids, active)
+    if "inactive" in algorithm.listens and len(ids) < objective.n_clients:
+        others = np.delete(np.arange(objective.n_clients), ids)
+        resting = clients.take(others)
+        clients = clients.put(others, _stacked(resting, algorithm.receive_inactive(resting, message), len(others)))
     return State(server, message, clients, solver_state), upload, solution
 
 
@@ -232,13 +278,9 @@ def _solver_state(algorithm: Algorithm, objective: Objective) -> Any:
     return () if algorithm.solver is None else algorithm.solver.initial_state(objective)
 
 
-def _put(old: Any, new: Any, ids: Any) -> Any:
-    """Return ``old`` with the rows ``ids`` replaced by ``new``, whose leaves may lack the client axis."""
-
-    def stacked(before: Array, after: Array) -> Array:
-        return broadcast(after, (len(ids), *before.shape[1:]))
-
-    return merge_clients(old, tree_map(stacked, old, new), ids)
+def _stacked(before: Any, after: Any, n: int) -> Any:
+    """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
+    return tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)
 
 
 def _size(tree: Any) -> int:

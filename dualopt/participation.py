@@ -131,8 +131,9 @@ class Full:
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds in which all ``n_clients`` clients are active."""
+        everybody = tuple(range(n_clients))
         for n in count():
-            yield Round(n=n, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=seed)
+            yield Round(n=n, n_clients=n_clients, clients=everybody, communicate=True, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,10 +251,10 @@ class CommunicateWithProbability:
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with all clients, of which a random part communicates."""
-        rng = _stream(seed)
+        rng, everybody = _stream(seed), tuple(range(n_clients))
         for n in count():
             coin = bool(rng.random() < self.probability)
-            yield Round(n=n, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=coin, seed=seed)
+            yield Round(n=n, n_clients=n_clients, clients=everybody, communicate=coin, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ __all__ = [
     "is_host",
     "is_sparse",
     "logsumexp",
+    "set_rows",
     "silent",
     "to_numpy",
 ]
@@ -148,6 +149,31 @@ def csr_matrix(data: Array, indices: Array, indptr: Array, shape: tuple[int, int
     else:
         raise ValueError(f"X must be a sparse matrix of SciPy or CuPy, not one of {type(data).__name__}.")
     return build((data, indices, indptr), shape=shape)
+
+
+def set_rows(x: Array, ids: np.ndarray, rows: Array) -> Array:
+    """Write ``rows`` into the rows ``ids`` (host integers) of ``x`` and return it; a new array where none is writable.
+
+    Raises
+    ------
+    TypeError
+        If the types of the numbers differ: they would be converted in silence.
+
+    Examples
+    --------
+    >>> set_rows(np.zeros((3, 1)), np.array([2, 0]), np.array([[5.0], [7.0]])).tolist()
+    [[7.0], [0.0], [5.0]]
+    """
+    if x.dtype != rows.dtype:
+        raise TypeError(f"rows of {rows.dtype} cannot be written into an array of {x.dtype}.")
+    if compat.is_jax_array(x):
+        return x.at[ids].set(rows)
+    if compat.is_array_api_strict_namespace(array_namespace(x)):  # the standard writes rows one by one
+        for position, i in enumerate(ids.tolist()):
+            x[i, ...] = rows[position, ...]
+        return x
+    x[ids if compat.is_numpy_array(x) else asarray_like(ids, x, dtype=array_namespace(x).int64)] = rows
+    return x
 
 
 def silent() -> AbstractContextManager[Any]:

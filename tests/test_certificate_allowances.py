@@ -329,7 +329,8 @@ def test_rounds_are_copied_and_the_round_of_everybody_is_not() -> None:
     f = stated()
     last, all_of_them = LatestSolutions(f), found(f)
     last.update([0, 1, 2], all_of_them)
-    assert last.solution is all_of_them
+    assert last.solution is not None
+    assert last.solution.theta is all_of_them.theta
     one = all_of_them._replace(
         theta=7.0 + POINTS[:1], evaluation=Evaluation(*(x[:1] + 7.0 for x in all_of_them.evaluation))
     )
@@ -340,9 +341,10 @@ def test_rounds_are_copied_and_the_round_of_everybody_is_not() -> None:
     assert last.solution.evaluation.value is last.solution.evaluation.f  # no term is added
     assert last.solution.excess is None
     assert all_of_them.theta.tolist() == POINTS.tolist()  # it was the caller's
-    own = last.solution.theta
+    earlier, copy = last.solution.theta, last.solution.theta.copy()
     last.update([2], one)
-    assert last.solution.theta is own  # written to, not copied again
+    assert earlier.tolist() == copy.tolist()  # what was handed out is never written to
+    assert last.solution.theta[2].tolist() == (7.0 + POINTS[0]).tolist()
     last.update([0, 1, 2], all_of_them)
     last.update([0], one)
     assert all_of_them.theta.tolist() == POINTS.tolist()

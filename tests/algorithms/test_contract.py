@@ -11,7 +11,7 @@ import pytest
 
 import dualopt.algorithms
 from dualopt.discover import discover
-from dualopt.engine import State, _put, advance, initial_state, iterate
+from dualopt.engine import State, _stacked, advance, initial_state, iterate
 from dualopt.objectives import Quadratic
 from dualopt.oracle import Oracle
 from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Participation, UniformSubset, first_round
@@ -176,7 +176,7 @@ def test_stacked_is_one_process_per_client(name: str, participation: Participati
             round = replace(snapshot.round, clients=(j,))
             oracle = oracle_of(algorithm, alone[j], solvers[j], round)
             state, upload = algorithm.local(states[j], pickle.loads(sent), oracle, round)
-            states[j], solvers[j] = _put(states[j], state, (0,)), oracle.solver_state
+            states[j], solvers[j] = _stacked(states[j], state, 1), oracle.solver_state
             uploads.append(pickle.loads(pickle.dumps(upload)))
         if active and snapshot.round.communicate:
             mean = tree_map(lambda *rows: np.mean(np.concatenate(rows), axis=0), *uploads)
@@ -184,7 +184,7 @@ def test_stacked_is_one_process_per_client(name: str, participation: Participati
             for j in range(f.n_clients):
                 if ("active" if j in active else "inactive") in algorithm.listens:
                     listen = algorithm.receive if j in active else algorithm.receive_inactive
-                    states[j] = _put(states[j], listen(states[j], message), (0,))
+                    states[j] = _stacked(states[j], listen(states[j], message), 1)
         together = (tree_map(lambda *rows: np.concatenate(rows), *parts) for parts in (states, solvers))
         stacked = (snapshot.server, snapshot.clients, snapshot.solver)
         for a, b in zip(host(stacked), host((server, *together)), strict=True):

@@ -1,0 +1,152 @@
+"""The states of all clients, of which a round reads and writes those of the active clients alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dualopt.tree import is_everybody, take_clients, take_rows, tree_map
+from dualopt.xp import Array, array_namespace, device, set_rows
+
+__all__ = ["ClientStates"]
+
+
+class ClientStates:
+    """States of ``N`` clients, a tree of arrays with the client axis first; it never changes as seen from outside.
+
+    ``put`` costs what the rows that it is given cost, in time and in memory, and returns new states. All states that
+    come from one another share their arrays: the latest `put` has written into them, and every older version
+    remembers the rows that it had there (a persistent array, after Baker 1991, "Shallow binding makes functional
+    arrays fast"). Reading an older version exchanges these rows, so it is slower, and never wrong. Clients that were
+    not written to have their row in the tree that was given at the start, and no other memory.
+
+    Parameters
+    ----------
+    tree : tree of arrays, or None
+        The states at the start, client axis first; they are neither copied nor changed. With None there are none:
+        only clients that were put can be taken.
+    n_clients : int
+        ``N``.
+
+    Examples
+    --------
+    >>> before = ClientStates(np.zeros(4), 4)
+    >>> after = before.put([1, 3], np.array([5.0, 7.0]))
+    >>> after.take([3, 0]).tolist(), before.take([3, 0]).tolist(), after.tree.tolist()
+    ([7.0, 0.0], [0.0, 0.0], [0.0, 5.0, 0.0, 7.0])
+    """
+
+    __slots__ = ("_n_clients", "_rows", "_tree", "_undo")
+
+    def __init__(self, tree: Any, n_clients: int) -> None:
+        self._n_clients = n_clients
+        self._tree = tree
+        self._rows: _Rows | None = None  # shared with the versions that came from this one
+        self._undo: tuple[Array, Any, ClientStates] | None = None  # rows of this version, and the version without them
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every client has a state; always, if there was a tree at the start."""
+        return self._tree is not None or (self._rows is not None and self._rows.is_complete)
+
+    @property
+    def tree(self) -> Any:
+        """The states of all clients, not to be written to; put together when it is first asked for."""
+        if self._tree is None:
+            self._tree = self._latest_rows().whole()
+        return self._tree
+
+    def take(self, ids: Any) -> Any:
+        """Return the states of the clients ``ids``, in this order; of everybody it is the tree itself."""
+        if self._tree is not None or is_everybody(ids, self._n_clients):
+            return take_clients(self.tree, ids)
+        rows = self._latest_rows()
+        return rows.take(rows.places(ids))
+
+    def put(self, ids: Any, tree: Any) -> ClientStates:
+        """Return the states with those of the clients ``ids`` replaced; arrays of everybody are kept, not copied."""
+        if not len(ids):
+            return self
+        after = ClientStates(None, self._n_clients)
+        if is_everybody(ids, self._n_clients):
+            after._tree = tree
+            return after
+        after._rows = rows = self._latest_rows()
+        places = rows.places(ids, like=tree)
+        self._undo = places, rows.take(places), after
+        rows.write(places, tree)
+        return after
+
+    def _latest_rows(self) -> _Rows:
+        """Return the shared arrays after an exchange of rows that makes this version the one they hold."""
+        if self._rows is None:
+            self._rows = _Rows(self._tree, self._n_clients)
+        path, version = [], self
+        while version._undo is not None:
+            path.append(version)
+            version = version._undo[2]
+        for older in reversed(path):
+            places, rows, newer = older._undo  # pyright: ignore[reportGeneralTypeIssues]
+            newer._undo = places, self._rows.take(places), older
+            self._rows.write(places, rows)
+            older._undo = None
+        return self._rows
+
+
+class _Rows:
+    """The arrays that versions share: a place for every client that was written to."""
+
+    def __init__(self, base: Any, n_clients: int) -> None:
+        self._base = base  # whoever has no place has its row here
+        self._place = np.full(n_clients, -1)  # of every client, -1 for none
+        self._count = 0  # places that are taken
+        self._capacity = 0
+        self._arrays: Any = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self._base is not None or self._count == len(self._place)
+
+    def places(self, ids: Any, like: Any = None) -> Array:
+        """Return the places of the clients ``ids``; a client without one gets it, with its row of the base."""
+        ids = np.asarray(ids, dtype=np.int64)
+        new = np.unique(ids[self._place[ids] < 0])
+        if len(new):
+            start = None if self._base is None else take_rows(self._base, new)
+            self._reserve(self._count + len(new), like if start is None else start)
+            self._place[new] = np.arange(self._count, self._count + len(new))
+            self._count += len(new)
+            if start is not None:
+                self.write(self._place[new], start)
+        return self._place[ids]
+
+    def take(self, places: Array) -> Any:
+        """Return copies of rows."""
+        return take_rows(self._arrays, places)
+
+    def write(self, places: Array, tree: Any) -> None:
+        """Write rows in place, where the library can."""
+        self._arrays = tree_map(lambda x, rows: set_rows(x, places, rows), self._arrays, tree)
+
+    def whole(self) -> Any:
+        """Return new arrays of all clients."""
+        written = np.flatnonzero(self._place >= 0)
+        if len(written) == len(self._place):
+            return self.take(self._place)
+        rows = self.take(self._place[written])
+        return tree_map(lambda x, new: set_rows(_resized(x, x.shape[0]), written, new), self._base, rows)
+
+    def _reserve(self, needed: int, like: Any) -> None:
+        if needed > self._capacity:
+            self._capacity = min(max(needed, 2 * self._capacity), len(self._place))
+            arrays = like if self._arrays is None else self._arrays
+            self._arrays = tree_map(lambda x: _resized(x, self._capacity), arrays)
+
+
+def _resized(x: Array, n: int) -> Array:
+    """Return a new array of ``n`` rows that begins with those of ``x``."""
+    xp = array_namespace(x)
+    kept = min(n, x.shape[0])
+    rest = xp.zeros((n - kept, *x.shape[1:]), dtype=x.dtype, device=device(x))
+    return xp.concat([x[:kept, ...], rest], axis=0)
