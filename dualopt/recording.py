@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -10,6 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dualopt.algorithms import Algorithm
@@ -37,6 +39,7 @@ def run(
     tol: float | None = None,
     atol: float | None = None,
     certify_every: int = 0,
+    measure_every: int = 1,
     reference: float | None = None,
     measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
     stop: Callable[[Snapshot, Mapping[str, float]], bool] | None = None,
@@ -62,6 +65,10 @@ def run(
         Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
         it at the end only, or in every round when ``tol`` or ``atol`` is given. It is made from the latest local
         solution of every client, once each has had one, and from the gradient of the model.
+    measure_every : int, default 1
+        Measure the energy and the columns of ``measure``, and certify, in every so many rounds, in the last one, and
+        when the model explodes; the columns of the other rounds hold NaN. Where few of many clients take part, one
+        energy costs more than a round.
     reference : float, optional
         ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0.
     measure : dict of str to callable, optional
@@ -105,6 +112,7 @@ def run(
         tol=tol,
         atol=atol,
         certify_every=certify_every,
+        measure_every=measure_every,
         threads=threads,
         theta0=theta0,
         objective=objective,
@@ -119,17 +127,22 @@ def run(
         recorder.start(theta, certificate(objective, theta) if every else None)
         snapshots = rounds_of(algorithm, objective, theta, participation, seed)
         status, still, last = "max_rounds", 0, theta
+        largest = EXPLOSION * (1.0 + float(array_namespace(theta).max(array_namespace(theta).abs(theta))))
         while len(recorder.rows) <= rounds:
             before = time.perf_counter()
             snapshot = next(snapshots)
             seconds = time.perf_counter() - before
             theta = snapshot.server.theta
-            row, bound = recorder.add(snapshot, seconds, certify=bool(every) and len(recorder.rows) % every == 0)
+            n = len(recorder.rows)
+            size = float(array_namespace(theta).max(array_namespace(theta).abs(theta)))
+            measured = n % measure_every == 0 or n == rounds or not size <= largest
+            certify = measured and bool(every) and n % every == 0
+            row, bound = recorder.add(snapshot, seconds, measured=measured, certify=certify)
             if communicated(snapshot):
-                still = 0 if _moved(theta, last) else still + 1
+                still = 0 if _moved(theta, last, size) else still + 1
             last = theta
             answer = None if callback is None else callback(snapshot, row)
-            if not math.isfinite(row["energy"]) or row["energy"] > recorder.limit:
+            if measured and recorder.diverged:
                 status = "diverged"
             elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
                 status = "converged"
@@ -141,6 +154,7 @@ def run(
                 continue
             break
         recorder.finish(theta)
+        status = "diverged" if recorder.diverged else status
     described = {
         "algorithm": type(algorithm).__name__,
         "hyperparameters": describe(algorithm),
@@ -149,6 +163,7 @@ def run(
         "seed": seed,
         "tol": tol,
         "atol": atol,
+        "measure_every": measure_every,
         "reference": reference,
         "versions": dict(versions()),
         **(parameters or {}),
@@ -169,45 +184,58 @@ class _Recorder:
         self.reference = reference
         self.measure = measure
         self.rows: list[dict[str, float]] = []
-        self.gradients = [0.0] * objective.n_clients
+        self.gradients = 0.0  # of all clients together
         self.limit = math.inf
         self.latest = LatestSolutions(objective)
+        self.snapshot: Snapshot | None = None
 
     def start(self, theta: Array, bound: Certificate | None) -> None:
         names = ("round", "communications", "floats_up", "floats_down", "gradients", "seconds")
         zero = dict.fromkeys(names, 0.0)
         self.rows.append(zero | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
         energy = self.rows[0]["energy"]
-        self.limit = energy + EXPLOSION * (1.0 + abs(energy))
+        self.limit = min(energy + EXPLOSION * (1.0 + abs(energy)), sys.float_info.max)
 
-    def add(self, snapshot: Snapshot, seconds: float, *, certify: bool) -> tuple[dict[str, float], Certificate | None]:
+    def add(
+        self, snapshot: Snapshot, seconds: float, *, measured: bool, certify: bool
+    ) -> tuple[dict[str, float], Certificate | None]:
         last, theta = self.rows[-1], snapshot.server.theta
+        self.snapshot = snapshot
         self.latest.update(snapshot.round.clients, snapshot.solution)
         bound = certificate(self.objective, theta, self.latest.solution) if certify else None
         if snapshot.solution is not None:
-            for client, count in zip(snapshot.round.clients, snapshot.solution.gradients, strict=True):
-                self.gradients[client] += count
+            self.gradients += float(np.sum(np.asarray(snapshot.solution.gradients)))
         row = {
             "round": float(len(self.rows)),
             "communications": last["communications"] + float(communicated(snapshot)),
             "floats_up": last["floats_up"] + snapshot.floats_up,
             "floats_down": last["floats_down"] + snapshot.floats_down,
-            "gradients": sum(self.gradients) / len(self.gradients),
+            "gradients": self.gradients / self.objective.n_clients,
             "seconds": last["seconds"] + seconds,
-            **self._quality(theta, bound),
-            **{name: float(function(snapshot)) for name, function in self.measure.items()},
         }
+        names = [name for name in self.rows[0] if name not in row]
+        row |= self._quality(theta, bound) | self._further() if measured else dict.fromkeys(names, math.nan)
         self.rows.append(row)
         return row, bound
 
     def finish(self, theta: Array) -> None:
-        """Certify the final model if that is not done yet."""
-        if math.isnan(self.rows[-1]["certificate"]) and math.isfinite(self.rows[-1]["energy"]):
-            bound = certificate(self.objective, theta, self.latest.solution)
-            self.rows[-1].update(self._quality(theta, bound))
+        """Measure and certify the final model if that is not done yet."""
+        row = self.rows[-1]
+        if math.isnan(row["energy"]) and self.snapshot is not None:
+            row.update(self._quality(theta, None) | self._further())
+        if math.isnan(row["certificate"]) and math.isfinite(row["energy"]):
+            row.update(self._quality(theta, certificate(self.objective, theta, self.latest.solution)))
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the latest energy is NaN, infinite or enormous."""
+        return not self.rows[-1]["energy"] <= self.limit
 
     def columns(self) -> dict[str, list[float]]:
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def _further(self) -> dict[str, float]:
+        return {name: float(function(self.snapshot)) for name, function in self.measure.items()}
 
     def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
         if bound is None:
@@ -249,9 +277,9 @@ def _accurate(bound: Certificate | None, tol: float | None, atol: float | None) 
     return (tol is not None and bound.relative <= tol) or (atol is not None and bound.gap <= atol)
 
 
-def _moved(theta: Array, last: Array) -> bool:
+def _moved(theta: Array, last: Array, size: float) -> bool:
     xp = array_namespace(theta)
-    return float(xp.max(xp.abs(theta - last))) > 4.0 * epsilon(theta) * float(xp.max(xp.abs(theta)))
+    return float(xp.max(xp.abs(theta - last))) > 4.0 * epsilon(theta) * size
 
 
 def _check(
@@ -260,6 +288,7 @@ def _check(
     tol: float | None,
     atol: float | None,
     certify_every: int,
+    measure_every: int,
     threads: int | None,
     theta0: Array | None,
     objective: Objective,
@@ -272,6 +301,8 @@ def _check(
         raise ValueError(f"atol must be positive, not {atol}.")
     if certify_every < 0:
         raise ValueError(f"certify_every must be at least 0, not {certify_every}.")
+    if measure_every < 1:
+        raise ValueError(f"measure_every must be at least 1, not {measure_every}.")
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, not {threads}.")
     if theta0 is not None:

@@ -52,6 +52,56 @@ def test_certificate_on_request_and_at_the_end() -> None:
     ]  # fmt: skip
 
 
+def test_measuring_every_third_round_changes_what_is_known_and_nothing_else() -> None:
+    f, seen = quadratic(), []
+
+    def measure(snapshot) -> float:
+        seen.append(snapshot.round.n + 1)
+        return float(snapshot.round.n)
+
+    often = run(EXACT, f, rounds=7, certify_every=1)
+    seldom = run(EXACT, f, rounds=7, certify_every=1, measure_every=3, measure={"n": measure}, reference=1.0)
+    known = np.array([True, False, False, True, False, False, True, True])
+    for name in ("energy", "certificate", "certified_error", "gradient_norm"):
+        np.testing.assert_array_equal(seldom[name], np.where(known, often[name], np.nan))
+    np.testing.assert_array_equal(seldom["error"], np.where(known, often["energy"] - 1.0, np.nan))
+    for name in ("round", "communications", "floats_up", "floats_down", "gradients"):
+        np.testing.assert_array_equal(seldom[name], often[name])
+    np.testing.assert_array_equal(seldom["n"], [np.nan, np.nan, np.nan, 2, np.nan, np.nan, 5, 6])
+    assert seen == [3, 6, 7]
+    assert seldom.theta.tolist() == often.theta.tolist()
+    assert seldom.parameters["measure_every"] == 3
+
+
+def test_the_last_round_is_measured_wherever_the_run_ends() -> None:
+    f, every = quadratic(), []
+    trace = run(
+        EXACT, f, rounds=50, measure_every=20, measure={"n": lambda s: every.append(s) or 1.0},
+        callback=lambda s, row: s.round.n == 10,
+    )  # fmt: skip
+    assert (trace.status, len(trace), len(every)) == ("stopped", 12, 1)
+    assert np.isfinite(trace.last["energy"])
+    assert np.isfinite(trace.last["certificate"])
+    assert trace.last["n"] == 1.0
+    trace = run(EXACT, f, rounds=500, tol=1e-8, measure_every=10)
+    assert trace.status == "converged"
+    assert trace.last["round"] % 10 == 0  # certified where it is measured
+    assert trace.last["certified_error"] <= 1e-8
+
+
+def test_divergence_between_two_measurements_is_seen() -> None:
+    """At the next one, at the end, or as soon as the model itself explodes, before numbers overflow."""
+    f = quadratic(mu=1.0, L=100.0)
+    wrong = DualFL(nu=50.0, rho=0.0, solver=Exact())
+    often = run(wrong, f, rounds=500, check_assumptions=False)
+    next_one = run(wrong, f, rounds=500, check_assumptions=False, measure_every=2)
+    exploded = run(wrong, f, rounds=500, check_assumptions=False, measure_every=600)
+    ended = run(wrong, f, rounds=500, check_assumptions=False, measure_every=600, stop=lambda s, row: s.round.n == 4)
+    assert [t.status for t in (often, next_one, exploded)] == ["diverged"] * 3
+    assert [t.last["round"] for t in (often, next_one, exploded)] == [4, 4, 6]
+    assert (ended.status, ended.last["round"]) == ("diverged", 5)
+
+
 def test_max_rounds() -> None:
     trace = run(EXACT, quadratic(), rounds=2, tol=1e-12)
     assert (trace.status, len(trace)) == ("max_rounds", 3)
@@ -165,6 +215,7 @@ def test_a_start_at_a_minimum_of_zero() -> None:
         ({"tol": 0.0}, "tol"),
         ({"atol": 0.0}, "atol"),
         ({"certify_every": -1}, "certify_every"),
+        ({"measure_every": 0}, "measure_every must be at least 1, not 0"),
         ({"threads": 0}, "threads"),
         ({"theta0": np.zeros(3)}, "theta0"),
         ({"theta0": np.full(4, np.nan)}, "theta0"),

@@ -33,6 +33,8 @@ class LoopOptions:
         Stop at this certified E - E*, for E* = 0, where the relative error is undefined; 0: only tol counts.
     certify_every : int
         Certify every so many rounds (0: as tol and atol need).
+    measure_every : int
+        Measure energy, certificate, test accuracy every so many rounds: more than the method costs where few take part.
     threads : int, optional
         Threads of the linear algebra.
     check_assumptions : bool
@@ -50,6 +52,7 @@ class LoopOptions:
     tol: float = 1e-6
     atol: float = 0.0
     certify_every: int = 1
+    measure_every: int = 1
     threads: int | None = None
     check_assumptions: bool = True
     reference: bool = False

@@ -110,9 +110,9 @@ def progress_bar(
         task = progress.add_task(escape(label), total=rounds, energy=math.nan, certified=math.nan)
 
         def advance(_: Snapshot, row: Mapping[str, float]) -> None:
-            certified = row["certified_error"]
-            known: dict[str, Any] = {} if math.isnan(certified) else {"certified": certified}
-            progress.update(task, completed=row["round"], energy=row["energy"], **known)
+            found = {"energy": row["energy"], "certified": row["certified_error"]}
+            measured = {name: number for name, number in found.items() if not math.isnan(number)}
+            progress.update(task, completed=row["round"], **measured)
 
         yield advance
 

@@ -207,6 +207,7 @@ class Session:
                 tol=loop.tol or None,
                 atol=loop.atol or None,
                 certify_every=loop.certify_every,
+                measure_every=loop.measure_every,
                 reference=reference,
                 measure=measure,
                 callback=callback,
