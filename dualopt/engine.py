@@ -18,7 +18,7 @@ from dualopt.oracle import Oracle
 from dualopt.participation import Full, Participation, Round
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
-from dualopt.tree import leaves, tree_map
+from dualopt.tree import tree_map
 from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Snapshot", "State", "advance", "complete", "initial_state", "iterate", "rounds_of"]
@@ -177,17 +177,17 @@ def rounds_of(
     n_clients = objective.n_clients
     state = _held(algorithm, objective, initial_state(algorithm, objective, theta0))
     informed = np.zeros(n_clients, dtype=bool)  # who holds the present message
+    size = _size(state.message)
     for round in (participation or Full()).rounds(n_clients, seed):
-        before = state.message
         state, upload, solution = _advance(algorithm, objective, state, round)
-        active = np.asarray(round.clients, dtype=np.int64)
-        up, down = 0, (round.n_active - int(informed[active].sum())) * _size(before)
+        active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
+        up, down = 0, (round.n_active - np.count_nonzero(informed[active])) * size
         informed[active] = True
         if upload is not None:
-            up = _size(upload)
+            up, size = _size(upload), _size(state.message)
             informed[:] = "inactive" in algorithm.listens
             informed[active] = "active" in algorithm.listens
-            down += int(informed.sum()) * _size(state.message)
+            down += np.count_nonzero(informed) * size
         yield Snapshot(round, *state, solution, up, down)
 
 
@@ -270,7 +270,7 @@ def _mean(upload: Array, n_active: int) -> Array:
     """Return the mean over the active clients; without their axis an average would be one of the entries."""
     if tuple(upload.shape[:1]) != (n_active,):
         raise ValueError(f"upload must have shape ({n_active}, ...), one row per active client, not {upload.shape}.")
-    return array_namespace(upload).mean(upload, axis=0)
+    return array_namespace(upload).sum(upload, axis=0) / n_active
 
 
 def _solver_state(algorithm: Algorithm, objective: Objective) -> Any:
@@ -280,8 +280,11 @@ def _solver_state(algorithm: Algorithm, objective: Objective) -> Any:
 
 def _stacked(before: Any, after: Any, n: int) -> Any:
     """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
-    return tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)
+    return after if after is before else tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)
 
 
 def _size(tree: Any) -> int:
-    return sum(math.prod(leaf.shape) if hasattr(leaf, "shape") else 1 for leaf in leaves(tree))
+    """Return how many numbers a tree holds."""
+    if isinstance(tree, tuple):
+        return sum(map(_size, tree))
+    return 0 if tree is None else math.prod(tree.shape) if hasattr(tree, "shape") else 1

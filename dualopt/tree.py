@@ -28,12 +28,10 @@ def tree_map(function: Callable[..., Any], *trees: Any) -> Any:
     (11, (22, None))
     """
     first = trees[0]
-    if first is None:
-        return None
     if isinstance(first, tuple):
         parts = [tree_map(function, *children) for children in zip(*trees, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
-    return function(*trees)
+        return tuple(parts) if type(first) is tuple else type(first)(*parts)
+    return None if first is None else function(*trees)
 
 
 def leaves(tree: Any) -> list[Any]:
