@@ -181,13 +181,13 @@ def rounds_of(
     for round in (participation or Full()).rounds(n_clients, seed):
         state, upload, solution = _advance(algorithm, objective, state, round)
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
-        up, down = 0, (round.n_active - np.count_nonzero(informed[active])) * size
+        up, down = 0, (round.n_active - int(np.count_nonzero(informed[active]))) * size
         informed[active] = True
         if upload is not None:
             up, size = _size(upload), _size(state.message)
             informed[:] = "inactive" in algorithm.listens
             informed[active] = "active" in algorithm.listens
-            down += np.count_nonzero(informed) * size
+            down += int(np.count_nonzero(informed)) * size
         yield Snapshot(round, *state, solution, up, down)
 
 

@@ -47,7 +47,7 @@ def leaves(tree: Any) -> list[Any]:
     return found
 
 
-def is_everybody(ids: Sequence[int], n_clients: int) -> bool:
+def is_everybody(ids: Sequence[int] | np.ndarray, n_clients: int) -> bool:
     """Tell whether ``ids`` are all ``n_clients`` clients in order.
 
     Examples
@@ -67,19 +67,19 @@ def _everybody(n_clients: int) -> tuple[int, ...]:
     return tuple(range(n_clients))
 
 
-def take_clients(tree: Any, ids: Sequence[int]) -> Any:
+def take_clients(tree: Any, ids: Sequence[int] | np.ndarray) -> Any:
     """Return the rows ``ids`` (positions on the client axis) of every leaf; the tree itself if that is everybody."""
     leaf = _first_leaf(tree)
     return tree if leaf is None or is_everybody(ids, leaf.shape[0]) else take_rows(tree, ids)
 
 
-def take_rows(tree: Any, ids: Sequence[int]) -> Any:
+def take_rows(tree: Any, ids: Sequence[int] | np.ndarray) -> Any:
     """Return copies of the rows ``ids`` of every leaf."""
     index = np.asarray(ids, dtype=np.int64)
     return tree_map(lambda x: _take(x, index), tree)
 
 
-def merge_clients(old: Any, new: Any, ids: Sequence[int]) -> Any:
+def merge_clients(old: Any, new: Any, ids: Sequence[int] | np.ndarray) -> Any:
     """Return ``old`` with its rows ``ids`` replaced by the rows of ``new``, in that order; nothing is overwritten."""
     leaf = _first_leaf(old)
     if leaf is None or is_everybody(ids, leaf.shape[0]):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
+from dualopt._checks import require
+from dualopt._workers import Workers
 from dualopt.cli import output, program
 from dualopt.discover import unknown_name
 from dualopt.trace import write_atomically
@@ -19,6 +23,8 @@ from theory._report import record, report, statement_row, table
 from theory._statements import statements, summary
 
 __all__ = ["main"]
+
+WORTH_PROCESSES = 20  # claims; a process takes two seconds to start
 
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -43,6 +49,7 @@ def check(
         list[str] | None, Argument(metavar="[NAME]...", help="Claims, or papers such as fedpd; all by default.")
     ] = None,
     quick: Annotated[bool, Option("--quick", help="Fewer and smaller cases, in less than a minute.")] = False,
+    jobs: Annotated[int | None, Option(help="Processes; as many as processors by default, 1 for few claims.")] = None,
     json: Annotated[Path | None, Option(metavar="FILE", help="Write all verdicts as JSON.")] = None,
     report_to: Annotated[
         Path | None, Option("--report", metavar="FILE", help="Write statements and verdicts as Markdown.")
@@ -58,6 +65,7 @@ def check(
     """
     found = discover()
     chapters = _chosen(found, names or [])
+    processes = _jobs(jobs, len(chapters))
     console = output.make_console()
     if show_list:
         output.show_pairs(console, "claims", {name: chapter.claim.source for name, chapter in chapters.items()})
@@ -70,7 +78,7 @@ def check(
     for option, file in (("json", json), ("report", report_to)):
         if file is not None and not file.absolute().parent.is_dir():
             raise ValueError(f"{option} {str(file)!r} is not in a folder that exists.")
-    results = _judge_all(console, chapters, quick)
+    results = _judge_all(console, chapters, quick, processes)
     output.show_table(console, "theorems", [table(chapters[name], of) for name, of in results.items()])
     if json is not None:
         output.write_json(json, {"quick": quick, "claims": [record(chapters[n], of) for n, of in results.items()]})
@@ -98,20 +106,34 @@ def _chosen(found: Mapping[str, Chapter], names: Sequence[str]) -> dict[str, Cha
     return {name: chapter for want in wanted for name, chapter in found.items() if want in (name, chapter.selection)}
 
 
-def _judge_all(console: Console, chapters: Mapping[str, Chapter], quick: bool) -> dict[str, list[Result]]:
+def _judge_all(console: Console, chapters: Mapping[str, Chapter], quick: bool, jobs: int) -> dict[str, list[Result]]:
     """Check everything, with a progress bar on terminals."""
     columns: Any = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    results = {}
+    found: dict[str, list[Result]] = {}
+    waiting = iter(chapters)
     with (
         threadpool_limits(limits=1),  # the matrices are small
         Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
     ):
         task = progress.add_task("", total=len(chapters))
-        for name, chapter in chapters.items():
-            progress.update(task, description=name)
-            results[name] = list(judge(chapter, quick=quick))
-            progress.advance(task)
-    return results
+        workers: Workers[str, list[Result]] = Workers(partial(_judge, quick), jobs)
+        for name, results in workers.results(lambda: next(waiting, None), lambda: False):
+            found[name] = results
+            progress.update(task, description=name, advance=1)
+    return {name: found[name] for name in chapters}
+
+
+def _judge(quick: bool, name: str, limit: Any) -> list[Result]:
+    """Check one claim, in whatever process."""
+    return list(judge(discover()[name], quick=quick))
+
+
+def _jobs(jobs: int | None, n_claims: int) -> int:
+    """Return the number of processes; one where the start of more takes longer than the work."""
+    if jobs is None:
+        return (os.cpu_count() or 1) if n_claims >= WORTH_PROCESSES else 1
+    require(jobs >= 1, "jobs must be at least 1", jobs)
+    return jobs
 
 
 def _explain(result: Result) -> str:

@@ -40,6 +40,13 @@ def chapters(*expected: str) -> dict[str, Chapter]:
     return made
 
 
+def test_two_processes_say_what_one_says_in_the_same_order(capsys) -> None:
+    names = ("momentum_3_4", "sum_zeta", "gradient_certificate", "--quick")
+    alone, together = run(capsys, *names, "--jobs", "1"), run(capsys, *names, "--jobs", "2")
+    assert alone[0] == 0
+    assert together == alone
+
+
 def test_the_list_names_every_claim(capsys) -> None:
     code, out, _ = run(capsys, "--list")
     assert code == 0
@@ -93,6 +100,7 @@ def test_expected_verdicts_end_with_0(capsys, monkeypatch) -> None:
     [
         (["theorem_3_22"], "claim must be one of"),
         (["theorem_3_22"], "(did you mean theorem_3_2?)"),
+        (["--jobs", "0"], "jobs must be at least 1, not 0."),
         (["--json", "nowhere/v.json"], "json 'nowhere/v.json' is not in a folder that exists."),
         (["--report", "nowhere/r.md"], "report 'nowhere/r.md' is not in a folder that exists."),
     ],
