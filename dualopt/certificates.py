@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from dualopt.client_states import ClientStates
 from dualopt.objectives import Objective
@@ -13,7 +13,7 @@ from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
-from dualopt.xp import Array, array_namespace, epsilon, silent
+from dualopt.xp import Array, array_namespace, epsilon, silent, to_numpy
 
 __all__ = ["Certificate", "DualPoint", "LatestSolutions", "certificate", "dual_point"]
 
@@ -69,7 +69,7 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
         if theta.dtype != xp.float64 and solution.excess is None:
             theta = xp.astype(theta, xp.float64)
             f, grad_f = objective.value_and_gradient(theta)
-        proven, known = _proven_mu(objective), objective.mu > -math.inf
+        proven, known = objective.proven_mu, objective.mu > -math.inf
         mu = xp.where(known, proven, xp.zeros_like(f))
         rounding = objective.rounding(theta, f, grad_f, solution.excess)
         n, length, slope = theta[0, ...].size, client_norm(theta), client_norm(grad_f)
@@ -110,7 +110,7 @@ class LatestSolutions:
 
     def __init__(self, objective: Objective) -> None:
         self._n_clients = objective.n_clients
-        self._useful = _mean_mu(objective) > 0
+        self._useful = objective.mean_mu > 0
         self._latest: LocalSolution | None = None  # that of the latest update
         self._rows = ClientStates(None, self._n_clients)
         self._exact = True  # whether no solution had an excess
@@ -205,33 +205,33 @@ def _certificate(objective: Objective, theta: Array, solution: LocalSolution | D
     regulariser = objective.regulariser
     values, gradients = objective.value_and_gradient(theta)
     rounding = objective.rounding(theta, values, gradients)
+    point = dual_point(objective, solution) if _of_everybody(solution, N) else solution
+    columns = [values, xp.abs(values), rounding.value, rounding.gradient, client_norm(gradients)]
+    if isinstance(point, DualPoint):
+        error = xp.zeros_like(values) if point.error is None else point.error
+        columns += [point.conjugate, xp.abs(point.conjugate), client_norm(point.dual), error]
+    energy, sizes, value_error, slope_error, slopes, *of_dual = _means(columns)
+    m = objective.mean_mu
     of_clients, of_model = gamma(N + 2, theta), gamma(n + 8, theta)
     h = regulariser.value(theta)
-    energy = float(xp.mean(values)) + h
+    energy += h
     # v, twice: E(theta) may be larger than the energy by as much as the lower bound of E* is smaller
-    value_error = _mean(rounding.value) + of_clients * _mean(xp.abs(values)) + of_model * abs(h)
-    value_error += n * tiny(theta) * (1.0 + regulariser.mu)
-    m = _mean_mu(objective)
-    gradient = xp.mean(gradients, axis=0)
+    value_error += of_clients * sizes + of_model * abs(h) + n * tiny(theta) * (1.0 + regulariser.mu)
+    gradient = xp.sum(gradients, axis=0) / N
     subgradient = regulariser.minimal_subgradient(theta, gradient)
     best = Certificate(energy, math.inf, "gradient", _norm(subgradient))
     total = m + regulariser.mu
     total -= sys.float_info.epsilon * (abs(m) + regulariser.mu) if regulariser.mu else 0.0
     if total > 0:
-        slope_error = _mean(rounding.gradient) + of_clients * _mean(client_norm(gradients))
-        slope_error += 4.0 * epsilon(theta) * _norm(subgradient - gradient)
+        slope_error += of_clients * slopes
+        slope_error += 4.0 * epsilon(theta) * (0.0 if subgradient is gradient else _norm(subgradient - gradient))
         norm = best.gradient_norm * (1.0 + of_model) + slope_error
         gap = _rounded_up(norm * (norm / (2.0 * total)) + 2.0 * value_error)
         best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * total)))
-    point = solution if m > 0 else None
-    if isinstance(point, LocalSolution):
-        everybody = point.theta.shape[0] == N
-        point = dual_point(objective, point) if everybody else None
-    if point is not None:
-        xi_error = of_clients * _mean(client_norm(point.dual)) + (0.0 if point.error is None else _mean(point.error))
-        least, room = _least(xp.mean(point.dual, axis=0), xi_error, m, regulariser)
-        conjugate = float(xp.mean(point.conjugate))
-        room += value_error + of_clients * _mean(xp.abs(point.conjugate)) + 4.0 * sys.float_info.epsilon * abs(energy)
+    if isinstance(point, DualPoint) and m > 0:
+        conjugate, conjugates, duals, error = of_dual
+        least, room = _least(xp.sum(point.dual, axis=0) / N, of_clients * duals + error, m, regulariser)
+        room += value_error + of_clients * conjugates + 4.0 * sys.float_info.epsilon * abs(energy)
         gap = energy + conjugate - least
         # false for NaN; a bound that is negative beyond rounding is none
         if -room <= gap and (bound := _rounded_up(max(gap, 0.0) + room)) < best.gap:
@@ -239,28 +239,20 @@ def _certificate(objective: Objective, theta: Array, solution: LocalSolution | D
     return best
 
 
-def _proven_mu(objective: Objective) -> Array:
-    """Return strong convexity constants that are proven, shape ``(N,)``."""
-    mu, rounding = objective.mu, objective.mu_rounding
-    return mu - rounding - epsilon(mu) * rounding
-
-
-def _mean_mu(objective: Objective) -> float:
-    """Return a lower bound of the mean of the proven strong convexity constants."""
-    mu = _proven_mu(objective)
-    mean = _mean(mu)
-    return mean - gamma(mu.shape[0], mu) * _mean(array_namespace(mu).abs(mu)) if mu.shape[0] > 1 else mean
+def _of_everybody(solution: LocalSolution | DualPoint | None, n_clients: int) -> TypeGuard[LocalSolution]:
+    return isinstance(solution, LocalSolution) and solution.theta.shape[0] == n_clients
 
 
 def _least(xi: Array, error: float, m: float, regulariser: Regulariser) -> tuple[float, float]:
     """Return the minimum of ``<xi, x> + m/2 |x|^2 + h(x)``, and how much less it may be, for ``xi`` up to ``error``."""
     center = -xi / m
     x = regulariser.prox(center, 1.0 / m)
-    norm, distance, h = _norm(center), _norm(x - center), regulariser.value(x)
+    norm, h = _norm(center), regulariser.value(x)
+    distance, size = (0.0, norm) if x is center else (_norm(x - center), _norm(x))
     inside, outside = 0.5 * m * norm * norm, 0.5 * m * distance * distance
     n = math.prod(xi.shape)
     room = gamma(n + 16, xi) * (inside + outside + abs(h)) + n * tiny(xi) * (1.0 + m + regulariser.mu)
-    return outside + h - inside, room + error * _norm(x) + error * (error / (2.0 * m))
+    return outside + h - inside, room + error * size + error * (error / (2.0 * m))
 
 
 def _rounded_up(gap: float) -> float:
@@ -268,8 +260,11 @@ def _rounded_up(gap: float) -> float:
     return gap * (1.0 + 4.0 * sys.float_info.epsilon) + sys.float_info.min if gap >= 0 else math.inf
 
 
-def _mean(x: Array) -> float:
-    return float(array_namespace(x).mean(x))
+def _means(columns: Sequence[Array]) -> list[float]:
+    """Return the means of arrays of shape ``(N,)``, of which a device is asked once."""
+    xp = array_namespace(*columns)
+    rows = xp.stack([c if c.dtype == xp.float64 else xp.astype(c, xp.float64) for c in columns])
+    return (to_numpy(xp.sum(rows, axis=1)) / rows.shape[1]).tolist()
 
 
 def _norm(x: Array) -> float:

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -122,7 +123,7 @@ def run(
         algorithm.check(objective)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     recorder = _Recorder(objective, reference, measure or {})
-    with threadpool_limits(limits=threads):
+    with threadpool_limits(limits=threads) if threads else nullcontext():
         theta = objective.initial(seed) if theta0 is None else theta0
         recorder.start(theta, certificate(objective, theta) if every else None)
         snapshots = rounds_of(algorithm, objective, theta, participation, seed)

@@ -22,6 +22,7 @@ __all__ = [
     "epsilon",
     "is_host",
     "is_sparse",
+    "limits",
     "logsumexp",
     "set_rows",
     "silent",
@@ -96,7 +97,26 @@ def is_host(x: Array) -> bool:
 
 def epsilon(x: Array) -> float:
     """Return the spacing of floating-point numbers at 1 for the type of ``x``."""
-    return float(array_namespace(x).finfo(x.dtype).eps)
+    return limits(x)[0]
+
+
+_limits: dict[tuple[type, Any], tuple[float, float]] = {}
+
+
+def limits(x: Array) -> tuple[float, float]:
+    """Return the spacing at 1 and the smallest normal number for the type of ``x``, remembered for each type.
+
+    Examples
+    --------
+    >>> limits(np.zeros(1)) == (2.0**-52, 2.0**-1022)
+    True
+    """
+    kind = type(x), x.dtype
+    found = _limits.get(kind)
+    if found is None:
+        info = array_namespace(x).finfo(x.dtype)
+        found = _limits[kind] = float(info.eps), float(info.smallest_normal)
+    return found
 
 
 def logsumexp(x: Array, *, axis: int) -> Array:

@@ -18,6 +18,7 @@ import pytest
 
 from dualopt import certificates
 from dualopt.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
+from dualopt.objectives import Objective, objective
 from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.solvers import LocalSolution
@@ -31,9 +32,10 @@ def gamma(n: int) -> float:
 
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificates, "gamma", lambda n, like: gamma(n))
+    for module in (certificates, objective):
+        monkeypatch.setattr(module, "gamma", lambda n, like: gamma(n))
+        monkeypatch.setattr(module, "epsilon", lambda like: EPS)
     monkeypatch.setattr(certificates, "tiny", lambda like: TINY)
-    monkeypatch.setattr(certificates, "epsilon", lambda like: EPS)
     monkeypatch.setattr(certificates, "sys", SimpleNamespace(float_info=SimpleNamespace(epsilon=UNIT, min=LEAST)))
 
 
@@ -41,7 +43,8 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arithmetic without rounding, for inputs of which all results are floating-point numbers."""
     for name in ("gamma", "tiny", "epsilon"):
-        monkeypatch.setattr(certificates, name, lambda *_: 0.0)
+        for module in (certificates, objective):
+            monkeypatch.setattr(module, name, lambda *_: 0.0)
     monkeypatch.setattr(certificates, "sys", SimpleNamespace(float_info=SimpleNamespace(epsilon=0.0, min=0.0)))
 
 
@@ -78,6 +81,9 @@ class Stated:
     shape: tuple[int, ...] = (2,)
     asked: list[Any] = field(default_factory=list)  # the points of values and gradients
     excesses: list[Any] = field(default_factory=list)  # those of errors
+
+    proven_mu = property(Objective.proven_mu.func)
+    mean_mu = property(Objective.mean_mu.func)
 
     @property
     def n_clients(self) -> int:

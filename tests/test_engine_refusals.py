@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def test_methods_without_regularisers_refuse_an_objective_that_has_one() -> None
 
 
 def test_without_active_clients_there_are_no_gradients() -> None:
-    assert next(iterate(FedAvg(), quadratic()))._replace(solution=None).local_gradients is None
+    assert replace(next(iterate(FedAvg(), quadratic())), solution=None).local_gradients is None
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (1, 2)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dualopt.xp import Array, array_namespace, epsilon
+from dualopt.xp import Array, array_namespace, epsilon, is_host, limits, silent
 
 __all__ = ["Rounding", "client_norm", "gamma", "tiny"]
 
@@ -50,7 +50,7 @@ def gamma(n: int, like: Array) -> float:
 
 def tiny(like: Array) -> float:
     """Return the smallest normal number of the type of ``like``: what a product loses at most that underflows."""
-    return float(array_namespace(like).finfo(like.dtype).smallest_normal)
+    return limits(like)[1]
 
 
 def client_norm(x: Array) -> Array:
@@ -64,6 +64,12 @@ def client_norm(x: Array) -> Array:
     """
     xp = array_namespace(x)
     flat = xp.reshape(x, (x.shape[0], -1))
+    if is_host(x) and flat.shape[0]:
+        with silent():
+            squares = xp.vecdot(flat, flat)
+        # Squares that underflow are then a share of eps^2 of the sum, each.
+        if xp.all((squares >= tiny(x) / epsilon(x) ** 2) & (squares < math.inf)):
+            return xp.sqrt(squares)
     largest = xp.max(xp.abs(flat), axis=-1)
     unit = xp.where((largest > 0) & xp.isfinite(largest), largest, xp.ones_like(largest))
     scaled = flat / unit[:, None]

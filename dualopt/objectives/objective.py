@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -100,6 +101,19 @@ class Objective(ABC):
         By default four units in the last place. Certificates rest on ``mu_j - r_j``, everything else on ``mu_j``.
         """
         return 4.0 * epsilon(self.mu) * array_namespace(self.mu).abs(self.mu)
+
+    @cached_property
+    def proven_mu(self) -> Array:
+        """Strong convexity constants that are proven, ``mu - mu_rounding`` rounded down, shape ``(N,)``."""
+        mu, rounding = self.mu, self.mu_rounding
+        return mu - rounding - epsilon(mu) * rounding
+
+    @cached_property
+    def mean_mu(self) -> float:
+        """A lower bound of the mean of the proven constants: a strong convexity constant of ``E``."""
+        xp, mu, N = array_namespace(self.proven_mu), self.proven_mu, self.n_clients
+        room = gamma(N, mu) * float(xp.mean(xp.abs(mu))) if N > 1 else 0.0
+        return float(xp.mean(mu)) - room
 
     @property
     @abstractmethod

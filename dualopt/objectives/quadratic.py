@@ -190,19 +190,30 @@ class Quadratic(Objective):
         where the last term is there for matrices that are symmetric up to rounding only.
         """
         xp, d = array_namespace(self.b), self.shape[0]
-        theta = xp.abs(broadcast(theta, self.b.shape))
-        product = xp.matmul(xp.abs(self.A), theta[..., None])[..., 0]
-        terms = xp.sum((0.5 * product + xp.abs(self.b)) * theta, axis=-1)
-        values = gamma(2 * d + 6, value) * terms + gamma(2, value) * xp.abs(value)
-        if self.c is not None:
-            values = values + gamma(2, value) * xp.abs(self.c)
-        slopes = gamma(d + 3, value) * client_norm(product + xp.abs(self.b)) + self._asymmetry * client_norm(theta)
+        A, b = self._sizes
+        size = xp.abs(broadcast(theta, self.b.shape))
+        product = xp.matmul(A, size[..., None])[..., 0]
+        terms = xp.sum((0.5 * product + b) * size, axis=-1)
+        constants = xp.abs(value) if self.c is None else xp.abs(value) + xp.abs(self.c)
+        values = gamma(2 * d + 6, value) * terms + gamma(2, value) * constants
+        slopes = gamma(d + 3, value) * client_norm(product + b)
+        if self._asymmetry is not None:
+            slopes = slopes + self._asymmetry * client_norm(size)
         lost = d * d * tiny(value)
-        return Rounding(values + lost * (1.0 + xp.sum(theta, axis=-1)), slopes + lost)
+        return Rounding(values + lost * (1.0 + xp.sum(size, axis=-1)), slopes + lost)
 
     @cached_property
-    def _asymmetry(self) -> Array:
-        difference = self.A - array_namespace(self.A).matrix_transpose(self.A)
+    def _sizes(self) -> tuple[Array, Array]:
+        xp = array_namespace(self.A)
+        return xp.abs(self.A), xp.abs(self.b)
+
+    @cached_property
+    def _asymmetry(self) -> Array | None:
+        """How much the part of ``A_j`` that is not symmetric may add to a gradient, over ``|theta|``; None for none."""
+        xp = array_namespace(self.A)
+        difference = self.A - xp.matrix_transpose(self.A)
+        if not bool(xp.any(difference != 0)):
+            return None
         return (0.5 + gamma(self.shape[0] ** 2, self.A)) * client_norm(difference)
 
     def hessian_operator(self, theta: Array) -> Callable[[Array], Array]:
