@@ -6,6 +6,8 @@ examples). Choose one with ``pytest --hypothesis-profile=deep``.
 
 from __future__ import annotations
 
+import importlib.util
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -56,6 +58,34 @@ try:
         BACKENDS["cupy"] = cupy.asarray
 except Exception:  # no CuPy or no GPU: the backend is not there
     pass
+
+
+# Other libraries take seconds to import: they are imported by the first test that asks for them, and those tests are
+# there where the library is installed (CONTRIBUTING.md says how).
+def _torch(values: np.ndarray):
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return torch.asarray(np.array(values))
+
+
+def _jax(values: np.ndarray):
+    import jax  # pyright: ignore[reportMissingImports]
+
+    jax.config.update("jax_enable_x64", True)
+    return jax.numpy.asarray(np.array(values))
+
+
+def _dpnp(values: np.ndarray):
+    import dpnp  # pyright: ignore[reportMissingImports]
+
+    return dpnp.asarray(np.array(values), device="cpu")
+
+
+BACKENDS |= {
+    name: build
+    for name, build in {"torch": _torch, "jax": _jax, "dpnp": _dpnp}.items()
+    if importlib.util.find_spec(name) is not None
+}
 
 
 @pytest.fixture(params=BACKENDS)
