@@ -20,6 +20,7 @@ __all__ = [
     "csr_matrix",
     "device",
     "epsilon",
+    "indices",
     "is_host",
     "is_sparse",
     "limits",
@@ -93,6 +94,17 @@ def to_numpy(x: Array) -> np.ndarray:
     if compat.is_array_api_strict_namespace(xp := array_namespace(x)):  # it exports from its CPU alone
         x = x.to_device(xp.Device("CPU_DEVICE"))
     return np.asarray(x)
+
+
+def indices(values: Any) -> np.ndarray:
+    """Return integers as a NumPy array of int64: positions of clients and of rows are kept in host memory.
+
+    Examples
+    --------
+    >>> indices(range(3))
+    array([0, 1, 2])
+    """
+    return np.asarray(values if isinstance(values, list | tuple | range) else to_numpy(values), dtype=np.int64)
 
 
 _hosts: dict[tuple[type, Any], bool] = {}

@@ -17,9 +17,11 @@ from itertools import accumulate
 from random import Random
 from typing import Any, ClassVar
 
-from dualopt.objectives._dense import Block, Grams
+from dualopt.objectives._dense import Part
+from dualopt.objectives._grams import Grams
+from dualopt.objectives._positions import Positions
 from dualopt.tree import take_clients
-from dualopt.xp import Array, array_namespace, asarray_like, csr_matrix, device, epsilon, is_sparse
+from dualopt.xp import Array, array_namespace, asarray_like, broadcast, csr_matrix, device, epsilon, is_sparse
 
 __all__ = ["SparseBlock", "SparseGroup", "as_stored", "canonical", "sparse_is_faster"]
 
@@ -127,7 +129,7 @@ class SparseBlock:
     A column of the matrix is the feature ``feature`` of the client at position ``owner`` in the block.
     """
 
-    clients: list[int]
+    clients: Positions
     X: Any
     owner: Array
     feature: Array
@@ -135,7 +137,11 @@ class SparseBlock:
     y: Array
     w: Array
 
-    points = Block.points
+    def points(self, theta: Array) -> Array:
+        """Return the points of these clients, ``(c, ...)`` out of ``(N, ...)`` or of one for all, ``(1, ...)``."""
+        if theta.shape[0] == 1:
+            return broadcast(theta, (len(self.clients), *theta.shape[1:]))
+        return self.clients.take(theta)
 
     def predict(self, matrices: Array) -> Array:
         """Return ``M_j x_ji`` for matrices ``(c, k, p)``: ``(c, k, b)``, rows last, which is the layout of losses."""
@@ -239,7 +245,18 @@ class SparseGroup(Grams):
             self.cache[key] = csr_matrix(own.data, features[own.indices], own.indptr, shape)
         return self.cache[key], self.y[position, :], self.w[position, :]
 
-    def whole(self, clients: list[int]) -> SparseBlock:
+    def parts(self, clients: Array, positions: Array, limit: int | None) -> list[Part]:
+        """Return all rows of some clients: the whole group as one part, and else every client as one.
+
+        ``clients`` are their positions in the call, ``positions`` those in the group, in increasing order.
+        """
+        if (own := Positions(positions)).are_all(self.n_clients):
+            return [Part(own, self.whole(Positions(clients)))]
+        every = slice(0, self.n_rows)
+        pairs = zip(clients.tolist(), positions.tolist(), strict=True)
+        return [Part(Positions([position]), self.block(client, position, every)) for client, position in pairs]
+
+    def whole(self, clients: Positions) -> SparseBlock:
         """Return all rows of the group as one block of the clients of these numbers."""
         return self._block(clients, self.X, self.columns, self.y, self.w)
 
@@ -247,17 +264,17 @@ class SparseGroup(Grams):
         """Return consecutive rows of one client as a block."""
         own = self._own(position)
         if rows == slice(0, self.n_rows):
-            return replace(own, clients=[client])
-        return replace(own, clients=[client], X=own.X[rows], y=own.y[:, rows], w=own.w[:, rows])
+            return replace(own, clients=Positions([client]))
+        return replace(own, clients=Positions([client]), X=own.X[rows], y=own.y[:, rows], w=own.w[:, rows])
 
-    def take(self, clients: list[int], positions: Sequence[int], rows: Array, factor: float) -> SparseBlock:
+    def take(self, clients: Positions, positions: Array, rows: Array, factor: float) -> SparseBlock:
         """Return copies of rows, with weights times ``factor``.
 
         ``rows`` is a host array of their numbers, as many for each client, one client after the other.
         """
         xp, host = array_namespace(self.w), array_namespace(rows)
         shape = (len(positions), rows.shape[0] // len(positions))
-        offsets = host.asarray([position * self.n_rows for position in positions], dtype=rows.dtype)
+        offsets = host.asarray(positions, dtype=rows.dtype) * self.n_rows
         numbers = host.reshape(host.reshape(rows, shape) + offsets[:, None], (-1,))
         index = asarray_like(numbers, self.w, dtype=xp.int64)
         y, w = (xp.reshape(xp.take(xp.reshape(part, (-1,)), index), shape) for part in (self.y, self.w))
@@ -280,7 +297,7 @@ class SparseGroup(Grams):
             for block, start in zip(blocks, starts, strict=False)
         ]
         matrix, columns = _compressed(*_stacked([block.X for block in blocks], keys))
-        clients = [j for block in blocks for j in block.clients]
+        clients = Positions([j for block in blocks for j in block.clients])
         return SparseBlock(clients, matrix, columns // p, columns % p, p, y, w)
 
     def label_moment(self, position: int) -> Array:
@@ -343,7 +360,7 @@ class SparseGroup(Grams):
         key = ("block", position, 0.0)
         if key not in self.cache:
             one = self if self.n_clients == 1 else self.select([position])
-            self.cache[key] = one.whole([0])
+            self.cache[key] = one.whole(Positions([0]))
         return self.cache[key]
 
     def _weighted(self, position: int) -> Any:
@@ -352,7 +369,7 @@ class SparseGroup(Grams):
         roots = xp.take(xp.sqrt(self.w[position, :]), _row_numbers(own.X.indptr))
         return csr_matrix(own.X.data * roots, own.X.indices, own.X.indptr, own.X.shape)
 
-    def _block(self, clients: list[int], X: Any, columns: Array, y: Array, w: Array) -> SparseBlock:
+    def _block(self, clients: Positions, X: Any, columns: Array, y: Array, w: Array) -> SparseBlock:
         p = self.n_features
         return SparseBlock(clients, X, columns // p, columns % p, p, y, w)
 

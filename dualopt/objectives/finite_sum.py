@@ -11,7 +11,7 @@ from dualopt.losses import Loss
 from dualopt.objectives.local_problem import client_dot
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Block, ClientRows, Sample
-from dualopt.xp import Array, array_namespace, device
+from dualopt.xp import Array, array_namespace, broadcast, device
 
 __all__ = ["FiniteSum"]
 
@@ -38,9 +38,15 @@ class FiniteSum(Objective):
     ridge: float
     rows: ClientRows
 
+    def _stacked(self, theta: Array) -> Array:
+        """Bring ``shape`` to ``(1, *shape)``, one point for all, and whatever else can be to ``(N, *shape)``."""
+        if theta.shape == self.shape:
+            return theta[None, ...]
+        return theta if theta.shape == (1, *self.shape) else broadcast(theta, (self.n_clients, *self.shape))
+
     @abstractmethod
     def _points(self, theta: Array) -> Array:
-        """Bring ``(N, *shape)`` or ``shape`` to the form in which blocks take the points, ``(N, ...)``."""
+        """Bring ``(N, *shape)`` or ``shape`` to the form in which blocks take points, ``(N, ...)`` or ``(1, ...)``."""
 
     @abstractmethod
     def _forward(self, points: Array, block: Block) -> tuple[Array, Any]:
@@ -91,8 +97,7 @@ class FiniteSum(Objective):
             z, _ = self._predictors(points, block)
             return (xp.sum(block.w * self.loss.value(z, block.y), axis=-1),)
 
-        (value,) = self.rows.sum(one, theta)
-        return value + 0.5 * self.ridge * client_dot(theta, theta)
+        return self.rows.sum(one, theta, finish=lambda points, value: (self._value_with_ridge(value, points),))[0]
 
     def gradient(self, theta: Array) -> Array:
         """Return the gradients (a subgradient when nonsmooth), shape ``(N, *shape)``."""
@@ -100,16 +105,19 @@ class FiniteSum(Objective):
 
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
         """Return values ``(N,)`` and gradients ``(N, *shape)`` in one pass over the rows."""
-        theta = self._points(theta)
-        xp = array_namespace(theta)
 
-        def one(block: Block, points: Array) -> tuple[Array, Array]:
-            z, way = self._predictors(points, block)
-            value, slope = self.loss.value_and_gradient(z, block.y)
-            return xp.sum(block.w * value, axis=-1), self._backward(points, block, way, self._weighted(slope, block))
+        def finish(points: Array, value: Array, gradient: Array) -> tuple[Array, Array]:
+            return self._value_with_ridge(value, points), self._with_ridge(gradient, points)
 
-        value, gradient = self.rows.sum(one, theta)
-        return value + 0.5 * self.ridge * client_dot(theta, theta), self._with_ridge(gradient, theta)
+        value, gradient = self.rows.sum(self._block_value_and_gradient, self._points(theta), finish=finish)
+        return value, self._shaped(gradient)
+
+    def _block_value_and_gradient(self, block: Block, points: Array) -> tuple[Array, Array]:
+        """Return what the rows of a block add to values ``(c,)`` and gradients, these in the form of ``points``."""
+        z, way = self._predictors(points, block)
+        value, slope = self.loss.value_and_gradient(z, block.y)
+        value = array_namespace(value).sum(block.w * value, axis=-1)
+        return value, self._backward(points, block, way, self._weighted(slope, block))
 
     def draw(self, rngs: Sequence[Any], batch: int | None) -> Sample:
         """Draw ``batch`` rows per client, uniformly with replacement; ``None`` takes every row once.
@@ -155,14 +163,12 @@ class FiniteSum(Objective):
             slopes = self._weighted(self.loss.gradient(z, block.y), block)
             return (self._backward(points, block, way, slopes),)
 
-        (gradient,) = self.rows.sum(one, theta, sample)
-        return self._with_ridge(gradient, theta)
+        return self._shaped(self.rows.sum(one, theta, sample, self._finish)[0])
 
     def select(self, ids: Sequence[int]) -> Self:
         """Return the objective of the clients ``ids``; data and cached factors are shared, not copied."""
-        if list(ids) == list(range(self.n_clients)):
-            return self
-        return replace(self, rows=self.rows.select(ids))  # pyright: ignore[reportArgumentType]
+        rows = self.rows.select(ids)
+        return self if rows is self.rows else replace(self, rows=rows)  # pyright: ignore[reportArgumentType]
 
     def _predictors(self, points: Array, block: Block) -> tuple[Array, Any]:
         """Return predictors in the layout of the loss, ``(c, k, b)`` or ``(c, b)``, and what ``_backward`` needs."""
@@ -173,7 +179,19 @@ class FiniteSum(Objective):
         """Return derivatives in the layout of the loss times the weights of the rows, ``(c, k, b)``."""
         return (slope * block.w)[:, None, :] if self.loss.outputs == 1 else slope * block.w[:, None, :]
 
-    def _with_ridge(self, gradient: Array, theta: Array) -> Array:
-        """Add the gradient of the ridge to ``gradient``, an array made here, and bring it to ``(N, *shape)``."""
-        gradient += self.ridge * theta
+    def _finish(self, points: Array, gradient: Array) -> tuple[Array]:
+        """Add the gradient of the ridge to the sum over the rows, for `ClientRows.sum`."""
+        return (self._with_ridge(gradient, points),)
+
+    def _value_with_ridge(self, value: Array, points: Array) -> Array:
+        """Return values ``(c,)`` with those of the ridge; one point for all has one norm."""
+        return value + 0.5 * self.ridge * client_dot(points, points)
+
+    def _with_ridge(self, gradient: Array, points: Array) -> Array:
+        """Add the gradient of the ridge to ``gradient``, an array made here."""
+        gradient += self.ridge * points
+        return gradient
+
+    def _shaped(self, gradient: Array) -> Array:
+        """Bring gradients from the form of the points to ``(N, *shape)``."""
         return array_namespace(gradient).reshape(gradient, (self.n_clients, *self.shape))

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
-from dualopt.objectives.rows import Block, ClientRows
-from dualopt.xp import Array, array_namespace, asarray_like, broadcast, epsilon, to_numpy
+from dualopt.objectives.rows import Block, ClientRows, Part
+from dualopt.xp import Array, array_namespace, device, epsilon, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -55,16 +55,15 @@ class LinearModel(FiniteSum):
     @cached_property
     def mu(self) -> Array:
         """Strong convexity constants, all equal to ``ridge``, shape ``(N,)``."""
-        return asarray_like([self.ridge] * self.n_clients, self.rows.like)
+        return self._everywhere(self.ridge)
 
     @cached_property
     def L(self) -> Array:
         r"""Smoothness constants ``curvature * lambda_max(X_j' W_j X_j) + ridge``, shape ``(N,)``."""
         if not math.isfinite(self.loss.curvature):
-            return asarray_like([math.inf] * self.n_clients, self.rows.like)
-        xp = array_namespace(self.rows.like)
-        largest = xp.stack([group.largest_eigenvalue(position) for group, position in self.rows.positions])
-        return self.loss.curvature * largest + self.ridge
+            return self._everywhere(math.inf)
+        parts = ((part.block.clients, (group.largest_eigenvalues(part),)) for group, part in self.rows.parts)
+        return self.loss.curvature * self.rows.assemble(parts)[0] + self.ridge
 
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
         r"""Bound the errors of values and gradients by those of the predictors, the losses and the sums.
@@ -126,8 +125,7 @@ class LinearModel(FiniteSum):
                 slope = self.loss.hessian_product(next(at_theta), block.y, z)
                 return (block.pull_back(self._weighted(slope, block)),)
 
-            (result,) = self.rows.sum(one, v)
-            return self._with_ridge(result, v)
+            return self._shaped(self.rows.sum(one, v, finish=self._finish)[0])
 
         return product
 
@@ -141,17 +139,20 @@ class LinearModel(FiniteSum):
         number, because without strong convexity the matrix may be singular.
         """
         fraction = 0.2 * (self.loss.curvature if math.isfinite(self.loss.curvature) else 1.0)
-        wanted = [ridge / fraction for ridge in self._ridges(weight)]
-        ridges = [max(ridge, least) for ridge, least in zip(wanted, self._least_ridges, strict=True)]
+        ridges = self._ridges(weight) / fraction
+        if (key := ridges.tobytes()) not in self._preconditioners:
+            while len(self._preconditioners) > 1:  # the latest two
+                del self._preconditioners[next(iter(self._preconditioners))]
+            self._preconditioners[key] = [
+                (part, group.preconditioner_product(part, ridges[part.block.clients.ids]))
+                for group, part in self.rows.parts
+            ]
+        products = self._preconditioners[key]
 
         def apply(v: Array) -> Array:
-            xp = array_namespace(v)
             v = self._points(v)
-            products = [
-                group.precondition(position, ridge, v[j, ...]) / fraction
-                for j, ((group, position), ridge) in enumerate(zip(self.rows.positions, ridges, strict=True))
-            ]
-            return xp.reshape(xp.stack(products), (self.n_clients, *self.shape))
+            results = ((part.block.clients, (product(part.block.points(v)) / fraction,)) for part, product in products)
+            return self._shaped(self.rows.assemble(results)[0])
 
         return apply
 
@@ -166,35 +167,43 @@ class LinearModel(FiniteSum):
         if not isinstance(self.loss, Squared):
             raise ValueError(f"solver 'exact' needs quadratic local problems, and the loss {self.loss} is not squared.")
         ridges = self._ridges(problem.weight)
-        if not min(ridges) > 0:
-            raise ValueError(f"solver 'exact' needs mu + weight > 0 for a linear model, not {min(ridges)}.")
-        linear = problem.linear_term()
-        solutions = []
-        for j, ((group, position), ridge) in enumerate(zip(self.rows.positions, ridges, strict=True)):
-            right = group.label_moment(position) - linear[j, ...]
-            solutions.append(group.apply_ridge_inverse(position, ridge, right[None, :])[0, ...])
-        return array_namespace(linear).stack(solutions)
+        if not ridges.min() > 0:
+            raise ValueError(f"solver 'exact' needs mu + weight > 0 for a linear model, not {ridges.min()}.")
+        linear = self._points(problem.linear_term())
+
+        def solved(group: Any, part: Part) -> Array:
+            right = group.label_moments(part)[:, None, :] - part.block.points(linear)
+            return group.ridge_inverse_product(part, ridges[part.block.clients.ids])(right)
+
+        parts = ((part.block.clients, (solved(group, part),)) for group, part in self.rows.parts)
+        return self._shaped(self.rows.assemble(parts)[0])
+
+    @cached_property
+    def _preconditioners(self) -> dict[bytes, list[tuple[Part, Callable[[Array], Array]]]]:
+        """The products of the parts, by the ridges."""
+        return {}
 
     @cached_property
     def _norms(self) -> Array:
-        norms = [group.norms(position) for group, position in self.rows.positions]
-        return array_namespace(self.rows.like).stack(norms)
+        parts = ((part.block.clients, (group.client_norms(part),)) for group, part in self.rows.parts)
+        return self.rows.assemble(parts)[0]
 
-    @cached_property
-    def _least_ridges(self) -> list[float]:
-        """Ridges that keep the preconditioner of each client regular; 1 for a client whose features are all zero."""
-        return [1e-6 * float(group.largest_eigenvalue(position)) or 1.0 for group, position in self.rows.positions]
+    def _ridges(self, weight: float | Array) -> Array:
+        """Return ``ridge + weight_j`` of every client, a host array."""
+        host = array_namespace(self.rows.group)
+        number = isinstance(weight, float | int)
+        return self.ridge + (
+            host.full(self.n_clients, float(weight)) if number else host.astype(to_numpy(weight), host.float64)
+        )
 
-    def _ridges(self, weight: float | Array) -> list[float]:
-        """Return ``ridge + weight_j`` of every client."""
-        numbers = [weight] * self.n_clients if isinstance(weight, float | int) else to_numpy(weight).tolist()
-        return [self.ridge + number for number in numbers]
+    def _everywhere(self, number: float) -> Array:
+        like = self.rows.like
+        return array_namespace(like).full((self.n_clients,), number, dtype=like.dtype, device=device(like))
 
     def _points(self, theta: Array) -> Array:
-        """Bring ``(N, *shape)`` or ``shape`` to ``(N, k, p)``."""
-        xp = array_namespace(theta)
-        theta = broadcast(theta, (self.n_clients, *self.shape))
-        return xp.reshape(theta, (self.n_clients, self.loss.outputs, self.n_features))
+        """Bring ``(N, *shape)`` or ``shape`` to ``(N, k, p)`` or ``(1, k, p)``."""
+        theta = self._stacked(theta)
+        return array_namespace(theta).reshape(theta, (theta.shape[0], self.loss.outputs, self.n_features))
 
     def _forward(self, points: Array, block: Block) -> tuple[Array, None]:
         return block.predict(points), None

@@ -13,7 +13,7 @@ from dualopt.data._random import generator
 from dualopt.losses import Multinomial
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.xp import Array, array_namespace, asarray_like, broadcast, is_sparse
+from dualopt.xp import Array, array_namespace, asarray_like, is_sparse
 
 __all__ = ["MLP", "mlp"]
 
@@ -135,11 +135,11 @@ class MLP(FiniteSum):
         return tuple(layers)
 
     def _points(self, theta: Array) -> Array:
-        return broadcast(theta, (self.n_clients, *self.shape))
+        return self._stacked(theta)
 
-    def _with_ridge(self, gradient: Array, theta: Array) -> Array:
+    def _with_ridge(self, gradient: Array, points: Array) -> Array:
         # Without weight decay nothing is added: large models spend their time on passes over the parameters.
-        return super()._with_ridge(gradient, theta) if self.ridge else gradient
+        return super()._with_ridge(gradient, points) if self.ridge else gradient
 
     # Activations have the layout of the loss, rows last: (c, width, b). Neither weights nor features are ever copied.
 

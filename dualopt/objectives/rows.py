@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, Literal
 
 from dualopt.losses import Loss
-from dualopt.objectives._dense import Block, Group
+from dualopt.objectives._dense import Block, Group, Part
+from dualopt.objectives._positions import Positions
 from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
-from dualopt.xp import Array, array_namespace, asarray_like, csr_matrix, device, is_host, is_sparse, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, csr_matrix, device, indices, is_host, is_sparse
 
-__all__ = ["Block", "ClientRows", "Group", "Sample", "predictors", "pulled_back"]
+__all__ = ["Block", "ClientRows", "Group", "Part", "Sample", "predictors", "pulled_back"]
 
 Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
@@ -25,20 +26,24 @@ Sample = tuple[Any, ...]
 # rows of the block are still near for the second one. On MNIST, 256 to 1024 differ by 3%; 2048 is 10% slower.
 BLOCK_ROWS = 512
 
+# Rows copied at once where a federation is made.
+PIECE = 2**14
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClientRows:
     """Features, labels and weights of the rows of ``N`` clients of any sizes; no row is padded.
 
-    Objectives add over rows with `sum`, block by block. On a CPU a block is some rows of one client; on a GPU it is a
-    whole group, so that one batched product serves all its clients. Use :meth:`build` to make one.
+    Objectives add over rows with `sum`, block by block. On a CPU a block is some rows of one client, or all rows of
+    several small ones; on a GPU it is a whole group, so that one batched product serves all its clients. Use
+    :meth:`build` to make one.
 
     Attributes
     ----------
     groups : tuple of Group
         Clients of equal size stored together.
-    index : tuple of (int, int)
-        Client ``j`` is the one at position ``index[j][1]`` of group ``index[j][0]``.
+    group, position : host integer arrays, shape (N,)
+        Client ``j`` is the one at ``position[j]`` in ``groups[group[j]]``.
     max_rows : int
         Number of rows of the largest client of the whole federation, also after ``select``: states with one entry per
         row have this width, so that those of different clients fit together.
@@ -56,7 +61,8 @@ class ClientRows:
     """
 
     groups: tuple[Group | SparseGroup, ...]
-    index: tuple[tuple[int, int], ...]
+    group: Array
+    position: Array
     max_rows: int
 
     @classmethod
@@ -101,64 +107,57 @@ class ClientRows:
         like = X.data if is_sparse(X) else X
         xp = array_namespace(like)
         _check_data(X, like, y, loss)
-        parts = _partition(X.shape[0], clients)
-        row_weights = _weights(X.shape[0], like, parts, weights)
-        by_size: dict[int, list[int]] = defaultdict(list)
-        for j, part in enumerate(parts):
-            by_size[len(part)].append(j)
-        index: list[tuple[int, int]] = [(0, 0)] * len(parts)
-        groups = []
-        for size, members in by_size.items():
-            rows = asarray_like([i for j in members for i in parts[j]], like, dtype=xp.int64)
-            for position, j in enumerate(members):
-                index[j] = (len(groups), position)
-            labels = xp.reshape(xp.take(y, rows, axis=0), (len(members), size))
-            weight = xp.stack([row_weights[j] for j in members])
+        rows, sizes = _partition(X.shape[0], clients)
+        row_weights = _weights(X.shape[0], like, sizes, rows, weights)
+        host = array_namespace(rows)
+        starts = host.cumulative_sum(sizes) - sizes
+        values, first, group, _ = host.unique_all(sizes)
+        order = host.argsort(first)  # groups in the order of their first clients
+        group, position, groups = host.argsort(order)[group], host.zeros_like(group), []
+        for g, size in enumerate(values[order].tolist()):
+            members = host.nonzero(group == g)[0]
+            position[members] = host.arange(members.shape[0])
+            places = host.reshape(starts[members, None] + host.arange(size), (-1,))
+            own = asarray_like(rows[places], like, dtype=xp.int64)
+            shape = (members.shape[0], size)
+            labels, weight = xp.reshape(xp.take(y, own, axis=0), shape), xp.reshape(row_weights(places), shape)
             if is_sparse(X):
-                groups.append(SparseGroup.build(X[rows], labels, weight, intercept=intercept))
-                continue
-            features = xp.take(X, rows, axis=0)
-            if intercept:
-                ones = xp.ones((features.shape[0], 1), dtype=X.dtype, device=device(X))
-                features = xp.concat([features, ones], axis=1)
-            features = xp.reshape(features, (len(members), size, features.shape[1]))
-            groups.append(Group(X=features, y=labels, w=weight))
-        return cls(groups=tuple(groups), index=tuple(index), max_rows=max(by_size))
+                groups.append(SparseGroup.build(X[own], labels, weight, intercept=intercept))
+            else:
+                features = _gathered(X, own, intercept)
+                groups.append(Group(X=xp.reshape(features, (*shape, features.shape[1])), y=labels, w=weight))
+        return cls(groups=tuple(groups), group=group, position=position, max_rows=int(sizes.max()))
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the rows of these clients alone: what one process per client is sent."""
-        groups, index = [], list(self.index)
-        for g in sorted({g for g, _ in self.index}):
-            members = [j for j, (own, _) in enumerate(self.index) if own == g]
-            groups.append(self.groups[g].select([self.index[j][1] for j in members]))
-            for position, j in enumerate(members):
-                index[j] = (len(groups) - 1, position)
-        return {"groups": tuple(groups), "index": tuple(index), "max_rows": self.max_rows}
+        host = array_namespace(self.group)
+        used, group = host.unique_inverse(self.group)
+        groups, position = [], host.zeros_like(self.position)
+        for own in used.tolist():
+            members = host.nonzero(self.group == own)[0]
+            groups.append(self.groups[own].select(self.position[members].tolist()))
+            position[members] = host.arange(members.shape[0])
+        return {"groups": tuple(groups), "group": group, "position": position, "max_rows": self.max_rows}
 
     @property
     def n_clients(self) -> int:
         """Number ``N`` of clients."""
-        return len(self.index)
+        return self.group.shape[0]
 
     @property
     def n_features(self) -> int:
         """Number ``p`` of columns, the intercept included."""
         return self.groups[0].n_features
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of rows ``m_j`` of each client."""
-        return tuple(self.groups[g].n_rows for g, _ in self.index)
+        return tuple(indices([group.n_rows for group in self.groups])[self.group].tolist())
 
     @property
     def like(self) -> Array:
         """An array of the library, the floating-point type and the device of the data."""
         return self.groups[0].w
-
-    @property
-    def positions(self) -> Iterator[tuple[Group | SparseGroup, int]]:
-        """The group and the position in it of each client, in the order of the clients."""
-        return ((self.groups[g], position) for g, position in self.index)
 
     @property
     def is_sparse(self) -> bool:
@@ -172,60 +171,123 @@ class ClientRows:
 
     def by_client(self) -> Iterator[tuple[Array, Array, Array]]:
         """Yield features ``(m_j, p)``, labels ``(m_j,)`` and weights ``(m_j,)`` of each client, as views."""
-        for group, position in self.positions:
-            yield group.client(position)
+        for g, position in zip(self.group.tolist(), self.position.tolist(), strict=True):
+            yield self.groups[g].client(position)
 
     def select(self, ids: Sequence[int]) -> ClientRows:
-        """Return the rows of the clients ``ids``; data and cached factors are shared, not copied."""
-        if list(ids) == list(range(self.n_clients)):
+        """Return the rows of the clients ``ids``; data and what is computed of them are shared.
+
+        No data is copied here. Small clients that do not lie beside each other are, when their rows are first used.
+        """
+        chosen = indices(ids)
+        if chosen.shape == self.group.shape and bool((chosen == array_namespace(chosen).arange(self.n_clients)).all()):
             return self
-        return replace(self, index=tuple(self.index[j] for j in ids))
+        return replace(self, group=self.group[chosen], position=self.position[chosen])
+
+    @cached_property
+    def parts(self) -> list[tuple[Group | SparseGroup, Part]]:
+        """All clients, each in one part with all its rows; on a CPU a part has ``BLOCK_ROWS`` rows or one client."""
+        host, limit = array_namespace(self.group), None if self._whole else BLOCK_ROWS
+        used, first = host.unique_all(self.group)[:2]
+        found = []
+        for g in used[host.argsort(first)].tolist():
+            group, members = self.groups[g], host.nonzero(self.group == g)[0]
+            members = members[host.argsort(self.position[members], stable=True)]
+            found += [(group, part) for part in group.parts(members, self.position[members], limit)]
+        return found
 
     @cached_property
     def blocks(self) -> list[Any]:
         """All rows, each in one block; those of a client in their order."""
-        if self._whole:
-            return self._whole_groups()
-        return [
-            group.block(j, position, slice(start, min(start + BLOCK_ROWS, group.n_rows)))
-            for j, (group, position) in enumerate(self.positions)
-            for start in range(0, group.n_rows, BLOCK_ROWS)
-        ]
+        return [block for _, blocks in self._units for block in blocks]
+
+    @cached_property
+    def _units(self) -> list[tuple[Positions, list[Any]]]:
+        """The clients of each part, and their rows in blocks."""
+        return [(part.block.clients, self._cut(part.block)) for _, part in self.parts]
+
+    def _cut(self, block: Any) -> list[Any]:
+        m = block.y.shape[1]
+        if self._whole or m <= BLOCK_ROWS:
+            return [block]
+        return [block.rows(slice(start, min(start + BLOCK_ROWS, m))) for start in range(0, m, BLOCK_ROWS)]
 
     def sum(
-        self, function: Callable[[Block, Array], tuple[Array, ...]], points: Array, sample: Sample | None = None
+        self,
+        function: Callable[[Any, Array], tuple[Array, ...]],
+        points: Array,
+        sample: Sample | None = None,
+        finish: Callable[..., tuple[Array, ...]] | None = None,
     ) -> tuple[Array, ...]:
         """Add what ``function(block, points of its clients)`` returns over the blocks of each client.
 
         Parameters
         ----------
         function : callable
-            Returns arrays with the client axis first.
-        points : array, shape (N, ...)
-            One point for each client.
+            Returns arrays with the client axis first, made there.
+        points : array, shape (N, ...) or (1, ...)
+            One point for each client, or one for all.
         sample : tuple of N host integer arrays, optional
             The rows to take instead of all, as `draw` returns them. Weights are then multiplied by ``m_j / B_j``, so
             that a weighted sum over the sample estimates the one over the rows.
+        finish : callable, optional
+            Returns the results of some clients from their points and their sums, ``finish(points, *sums)``. It is
+            called as soon as their rows are added, when both are still in the cache.
 
         Returns
         -------
         tuple of arrays, shape (N, ...)
         """
-        totals: dict[tuple[int, ...], list[Array]] = {}
-        for block in self.blocks if sample is None else self.sampled_blocks(sample):
-            results = function(block, block.points(points))
-            if (key := tuple(block.clients)) in totals:
-                totals[key] = [total + result for total, result in zip(totals[key], results, strict=True)]
-            else:
-                totals[key] = list(results)
-        xp = array_namespace(points)
-        order = [j for clients in totals for j in clients]
-        parts = [list(column) for column in zip(*totals.values(), strict=True)]
-        columns = [xp.concat(column, axis=0) if len(column) > 1 else column[0] for column in parts]
-        if order == list(range(self.n_clients)):
-            return tuple(columns)
-        inverse = sorted(range(len(order)), key=order.__getitem__)
-        return tuple(xp.take(c, xp.asarray(inverse, device=device(c)), axis=0) for c in columns)
+
+        def results() -> Iterator[tuple[Positions, tuple[Array, ...]]]:
+            for clients, blocks in self._units if sample is None else self._sampled_units(sample):
+                own: Any = None
+                total: tuple[Array, ...] | None = None
+                for block in blocks:
+                    own = block.points(points) if own is None else own
+                    result = function(block, own)
+                    total = result if total is None else tuple(a + b for a, b in zip(total, result, strict=True))
+                assert total is not None
+                yield clients, total if finish is None else finish(own, *total)
+
+        return self.assemble(results())
+
+    def assemble(self, results: Iterable[tuple[Positions, tuple[Array, ...]]]) -> tuple[Array, ...]:
+        """Put the results of disjoint parts of the clients together, ``(N, ...)`` each.
+
+        On a CPU they are written into one array as they come, so that there is no other one of its size; on a GPU,
+        where parts are few, they are put beside each other and then in order.
+        """
+        if not is_host(self.like):
+            return self._in_order(list(results))
+        found: tuple[Array, ...] | None = None
+        for clients, arrays in results:
+            if clients.are_all(self.n_clients):
+                return arrays
+            if found is None:
+                shapes = [(self.n_clients, *x.shape[1:]) for x in arrays]
+                found = tuple(
+                    array_namespace(x).empty(shape, dtype=x.dtype, device=device(x))
+                    for x, shape in zip(arrays, shapes, strict=True)
+                )
+            for x, rows in zip(found, arrays, strict=True):
+                clients.put(x, rows)
+        assert found is not None
+        return found
+
+    def _in_order(self, results: list[tuple[Positions, tuple[Array, ...]]]) -> tuple[Array, ...]:
+        host = array_namespace(self.group)
+        order = host.concat([clients.ids for clients, _ in results])
+        columns = [list(column) for column in zip(*(arrays for _, arrays in results), strict=True)]
+        together = [array_namespace(*c).concat(c, axis=0) if len(c) > 1 else c[0] for c in columns]
+        if (key := order.tobytes()) not in self._backs:
+            self._backs[key] = Positions(host.argsort(order))
+        return tuple(self._backs[key].take(x) for x in together)
+
+    @cached_property
+    def _backs(self) -> dict[bytes, Positions]:
+        """Where the results of each client are, by the order in which parts have them."""
+        return {}
 
     def draw(self, rngs: Sequence[Any], batch: int | None) -> Sample:
         """Draw ``batch`` rows per client, uniformly with replacement; ``None`` takes every row once.
@@ -250,7 +312,8 @@ class ClientRows:
         if len(rngs) != self.n_clients:
             raise ValueError(f"rngs must hold one generator for each of the {self.n_clients} clients, not {len(rngs)}.")
         if batch is None:
-            return tuple(to_numpy(array_namespace(self.like).arange(m)) for m in self.sizes)
+            every = {m: indices(range(m)) for m in set(self.sizes)}
+            return tuple(every[m] for m in self.sizes)
         if batch < 1:
             raise ValueError(f"batch must be at least 1, not {batch}.")
         return tuple(rng.integers(0, m, size=batch) for rng, m in zip(rngs, self.sizes, strict=True))
@@ -283,42 +346,34 @@ class ClientRows:
         On a CPU a block has at most ``BLOCK_ROWS`` rows: those of several clients if their samples fit, and a part of a
         sample that does not.
         """
+        for _, blocks in self._sampled_units(sample):
+            yield from blocks
+
+    def _sampled_units(self, sample: Sample) -> Iterator[tuple[Positions, Iterator[Any]]]:
+        """Yield clients and the blocks of their samples, which are made one after the other."""
         limit = None if self._whole else BLOCK_ROWS
         by_length: dict[int, list[int]] = defaultdict(list)
         for j, rows in enumerate(sample):
             by_length[rows.shape[0]].append(j)
+        group = self.group.tolist()
         for length, members in by_length.items():
-            members = sorted(members, key=lambda j: self.index[j][0])
+            members = sorted(members, key=group.__getitem__)
             together = len(members) if limit is None else max(1, limit // length)
             at_once = length if limit is None else min(length, limit)
             for first in range(0, len(members), together):
-                clients = members[first : first + together]
-                for start in range(0, length, at_once):
-                    yield self._take(sample, clients, slice(start, start + at_once))
+                clients = Positions(members[first : first + together])
+                cuts = [slice(start, start + at_once) for start in range(0, length, at_once)]
+                yield clients, (self._take(sample, clients, cut) for cut in cuts)
 
-    def _take(self, sample: Sample, clients: list[int], part: slice) -> Any:
+    def _take(self, sample: Sample, clients: Positions, part: slice) -> Any:
         """Copy a part of the samples of some clients, with one gather per group."""
         blocks = []
-        for g, neighbours in groupby(clients, key=lambda j: self.index[j][0]):
+        for g, neighbours in groupby(clients, key=lambda j: int(self.group[j])):
             members = list(neighbours)
             rows = array_namespace(sample[members[0]]).concat([sample[j][part] for j in members])
-            factor = self.groups[g].n_rows / sample[members[0]].shape[0]
-            blocks.append(self.groups[g].take(members, [self.index[j][1] for j in members], rows, factor))
+            own, factor = Positions(members), self.groups[g].n_rows / sample[members[0]].shape[0]
+            blocks.append(self.groups[g].take(own, self.position[own.ids], rows, factor))
         return self.groups[0].join(blocks)
-
-    def _whole_groups(self) -> list[Block]:
-        members: dict[int, list[int]] = defaultdict(list)
-        for j, (g, _) in enumerate(self.index):
-            members[g].append(j)
-        blocks = []
-        for g, clients in members.items():
-            group, positions = self.groups[g], [self.index[j][1] for j in clients]
-            if positions == list(range(group.n_clients)):
-                blocks.append(group.whole(clients))
-            else:  # part of a group: views of single clients, so that no data is copied
-                every = slice(0, group.n_rows)
-                blocks += [group.block(j, position, every) for j, position in zip(clients, positions, strict=True)]
-        return blocks
 
 
 def predictors(X: Any, theta: Array) -> Array:
@@ -366,38 +421,59 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
         raise ValueError(f"y must hold only -1 and +1 for the loss {loss}.")
 
 
-def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> Sequence[Sequence[int]]:
-    """Return the row numbers of each client, checked."""
+def _gathered(X: Array, rows: Array, intercept: bool) -> Array:
+    """Return these rows of ``X``, a copy, with a column of ones behind them if asked for.
+
+    Rows are copied in pieces: data may take most of the memory, and are not to be there three times.
+    """
+    xp = array_namespace(X)
+    if not intercept:
+        return xp.take(X, rows, axis=0)
+    m, d = rows.shape[0], X.shape[1]
+    features = xp.ones((m, d + 1), dtype=X.dtype, device=device(X))
+    for start in range(0, m, PIECE):
+        piece = slice(start, min(start + PIECE, m))
+        features[piece, :d] = xp.take(X, rows[piece], axis=0)
+    return features
+
+
+def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> tuple[Array, Array]:
+    """Return the row numbers of all clients, one after the other, and how many each has; host arrays, checked."""
     if isinstance(clients, int):
         if not 1 <= clients <= m:
             raise ValueError(f"clients must be between 1 and the number of rows {m}, not {clients}.")
         small, larger = divmod(m, clients)
-        starts = [j * small + min(j, larger) for j in range(clients + 1)]
-        return [range(a, b) for a, b in pairwise(starts)]
-    parts = [[int(i) for i in part] for part in clients]
+        rows, numbers = indices(range(m)), indices(range(clients))
+        return rows, small + array_namespace(rows).astype(numbers < larger, rows.dtype)
+    parts = [indices(part) for part in clients]
     if not parts:
         raise ValueError("clients must name at least one client.")
-    for j, part in enumerate(parts):
-        if not part:
-            raise ValueError(f"clients: client {j} has no rows.")
-        if min(part) < 0 or max(part) >= m:
-            raise ValueError(f"clients: client {j} has a row index outside 0 to {m - 1}.")
-    return parts
+    sizes = indices([part.shape[0] for part in parts])
+    host = array_namespace(sizes)
+    if not sizes.all():
+        raise ValueError(f"clients: client {int(host.argmin(sizes))} has no rows.")
+    rows = host.concat(parts)
+    outside = (rows < 0) | (rows >= m)
+    if outside.any():
+        owner = host.searchsorted(host.cumulative_sum(sizes), host.argmax(outside), side="right")
+        raise ValueError(f"clients: client {int(owner)} has a row index outside 0 to {m - 1}.")
+    return rows, sizes
 
 
 def _weights(
-    m: int, like: Array, parts: Sequence[Sequence[int]], weights: Literal["clients", "rows"] | Array
-) -> Sequence[Array]:
-    """Return the row weights of each client, ``(m_j,)``, arrays like the features."""
-    xp = array_namespace(like)
+    m: int, like: Array, sizes: Array, rows: Array, weights: Literal["clients", "rows"] | Array
+) -> Callable[[Array], Array]:
+    """Return the function from places in ``rows`` to the weights of the rows there, arrays like the features."""
+    xp, host = array_namespace(like), array_namespace(rows)
     if isinstance(weights, str):
         if weights not in ("clients", "rows"):
             raise ValueError(f"weights must be 'clients', 'rows' or an array, not {weights!r}.")
-        values = [1.0 / len(part) if weights == "clients" else len(parts) / m for part in parts]
-        return [asarray_like([value] * len(part), like) for value, part in zip(values, parts, strict=True)]
+        each = 1.0 / sizes if weights == "clients" else host.full(sizes.shape, sizes.shape[0] / m)
+        values = host.repeat(each, sizes)
+        return lambda places: asarray_like(values[places], like)
     fits = tuple(weights.shape) == (m,) and weights.dtype == like.dtype
     if not fits or not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):
         raise ValueError(
             f"weights must be {m} finite nonnegative numbers of the type {like.dtype}, one for each row of X."
         )
-    return [xp.take(weights, asarray_like(part, like, dtype=xp.int64), axis=0) for part in parts]
+    return lambda places: xp.take(weights, asarray_like(rows[places], like, dtype=xp.int64), axis=0)

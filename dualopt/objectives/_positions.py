@@ -1,0 +1,80 @@
+"""Positions on a client axis: of clients in a call, and of clients in the group that stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+from dualopt.xp import Array, array_namespace, asarray_like, device, indices, is_host
+
+__all__ = ["Positions"]
+
+
+class Positions(Sequence[int]):
+    """Positions on an axis, in some order: taken as a view where they are neighbours, and else by an index.
+
+    The index is moved to a device once.
+
+    Attributes
+    ----------
+    ids : host integer array, shape (c,)
+        The positions.
+    run : slice or None
+        The same where they are neighbours in increasing order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(4.0)
+    >>> Positions([1, 2]).take(x).base is x, Positions([3, 0]).take(x).tolist()
+    (True, [3.0, 0.0])
+    """
+
+    __slots__ = ("_index", "ids", "run")
+
+    def __init__(self, ids: Any) -> None:
+        self.ids = indices(ids)
+        self._index: Array = None
+        first, n = int(self.ids[0]), self.ids.shape[0]
+        neighbours = n == 1 or (int(self.ids[-1]) == first + n - 1 and bool((self.ids[1:] - self.ids[:-1] == 1).all()))
+        self.run = slice(first, first + n) if neighbours else None
+
+    def __len__(self) -> int:
+        return self.ids.shape[0]
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> Positions: ...
+    def __getitem__(self, index: Any) -> Any:
+        return Positions(self.ids[index]) if isinstance(index, slice) else int(self.ids[index])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.ids.tolist())
+
+    def are_all(self, n: int) -> bool:
+        """Tell whether they are ``0, ..., n - 1``, in this order."""
+        return self.run == slice(0, n)
+
+    def take(self, x: Array) -> Array:
+        """Return these rows of ``x``: ``x`` itself or a view if they are neighbours."""
+        if self.are_all(x.shape[0]):
+            return x
+        return x[self.run, ...] if self.run is not None else array_namespace(x).take(x, self.index(x), axis=0)
+
+    def put(self, x: Array, rows: Array) -> None:
+        """Write ``rows`` into these rows of ``x``, an array in host memory, or of neighbours on any device."""
+        if self.run is not None:
+            x[self.run, ...] = rows
+            return
+        for i, position in enumerate(self):  # the standard has no assignment by an index
+            x[position, ...] = rows[i, ...]
+
+    def index(self, like: Array) -> Array:
+        """Return the positions as an array of the library and on the device of ``like``."""
+        if self._index is None or type(self._index) is not type(like) or device(self._index) != device(like):
+            index = asarray_like(self.ids, like, dtype=array_namespace(like).int64)
+            if is_host(like):
+                return index
+            self._index = index
+        return self._index
