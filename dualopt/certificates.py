@@ -73,7 +73,8 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
         mu = xp.where(known, proven, xp.zeros_like(f))
         rounding = objective.rounding(theta, f, grad_f, solution.excess)
         n, length, slope = theta[0, ...].size, client_norm(theta), client_norm(grad_f)
-        dual = grad_f - per_client(mu, theta) * theta
+        dual = -per_client(mu, theta) * theta
+        dual += grad_f  # in place: one array of the size of all local models less
         conjugate = client_dot(grad_f, theta) - f - 0.5 * mu * client_dot(theta, theta)
         if solution.excess is not None:
             conjugate = conjugate + solution.excess

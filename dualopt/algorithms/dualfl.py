@@ -136,8 +136,12 @@ class DualFL(Algorithm):
 
     def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate (3.3)."""
-        v = c.zeta + message.theta - c.sent
-        return c._replace(zeta=(1.0 + message.beta) * v - message.beta * c.v, v=v)
+        v = c.zeta + message.theta
+        v -= c.sent
+        zeta = v - c.v  # in place from here on: where models are large, new arrays cost more than the sums
+        zeta *= message.beta
+        zeta += v
+        return c._replace(zeta=zeta, v=v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""

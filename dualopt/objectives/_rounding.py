@@ -62,15 +62,21 @@ def client_norm(x: Array) -> Array:
     >>> [f"{x:.6g}" for x in client_norm(np.array([[3e-200, 4e-200], [3e200, 4e200], [0.0, 0.0]]))]
     ['5e-200', '5e+200', '0']
     """
-    xp = array_namespace(x)
+    xp, eps = array_namespace(x), epsilon(x)
     flat = xp.reshape(x, (x.shape[0], -1))
-    if is_host(x) and flat.shape[0]:
-        with silent():
-            squares = xp.vecdot(flat, flat)
-        # Squares that underflow are then a share of eps^2 of the sum, each.
-        if xp.all((squares >= tiny(x) / epsilon(x) ** 2) & (squares < math.inf)):
+    with silent():
+        squares = xp.vecdot(flat, flat)
+        # a square that underflows loses less than the smallest normal number
+        known = xp.isfinite(squares) & (eps * squares >= flat.shape[1] * tiny(x))
+        if is_host(x) and bool(xp.all(known)):  # one reading, and no array of the size of x
             return xp.sqrt(squares)
-    largest = xp.max(xp.abs(flat), axis=-1)
+        return xp.where(known, xp.sqrt(squares), _scaled_norm(flat))
+
+
+def _scaled_norm(x: Array) -> Array:
+    """Return the norms of rows, each divided by its largest entry before it is squared."""
+    xp = array_namespace(x)
+    largest = xp.max(xp.abs(x), axis=-1)
     unit = xp.where((largest > 0) & xp.isfinite(largest), largest, xp.ones_like(largest))
-    scaled = flat / unit[:, None]
+    scaled = x / unit[:, None]
     return unit * xp.sqrt(xp.sum(scaled * scaled, axis=-1))

@@ -292,6 +292,34 @@ def test_multinomial_of_many_columns_costs_its_features():
 
 
 @every_loss
+@pytest.mark.parametrize("most", [1, 6, 9])
+def test_blocks_of_few_columns_give_the_same_bits(loss, most, monkeypatch):
+    """Groups are cut between clients only; a client alone in its block may have more columns than the limit."""
+    whole = pair(loss).sparse
+    assert [len(block.clients) for block in whole.rows.blocks] == [3, 2, 1, 1]
+    monkeypatch.setattr(_sparse, "PART_COLUMNS", most)
+    parts = pair(loss).sparse
+    assert sorted(j for block in parts.rows.blocks for j in block.clients) == list(range(7))
+    assert all(len(block.clients) == 1 or block.X.shape[1] <= most for block in parts.rows.blocks)
+    # three clients of three columns each, then two with 10 or 11 columns between them
+    cuts = {1: [1, 1, 1, 1, 1], 6: [2, 1, 1, 1], 9: [3, 1, 1]}[most]
+    assert [len(block.clients) for block in parts.rows.blocks] == [*cuts, 1, 1]
+    theta = points(whole)
+    for what in ("value", "gradient"):
+        np.testing.assert_array_equal(getattr(parts, what)(theta), getattr(whole, what)(theta))
+
+
+def test_blocks_of_the_wrong_clients_are_seen(monkeypatch):
+    own = _sparse.SparseGroup._own
+    monkeypatch.setattr(_sparse, "PART_COLUMNS", 1)
+    monkeypatch.setattr(_sparse.SparseGroup, "_own", lambda self, first, count=1: own(self, 0, count))
+    both = pair(Logistic())
+    theta = points(both.dense)
+    with pytest.raises(AssertionError):
+        assert_equal(both, theta, lambda f: f.gradient(theta))
+
+
+@every_loss
 def test_rounding_is_bounded_as_for_dense_rows(loss):
     """Certificates rest on these bounds."""
     both = pair(loss)
