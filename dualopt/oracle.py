@@ -9,9 +9,9 @@ from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.participation import Round
 from dualopt.solvers import LocalSolution, LocalSolver
-from dualopt.solvers._loop import solution
+from dualopt.solvers._loop import evaluated
 from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, broadcast
 
 __all__ = ["Oracle"]
 
@@ -56,6 +56,7 @@ class Oracle:
         self.objective = objective
         self.solver_state = solver_state
         self.gradients = [0.0] * objective.n_clients
+        self._shape = (objective.n_clients, *objective.shape)
         self._solver = solver
         self._stop = stop
         self._round = round
@@ -129,12 +130,9 @@ class Oracle:
                 self._charge((self.objective.gradient_cost,) * self.objective.n_clients)
                 self._last = last._replace(charged=True)
             return last.evaluation
-        problem, theta = LocalProblem(objective=self.objective), self._stacked(theta)
-        evaluation = problem.evaluate(theta)
-        one, status = array_namespace(evaluation.f).ones_like(evaluation.f), ("converged",) * problem.n_clients
-        self._last = solution(problem, theta, evaluation, gradients=one, status=status)
+        self._last = evaluated(LocalProblem(objective=self.objective), self._stacked(theta))
         self._charge(self._last.gradients)
-        return evaluation
+        return self._last.evaluation
 
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta_j)``, shape ``(P,)``; half a gradient."""
@@ -154,7 +152,7 @@ class Oracle:
         return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
 
     def _stacked(self, x: Array) -> Array:
-        return broadcast(x, (self.objective.n_clients, *self.objective.shape))
+        return broadcast(x, self._shape)
 
     def _charge(self, counts: tuple[float, ...]) -> None:
         self.gradients = [charged + count for charged, count in zip(self.gradients, counts, strict=True)]

@@ -20,6 +20,7 @@ __all__ = [
     "csr_matrix",
     "device",
     "epsilon",
+    "host_zeros",
     "indices",
     "is_host",
     "is_sparse",
@@ -131,6 +132,11 @@ def is_host(x: Array) -> bool:
     if host is None:
         host = _hosts[place] = "cpu" in str(place[1]).lower() and int(x.__dlpack_device__()[0]) == _DLPACK_CPU
     return host
+
+
+def host_zeros(n: int) -> np.ndarray:
+    """Return ``n`` zeros in host memory: what loops count and decide is there, wherever the data are."""
+    return np.zeros(n)
 
 
 def epsilon(x: Array) -> float:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
 from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, broadcast
-
-LONG = 2**17
-"""Numbers of a model, a megabyte, from which on inner products do without a product of the arrays in memory."""
 
 __all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"]
 
@@ -26,23 +24,23 @@ def per_client(numbers: float | Array, like: Array) -> float | Array:
 
 
 def client_dot(x: Array, y: Array) -> Array:
-    """Return the inner products ``<x_j, y_j>`` of two ``(N, *shape)`` arrays, shape ``(N,)``."""
-    if math.prod(x.shape[1:]) >= LONG and x.shape == y.shape:
-        flat = (x.shape[0], -1)
-        xp = array_namespace(x, y)
-        return xp.vecdot(xp.reshape(x, flat), xp.reshape(y, flat))
-    product = x * y
-    xp = array_namespace(product)
+    """Return the inner products ``<x_j, y_j>`` of two ``(N, *shape)`` arrays, shape ``(N,)``, without a temporary."""
+    xp = array_namespace(x, y)
+    if x.shape != y.shape:
+        x, y = xp.broadcast_arrays(x, y)
     # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
-    return xp.sum(product if product.ndim == 2 else xp.reshape(product, (product.shape[0], -1)), axis=-1)
+    return xp.vecdot(x, y) if x.ndim == 2 else xp.vecdot(_flat(x), _flat(y))
+
+
+def _flat(x: Array) -> Array:
+    return array_namespace(x).reshape(x, (x.shape[0], -1))
 
 
 def gap_bound(squared_norm: Array, mu: Array) -> Array:
     """Return ``|grad|^2 / (2 mu)``, the largest suboptimality that such a gradient allows; infinite for ``mu = 0``."""
     xp = array_namespace(squared_norm)
     convex = mu > 0
-    bound = squared_norm / (2.0 * xp.where(convex, mu, xp.ones_like(mu)))
-    return xp.where(convex, bound, math.inf)
+    return xp.where(convex, squared_norm / xp.where(convex, 2.0 * mu, 1.0), math.inf)
 
 
 class Evaluation(NamedTuple):
@@ -98,8 +96,11 @@ class LocalProblem:
     center: Array | None = None
 
     def __post_init__(self) -> None:
-        if self.center is None and not (isinstance(self.weight, float | int) and self.weight == 0):
+        if self.center is None and not self._plain:
             raise ValueError("center is needed when weight is not zero.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_clients(self) -> int:
@@ -109,12 +110,17 @@ class LocalProblem:
     @property
     def mu(self) -> Array:
         """Strong convexity constants of ``F_j``, shape ``(N,)``."""
-        return self.objective.mu + self.weight
+        return self.objective.mu if self._plain else self.objective.mu + self.weight
 
     @property
     def L(self) -> Array:
         """Smoothness constants of ``F_j``, shape ``(N,)``."""
-        return self.objective.L + self.weight
+        return self.objective.L if self._plain else self.objective.L + self.weight
+
+    @property
+    def _plain(self) -> bool:
+        """Whether there is no proximal term."""
+        return isinstance(self.weight, float | int) and self.weight == 0
 
     def value(self, theta: Array) -> Array:
         """Return ``F_j(theta_j)``, shape ``(N,)``."""
@@ -144,6 +150,11 @@ class LocalProblem:
         product = self.objective.hessian_operator(theta)  # pyright: ignore[reportAttributeAccessIssue]
         return lambda v: product(v) + per_client(self.weight, v) * v
 
+    @cached_property
+    def preconditioner(self) -> Callable[[Array], Array]:
+        """An approximation of ``v -> (hess f_j + weight_j I)^{-1} v_j``, of an objective that offers one."""
+        return self.objective.preconditioner(self.weight)  # pyright: ignore[reportAttributeAccessIssue]
+
     def gap(self, theta: Array) -> Array:
         r"""Return an upper bound of ``F_j(theta_j) - min F_j``, shape ``(N,)``.
 
@@ -156,10 +167,8 @@ class LocalProblem:
 
     def linear_term(self) -> Array:
         """Return ``linear_j - weight_j center_j``: ``F_j`` is ``f_j`` plus this term plus ``weight_j/2 |.|^2``."""
-        if self.linear is None:
-            term = broadcast(self.objective.zeros(), (self.n_clients, *self.objective.shape))
-        else:
-            term = broadcast(self.linear, (self.n_clients, *self.objective.shape))
+        given = self.objective.zeros() if self.linear is None else self.linear
+        term = broadcast(given, (self.n_clients, *self.objective.shape))
         if self.center is not None:
             term = term - per_client(self.weight, term) * self.center
         return term
@@ -179,14 +188,12 @@ class LocalProblem:
 
     def added_value(self, theta: Array) -> Array | float:
         """Return the linear and proximal terms at ``theta``, shape ``(N,)``, 0 when there are none."""
-        value: Array | float = 0.0
         theta = broadcast(theta, (self.n_clients, *self.objective.shape))
-        if self.linear is not None:
-            value = value + client_dot(self.linear, theta)
-        if self.center is not None:
-            shift = theta - self.center
-            value = value + 0.5 * self.weight * client_dot(shift, shift)
-        return value
+        linear = 0.0 if self.linear is None else client_dot(self.linear, theta)
+        if self.center is None:
+            return linear
+        shift = theta - self.center
+        return linear + 0.5 * self.weight * client_dot(shift, shift)
 
     def added_gradient(self, theta: Array) -> Array | float:
         """Return the gradient of the linear and proximal terms, 0 when there are none."""

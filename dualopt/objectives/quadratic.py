@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Quadratic"]
 
+OFFERS = frozenset({"hessian", "preconditioner", "exact"})
 COMPUTED = (
     "_eigenvalues",
     "_estimate",
@@ -158,7 +159,7 @@ class Quadratic(Objective):
     @property
     def offers(self) -> frozenset[str]:
         """Hessians, their inverses and exact solutions."""
-        return frozenset({"hessian", "preconditioner", "exact"})
+        return OFFERS
 
     def zeros(self) -> Array:
         """Return the zero model, shape ``(d,)``."""
@@ -176,7 +177,7 @@ class Quadratic(Objective):
         """Return values ``(N,)`` and gradients ``(N, d)``."""
         xp = array_namespace(self.b)
         product = self._product(theta)
-        value = xp.sum((0.5 * product - self.b) * theta, axis=-1)
+        value = xp.vecdot(0.5 * product - self.b, broadcast(theta, self.b.shape))
         return (value if self.c is None else value + self.c), product - self.b
 
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
@@ -251,6 +252,8 @@ class Quadratic(Objective):
         return xp.matmul(self.A, theta[..., None])[..., 0]
 
     def _shifted(self, weight: float | Array) -> Array:
+        if isinstance(weight, float | int) and weight == 0:
+            return self.A
         xp = array_namespace(self.A)
         identity = xp.eye(self.shape[0], dtype=self.A.dtype, device=device(self.A))
         return self.A + (weight if isinstance(weight, float | int) else weight[:, None, None]) * identity

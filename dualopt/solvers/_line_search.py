@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
-from dualopt.tree import merge_clients, take_clients, tree_map
-from dualopt.xp import Array, array_namespace, epsilon, to_numpy
+from dualopt.solvers._loop import masked, norm, to_host
+from dualopt.tree import merge_clients, take_clients
+from dualopt.xp import Array, array_namespace, asarray_like, epsilon, is_host, to_numpy
 
 __all__ = ["LineSearch", "backtrack"]
 
@@ -15,57 +16,94 @@ MAX_TRIALS = 30
 
 
 class LineSearch(NamedTuple):
-    """The accepted points, with the trials that they took."""
+    """The accepted points, with the trials that they took; from ``value`` on in host memory."""
 
     theta: Array  # (N, *shape)
     evaluation: Evaluation
+    step: Array  # (N, *shape)  s: theta less where the search began
+    change: Array  # (N, *shape)  y, that of the gradient
+    curvature: Array  # (N,)  <s, y>
+    value: Array  # (N,)  F_j
+    norm: Array  # (N,)  |grad F_j|
     trials: Array  # (N,)  gradients computed
     failed: Array  # (N,)  no acceptable point was found: theta and its evaluation are those of the start
+    curved: Array  # (N,)  the curvature is positive beyond rounding
 
 
-def backtrack(problem: LocalProblem, theta: Array, start: Evaluation, direction: Array) -> LineSearch:
+def backtrack(
+    problem: LocalProblem, theta: Array, start: Evaluation, direction: Array, resting: Array | None = None
+) -> LineSearch:
     """Find ``theta + t direction`` with sufficient decrease, from ``t = 1`` by safeguarded quadratic interpolation.
 
     A point is accepted by Armijo's rule. Near a minimum function values lose half of the digits and gradients do not,
     so two forms of the rule by slopes are accepted too: a slope at the new point of at most ``1e-4`` times the first
     one proves the decrease where the local problem is convex; and, where the values differ by rounding only, Hager and
     Zhang's approximate Wolfe condition admits points just beyond the minimum.
+
+    All numbers of a trial come to the host in one transfer. Clients whose point was refused try again: in host memory
+    without the others, on another device together with them, whose points then stay the same. Of ``resting`` clients,
+    marked in host memory, every point is accepted, and no trial is counted.
     """
-    xp = array_namespace(theta)
-    slope = client_dot(start.gradient, direction)
-    rounding = 10.0 * epsilon(theta) * xp.abs(start.value)
-    t = xp.ones_like(slope)
-    result = LineSearch(theta, start, xp.zeros_like(slope), xp.ones_like(slope, dtype=xp.bool))
-    trying = list(range(problem.n_clients))
+    host, origin = is_host(theta), (theta, start)
+    rows, result = list(range(problem.n_clients)), None
+    slopes = client_dot(start.gradient, direction)
+    t = trials = waiting = None
     for _ in range(MAX_TRIALS):
-        trial = theta + per_client(t, theta) * direction
-        new = problem.evaluate(trial)
-        new_slope = client_dot(new.gradient, direction)
-        armijo = new.value <= start.value + SUFFICIENT_DECREASE * t * slope
-        level = (new.value <= start.value + rounding) & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope)
-        proved = (new_slope <= SUFFICIENT_DECREASE * slope) & (problem.mu >= 0)
-        accepted = (slope <= 0) & (armijo | proved | level)  # uphill, Armijo's rule would admit a rise
-        counted = take_clients(result.trials, trying) + 1.0
-        failed = xp.logical_not(accepted)
-        theta_now, evaluation = _choose(accepted, (trial, new), (theta, start))
-        outcome = LineSearch(theta_now, evaluation, counted, failed)
-        result = merge_clients(result, outcome, trying)
-        refused = [position for position, bad in enumerate(to_numpy(failed)) if bad]
-        if not refused:
-            break
-        curvature = new.value - start.value - t * slope
-        usable = xp.isfinite(curvature) & (curvature > 0)
-        minimiser = -0.5 * slope * t * t / xp.where(usable, curvature, xp.ones_like(curvature))
+        length = None if t is None else asarray_like(t, theta)
+        step = direction if length is None else per_client(length, direction) * direction
+        point = theta + step
+        new = problem.evaluate(point)
+        change = new.gradient - start.gradient
+        rises, squares = client_dot(change, direction), client_dot(new.gradient, new.gradient)
+        before, slope, value, rise, square = to_host(start.value, slopes, new.value, rises, squares)
+        xp = array_namespace(value)
+        if t is None or trials is None or waiting is None:
+            t, trials, waiting = xp.ones_like(slope), xp.zeros_like(slope), xp.ones_like(slope, dtype=xp.bool)
+            waiting = waiting if resting is None else ~resting
+        trials = trials + waiting
+        new_slope = slope + rise
+        armijo = value <= before + SUFFICIENT_DECREASE * t * slope
+        rounding = 10.0 * epsilon(value) * xp.abs(before)
+        level = (value <= before + rounding) & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope)
+        decreased = armijo | level
+        if not decreased.all():
+            decreased = decreased | ((new_slope <= SUFFICIENT_DECREASE * slope) & to_numpy(problem.mu >= 0))
+        waiting = waiting & ~((slope <= 0) & decreased)  # uphill, Armijo's rule would admit a rise
+        curvature = rises if length is None else length * rises
+        curved = rise > 10.0 * epsilon(slope) * xp.abs(slope)
+        found = LineSearch(point, new, step, change, curvature, value, xp.sqrt(square), trials, waiting, curved)
+        result = found if result is None else merge_clients(result, found, rows)
+        if not waiting.any():
+            return result
+        excess = value - before - t * slope
+        usable = xp.isfinite(excess) & (excess > 0)
+        minimiser = -0.5 * slope * t * t / xp.where(usable, excess, 1.0)
         shrunk = xp.where(usable, xp.minimum(xp.maximum(minimiser, 0.1 * t), 0.5 * t), 0.1 * t)
-        trying = [trying[position] for position in refused]
-        t, theta, start, direction, slope, rounding = take_clients(
-            (shrunk, theta, start, direction, slope, rounding), refused
-        )
-        problem = problem.select(refused)
-    return result
+        t = xp.where(waiting, shrunk, t)
+        if host:
+            keep = xp.nonzero(waiting)[0].tolist()
+            rows = [rows[row] for row in keep]
+            t, trials, waiting, theta, start, direction, slopes = take_clients(
+                (t, trials, waiting, theta, start, direction, slopes), keep
+            )
+            problem = problem.select(keep)
+    assert result is not None
+    return _without_failures(result, *origin)
 
 
-def _choose(chosen: Array, new: Any, old: Any) -> Any:
-    """Return ``new`` for the chosen clients and ``old`` for the others."""
-    xp = array_namespace(chosen)
-    return tree_map(lambda after, before: xp.where(per_client(chosen, after), after, before), new, old)
+def _without_failures(found: LineSearch, theta: Array, start: Evaluation) -> LineSearch:
+    """Return where the search began for the clients that found nothing."""
+    none = array_namespace(theta).zeros_like(theta)
+    theta, evaluation, step, change = masked(
+        ~found.failed, (found.theta, found.evaluation, found.step, found.change), (theta, start, none, none)
+    )
+    value, length = to_host(evaluation.value, norm(evaluation.gradient))
+    return found._replace(
+        theta=theta,
+        evaluation=evaluation,
+        step=step,
+        change=change,
+        value=value,
+        norm=length,
+        curved=found.curved & ~found.failed,
+    )

@@ -6,30 +6,34 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, gap_bound
+from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, gap_bound, per_client
 from dualopt.participation import Round, first_round
 from dualopt.stopping import Progress, Steps, Stop
 from dualopt.tree import take_clients, tree_map
-from dualopt.xp import Array, array_namespace, broadcast, epsilon, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, broadcast, epsilon, is_host, to_numpy
 
 __all__ = [
     "LocalSolution",
     "LocalSolver",
     "assemble",
     "drive",
+    "evaluated",
     "is_smooth",
+    "masked",
     "norm",
     "nowhere",
     "require_sampling",
     "require_smooth",
     "sampled_solution",
     "solution",
+    "to_host",
 ]
 
 
 # Long enough for the oscillations of an accelerated method, short beside the hundreds of steps that a tolerance below
-# rounding would otherwise cost in every round.
+# rounding would otherwise cost in every round. Where the gradient itself is rounding, no oscillation is left.
 PATIENCE = 30
+PATIENCE_WITH_NOISE = 6
 
 
 class LocalSolution(NamedTuple):
@@ -42,13 +46,25 @@ class LocalSolution(NamedTuple):
 
     theta: Array  # (N, *shape)  the approximate minimisers
     evaluation: Any  # the Evaluation there; None from solvers that see samples only
-    gap: Array  # (N,)  upper bound of F_j(theta_j) - min F_j
+    bound: Array | None  # (N,)  upper bound of F_j(theta_j) - min F_j; None where the gradient gives it
     length: Any  # the sum of the steps, (N,) or one number; None from solvers whose steps have no length
     solver_state: Any  # what the solver wants back at its next call
     gradients: tuple[float, ...]  # local gradients charged; a Hessian product counts 1, a value alone 0.5
     status: tuple[str, ...]  # "converged", "max_iter" or "stalled" (no decrease left at machine precision)
     excess: Array | None = None  # (N,)  None where grad_f is exact
     charged: bool = True  # whether gradients counts the one of evaluation; if not, who needs it pays
+    mu: Array | None = None  # (N,)  strong convexity constants of the F_j
+
+    @property
+    def gap(self) -> Array:
+        """An upper bound of ``F_j(theta_j) - min F_j``, shape ``(N,)``; by the gradient computed when asked for."""
+        if self.bound is not None:
+            return self.bound
+        if self.evaluation is None or self.mu is None:
+            return math.inf * array_namespace(self.theta).ones_like(
+                self.theta[(slice(None),) + (0,) * (self.theta.ndim - 1)]
+            )
+        return gap_bound(client_dot(self.evaluation.gradient, self.evaluation.gradient), self.mu)
 
 
 class LocalSolver(Protocol):
@@ -115,61 +131,108 @@ def drive(
     """Repeat ``step`` on the clients that are not finished.
 
     ``state`` is a NamedTuple with at least ``theta``, its ``evaluation`` and the boolean ``stalled``, all with the
-    client axis first. Finished clients are put aside and never touched again, so that the result of a client is the
-    same whoever else is in the call. Solvers without gradients give their own ``measure(problem, state)``, the values
-    and the norms of gradients that would have the same gaps.
+    client axis first. Solvers without gradients give their own ``measure(problem, state)``, the values and the norms of
+    gradients that would have the same gaps; so do solvers that have measured both already.
 
-    A client is stalled when its solver says so, or after ``PATIENCE`` steps in a row that changed its value by rounding
-    only and reached no smaller norm. A fixed number of steps is carried out whatever happens.
+    A finished client never changes again, so that its result is the same whoever else is in the call. In host memory it
+    is put aside, and the others go on without it; on another device its rows are kept by a mask, because to gather the
+    rows of the others would launch more kernels than it saves, and it is marked as ``stalled`` for ``step``. Rules are tested on the host everywhere: to transfer two
+    numbers per client takes less time than to launch the comparisons.
+
+    A client is stalled when its solver says so; when at the start its gradient is no larger than the rounding of the
+    gradient of ``f_j``, as in rounds after convergence; or after ``PATIENCE`` steps in a row that changed its value by
+    rounding only and reached no smaller norm, ``PATIENCE_WITH_NOISE`` with such a gradient. A fixed number of steps is carried out whatever happens; on another device than
+    the host's it is not interrupted to look for stalls.
     """
-    n = problem.n_clients
+    n, host = problem.n_clients, is_host(problem.mu)
     round = first_round(n) if round is None else round
-    fixed = isinstance(stop, Steps)  # then nothing is measured that nobody asks for
     measure = measure or (lambda problem, state: (state.evaluation.value, norm(state.evaluation.gradient)))
-    value, first_norm = measure(problem, state)
-    now, xp = first_norm, array_namespace(first_norm)
-    previous = best = math.inf * xp.ones_like(first_norm)
-    level_steps = xp.zeros_like(first_norm)
-    status = ["max_iter"] * n
-    running = list(range(n))
+    value, now, mu, squares = to_host(*measure(problem, state), problem.mu, _squares(problem, state))
+    xp, first_norm = array_namespace(now), now
+    previous = best = xp.full_like(now, math.inf)
+    level_steps, running = xp.zeros_like(now), xp.ones_like(now, dtype=xp.bool)
+    clients, status = list(range(n)), ["max_iter"] * n  # clients[i] is the one in row i of the state
     finished: list[tuple[list[int], Any]] = []
     for steps in range(max_iter + 1):
         if isinstance(stop, Steps):
-            done, stalled = [steps >= stop.steps] * len(running), to_numpy(state.stalled)
+            last = steps >= stop.steps
+            stalled = to_numpy(state.stalled) if host or last else xp.zeros_like(running)
+            done = xp.full_like(running, last) & (host | ~stalled)
         else:
             progress = Progress(
                 steps=steps,
                 round=round,
                 value=value,
                 previous=previous,
-                gap=gap_bound(now * now, problem.mu),
+                gap=gap_bound(now * now, mu),
                 gradient_norm=now,
                 first_gradient_norm=first_norm,
             )
             level = xp.abs(previous - value) <= 4.0 * epsilon(now) * xp.abs(value)
-            level_steps = xp.where(level & (now >= best), level_steps + 1.0, xp.zeros_like(level_steps))
+            if steps > 0 and level.any():
+                (squares,) = to_host(_squares(problem, state))
+            noise = 4.0 * epsilon(now) * xp.sqrt(squares)
+            weight = xp.where(now < noise, PATIENCE / PATIENCE_WITH_NOISE, xp.where(now >= best, 1.0, 0.0))
+            level_steps = xp.where(level & (weight > 0), level_steps + weight, 0.0)
             best = xp.minimum(best, now)
-            done, stalled = to_numpy(stop.finished(progress)), to_numpy(state.stalled | (level_steps >= PATIENCE))
-        over = [bool(a or b) for a, b in zip(done, stalled, strict=True)]
-        for position, client in enumerate(running):
-            if over[position]:
-                status[client] = "converged" if done[position] else "stalled"
-        if steps == max_iter or all(over):
+            stalled = to_numpy(state.stalled) | (level_steps >= PATIENCE)
+            if steps == 0:
+                stalled = now < noise
+            done = to_numpy(stop.finished(progress))
+        over = running & (done | stalled)
+        for row in xp.nonzero(over)[0].tolist():
+            status[clients[row]] = "converged" if done[row] else "stalled"
+        running = running & ~over
+        if steps == max_iter or not running.any():
             break
-        if any(over):
-            leave = [position for position in range(len(running)) if over[position]]
-            keep = [position for position in range(len(running)) if not over[position]]
-            finished.append(([running[position] for position in leave], take_clients(state, leave)))
-            running = [running[position] for position in keep]
-            state, value, first_norm, best, level_steps = take_clients(
-                (state, value, first_norm, best, level_steps), keep
+        if over.any() and not host:
+            rest = array_namespace(state.stalled).ones_like(state.stalled)
+            state = state._replace(stalled=masked(running, state.stalled, rest))
+        elif over.any():
+            leave, keep = xp.nonzero(over)[0].tolist(), xp.nonzero(running)[0].tolist()
+            finished.append(([clients[row] for row in leave], take_clients(state, leave)))
+            clients = [clients[row] for row in keep]
+            state, value, first_norm, squares, best, level_steps, mu, running = take_clients(
+                (state, value, first_norm, squares, best, level_steps, mu, running), keep
             )
             problem = problem.select(keep)
         previous = value
-        state = step(problem, state)
-        if not fixed:
-            value, now = measure(problem, state)
-    return assemble([*finished, (running, state)]), tuple(status)
+        after = step(problem, state)
+        state = after if running.all() else masked(running, after, state)
+        if not isinstance(stop, Steps):
+            value, now = to_host(*measure(problem, state))
+    return assemble([*finished, (clients, state)]), tuple(status)
+
+
+def _squares(problem: LocalProblem, state: Any) -> Array:
+    """Return ``|grad f_j|^2``, shape ``(N,)``; 0 for solvers without gradients."""
+    evaluation = getattr(state, "evaluation", None)
+    if evaluation is None:
+        return array_namespace(problem.mu).zeros_like(problem.mu)
+    return client_dot(evaluation.grad_f, evaluation.grad_f)
+
+
+def masked(chosen: Array, new: Any, old: Any) -> Any:
+    """Return ``new`` for the chosen clients and ``old`` for the others.
+
+    ``chosen`` is in host memory; leaves may be there too.
+    """
+    masks: dict[Any, Array] = {}
+
+    def choose(after: Array, before: Array) -> Array:
+        xp = array_namespace(after)
+        if xp not in masks:
+            masks[xp] = asarray_like(chosen, after, dtype=xp.bool)
+        return xp.where(per_client(masks[xp], after), after, before)
+
+    return tree_map(choose, new, old)
+
+
+def to_host(*numbers: Array) -> tuple[Array, ...]:
+    """Return arrays of shape ``(N,)`` as NumPy arrays, in one transfer from another device."""
+    if is_host(numbers[0]):
+        return tuple(to_numpy(x) for x in numbers)
+    return tuple(to_numpy(array_namespace(*numbers).stack(numbers)))
 
 
 def assemble(parts: list[tuple[list[int], Any]]) -> Any:
@@ -186,7 +249,7 @@ def solution(
     theta: Array,
     evaluation: Evaluation,
     *,
-    gradients: Array,
+    gradients: Array | tuple[float, ...],
     status: tuple[str, ...],
     solver_state: Any = (),
     length: Array | float | None = None,
@@ -196,13 +259,23 @@ def solution(
     return LocalSolution(
         theta=theta,
         evaluation=evaluation,
-        gap=gap_bound(client_dot(evaluation.gradient, evaluation.gradient), problem.mu),
+        bound=None,
         length=length,
         solver_state=solver_state,
-        gradients=tuple(problem.objective.gradient_cost * float(count) for count in to_numpy(gradients)),
+        gradients=gradients
+        if isinstance(gradients, tuple)
+        else tuple((problem.objective.gradient_cost * to_numpy(gradients)).tolist()),
         status=status,
         charged=charged,
+        mu=problem.mu,
     )
+
+
+def evaluated(problem: LocalProblem, theta: Array) -> LocalSolution:
+    """Return the solution that a point is, at the price of its evaluation."""
+    n = problem.n_clients
+    price = (problem.objective.gradient_cost,) * n
+    return solution(problem, theta, problem.evaluate(theta), gradients=price, status=("converged",) * n)
 
 
 def sampled_solution(
@@ -218,7 +291,7 @@ def sampled_solution(
     return LocalSolution(
         theta=theta,
         evaluation=None,
-        gap=math.inf * xp.ones_like(flat[:, 0]),
+        bound=math.inf * xp.ones_like(flat[:, 0]),
         length=length,
         solver_state=solver_state,
         gradients=tuple(problem.objective.gradient_cost * used / m for used, m in zip(rows, sizes, strict=True)),

@@ -120,7 +120,7 @@ class DualCoordinate:
         return LocalSolution(
             theta=state.theta,
             evaluation=Evaluation(state.f, grad_f, state.value, xp.zeros_like(state.theta)),
-            gap=state.gap,
+            bound=state.gap,
             length=None,
             solver_state=(state.u,),
             gradients=tuple(float(x) for x in to_numpy(state.gradients)),

@@ -7,9 +7,9 @@ from typing import Any
 
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.participation import Round
-from dualopt.solvers._loop import LocalSolution, solution
+from dualopt.solvers._loop import LocalSolution, evaluated
 from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array
 
 __all__ = ["Exact"]
 
@@ -44,6 +44,4 @@ class Exact:
     ) -> LocalSolution:
         """Return the minimisers; a solution counts as one gradient."""
         theta = problem.objective.exact_minimiser(problem)  # pyright: ignore[reportAttributeAccessIssue]
-        evaluation = problem.evaluate(theta)
-        one = array_namespace(evaluation.f).ones_like(evaluation.f)
-        return solution(problem, theta, evaluation, gradients=one, status=("converged",) * problem.n_clients)
+        return evaluated(problem, theta)

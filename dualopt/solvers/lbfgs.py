@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
-from dualopt.solvers._line_search import backtrack
-from dualopt.solvers._loop import LocalSolution, drive, nowhere, require_smooth, solution
+from dualopt.solvers._line_search import LineSearch, backtrack
+from dualopt.solvers._loop import LocalSolution, drive, norm, nowhere, require_smooth, solution
 from dualopt.stopping import Stop
 from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, broadcast, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, device, host_zeros, to_numpy
 
 __all__ = ["LBFGS"]
 
 
-class Pairs(NamedTuple):
-    """Curvature pairs, one entry per place, the newest last; ``inverse = 0`` takes a pair out.
+class SolverState(NamedTuple):
+    """What is kept between rounds: the pairs, and the losses where the last call ended.
 
-    Places are separate arrays, so that appending a pair copies nothing.
+    ``pairs`` holds the rows of ``S``, the newest last, and then those of ``Y``; zeros where there is no pair.
     """
 
-    s: tuple[Array, ...]  # (N, *shape)  steps
-    y: tuple[Array, ...]  # (N, *shape)  gradient changes
-    inverse: tuple[Array, ...]  # (N,)  1 / <s, y>
-
-
-class SolverState(NamedTuple):
-    """What is kept between rounds: the pairs, and the losses where the last call ended."""
-
-    pairs: Pairs
+    pairs: Array  # (N, 2 history, *shape)
     theta: Array  # (N, *shape)  NaN before the first call
     f: Array  # (N,)
     grad_f: Array  # (N, *shape)
 
 
 class State(NamedTuple):
-    """Iterates of all clients."""
+    """Iterates of all clients; what follows the pairs is in host memory after the first step."""
 
     theta: Array
     evaluation: Evaluation
-    pairs: Pairs
+    pairs: Array
+    value: Array  # F_j
+    norm: Array  # |grad F_j|
     gradients: Array
     stalled: Array
 
@@ -51,9 +46,17 @@ class State(NamedTuple):
 class LBFGS:
     r"""Limited-memory BFGS (Liu and Nocedal 1989) with backtracking.
 
-    The initial matrix of the two-loop recursion is the objective's ``preconditioner`` when it has one, and
-    :math:`\langle s, y\rangle / \langle y, y\rangle` times the identity otherwise. Local problems are strongly convex,
-    so every accepted step gives a pair with :math:`\langle s, y\rangle > 0`. From round to round only the linear term
+    A pair of a step and the change of the gradient, scaled to :math:`\langle s, y\rangle = 1`, changes the
+    approximation of the inverse Hessian to :math:`(I - s y^\top) H (I - y s^\top) + s s^\top`. From an initial matrix
+    :math:`H_0` and all pairs in turn this is
+
+    .. math:: H = (I - S^\top Y) H_0 (I - Y^\top S) + S^\top S,
+
+    where the rows of ``Y`` are the ``y``, and those of ``S`` the ``s`` times :math:`I - y s^\top` of all later pairs:
+    the same as the two-loop recursion, in four products instead of a loop. :math:`H_0` is the objective's
+    ``preconditioner`` when it has one, and :math:`\langle s, y\rangle / \langle y, y\rangle` times the identity
+    otherwise. Local problems are strongly convex, so every accepted step gives a pair with
+    :math:`\langle s, y\rangle > 0`. From round to round only the linear term
     of a local problem changes, not its Hessian: the pairs of earlier rounds stay true and are kept, and so is the
     gradient of ``f_j`` where the last call ended.
 
@@ -93,13 +96,9 @@ class LBFGS:
 
     def initial_state(self, objective: Any) -> SolverState:
         """Return no pairs and no evaluated point for every client."""
-        zero = objective.zeros()
-        xp = array_namespace(zero)
-        empty = broadcast(zero, (objective.n_clients, *zero.shape))
-        none = (xp.zeros_like(objective.mu),) * self.history
-        pairs = Pairs((empty,) * self.history, (empty,) * self.history, none)
-        point = nowhere(objective)
-        return SolverState(pairs, point, none[0], point)
+        like, point = objective.mu, nowhere(objective)
+        xp, shape = array_namespace(like), (objective.n_clients, 2 * self.history, *objective.shape)
+        return SolverState(xp.zeros(shape, dtype=like.dtype, device=device(like)), point, xp.zeros_like(like), point)
 
     def __call__(
         self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
@@ -107,10 +106,11 @@ class LBFGS:
         """Run L-BFGS from ``start`` with the pairs of earlier calls."""
         require_smooth("lbfgs", problem, constant=False)
         last = solver_state or self.initial_state(problem.objective)
-        evaluation, cost = _evaluate_start(problem, start, last)
-        never = array_namespace(cost).zeros_like(cost, dtype=array_namespace(cost).bool)
-        state = State(start, evaluation, last.pairs, cost, never)
-        state, status = drive(self._step, problem, state, stop, round, max_iter=self.max_iter)
+        evaluation, cost = evaluate_start(problem, start, last)
+        state = State(start, evaluation, last.pairs, evaluation.value, norm(evaluation.gradient), cost, cost < 0)
+        state, status = drive(
+            self._step, problem, state, stop, round, max_iter=self.max_iter, measure=lambda _, s: (s.value, s.norm)
+        )
         return solution(
             problem,
             state.theta,
@@ -121,60 +121,68 @@ class LBFGS:
         )
 
     def _step(self, problem: LocalProblem, state: State) -> State:
-        gradient = state.evaluation.gradient
-        direction = -self._inverse_hessian(problem, state.pairs)(gradient)
-        found = backtrack(problem, state.theta, state.evaluation, direction)
-        pairs = _append(state.pairs, found.theta - state.theta, found.evaluation.gradient - gradient)
-        return State(found.theta, found.evaluation, pairs, state.gradients + found.trials, found.failed)
+        direction = self._direction(problem, state.pairs, state.evaluation.gradient)
+        found = backtrack(problem, state.theta, state.evaluation, direction, state.stalled)
+        pairs, count = _append(state.pairs, found), state.gradients + found.trials
+        return State(found.theta, found.evaluation, pairs, found.value, found.norm, count, found.failed)
 
-    def _inverse_hessian(self, problem: LocalProblem, pairs: Pairs) -> Callable[[Array], Array]:
-        """Return ``v -> H v`` by the two-loop recursion."""
+    def _direction(self, problem: LocalProblem, pairs: Array, gradient: Array) -> Array:
+        """Return ``-H`` times the gradient."""
+        s, y = pairs[:, : self.history, ...], pairs[:, self.history :, ...]
         if self.precondition and "preconditioner" in problem.objective.offers:
-            initial = problem.objective.preconditioner(problem.weight)  # pyright: ignore[reportAttributeAccessIssue]
+            initial = problem.preconditioner
         else:
-            initial = _scaled_identity(pairs)
-
-        def apply(v: Array) -> Array:
-            coefficients = []
-            for s, y, inverse in reversed(list(zip(*pairs, strict=True))):
-                a = inverse * client_dot(s, v)
-                v = v - per_client(a, v) * y
-                coefficients.append(a)
-            v = initial(v)
-            for s, y, inverse in zip(*pairs, strict=True):
-                b = inverse * client_dot(y, v)
-                v = v + per_client(coefficients.pop() - b, v) * s
-            return v
-
-        return apply
+            initial = _scaled_identity(y[:, -1, ...])
+        a = dots(s, gradient)
+        r = initial(gradient - combination(a, y))
+        return combination(dots(y, r) - a, s) - r
 
 
-def _evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tuple[Evaluation, Array]:
+def evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tuple[Evaluation, Array]:
     """Return the evaluation at ``start`` and the gradients that it took, client by client.
 
     A client that starts where it ended last time pays nothing: only the linear and proximal terms are new.
     """
+    if start is last.theta:
+        return problem.extend(start, last.f, last.grad_f), host_zeros(problem.n_clients)
     xp = array_namespace(start)
-    same = to_numpy(xp.all(xp.reshape(last.theta == start, (start.shape[0], -1)), axis=-1))
-    new = [j for j, is_same in enumerate(same) if not is_same]
-    f, grad_f, cost = last.f, last.grad_f, xp.zeros_like(last.f)
-    if new:
+    moved = to_numpy(xp.any(xp.reshape(last.theta != start, (start.shape[0], -1)), axis=-1))
+    f, grad_f = last.f, last.grad_f
+    if moved.any():
+        new = array_namespace(moved).nonzero(moved)[0].tolist()
         found = problem.objective.select(new).value_and_gradient(take_clients(start, new))
-        f, grad_f, cost = merge_clients((f, grad_f, cost), (*found, xp.ones_like(found[0])), new)
-    return problem.extend(start, f, grad_f), cost
+        f, grad_f = merge_clients((f, grad_f), found, new)
+    return problem.extend(start, f, grad_f), host_zeros(problem.n_clients) + moved
 
 
-def _scaled_identity(pairs: Pairs) -> Callable[[Array], Array]:
-    xp = array_namespace(pairs.s[-1])
-    product = pairs.inverse[-1] * client_dot(pairs.y[-1], pairs.y[-1])  # <y, y> / <s, y>, or 0 without a pair
-    scale = xp.where(product > 0, 1.0 / xp.where(product > 0, product, xp.ones_like(product)), xp.ones_like(product))
-    return lambda v: per_client(scale, v) * v
+def _scaled_identity(y: Array) -> Callable[[Array], Array]:
+    """Return ``v -> <s, y>/<y, y> v`` with the newest pair, which has ``<s, y> = 1``; the identity without one."""
+    square = client_dot(y, y)
+    scale = per_client(1.0 / array_namespace(y).where(square > 0, square, 1.0), y)
+    return lambda v: scale * v
 
 
-def _append(pairs: Pairs, s: Array, y: Array) -> Pairs:
-    """Append a pair; it is taken out for clients whose step has no positive curvature beyond rounding."""
-    xp = array_namespace(s)
-    product = client_dot(s, y)
-    good = product > 1e-14 * xp.sqrt(client_dot(s, s) * client_dot(y, y))
-    inverse = xp.where(good, 1.0 / xp.where(good, product, xp.ones_like(product)), xp.zeros_like(product))
-    return Pairs((*pairs.s[1:], s), (*pairs.y[1:], y), (*pairs.inverse[1:], inverse))
+def _append(pairs: Array, found: LineSearch) -> Array:
+    """Append a pair, ``S <- S (I - y s')`` and ``s`` below; zeros for clients whose step has no positive curvature."""
+    xp, m, curvature = array_namespace(pairs), pairs.shape[1] // 2, found.curvature
+    if not found.curved.all():
+        curvature = xp.where(asarray_like(found.curved, curvature, dtype=xp.bool), curvature, math.inf)
+    scale = per_client(curvature**-0.5, found.step)
+    s, y, old = scale * found.step, scale * found.change, pairs[:, 1:m, ...]
+    new = -dots(old, y)[(...,) + (None,) * (s.ndim - 1)] * s[:, None, ...]
+    new += old
+    return xp.concat([new, s[:, None, ...], pairs[:, m + 1 :, ...], y[:, None, ...]], axis=1)
+
+
+def dots(rows: Array, v: Array) -> Array:
+    """Return the inner products of the rows ``(N, m, *shape)`` of each client with ``v_j``, shape ``(N, m)``."""
+    xp = array_namespace(v)
+    n, m = rows.shape[:2]
+    return xp.matmul(xp.reshape(rows, (n, m, -1)), xp.reshape(v, (n, -1, 1)))[..., 0]
+
+
+def combination(factors: Array, rows: Array) -> Array:
+    """Return the sums of the rows ``(N, m, *shape)`` of each client times its factors ``(N, m)``."""
+    xp = array_namespace(rows)
+    n, m = rows.shape[:2]
+    return xp.reshape(xp.matmul(factors[:, None, :], xp.reshape(rows, (n, m, -1))), (n, *rows.shape[2:]))

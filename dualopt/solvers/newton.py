@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
 from dualopt.solvers._line_search import backtrack
-from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
+from dualopt.solvers._loop import LocalSolution, drive, norm, require_smooth, solution
 from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, host_zeros, to_numpy
 
 __all__ = ["NewtonCG", "conjugate_gradients"]
 
@@ -21,6 +21,8 @@ class State(NamedTuple):
 
     theta: Array
     evaluation: Evaluation
+    value: Array  # F_j; from here on in host memory after the first step
+    norm: Array  # |grad F_j|
     gradients: Array
     stalled: Array
 
@@ -72,29 +74,27 @@ class NewtonCG:
         require_smooth("newton", problem, constant=False)
         if "hessian" not in problem.objective.offers:
             raise ValueError("solver 'newton' needs an objective with hessian_operator.")
-        xp = array_namespace(start)
         evaluation = problem.evaluate(start)
-        one = xp.ones_like(evaluation.f)
-        state = State(start, evaluation, one, xp.zeros_like(one, dtype=xp.bool))
-        state, status = drive(self._step, problem, state, stop, round, max_iter=self.max_iter)
+        one = host_zeros(problem.n_clients) + 1.0
+        state = State(start, evaluation, evaluation.value, norm(evaluation.gradient), one, one < 0)
+        state, status = drive(
+            self._step, problem, state, stop, round, max_iter=self.max_iter, measure=lambda _, s: (s.value, s.norm)
+        )
         return solution(problem, state.theta, state.evaluation, gradients=state.gradients, status=status)
 
     def _step(self, problem: LocalProblem, s: State) -> State:
-        xp = array_namespace(s.theta)
-        gradient = s.evaluation.gradient
-        norm = xp.sqrt(client_dot(gradient, gradient))
-        forcing = xp.minimum(0.1 * xp.ones_like(norm), xp.sqrt(norm))
-        f: Any = problem.objective
+        gradient, length = s.evaluation.gradient, to_numpy(s.norm)
+        forcing = array_namespace(length).minimum(0.1, length**0.5)
         direction, products = conjugate_gradients(
             problem.hessian_operator(s.theta),
             -gradient,
-            tol=forcing * norm,
+            tol=asarray_like(forcing * length, gradient),
             max_iter=self.max_cg,
-            precondition=f.preconditioner(problem.weight) if "preconditioner" in f.offers else None,
+            precondition=problem.preconditioner if "preconditioner" in problem.objective.offers else None,
         )
-        found = backtrack(problem, s.theta, s.evaluation, direction)
-        counts = s.gradients + found.trials + products
-        return State(found.theta, found.evaluation, counts, found.failed)
+        found = backtrack(problem, s.theta, s.evaluation, direction, s.stalled)
+        counts = s.gradients + found.trials + to_numpy(products)
+        return State(found.theta, found.evaluation, found.value, found.norm, counts, found.failed)
 
 
 def conjugate_gradients(

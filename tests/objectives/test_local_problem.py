@@ -15,8 +15,11 @@ from model_instances import EPS, LOSSES, assert_close, model, points, rows
 
 from dualopt.losses import Hinge, Squared
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.objectives.local_problem import LONG, client_dot
+from dualopt.objectives.local_problem import client_dot
 from dualopt.xp import device, to_numpy
+
+LONG = 2**17
+"""Numbers of a model, a megabyte."""
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
@@ -241,7 +244,7 @@ def test_inner_products_of_long_models(xp):
 
 
 def test_inner_products_of_long_arrays_make_no_copy():
-    """From ``LONG`` numbers on; an array of products would be one more of the size of the model."""
+    """An array of products would be one more of the size of the model."""
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(2, 3, 2, LONG // 2))
     tracemalloc.start()

@@ -30,7 +30,7 @@ from dualopt.losses import Hinge, Logistic
 from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
-from dualopt.solvers.lbfgs import _evaluate_start
+from dualopt.solvers.lbfgs import evaluate_start
 from dualopt.stopping import Gap, GradientNorm, Steps
 from dualopt.tree import leaves
 from dualopt.xp import device, to_numpy
@@ -396,13 +396,13 @@ def test_a_known_start_is_the_evaluation_without_its_price(objective):
     theta = starts(problem)
     f, grad_f = problem.objective.value_and_gradient(theta)
     known = LBFGS().initial_state(problem.objective)._replace(theta=theta, f=f, grad_f=grad_f)
-    found, cost = _evaluate_start(problem, theta, known)
+    found, cost = evaluate_start(problem, theta, known)
     assert cost.tolist() == [0.0] * 5
     for a, b in zip(found, problem.evaluate(theta), strict=True):
         assert a.tobytes() == b.tobytes()
     partly = theta.copy()
     partly[[0, 3]] += 1.0
-    found, cost = _evaluate_start(problem, partly, known)
+    found, cost = evaluate_start(problem, partly, known)
     assert cost.tolist() == [1.0, 0.0, 0.0, 1.0, 0.0]
     for a, b in zip(found, problem.evaluate(partly), strict=True):
         assert a.tobytes() == b.tobytes()
