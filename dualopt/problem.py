@@ -15,6 +15,7 @@ from dualopt.data import class_count, encode_labels, load, natural, partition, s
 from dualopt.discover import lookup
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
+from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.rows import predictors
 from dualopt.xp import Array, array_namespace, is_sparse
 
@@ -297,7 +298,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         rows=rows,
         network=network,
         name=data.name,
-        data=f"{data.name} ({X.shape[0]} x {X.shape[1]}, {X.dtype}{_storage(X, rows)}): {data.description}",
+        data=f"{data.name} ({X.shape[0]} x {X.shape[1]}, {X.dtype}{_computed(X, rows)}): {data.description}",
         loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
@@ -306,12 +307,13 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
     )
 
 
-def _storage(X: Any, rows: FiniteSum) -> str:
-    """Say how sparse features are stored; nothing of dense ones."""
-    if not is_sparse(X):
-        return ""
-    chosen = "sparse" if rows.rows.is_sparse else "stored dense"
-    return f", {chosen}, {100 * X.data.shape[0] / math.prod(X.shape):.2g}% not zero"
+def _computed(X: Any, rows: FiniteSum) -> str:
+    """Say how sparse features are stored and that products are compiled; nothing of what is as usual."""
+    words = ""
+    if is_sparse(X):
+        chosen = "sparse" if rows.rows.is_sparse else "stored dense"
+        words = f", {chosen}, {100 * X.data.shape[0] / math.prod(X.shape):.2g}% not zero"
+    return words + (f", products compiled by Numba {numba_version()}" if rows.rows.is_compiled else "")
 
 
 def automatic_loss(labels: Any) -> str:

@@ -19,6 +19,7 @@ from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
 from dualopt.engine import Snapshot, complete, rounds_of
 from dualopt.objectives import Objective
+from dualopt.objectives._compiled import numba_version
 from dualopt.participation import Participation
 from dualopt.trace import Trace
 from dualopt.xp import Array, array_namespace, device, epsilon
@@ -259,9 +260,14 @@ def describe(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
 
 
-@cache
 def versions() -> Mapping[str, str]:
-    """Return the versions of what a result depends on."""
+    """Return the versions of what a result depends on; of Numba where it has been used."""
+    numba = numba_version()
+    return _installed() if numba is None else {**_installed(), "numba": numba}
+
+
+@cache
+def _installed() -> Mapping[str, str]:
     found = {}
     for name in ("dualopt", "numpy", "scipy", "array-api-compat"):
         try:

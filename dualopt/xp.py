@@ -23,6 +23,7 @@ __all__ = [
     "host_zeros",
     "indices",
     "is_host",
+    "is_numpy",
     "is_sparse",
     "limits",
     "logsumexp",
@@ -137,6 +138,11 @@ def is_host(x: Array) -> bool:
 def host_zeros(n: int) -> np.ndarray:
     """Return ``n`` zeros in host memory: what loops count and decide is there, wherever the data are."""
     return np.zeros(n)
+
+
+def is_numpy(x: Array) -> bool:
+    """Tell whether ``x`` is an array of NumPy."""
+    return compat.is_numpy_array(x)
 
 
 def epsilon(x: Array) -> float:

@@ -49,7 +49,7 @@ class Block(NamedTuple):
 
     def rows(self, rows: slice) -> Block:
         """Return some rows of each client."""
-        return Block(self.clients, self.X[:, rows, :], self.y[:, rows], self.w[:, rows])
+        return self._replace(X=self.X[:, rows, :], y=self.y[:, rows], w=self.w[:, rows])
 
     def predict(self, matrices: Array) -> Array:
         """Return ``M_j x_ji`` for matrices ``(c, k, p)``: ``(c, k, b)``, rows last, which is the layout of losses."""
@@ -79,6 +79,9 @@ class Group:
     whole_on_host: ClassVar[bool] = False
     """Whether a block is best a whole group on a CPU too; blocks of few rows stay in the cache between two products."""
 
+    block: ClassVar[type[Block]] = Block
+    """The class that multiplies."""
+
     X: Array
     y: Array
     w: Array
@@ -105,7 +108,7 @@ class Group:
     def select(self, positions: Sequence[int]) -> Group:
         """Return a group of the clients at these positions alone, a copy."""
         X, y, w = take_clients((self.X, self.y, self.w), positions)
-        return Group(X=X, y=y, w=w)
+        return type(self)(X=X, y=y, w=w)
 
     def client(self, position: int) -> tuple[Array, Array, Array]:
         """Return features ``(m, p)``, labels ``(m,)`` and weights ``(m,)`` of one client, as views."""
@@ -138,7 +141,7 @@ class Group:
         return parts
 
     def _part(self, clients: Positions, positions: Positions) -> Part:
-        return Part(positions, Block(clients, *(positions.take(x) for x in (self.X, self.y, self.w))))
+        return Part(positions, self.block(clients, *(positions.take(x) for x in (self.X, self.y, self.w))))
 
     def take(self, clients: Positions, positions: Array, rows: Array, factor: float) -> Block:
         """Return copies of rows, with weights times ``factor``.
@@ -154,7 +157,7 @@ class Group:
         X = xp.take(xp.reshape(self.X, (c * m, p)), index, axis=0)
         y = xp.take(xp.reshape(self.y, (c * m,)), index, axis=0)
         w = xp.take(xp.reshape(self.w, (c * m,)), index, axis=0) * factor
-        return Block(clients, xp.reshape(X, (*shape, p)), xp.reshape(y, shape), xp.reshape(w, shape))
+        return self.block(clients, xp.reshape(X, (*shape, p)), xp.reshape(y, shape), xp.reshape(w, shape))
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
@@ -163,7 +166,7 @@ class Group:
             return blocks[0]
         clients, *columns = zip(*blocks, strict=True)
         X, y, w = (array_namespace(column[0]).concat(list(column), axis=0) for column in columns)
-        return Block(Positions([j for part in clients for j in part]), X, y, w)
+        return type(blocks[0])(Positions([j for part in clients for j in part]), X, y, w)
 
     def label_moments(self, part: Part) -> Array:
         """Return ``X' (w y)`` of the clients, ``(c, p)``."""

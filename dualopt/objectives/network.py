@@ -234,7 +234,6 @@ def mlp(
         xp = array_namespace(y)
         classes = max(2, int(xp.max(y)) + 1) if xp.isdtype(y.dtype, "integral") and y.shape[0] else 2
     loss = Multinomial(classes=classes)
-    rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights)
-    return MLP(
-        loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *(int(width) for width in layers), classes)
-    )
+    widths = (*(int(width) for width in layers), classes)
+    rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, outputs=widths[0])
+    return MLP(loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *widths))

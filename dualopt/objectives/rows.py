@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from dualopt.losses import Loss
+from dualopt.objectives._compiled import CompiledGroup, dense_group
 from dualopt.objectives._dense import Block, Group, Part
 from dualopt.objectives._positions import Positions
 from dualopt.objectives._rounding import client_norm, tiny
@@ -76,6 +77,7 @@ class ClientRows:
         intercept: bool = False,
         weights: Literal["clients", "rows"] | Array = "clients",
         storage: str = "auto",
+        outputs: int | None = None,
     ) -> ClientRows:
         """Copy rows into groups, by a partition.
 
@@ -97,6 +99,9 @@ class ClientRows:
         storage : "auto", "sparse" or "dense"
             How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
             faster (``dualopt.objectives._sparse.sparse_is_faster``).
+        outputs : int, optional
+            Rows of the matrices by which features are multiplied, if not the outputs of the loss: it decides how
+            (``dualopt.objectives._compiled.dense_group``).
 
         Raises
         ------
@@ -108,6 +113,8 @@ class ClientRows:
         xp = array_namespace(like)
         _check_data(X, like, y, loss)
         rows, sizes = _partition(X.shape[0], clients)
+        columns, outputs = X.shape[1] + intercept, loss.outputs if outputs is None else outputs
+        dense = Group if is_sparse(X) else dense_group(X, columns=columns, outputs=outputs)
         row_weights = _weights(X.shape[0], like, sizes, rows, weights)
         host = array_namespace(rows)
         starts = host.cumulative_sum(sizes) - sizes
@@ -125,7 +132,7 @@ class ClientRows:
                 groups.append(SparseGroup.build(X[own], labels, weight, intercept=intercept))
             else:
                 features = _gathered(X, own, intercept)
-                groups.append(Group(X=xp.reshape(features, (*shape, features.shape[1])), y=labels, w=weight))
+                groups.append(dense(X=xp.reshape(features, (*shape, features.shape[1])), y=labels, w=weight))
         return cls(groups=tuple(groups), group=group, position=position, max_rows=int(sizes.max()))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -163,6 +170,11 @@ class ClientRows:
     def is_sparse(self) -> bool:
         """Whether the features are stored without their zeros."""
         return isinstance(self.groups[0], SparseGroup)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether products with the features are compiled by Numba, and not those of the array library."""
+        return isinstance(self.groups[0], CompiledGroup)
 
     @property
     def _whole(self) -> bool:
