@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from dualopt.tree import is_everybody, take_clients, take_rows, tree_map
-from dualopt.xp import Array, array_namespace, device, set_rows
+from dualopt.tree import is_everybody, leaves, take_clients, take_rows, tree_map
+from dualopt.xp import Array, array_namespace, device, is_host, set_rows
 
 __all__ = ["ClientStates"]
+
+LAZY = 2**33  # bytes of host memory that a system promises at once, and hands out page by page as they are written
 
 
 class ClientStates:
@@ -139,14 +142,18 @@ class _Rows:
 
     def _reserve(self, needed: int, like: Any) -> None:
         if needed > self._capacity:
-            self._capacity = min(max(needed, 2 * self._capacity), len(self._place))
-            arrays = like if self._arrays is None else self._arrays
+            everybody, arrays = len(self._place), like if self._arrays is None else self._arrays
+            lazy = all(is_host(x) and _row_bytes(x) * everybody <= LAZY for x in leaves(arrays))
+            self._capacity = everybody if lazy else min(max(needed, 2 * self._capacity), everybody)
             self._arrays = tree_map(lambda x: _resized(x, self._capacity), arrays)
 
 
 def _resized(x: Array, n: int) -> Array:
-    """Return a new array of ``n`` rows that begins with those of ``x``."""
-    xp = array_namespace(x)
-    kept = min(n, x.shape[0])
-    rest = xp.zeros((n - kept, *x.shape[1:]), dtype=x.dtype, device=device(x))
-    return xp.concat([x[:kept, ...], rest], axis=0)
+    """Return a new array of ``n`` rows that begins with those of ``x``; the others are zero, and not yet in memory."""
+    xp, kept = array_namespace(x), min(n, x.shape[0])
+    rows = xp.zeros((n, *x.shape[1:]), dtype=x.dtype, device=device(x))
+    return set_rows(rows, np.arange(kept), x[:kept, ...])
+
+
+def _row_bytes(x: Array) -> int:
+    return 8 * math.prod(x.shape[1:])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
-from dualopt import DualFL, FedDyn, UniformSubset, iterate
+from dualopt import DualFL, FedDyn, UniformSubset, client_states, iterate
 from dualopt.client_states import ClientStates
 from dualopt.tree import leaves, merge_clients, take_clients
 from dualopt.xp import to_numpy
@@ -16,6 +19,7 @@ from dualopt.xp import to_numpy
 from .problems import lopsided
 
 N = 7
+STATM = Path("/proc/self/statm")
 
 
 def tree(values: np.ndarray):
@@ -71,15 +75,26 @@ def test_what_was_handed_out_is_never_written_to():
     assert first.tree.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_only_clients_that_were_put_take_memory():
+@pytest.mark.parametrize("lazy", [True, False])
+def test_only_clients_that_were_put_take_memory(monkeypatch, lazy):
     """A million clients that differ from the start in ten rows: the start may be one row seen a million times."""
+    monkeypatch.setattr(client_states, "LAZY", 2**30 if lazy else 2**20)
     start = np.broadcast_to(np.zeros(100), (10**6, 100))
     states = ClientStates(start, 10**6)
+    before = memory()
     for n in range(10):
         states = states.put([n * 1000], np.full((1, 100), float(n)))
+    assert memory() - before < 2**25  # 800 MB for everybody
     assert states._rows is not None
-    assert states._rows._arrays.shape[0] <= 16
+    assert states._rows._arrays.shape[0] == (10**6 if lazy else 16)
     assert states.take([9000, 1]).sum(axis=1).tolist() == [900.0, 0.0]
+
+
+def memory() -> int:
+    """Bytes of this process that are in memory."""
+    if not STATM.exists():
+        pytest.skip("the size of a process is read from /proc")
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_states_without_a_start_are_complete_when_everybody_was_put():

@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.rows import Block, ClientRows, Part
+from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, device, epsilon, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
+
+COMPUTED = ("L", "_norms")  # once per client, and kept by ``select``
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,6 +180,14 @@ class LinearModel(FiniteSum):
 
         parts = ((part.block.clients, (solved(group, part),)) for group, part in self.rows.parts)
         return self._shaped(self.rows.assemble(parts)[0])
+
+    def select(self, ids: Sequence[int]) -> Self:
+        """Return the objective of the clients ``ids``; data, cached factors and known constants are shared."""
+        chosen = super().select(ids)
+        if chosen is not self:
+            known = {name: vars(self)[name] for name in COMPUTED if name in vars(self)}
+            vars(chosen).update({name: take_clients(numbers, ids) for name, numbers in known.items()})
+        return chosen
 
     @cached_property
     def _preconditioners(self) -> dict[bytes, list[tuple[Part, Callable[[Array], Array]]]]:
