@@ -40,12 +40,13 @@ class ClientStates:
     ([7.0, 0.0], [0.0, 0.0], [0.0, 5.0, 0.0, 7.0])
     """
 
-    __slots__ = ("_n_clients", "_rows", "_tree", "_undo")
+    __slots__ = ("_n_clients", "_rows", "_taken", "_tree", "_undo")
 
     def __init__(self, tree: Any, n_clients: int) -> None:
         self._n_clients = n_clients
         self._tree = tree
         self._rows: _Rows | None = None  # shared with the versions that came from this one
+        self._taken: tuple[Any, Any] | None = None  # what was read last: it is what the next `put` replaces
         self._undo: tuple[Array, Any, ClientStates] | None = None  # rows of this version, and the version without them
 
     @property
@@ -64,8 +65,9 @@ class ClientStates:
         """Return the states of the clients ``ids``, in this order; of everybody it is the tree itself."""
         if self._tree is not None or is_everybody(ids, self._n_clients):
             return take_clients(self.tree, ids)
-        rows = self._latest_rows()
-        return rows.take(rows.places(ids))
+        if self._taken is None or self._taken[0] is not ids:
+            self._taken = ids, self._latest_rows().take(ids)
+        return self._taken[1]
 
     def put(self, ids: Any, tree: Any) -> ClientStates:
         """Return the states with those of the clients ``ids`` replaced; arrays of everybody are kept, not copied."""
@@ -76,8 +78,9 @@ class ClientStates:
             after._tree = tree
             return after
         after._rows = rows = self._latest_rows()
+        before = self.take(ids) if self.is_complete else None
         places = rows.places(ids, like=tree)
-        self._undo = places, rows.take(places), after
+        self._undo = places, rows.read(places) if before is None else before, after
         rows.write(places, tree)
         return after
 
@@ -91,7 +94,7 @@ class ClientStates:
             version = version._undo[2]
         for older in reversed(path):
             places, rows, newer = older._undo  # pyright: ignore[reportGeneralTypeIssues]
-            newer._undo = places, self._rows.take(places), older
+            newer._undo = places, self._rows.read(places), older
             self._rows.write(places, rows)
             older._undo = None
         return self._rows
@@ -111,21 +114,28 @@ class _Rows:
     def is_complete(self) -> bool:
         return self._base is not None or self._count == len(self._place)
 
-    def places(self, ids: Any, like: Any = None) -> Array:
-        """Return the places of the clients ``ids``; a client without one gets it, with its row of the base."""
+    def places(self, ids: Any, like: Any) -> Array:
+        """Return the places of the clients ``ids``, which are about to be written; a client without one gets it."""
         ids = np.asarray(ids, dtype=np.int64)
-        new = np.unique(ids[self._place[ids] < 0])
+        new = ids[self._place[ids] < 0]
         if len(new):
-            start = None if self._base is None else take_rows(self._base, new)
-            self._reserve(self._count + len(new), like if start is None else start)
+            self._reserve(self._count + len(new), like if self._base is None else take_rows(self._base, new[:1]))
             self._place[new] = np.arange(self._count, self._count + len(new))
             self._count += len(new)
-            if start is not None:
-                self.write(self._place[new], start)
         return self._place[ids]
 
-    def take(self, places: Array) -> Any:
-        """Return copies of rows."""
+    def take(self, ids: Any) -> Any:
+        """Return copies of the rows of the clients ``ids``, those of the base where they have no place."""
+        ids = np.asarray(ids, dtype=np.int64)
+        places = self._place[ids]
+        written = np.flatnonzero(places >= 0)
+        if len(written) == len(ids):
+            return self.read(places)
+        rows, found = take_rows(self._base, ids), self.read(places[written])
+        return tree_map(lambda x, new: set_rows(x, written, new), rows, found)
+
+    def read(self, places: Array) -> Any:
+        """Return copies of the rows at these places."""
         return take_rows(self._arrays, places)
 
     def write(self, places: Array, tree: Any) -> None:
@@ -134,11 +144,7 @@ class _Rows:
 
     def whole(self) -> Any:
         """Return new arrays of all clients."""
-        written = np.flatnonzero(self._place >= 0)
-        if len(written) == len(self._place):
-            return self.take(self._place)
-        rows = self.take(self._place[written])
-        return tree_map(lambda x, new: set_rows(_resized(x, x.shape[0]), written, new), self._base, rows)
+        return self.take(np.arange(len(self._place)))
 
     def _reserve(self, needed: int, like: Any) -> None:
         if needed > self._capacity:

@@ -382,7 +382,10 @@ def check_partition(clients: Sequence[np.ndarray], m: int) -> list[np.ndarray]:
     >>> check_partition([[0, 2], [1]], 3)
     [array([0, 2]), array([1])]
     """
-    checked = [_client_rows(number, rows, m) for number, rows in enumerate(clients)]
+    given = [np.asarray(rows) for rows in clients]
+    if _covers(given, m):
+        return [rows.astype(np.int64) for rows in given]
+    checked = [_client_rows(number, rows, m) for number, rows in enumerate(given)]  # to name what is wrong
     if not checked:
         raise ValueError("clients must hold at least one client, got none.")
     owner = np.full(m, -1)
@@ -392,13 +395,18 @@ def check_partition(clients: Sequence[np.ndarray], m: int) -> list[np.ndarray]:
             row = rows[taken][0]
             raise ValueError(f"clients overlap: client {number} has row {row}, which client {owner[row]} has already.")
         owner[rows] = number
-    if (owner < 0).any():
-        raise ValueError(f"clients must cover all {m} rows, but row {np.argmin(owner)} belongs to no client.")
-    return checked
+    raise ValueError(f"clients must cover all {m} rows, but row {np.argmin(owner)} belongs to no client.")
+
+
+def _covers(clients: list[np.ndarray], m: int) -> bool:
+    """Tell whether every client has rows, vectors of integers, and every row from 0 to ``m - 1`` one client."""
+    if not clients or any(rows.ndim != 1 or rows.size == 0 or rows.dtype.kind not in "iu" for rows in clients):
+        return False
+    rows = np.concatenate([rows.astype(np.int64) for rows in clients])
+    return len(rows) == m and rows.min() >= 0 and rows.max() < m and bool((np.bincount(rows, minlength=m) == 1).all())
 
 
 def _client_rows(number: int, rows: np.ndarray, m: int) -> np.ndarray:
-    rows = np.asarray(rows)
     if rows.size == 0:
         raise ValueError(f"clients must have rows, but client {number} has none.")
     if rows.ndim != 1 or rows.dtype.kind not in "iu":

@@ -26,8 +26,8 @@ LEAST_RIDGE = 1e-6
 LARGE = 2**15
 
 # Numbers of the features of a part of several clients, 1 MB. Their points and gradients lie in the cache beside them
-# until these are written where they belong: 4096 clients of 15 rows, 785 columns and 10 classes, each with a point of its
-# own, take 8% less time than with 512 rows.
+# until these are written where they belong: 4096 clients of 15 rows, 785 columns and 10 classes, each with a point of
+# its own, take 8% less time than with 512 rows.
 LARGEST_PART = 2**17
 
 # Largest side of Gram matrices and inverses that are computed again rather than kept for a whole federation: the

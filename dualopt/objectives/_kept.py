@@ -10,12 +10,15 @@ from dualopt.xp import Array, array_namespace, indices
 
 __all__ = ["Kept"]
 
+MANY, SHORT = 64, 8  # stacks; numbers of a row
+
 
 class Kept:
     """Arrays with one row for each client of a group, for the clients that were asked for.
 
     They are kept as they were computed, in stacks of the clients of one request, and nothing that was handed out is
-    written to. Beyond ``limit`` numbers the oldest stacks are forgotten.
+    written to. Beyond ``limit`` numbers the oldest stacks are forgotten. Many stacks of short rows become one, because
+    a request would have to look into all of them.
 
     Examples
     --------
@@ -50,19 +53,29 @@ class Kept:
             arrays = compute()
             self._keep(positions, arrays, key)
             return arrays
-        rows = self._row[positions.ids]
+        latest = self._stacks[int(stacks[0])][1]
         if (stacks == stacks[0]).all():
-            where = Positions(rows)
-            return tuple(where.take(x) for x in self._stacks[int(stacks[0])][1])
-        host, parts, order = self._host, [], []
-        for stack in host.unique(stacks).tolist():
-            of_stack = host.flatnonzero(stacks == stack)
-            where = Positions(rows[of_stack])
-            parts.append([where.take(x) for x in self._stacks[stack][1]])
-            order.append(of_stack)
+            where = Positions(self._row[positions.ids])
+            return tuple(where.take(x) for x in latest)
+        if len(self._stacks) > MANY and sum(math.prod(x.shape[1:]) for x in latest) <= SHORT:
+            known = Positions(self._host.flatnonzero(self._stack >= 0))
+            self._keep(known, self._gathered(known), self._key[known.ids])
+        return self._gathered(positions)
+
+    def _gathered(self, positions: Positions) -> tuple[Array, ...]:
+        """Return the rows of clients in several stacks."""
+        host, stacks, rows = self._host, self._stack[positions.ids], self._row[positions.ids]
+        order = host.argsort(stacks, stable=True)
+        ends = [*(host.flatnonzero(host.diff(stacks[order])) + 1).tolist(), len(positions)]
+        parts, start = [], 0
+        for end in ends:
+            own = order[start:end]
+            where = Positions(rows[own])
+            parts.append([where.take(x) for x in self._stacks[int(stacks[own[0]])][1]])
+            start = end
         xp = array_namespace(parts[0][0])
         together = [xp.concat(list(columns), axis=0) for columns in zip(*parts, strict=True)]
-        back = Positions(host.argsort(host.concatenate(order)))
+        back = Positions(host.argsort(order))
         return tuple(back.take(x) for x in together)
 
     def _keep(self, positions: Positions, arrays: tuple[Array, ...], key: Array | float) -> None:

@@ -95,7 +95,7 @@ class FiniteSum(Objective):
 
         def one(block: Block, points: Array) -> tuple[Array]:
             z, _ = self._predictors(points, block)
-            return (xp.sum(block.w * self.loss.value(z, block.y), axis=-1),)
+            return (xp.vecdot(block.w, self.loss.value(z, block.y)),)
 
         return self.rows.sum(one, theta, finish=lambda points, value: (self._value_with_ridge(value, points),))[0]
 
@@ -116,7 +116,7 @@ class FiniteSum(Objective):
         """Return what the rows of a block add to values ``(c,)`` and gradients, these in the form of ``points``."""
         z, way = self._predictors(points, block)
         value, slope = self.loss.value_and_gradient(z, block.y)
-        value = array_namespace(value).sum(block.w * value, axis=-1)
+        value = array_namespace(value).vecdot(block.w, value)
         return value, self._backward(points, block, way, self._weighted(slope, block))
 
     def draw(self, rngs: Sequence[Any], batch: int | None) -> Sample:

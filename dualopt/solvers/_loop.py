@@ -34,6 +34,8 @@ __all__ = [
 # rounding would otherwise cost in every round. Where the gradient itself is rounding, no oscillation is left.
 PATIENCE = 30
 PATIENCE_WITH_NOISE = 6
+NOISE = 16.0
+"""Units in the last place to which gradients are taken to be right, as by ``Objective.rounding``."""
 
 
 class LocalSolution(NamedTuple):
@@ -136,13 +138,13 @@ def drive(
 
     A finished client never changes again, so that its result is the same whoever else is in the call. In host memory it
     is put aside, and the others go on without it; on another device its rows are kept by a mask, because to gather the
-    rows of the others would launch more kernels than it saves, and it is marked as ``stalled`` for ``step``. Rules are tested on the host everywhere: to transfer two
-    numbers per client takes less time than to launch the comparisons.
+    rows of the others would launch more kernels than it saves, and it is marked as ``stalled`` for ``step``. Rules are
+    tested on the host everywhere: to transfer two numbers per client takes less time than to launch the comparisons.
 
     A client is stalled when its solver says so; when at the start its gradient is no larger than the rounding of the
     gradient of ``f_j``, as in rounds after convergence; or after ``PATIENCE`` steps in a row that changed its value by
-    rounding only and reached no smaller norm, ``PATIENCE_WITH_NOISE`` with such a gradient. A fixed number of steps is carried out whatever happens; on another device than
-    the host's it is not interrupted to look for stalls.
+    rounding only and reached no smaller norm, ``PATIENCE_WITH_NOISE`` with such a gradient. A fixed number of steps is
+    carried out whatever happens; on another device than the host's it is not interrupted to look for stalls.
     """
     n, host = problem.n_clients, is_host(problem.mu)
     round = first_round(n) if round is None else round
@@ -171,7 +173,7 @@ def drive(
             level = xp.abs(previous - value) <= 4.0 * epsilon(now) * xp.abs(value)
             if steps > 0 and level.any():
                 (squares,) = to_host(_squares(problem, state))
-            noise = 4.0 * epsilon(now) * xp.sqrt(squares)
+            noise = NOISE * epsilon(now) * xp.sqrt(squares)
             weight = xp.where(now < noise, PATIENCE / PATIENCE_WITH_NOISE, xp.where(now >= best, 1.0, 0.0))
             level_steps = xp.where(level & (weight > 0), level_steps + weight, 0.0)
             best = xp.minimum(best, now)

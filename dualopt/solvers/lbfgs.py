@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
 from dualopt.solvers._line_search import LineSearch, backtrack
@@ -62,8 +63,8 @@ class LBFGS:
 
     Parameters
     ----------
-    history : int, default 20
-        Number of pairs that are kept.
+    history : int, optional
+        Number of pairs that are kept; chosen by :func:`usual_history` when not given.
     precondition : bool, default True
         Whether to use the objective's preconditioner.
     max_iter : int, default 1000
@@ -86,18 +87,19 @@ class LBFGS:
     ([[1.0, 10.0]], ('converged',))
     """
 
-    history: int = 20
+    history: int | None = None
     precondition: bool = True
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.history < 1:
+        if self.history is not None and self.history < 1:
             raise ValueError(f"history must be at least 1, not {self.history}.")
 
     def initial_state(self, objective: Any) -> SolverState:
         """Return no pairs and no evaluated point for every client."""
         like, point = objective.mu, nowhere(objective)
-        xp, shape = array_namespace(like), (objective.n_clients, 2 * self.history, *objective.shape)
+        xp, history = array_namespace(like), self.history or usual_history(objective)
+        shape = (objective.n_clients, 2 * history, *objective.shape)
         return SolverState(xp.zeros(shape, dtype=like.dtype, device=device(like)), point, xp.zeros_like(like), point)
 
     def __call__(
@@ -128,7 +130,8 @@ class LBFGS:
 
     def _direction(self, problem: LocalProblem, pairs: Array, gradient: Array) -> Array:
         """Return ``-H`` times the gradient."""
-        s, y = pairs[:, : self.history, ...], pairs[:, self.history :, ...]
+        m = pairs.shape[1] // 2
+        s, y = pairs[:, :m, ...], pairs[:, m:, ...]
         if self.precondition and "preconditioner" in problem.objective.offers:
             initial = problem.preconditioner
         else:
@@ -136,6 +139,20 @@ class LBFGS:
         a = dots(s, gradient)
         r = initial(gradient - combination(a, y))
         return combination(dots(y, r) - a, s) - r
+
+
+def usual_history(objective: Any) -> int:
+    """Return 40, 20 or 10 pairs, by the sizes of the pairs and of the data of a client; 20 where there are no rows.
+
+    More pairs save gradients. Their numbers must be at most twice those of the data (or 1,000), because they are kept
+    for every client, and at most an eighth of them (or 16,000, which stay in the cache of a CPU), because each step
+    reads all of them. The data are those of the largest client of the federation: a client alone chooses the same.
+    """
+    if not isinstance(objective, FiniteSum):
+        return 20
+    pair, data = 2 * math.prod(objective.shape), objective.rows.max_rows * objective.n_features
+    limit = min(max(2 * data, 2**10), max(data // 8, 2**14))
+    return next((history for history in (40, 20) if history * pair <= limit), 10)
 
 
 def evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tuple[Evaluation, Array]:
@@ -176,13 +193,12 @@ def _append(pairs: Array, found: LineSearch) -> Array:
 
 def dots(rows: Array, v: Array) -> Array:
     """Return the inner products of the rows ``(N, m, *shape)`` of each client with ``v_j``, shape ``(N, m)``."""
-    xp = array_namespace(v)
-    n, m = rows.shape[:2]
-    return xp.matmul(xp.reshape(rows, (n, m, -1)), xp.reshape(v, (n, -1, 1)))[..., 0]
+    xp, (n, m), size = array_namespace(v), rows.shape[:2], math.prod(v.shape[1:])
+    return xp.matmul(xp.reshape(rows, (n, m, size)), xp.reshape(v, (n, size, 1)))[..., 0]
 
 
 def combination(factors: Array, rows: Array) -> Array:
     """Return the sums of the rows ``(N, m, *shape)`` of each client times its factors ``(N, m)``."""
-    xp = array_namespace(rows)
-    n, m = rows.shape[:2]
-    return xp.reshape(xp.matmul(factors[:, None, :], xp.reshape(rows, (n, m, -1))), (n, *rows.shape[2:]))
+    xp, (n, m), shape = array_namespace(rows), rows.shape[:2], rows.shape[2:]
+    flat = xp.reshape(rows, (n, m, math.prod(shape)))
+    return xp.reshape(xp.matmul(factors[:, None, :], flat), (n, *shape))

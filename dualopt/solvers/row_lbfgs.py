@@ -142,7 +142,7 @@ class RowLBFGS:
         return LocalSolution(
             theta=theta,
             evaluation=LazyEvaluation(problem.objective, theta, state.value, lambda: _pulled(rows, r, theta)),
-            gap=gap_bound(norm * norm, problem.mu),
+            bound=gap_bound(norm * norm, problem.mu),
             length=None,
             solver_state=SolverState(state.v, product, state.pairs),
             gradients=tuple((problem.objective.gradient_cost * to_numpy(state.gradients)).tolist()),

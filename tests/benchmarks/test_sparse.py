@@ -42,11 +42,7 @@ def rows_of(name: str, m: int, d: int, per_row: int, labels: int) -> tuple[Any, 
     return data.X, data.y, name
 
 
-def in_turns(
-    contestants: dict[str, Callable[[], Any]],
-    repetitions: int,
-    middle: Callable[[list[float]], float] = statistics.median,
-) -> tuple[dict[str, float], dict[str, Any]]:
+def in_turns(contestants: dict[str, Callable[[], Any]], repetitions: int) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the median CPU seconds of each contestant and its last result, one after the other in every repetition."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     results = {}
@@ -55,7 +51,7 @@ def in_turns(
             start = time.process_time()
             results[name] = work()
             times[name].append(time.process_time() - start)
-    return {name: middle(all_[1:]) for name, all_ in times.items()}, results
+    return {name: statistics.median(all_[1:]) for name, all_ in times.items()}, results
 
 
 def test_gradient(benchmark):

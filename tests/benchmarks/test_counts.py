@@ -1,0 +1,159 @@
+"""What a GPU would see, by counting arrays: they count what they should, and local solves stay below their limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+from dualopt.algorithms import DualFL, FedAvg, FedDyn
+from dualopt.objectives import LocalProblem
+from dualopt.participation import Round
+from dualopt.solvers import LBFGS, Gradient, NewtonCG
+from dualopt.stopping import GradientReduction, Steps
+from dualopt.xp import asarray_like, is_host, to_numpy
+
+from .count import DEVICE, Counts, counted, counting, rounds, shape_of_mnist, xp
+
+
+def count(work: Any) -> Counts:
+    with counting() as counts:
+        work()
+    return counts()
+
+
+def test_every_function_is_counted_once() -> None:
+    x, y = counted(np.arange(6.0)), counted(np.ones((2, 3)))
+    for work, kernels in [
+        (lambda: x + 1.0, {"add": 1}),
+        (lambda: 1.0 - x, {"subtract": 1}),
+        (lambda: -x < x, {"neg": 1, "lt": 1}),
+        (lambda: xp.sum(x * x), {"multiply": 1, "sum": 1}),
+        (lambda: xp.matmul(y, xp.matrix_transpose(y)), {"matmul": 1}),
+        (lambda: xp.linalg.inv(xp.eye(2)), {"eye": 1, "inv": 1}),
+        (lambda: xp.reshape(x, (2, 3))[:, 1:, None], {}),
+        (lambda: xp.reshape(xp.matrix_transpose(y), (6,)), {"reshape": 1}),
+        (lambda: xp.broadcast_to(x, (4, 6)), {}),
+        (lambda: xp.take(x, counted(np.array([1, 0]))), {"take": 1}),
+        (lambda: xp.astype(x, xp.float32), {"astype": 1}),
+        (lambda: xp.concat([x, x]), {"concat": 1}),
+    ]:
+        found = count(work)
+        assert dict(found.kernels) == kernels
+        assert found.transfers == 0
+
+
+def test_transfers_are_counted() -> None:
+    x = counted(np.arange(3.0))
+    assert count(lambda: float(x[0])).synchronisations == 1
+    assert count(lambda: bool(x[0] > 1)).synchronisations == 1
+    assert count(lambda: to_numpy(x)).synchronisations == 1
+    assert count(lambda: asarray_like([1.0, 2.0], x)).uploads == 1
+    assert count(lambda: asarray_like(x, x)) == count(lambda: None)
+    assert not is_host(x)
+    with pytest.raises(TypeError):  # a host array is not uploaded in silence
+        x + np.ones(3)
+    with pytest.raises(AssertionError):
+        xp.add(x, np.ones(3))
+
+
+def test_in_place_work_is_seen_by_who_holds_the_array() -> None:
+    x = counted(np.zeros(2))
+    same = x
+    x += 1.0
+    x[0] = 5.0
+    assert to_numpy(same).tolist() == [5.0, 1.0]
+    assert x.device is DEVICE
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    """Fewer columns and rows than MNIST's; what is computed once is there."""
+    f = shape_of_mnist(rows=60, columns=21)
+    f.value_and_gradient(xp.zeros((8, *f.shape)))
+    f.preconditioner()(xp.zeros((8, *f.shape)))
+    return f
+
+
+def test_a_step_of_lbfgs(model: Any) -> None:
+    """Beside the gradient and the preconditioner 24 kernels, for any history, and one synchronisation."""
+    zero = xp.zeros((8, *model.shape))
+    problem = LocalProblem(objective=model, linear=zero + 0.01)
+    gradient, preconditioner = (
+        count(lambda: model.value_and_gradient(zero)),
+        count(lambda: problem.preconditioner(zero)),
+    )
+    for history in (1, 7):
+        solver = LBFGS(history=history)
+        known = solver(problem, zero, GradientReduction(first=0.5), solver.initial_state(model))
+        calls, gradients = [], []
+        for k in (1, 2):
+            with counting() as counts:
+                found = solver(problem, known.theta, Steps(steps=k), known.solver_state)
+            calls.append(counts())
+            gradients.append(found.gradients)
+        assert gradients == [(1.0,) * 8, (2.0,) * 8]  # no trial is refused
+        step = calls[1].launches - calls[0].launches
+        assert step == gradient.launches + preconditioner.launches + 24
+        assert calls[1].synchronisations - calls[0].synchronisations == 1
+        assert calls[1].uploads == calls[0].uploads == 0
+
+
+def test_transfers_of_a_round_of_five_gradients(model: Any) -> None:
+    *_, (found, gradients) = rounds(model, DualFL(rho=3e-3, stop=Steps(steps=5)), n=4)
+    assert 5 <= gradients <= 6
+    assert found.transfers <= 10
+
+
+@pytest.mark.parametrize("algorithm", [DualFL(), FedDyn(), FedAvg()], ids=lambda a: type(a).__name__)
+def test_counts_do_not_depend_on_the_number_of_clients(algorithm: Any) -> None:
+    found = [list(rounds(shape_of_mnist(40, 9, 3, n), algorithm_of_steps(algorithm), n=2))[-1][0] for n in (4, 16)]
+    assert found[0] == found[1]
+
+
+def algorithm_of_steps(algorithm: Any) -> Any:
+    """Return the method with one step of gradient descent, of which there are equally many everywhere."""
+    return type(algorithm)(solver=Gradient(), stop=Steps(steps=2))
+
+
+SOLVERS = {"lbfgs": LBFGS(), "newton": NewtonCG(), "gradient": Gradient()}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_masks_give_what_selection_gives(name: str) -> None:
+    """On a device finished clients are kept by masks, on the host they are put aside: the same clients, steps, points.
+
+    The linear terms differ by factors of ten, so that the clients finish one after the other.
+    """
+    f = shape_of_mnist(rows=30, columns=9, classes=3, clients=5)
+    factors = 10.0 ** -np.arange(5.0)
+    linear = factors[:, None, None] * np.random.default_rng(1).normal(size=(5, *f.shape))
+    round = Round(n=1, n_clients=5, clients=tuple(range(5)), communicate=True, seed=0)
+    found = []
+    for make in (counted, np.asarray):
+        g = moved(f, make)
+        start = make(np.zeros((5, *f.shape)))
+        problem = LocalProblem(objective=g, linear=make(linear))
+        solver = SOLVERS[name]
+        loose = solver(problem, start, GradientReduction(first=0.3), solver.initial_state(g))
+        found.append(solver(problem, loose.theta, GradientReduction(factor=1e-3), loose.solver_state, round))
+    device, host = found
+    assert not is_host(device.theta)
+    assert device.status == host.status == ("converged",) * 5
+    assert device.gradients == host.gradients
+    assert len(set(host.gradients)) > 1
+    np.testing.assert_allclose(to_numpy(device.theta), host.theta, rtol=0, atol=1e-11)
+
+
+def moved(f: Any, make: Any) -> Any:
+    """Return the model with its rows in another library."""
+    from dualopt.objectives import linear_model
+
+    X, y, _ = (np.concatenate([to_numpy(part) for part in column]) for column in zip(*f.client_rows(), strict=True))
+    return linear_model(make(X), make(y), loss=f.loss, mu=f.ridge, clients=f.n_clients, intercept=False)
+
+
+def test_strict_arrays_on_another_device_are_no_host_arrays() -> None:
+    assert not is_host(strict.asarray([1.0], device=strict.Device("device1")))
