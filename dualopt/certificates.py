@@ -13,6 +13,7 @@ from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
+from dualopt.tree import is_everybody
 from dualopt.xp import Array, array_namespace, epsilon, silent, to_numpy
 
 __all__ = ["Certificate", "DualPoint", "LatestSolutions", "certificate", "dual_point"]
@@ -112,6 +113,7 @@ class LatestSolutions:
     def __init__(self, objective: Objective) -> None:
         self._n_clients = objective.n_clients
         self._useful = objective.mean_mu > 0
+        self._whole: LocalSolution | None = None  # of everybody, as it came: its evaluation may not be computed yet
         self._latest: LocalSolution | None = None  # that of the latest update
         self._rows = ClientStates(None, self._n_clients)
         self._exact = True  # whether no solution had an excess
@@ -119,6 +121,8 @@ class LatestSolutions:
     @property
     def solution(self) -> LocalSolution | None:
         """The latest solutions of all clients; None as long as one has none."""
+        if self._whole is not None:
+            return self._whole
         if self._latest is None or not self._rows.is_complete:
             return None
         theta, f, grad_f, excess = self._rows.tree
@@ -129,6 +133,15 @@ class LatestSolutions:
         """Replace the solutions of some clients; one that evaluated nothing leaves the old ones."""
         if solution is None or solution.evaluation is None or not self._useful:
             return
+        if is_everybody(clients, self._n_clients):
+            self._whole = solution
+            return
+        if self._whole is not None:
+            self._put(range(self._n_clients), self._whole)
+            self._whole = None
+        self._put(clients, solution)
+
+    def _put(self, clients: Sequence[int], solution: LocalSolution) -> None:
         f, excess = solution.evaluation.f, solution.excess
         self._exact = self._exact and excess is None
         excess = array_namespace(f).zeros_like(f) if excess is None else excess
@@ -206,8 +219,10 @@ def _certificate(objective: Objective, theta: Array, solution: LocalSolution | D
     regulariser = objective.regulariser
     values, gradients = objective.value_and_gradient(theta)
     rounding = objective.rounding(theta, values, gradients)
+    gradient, sizes_of_gradients = xp.sum(gradients, axis=0) / N, client_norm(gradients)
+    del gradients  # as large as all local models, and as what a dual point takes
     point = dual_point(objective, solution) if _of_everybody(solution, N) else solution
-    columns = [values, xp.abs(values), rounding.value, rounding.gradient, client_norm(gradients)]
+    columns = [values, xp.abs(values), rounding.value, rounding.gradient, sizes_of_gradients]
     if isinstance(point, DualPoint):
         error = xp.zeros_like(values) if point.error is None else point.error
         columns += [point.conjugate, xp.abs(point.conjugate), client_norm(point.dual), error]
@@ -218,7 +233,6 @@ def _certificate(objective: Objective, theta: Array, solution: LocalSolution | D
     energy += h
     # v, twice: E(theta) may be larger than the energy by as much as the lower bound of E* is smaller
     value_error += of_clients * sizes + of_model * abs(h) + n * tiny(theta) * (1.0 + regulariser.mu)
-    gradient = xp.sum(gradients, axis=0) / N
     subgradient = regulariser.minimal_subgradient(theta, gradient)
     best = Certificate(energy, math.inf, "gradient", _norm(subgradient))
     total = m + regulariser.mu

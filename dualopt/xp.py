@@ -30,6 +30,7 @@ __all__ = [
     "set_rows",
     "silent",
     "to_numpy",
+    "zeros_like",
 ]
 
 Array = Any
@@ -67,6 +68,21 @@ def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
     (True, (2, 3))
     """
     return x if x.shape == shape else array_namespace(x).broadcast_to(x, shape)
+
+
+def zeros_like(x: Array) -> Array:
+    """Return zeros of the shape, type and device of ``x``, client after client in memory.
+
+    ``zeros_like`` of NumPy follows the strides of ``x``: zeros like a broadcast model would have its clients side by
+    side, and so would everything that is made of them, at twice the time for every client's own work.
+
+    Examples
+    --------
+    >>> copies = broadcast(np.ones((3, 4)), (2, 3, 4))
+    >>> np.zeros_like(copies).strides, zeros_like(copies).strides
+    ((8, 64, 16), (96, 32, 8))
+    """
+    return array_namespace(x).zeros(x.shape, dtype=x.dtype, device=device(x))
 
 
 def device(x: Array) -> Any:

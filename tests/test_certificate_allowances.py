@@ -359,6 +359,26 @@ def test_rounds_are_copied_and_the_round_of_everybody_is_not() -> None:
     assert last.solution.theta[1].tolist() == POINTS[1].tolist()
 
 
+def test_evaluations_of_everybody_are_asked_for_last() -> None:
+    """A solver may leave them to whoever needs them; those that the next round of everybody replaces, nobody does."""
+    f = stated()
+    last, whole = LatestSolutions(f), found(f)
+    asked = []
+
+    class Lazy:
+        def __getattr__(self, name: str) -> np.ndarray:
+            asked.append(name)
+            return getattr(whole.evaluation, name)
+
+    last.update([0, 1, 2], whole._replace(evaluation=Lazy()))
+    last.update([0, 1, 2], whole._replace(evaluation=Lazy()))
+    assert last.solution is not None
+    assert not asked
+    last.update([1], whole._replace(theta=POINTS[:1], evaluation=Evaluation(*(x[:1] for x in whole.evaluation))))
+    assert set(asked) == {"f", "grad_f"}
+    assert last.solution.theta.tolist() == [POINTS[0].tolist(), POINTS[0].tolist(), POINTS[2].tolist()]
+
+
 def test_two_clients_in_any_order() -> None:
     f = stated()
     last, whole = LatestSolutions(f), found(f)

@@ -11,7 +11,7 @@ from dualopt.algorithms._parameters import largest, require_convex_local_problem
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, zeros_like
 
 __all__ = ["AFedPD"]
 
@@ -101,7 +101,7 @@ class AFedPD(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""
-        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
         return Server(theta0, zero), Message(theta0, zero), Client(zeros)
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:

@@ -14,7 +14,7 @@ from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, broadcast, zeros_like
 
 __all__ = ["APDAInexact"]
 
@@ -112,7 +112,7 @@ class APDAInexact(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""
-        zeros = array_namespace(copies).zeros_like(copies)
+        zeros = zeros_like(copies)
         return Server(theta0), theta0, Client(copies, copies, zeros, zeros)
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:

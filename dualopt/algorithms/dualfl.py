@@ -12,7 +12,7 @@ from dualopt.algorithms._parameters import largest, require_local_gradients, sma
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, broadcast, zeros_like
 
 __all__ = ["DualFL", "momentum"]
 
@@ -119,7 +119,7 @@ class DualFL(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
-        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
         return Server(zero, 1.0), Message(zero, 0.0), Client(copies, zeros, zeros, zeros)
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
@@ -136,9 +136,9 @@ class DualFL(Algorithm):
 
     def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate (3.3)."""
-        v = c.zeta + message.theta
-        v -= c.sent
-        zeta = v - c.v  # in place from here on: where models are large, new arrays cost more than the sums
+        v = c.zeta - c.sent  # in place from here on: where models are large, new arrays cost more than the sums
+        v += message.theta
+        zeta = v - c.v
         zeta *= message.beta
         zeta += v
         return c._replace(zeta=zeta, v=v)

@@ -11,7 +11,7 @@ from dualopt.algorithms._parameters import require_convex_local_problem, suggest
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, broadcast, zeros_like
 
 __all__ = ["FedADMM"]
 
@@ -86,7 +86,7 @@ class FedADMM(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""
-        return Server(theta0), theta0, Client(copies, array_namespace(copies).zeros_like(copies))
+        return Server(theta0), theta0, Client(copies, zeros_like(copies))
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Minimise the augmented Lagrangian, update the dual, upload the change."""

@@ -11,7 +11,7 @@ from dualopt.algorithms._parameters import fedpd_step_limit, largest, require_co
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, broadcast, zeros_like
 
 __all__ = ["FedPD"]
 
@@ -95,7 +95,7 @@ class FedPD(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""
-        return Server(theta0), theta0, Client(copies, array_namespace(copies).zeros_like(copies), copies)
+        return Server(theta0), theta0, Client(copies, zeros_like(copies), copies)
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Minimise the augmented Lagrangian, update the dual, and go on from the own copy until a message arrives."""

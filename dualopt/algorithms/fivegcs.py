@@ -15,7 +15,7 @@ from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, zeros_like
 
 __all__ = ["FiveGCS"]
 
@@ -131,7 +131,7 @@ class FiveGCS(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals."""
-        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
         server = self._with_next(theta0, zero)
         return server, server.xhat, Client(zeros)
 

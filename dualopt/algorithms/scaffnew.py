@@ -13,7 +13,7 @@ from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.solvers import SGD, Gradient
 from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, broadcast, zeros_like
 
 __all__ = ["Scaffnew"]
 
@@ -107,7 +107,7 @@ class Scaffnew(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No controls; every client at ``theta0``."""
-        return Server(theta0), theta0, Client(copies, array_namespace(copies).zeros_like(copies))
+        return Server(theta0), theta0, Client(copies, zeros_like(copies))
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take one controlled step from the own model."""

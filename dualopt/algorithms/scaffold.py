@@ -14,7 +14,7 @@ from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.solvers import SGD, Gradient
 from dualopt.stopping import Steps
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array, array_namespace, zeros_like
 
 __all__ = ["Scaffold"]
 
@@ -98,7 +98,7 @@ class Scaffold(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Server, Client]:
         """No controls."""
-        zero, zeros = (array_namespace(x).zeros_like(x) for x in (theta0, copies))
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
         server = Server(theta0, zero)
         return server, server, Client(zeros)
 

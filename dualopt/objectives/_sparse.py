@@ -11,8 +11,9 @@ would be the largest thing there is, and the preconditioner is diagonal; see `Sp
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import accumulate
 from random import Random
 from typing import Any, ClassVar
@@ -143,6 +144,9 @@ class SparseBlock:
     """Rows of some clients, equally many of each: a block-diagonal matrix, labels and row weights ``(c, b)``.
 
     A column of the matrix is the feature ``feature`` of the client at position ``owner`` in the block.
+    ``by_columns()``, if it is there, returns the matrix in compressed columns. Predictors of several outputs then take
+    two thirds to half of the time on a CPU, because the sums of few rows stay in the cache where the entries of many
+    columns would not; every sum is added in the same order.
     """
 
     clients: Positions
@@ -152,6 +156,7 @@ class SparseBlock:
     n_features: int
     y: Array
     w: Array
+    by_columns: Callable[[], Any] | None = None
 
     def points(self, theta: Array) -> Array:
         """Return the points of these clients, ``(c, ...)`` out of ``(N, ...)`` or of one for all, ``(1, ...)``."""
@@ -179,9 +184,10 @@ class SparseBlock:
 
         For one output it is ``(n,)``: products with vectors take another way through SciPy.
         """
-        if len(self.clients) == 1:  # by one index; take() would copy the transposed matrix first
-            columns = array_namespace(matrices).matrix_transpose(matrices[0, ...])
-            return columns[self.feature, 0 if matrices.shape[1] == 1 else slice(None)]
+        if len(self.clients) == 1:  # class by class, in the order of the memory: two thirds of the time
+            xp = array_namespace(matrices)
+            own = xp.take(matrices[0, ...], self.feature, axis=1)
+            return own[0, :] if own.shape[0] == 1 else xp.asarray(xp.matrix_transpose(own), order="C", copy=True)
         return matrices[self.owner, 0 if matrices.shape[1] == 1 else slice(None), self.feature]
 
     def put(self, own: Array, matrices: Array) -> None:
@@ -194,7 +200,8 @@ class SparseBlock:
 
     def predict_own(self, own: Array) -> Array:
         """Return `predict` of matrices with these entries in the columns of the block."""
-        return self._classes_first(self.X @ own)
+        X = self.X if own.ndim == 1 or self.by_columns is None else self.by_columns()
+        return self._classes_first(X @ own)
 
     def pull_back_own(self, slopes: Array) -> Array:
         """Return the entries of `pull_back` in the columns of the block, where alone it is not zero."""
@@ -296,7 +303,7 @@ class SparseGroup(Grams):
             pairs = zip(clients.tolist(), positions.tolist(), strict=True)
             return [Part(Positions([position]), self.block(client, position, every)) for client, position in pairs]
         if not is_host(self.w) or self.columns.shape[0] <= PART_COLUMNS:
-            return [Part(own, self.whole(Positions(clients)))]
+            return [Part(own, replace(self._own(0, self.n_clients), clients=Positions(clients)))]
         xp, c = array_namespace(self.columns), self.n_clients
         bounds = xp.arange(c + 1, dtype=self.columns.dtype, device=device(self.columns)) * self.n_features
         ends, parts, first = to_numpy(xp.searchsorted(self.columns, bounds)).tolist(), [], 0
@@ -309,14 +316,16 @@ class SparseGroup(Grams):
 
     def whole(self, clients: Positions) -> SparseBlock:
         """Return all rows of the group as one block of the clients of these numbers."""
-        return self._block(clients, self.X, self.columns, self.y, self.w)
+        block = self._block(clients, self.X, self.columns, self.y, self.w)
+        return replace(block, by_columns=cache(self.X.tocsc)) if is_host(self.w) else block
 
     def block(self, client: int, position: int, rows: slice) -> SparseBlock:
         """Return consecutive rows of one client as a block."""
         own = self._own(position)
         if rows == slice(0, self.n_rows):
             return replace(own, clients=Positions([client]))
-        return replace(own, clients=Positions([client]), X=own.X[rows], y=own.y[:, rows], w=own.w[:, rows])
+        some = replace(own, X=own.X[rows], y=own.y[:, rows], w=own.w[:, rows], by_columns=None)
+        return replace(some, clients=Positions([client]))
 
     def take(self, clients: Positions, positions: Array, rows: Array, factor: float) -> SparseBlock:
         """Return copies of rows, with weights times ``factor``.
@@ -403,7 +412,7 @@ class SparseGroup(Grams):
         if key not in self.cache:
             own = self._own(position)
             squares = csr_matrix(own.X.data**2, own.X.indices, own.X.indptr, own.X.shape)
-            self.cache[key] = replace(own, X=squares).pull_back(own.w[:, None, :])[0, 0, :]
+            self.cache[key] = replace(own, X=squares, by_columns=None).pull_back(own.w[:, None, :])[0, 0, :]
         return v / (self.cache[key] + ridge)
 
     def _own(self, position: int, count: int = 1) -> SparseBlock:

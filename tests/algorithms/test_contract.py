@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from dataclasses import fields, replace
 from itertools import islice
 
@@ -245,3 +246,22 @@ def test_parameters_left_open_must_be_filled_in(exact) -> None:
 
 def test_survives_pickling(exact) -> None:
     assert pickle.loads(pickle.dumps(exact)) == exact
+
+
+def rows_are_contiguous(kind) -> bool:
+    """Tell whether the state of every client lies in one piece, at the start and after three rounds."""
+    f = logistic(rows=62)
+    method = kind().suggested(f)
+    states = (initial_state(method, f).clients, last(method, f, 3).clients)
+    return all(x[0, ...].flags.c_contiguous for x in leaves(states) if x.ndim > 1)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_states_lie_client_after_client(name):
+    """Arrays made of a broadcast model follow its strides in NumPy, clients side by side, and so do their sums."""
+    assert rows_are_contiguous(ALGORITHMS[name])
+
+
+def test_clients_side_by_side_are_seen(monkeypatch):
+    monkeypatch.setattr(sys.modules["dualopt.algorithms.dualfl"], "zeros_like", np.zeros_like)
+    assert not rows_are_contiguous(ALGORITHMS["dualfl"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -10,9 +11,9 @@ from solver_instances import SAMPLED, SOLVERS, applies, linear, local_problem
 
 from dualopt.losses import Hinge, Logistic, Multinomial, SmoothedHinge, Squared
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
-from dualopt.objectives.local_problem import client_dot
+from dualopt.objectives.local_problem import Evaluation, client_dot
 from dualopt.solvers import DualCoordinate, RowLBFGS, row_lbfgs
-from dualopt.stopping import Gap, GradientNorm, Steps
+from dualopt.stopping import Gap, GradientNorm, GradientReduction, Steps
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -107,6 +108,55 @@ def test_row_lbfgs_stops_by_the_energy_and_the_gradient_of_the_problem(terms):
     gradient = same.gradient(found.theta)
     # gradients are sums of 20 numbers below 10: known to 20 * 10 * 2 eps
     np.testing.assert_allclose(norm, np.sqrt(client_dot(gradient, gradient)), rtol=1e-12, atol=1e-13)
+
+
+def long_solve():
+    """Return the norms of the gradients after some hundred steps, and the largest that the rule allows."""
+    X = sparse.random_array((120, 300), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = (X @ sparse.diags_array(np.logspace(0, -3, 300))).tocsr()
+    y = np.random.default_rng(1).normal(size=120)
+    f = linear_model(X, y, loss=Squared(), mu=1e-6, clients=2, intercept=False, storage="sparse")
+    problem = LocalProblem(objective=f)
+    first = problem.gradient(start_of(problem))
+    found = RowLBFGS()(problem, start_of(problem), GradientReduction(factor=1e-9, first=1e-9))
+    gradient = problem.gradient(found.theta)
+    assert min(found.gradients) > 60
+    return np.sqrt(client_dot(gradient, gradient)), 1e-9 * np.sqrt(client_dot(first, first))
+
+
+def test_many_steps_keep_vectors_and_their_products_together():
+    """Products with K are combined, not computed: after many steps the gradient is what the rule has seen."""
+    norm, allowed = long_solve()
+    assert (norm <= 1.1 * allowed).all()  # a tenth for rounding: a gradient of norm 1 is known to 1e-13 or better
+
+
+@pytest.mark.parametrize("error", [1e-5, -1e-5])
+def test_products_that_drift_are_seen(error, monkeypatch):
+    direction = row_lbfgs._direction
+    wrong = np.array([1.0, 1.0 + error])[:, None, None]
+    monkeypatch.setattr(row_lbfgs, "_direction", lambda pairs, gradient: direction(pairs, gradient) * wrong)
+    norm, allowed = long_solve()
+    assert (norm > 1.1 * allowed).any()
+
+
+def test_the_evaluation_is_computed_when_asked_for(monkeypatch):
+    """Nobody pays for the gradients at the end who does not need them; a copy holds them."""
+    a, _ = both(Logistic())
+    problem, calls, evaluate = local_problem(a, "everything"), [], type(a).value_and_gradient
+    monkeypatch.setattr(type(a), "value_and_gradient", lambda f, theta: calls.append(1) or evaluate(f, theta))
+    found = RowLBFGS()(problem, start_of(problem), GradientNorm(tol=1e-9))
+    assert not calls
+    assert not found.charged
+    expected = problem.evaluate(found.theta)
+    calls.clear()
+    for evaluation in (found.evaluation, pickle.loads(pickle.dumps(found.evaluation))):
+        np.testing.assert_array_equal(evaluation.f, expected.f)
+        np.testing.assert_array_equal(evaluation.grad_f, expected.grad_f)
+        # X'r and the sum of three terms below 10 differ by rounding
+        np.testing.assert_allclose(evaluation.gradient, expected.gradient, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(evaluation.value, expected.value, rtol=1e-13)
+    assert len(calls) == 1
+    assert isinstance(pickle.loads(pickle.dumps(found.evaluation)), Evaluation)
 
 
 def test_row_lbfgs_goes_on_where_it_was():
