@@ -73,7 +73,7 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
         proven, known = objective.proven_mu, objective.mu > -math.inf
         mu = xp.where(known, proven, xp.zeros_like(f))
         rounding = objective.rounding(theta, f, grad_f, solution.excess)
-        n, length, slope = theta[0, ...].size, client_norm(theta), client_norm(grad_f)
+        n, length, slope = math.prod(theta.shape[1:]), client_norm(theta), client_norm(grad_f)
         dual = -per_client(mu, theta) * theta
         dual += grad_f  # in place: one array of the size of all local models less
         conjugate = client_dot(grad_f, theta) - f - 0.5 * mu * client_dot(theta, theta)

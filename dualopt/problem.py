@@ -17,7 +17,7 @@ from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.rows import predictors
-from dualopt.xp import Array, array_namespace, is_sparse
+from dualopt.xp import Array, array_namespace, is_sparse, uploader
 
 __all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
 
@@ -44,6 +44,8 @@ class ProblemOptions:
         float64 or float32.
     storage : str
         How features are kept: sparse, dense, or auto for the faster where the data are sparse.
+    device : str
+        Where rows and models are: cpu, or cuda for a GPU (needs CuPy). Everything random is drawn on the CPU.
     clients : int
         Number of clients.
     partition : str
@@ -86,6 +88,7 @@ class ProblemOptions:
     rows: int | None = None
     dtype: str = "float64"
     storage: str = "auto"
+    device: str = "cpu"
     clients: int = 8
     partition: str = "iid"
     alpha: float = 0.3
@@ -120,7 +123,7 @@ class Problem:
     loss_was_chosen : bool
         Whether the loss was chosen for the labels, not by the user.
     added : dict of str to str
-        Descriptions of what is added to the losses: ``penalty`` and ``regulariser``.
+        Descriptions of what is added to the losses, ``penalty`` and ``regulariser``, and the ``device`` if not the CPU.
     test : tuple of two arrays, optional
         Rows, shape ``(m, p)``, and labels, shape ``(m,)``, that no client has.
 
@@ -262,6 +265,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")
     if options.loss != "auto":
         lookup(dualopt.losses, options.loss, "loss")  # before the data, which may take long to load
+    upload = uploader(options.device)
     if test and options.split is not None:
         raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
     load_options = _load_options(options)
@@ -285,12 +289,14 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         seed=options.seed,
         clients=owners,
     )
-    objective, rows, network = _objective(options, layers, X, y, loss, [part.tolist() for part in clients])
+    objective, rows, network = _objective(
+        options, layers, upload(X), upload(y), loss, [part.tolist() for part in clients]
+    )
     held_out = None
     if test:
         other = load(options.data, **load_options, split="test")
         classes = None if loss.labels == "real" else data.y
-        held_out = other.X, encode_labels(other.y, loss.labels, classes=classes)
+        held_out = upload(other.X), upload(encode_labels(other.y, loss.labels, classes=classes))
     sizes = rows.sizes
     spread = f"{min(sizes)} rows" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)} rows"
     return Problem(
@@ -302,7 +308,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
-        added=_added(options),
+        added=_added(options) | ({} if options.device == "cpu" else {"device": options.device}),
         test=held_out,
     )
 

@@ -6,6 +6,7 @@ whatever differs between a CPU and a GPU, is written here and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "set_rows",
     "silent",
     "to_numpy",
+    "uploader",
     "zeros_like",
 ]
 
@@ -123,6 +125,39 @@ def indices(values: Any) -> np.ndarray:
     array([0, 1, 2])
     """
     return np.asarray(values if isinstance(values, list | tuple | range) else to_numpy(values), dtype=np.int64)
+
+
+def uploader(name: str) -> Callable[[Any], Any]:
+    """Return the function that brings NumPy arrays and SciPy's sparse matrices to the device of this name.
+
+    ``"cpu"`` leaves them as they are, ``"cuda"`` makes CuPy's arrays and sparse matrices of them, on its current GPU.
+
+    Raises
+    ------
+    ValueError
+        If the name is another one, or there is no such device.
+
+    Examples
+    --------
+    >>> x = np.ones(2)
+    >>> uploader("cpu")(x) is x
+    True
+    """
+    if name == "cpu":
+        return lambda x: x
+    if name != "cuda":
+        raise ValueError(f"device must be cpu or cuda, not {name!r}.")
+    try:
+        import cupy  # pyright: ignore[reportMissingImports]
+
+        found = cupy.cuda.is_available()
+    except ImportError:
+        found = False
+    if not found:
+        raise ValueError('device cuda needs CuPy and a CUDA GPU: pip install "dualopt[gpu]".')
+    from cupyx.scipy.sparse import csr_matrix as sparse  # pyright: ignore[reportMissingImports]
+
+    return lambda x: sparse(x) if is_sparse(x) else cupy.asarray(x)
 
 
 _hosts: dict[tuple[type, Any], bool] = {}

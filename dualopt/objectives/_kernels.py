@@ -45,9 +45,11 @@ WIDE = bool(FEATURES.get("avx512f"))
 REGISTER = 64 if WIDE else 32  # bytes
 HEIGHT, WIDTH = (12, 2) if WIDE else (6, 2)
 
-# Rows of B lie far apart where they are features, and no processor foresees which part of each is next: a tile asks
-# for the numbers that the tile after next will need. MNIST from memory: 14 ms instead of 36 in float64.
+# No processor foresees what comes after the parts of some rows that a tile runs along, so a tile asks for it: the rows
+# of A behind its own, and the columns of B after next. In float64, MNIST's predictors take 14.9 ms instead of 18.6 from
+# memory, and pulled-back slopes 14 instead of 36.
 AHEAD = 2
+LINE = 64  # bytes that are read at once
 
 
 def fits(outputs: int, columns: int, itemsize: int) -> bool:
@@ -93,6 +95,10 @@ def _tile(
         prefetch = builder.module.declare_intrinsic(
             "llvm.prefetch", (byte,), ir.FunctionType(ir.VoidType(), [byte, lane, lane, lane])
         )
+
+        def ask_for(place: Any) -> None:  # it may lie beyond the data: that does no harm
+            builder.call(prefetch, [builder.bitcast(place, byte), lane(0), lane(3), lane(1)])
+
         _, c_at, c_row, _, a_at, a_row, a_step, _, b_at, b_step, steps, height, width = args
 
         def entry(array: int, at: Any) -> Any:
@@ -109,8 +115,11 @@ def _tile(
             rows = [builder.gep(a, [builder.mul(a_row, integer(r))]) for r in range(h)]
             with cgutils.for_range(builder, steps) as at:
                 pointer = builder.gep(b, [builder.mul(at.index, b_step)])
-                for place in registers(pointer, AHEAD * w, w):  # it may lie beyond the data: that does no harm
-                    builder.call(prefetch, [builder.bitcast(place, byte), lane(0), lane(3), lane(1)])
+                for place in registers(pointer, AHEAD * w, w):
+                    ask_for(place)
+                behind = builder.mul(integer(h), builder.add(a_row, at.index))  # h numbers in each step, h rows in all
+                for n in range(0, h, LINE // size):
+                    ask_for(builder.gep(a, [builder.add(behind, integer(n))]))
                 row = [builder.load(place, align=size) for place in registers(pointer, 0, w)]
                 for r in range(h):
                     x = builder.load(builder.gep(rows[r], [builder.mul(at.index, a_step)]))

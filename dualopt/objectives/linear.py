@@ -255,7 +255,10 @@ def linear_model(
         mean over all rows. An array gives ``w`` itself.
     storage : "auto", "sparse" or "dense"
         How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
-        faster. Every method works with both.
+        faster. Every method works with both. Products with dense NumPy features of four million numbers and more are
+        compiled where Numba is installed (``pip install "dualopt[fast]"``) and the loss has 2 to 20 outputs: the same
+        to rounding, in a third to a half of the time. The environment variable ``DUALOPT_FAST=0`` switches that off,
+        1 does it for small data, too.
 
     Raises
     ------

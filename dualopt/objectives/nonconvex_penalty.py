@@ -104,7 +104,7 @@ class NonconvexPenalty(ObjectiveWrapper):
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
         """Add the errors of the penalty, a sum of positive terms, of its slopes, and of the two additions."""
         penalty, slope = self._penalty(theta), broadcast(self._slope(theta), gradient.shape)
-        own, n = self.objective.rounding(theta, value - penalty, gradient - slope, excess), slope[0, ...].size
+        own, n = self.objective.rounding(theta, value - penalty, gradient - slope, excess), math.prod(slope.shape[1:])
         xp = array_namespace(value)
         values = gamma(n + 16, value) * penalty + gamma(2, value) * xp.abs(value)
         slopes = gamma(16, value) * (client_norm(slope) + client_norm(gradient))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -167,7 +168,7 @@ class Objective(ABC):
             That of the subgradients of a dual solver (see ``LocalSolution``).
         """
         xp, unit = array_namespace(value), gamma(16, value)
-        n = gradient[0, ...].size if gradient.shape[0] else 0
+        n = math.prod(gradient.shape[1:])
         return Rounding(unit * xp.abs(value) + tiny(value), unit * client_norm(gradient) + n * tiny(value))
 
     @abstractmethod

@@ -276,7 +276,7 @@ class Namespace:
 xp: Any = Namespace(numpy_namespace, "counted")
 
 
-def counted(x: np.ndarray) -> Counted:
+def counted(x: np.ndarray) -> Any:
     """Return a counted array of the same numbers; nothing is counted for it."""
     return Counted(np.array(x))
 

@@ -148,13 +148,13 @@ TABLE |= {
 }
 TABLE |= {
     "dualopt/solvers/_default.py": Judges((Selected("dualopt/solvers/_default.py"),)),
-    "dualopt/solvers/_line_search.py": _solver("_line_search"),
-    "dualopt/solvers/_loop.py": _solver("_loop"),
+    "dualopt/solvers/_line_search.py": _solver("_line_search", Selected("tests/solvers/test_line_search.py")),
+    "dualopt/solvers/_loop.py": _solver("_loop", Selected("tests/benchmarks/test_counts.py")),
     "dualopt/solvers/aogm.py": _solver("aogm"),
     "dualopt/solvers/dual_coordinate.py": _solver("dual_coordinate"),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
-    "dualopt/solvers/lbfgs.py": _solver("lbfgs"),
+    "dualopt/solvers/lbfgs.py": _solver("lbfgs", Selected("tests/benchmarks/test_counts.py")),
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
     "dualopt/solvers/newton.py": _solver("newton"),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),

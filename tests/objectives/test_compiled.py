@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
@@ -12,6 +13,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
+from dualopt.cli import main
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import _compiled, _kernels, linear_model, mlp
 from dualopt.objectives._compiled import CompiledBlock, CompiledGroup, Group, dense_group
@@ -23,6 +25,12 @@ needs_numba = pytest.mark.skipif(
 )
 CLASSES = 5
 SIZES = (30, 7, 1, 7, 600, 30)  # of two clients each the same, one of more than a block
+
+
+@pytest.fixture(autouse=True)
+def automatic(monkeypatch):
+    """Whatever the caller's environment says."""
+    monkeypatch.delenv("DUALOPT_FAST", raising=False)
 
 
 @pytest.fixture
@@ -164,6 +172,23 @@ def test_a_network_to_rounding(monkeypatch):
     theta = blas.initial()
     for own, other in zip(compiled.value_and_gradient(theta), blas.value_and_gradient(theta), strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-12, atol=1e-14)
+
+
+@needs_numba
+def test_a_run_says_so(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    records = {}
+    for setting in ("0", "1"):
+        monkeypatch.setenv("DUALOPT_FAST", setting)
+        with pytest.raises(SystemExit) as end:
+            main(["run", "--data", "digits", "--rounds", "3", "--out", setting])
+        assert end.value.code in (0, None)
+        records[setting] = json.loads((tmp_path / setting / "run.json").read_text())
+        words = f"products compiled by Numba {_kernels.numba.__version__}"
+        assert (words in records[setting]["problem"]["data"]) == (setting == "1")
+        assert ("products compiled" in " ".join(capsys.readouterr().out.split())) == (setting == "1")
+    assert records["1"]["versions"]["numba"] == _kernels.numba.__version__
+    assert records["1"]["final"]["energy"] == pytest.approx(records["0"]["final"]["energy"], rel=1e-9)
 
 
 def test_settings_are_checked(monkeypatch):

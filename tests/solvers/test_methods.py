@@ -294,6 +294,35 @@ def test_lbfgs_two_loops_are_the_bfgs_formula(precondition):
     assert np.max(np.abs(apply(changes[:, -1]) - steps[:, -1])) <= 1e-12  # the secant equation
 
 
+@pytest.mark.parametrize("history", [1, 2, 3])
+def test_lbfgs_forgets_the_oldest_pair(history):
+    """After four steps, the direction is that of the BFGS formula with the latest pairs alone."""
+    problem = local_problem(OBJECTIVES["logistic"](), "all")
+    solver = LBFGS(history=history, precondition=False)
+    start, first_state = starts(problem), solver.initial_state(problem.objective)
+    solutions = [solver(problem, start, Steps(steps=k), first_state, first(5)) for k in range(1, 5)]
+    points = np.stack([start, *(x.theta for x in solutions)], axis=1)
+    slopes = np.stack([problem.gradient(start), *(x.evaluation.gradient for x in solutions)], axis=1)
+    steps, changes = (np.diff(x, axis=1)[:, -history:] for x in (points, slopes))
+    # differences of neighbours are right to this; the solver has the steps themselves
+    rounding = [
+        np.max(2.0**-52 * np.linalg.norm(x, axis=-1)[:, -history:] / np.linalg.norm(d, axis=-1), axis=-1)
+        for x, d in ((points, steps), (slopes, changes))
+    ]
+    gradient = slopes[:, -1]
+    found = -solver._direction(problem, solutions[-1].solver_state.pairs, gradient)
+    for j in range(5):
+        s, y = steps[j], changes[j]
+        scale = (s[-1] @ y[-1]) / (y[-1] @ y[-1])
+        H = scale * np.eye(4)
+        for i in range(history):
+            V = np.eye(4) - np.outer(y[i], s[i]) / (s[i] @ y[i])
+            H = V.T @ H @ V + np.outer(s[i], s[i]) / (s[i] @ y[i])
+        right = 32 * history * (rounding[0][j] + rounding[1][j]) * np.linalg.cond(H) ** 2
+        assert right < 1e-3  # the check can fail
+        assert np.max(np.abs(found[j] - H @ gradient[j])) <= right * np.max(np.abs(found[j]))
+
+
 def test_nesterov_is_its_recursion():
     problem, _ = chain(d=30, weight=1e-2)
     L, q = problem.L[0], problem.mu[0] / problem.L[0]
