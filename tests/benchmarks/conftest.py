@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from dualopt.data import load
 
+from .race import markdown
+
 CLASSES = 10
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take a file for all tables; known where the benchmarks are named on the command line."""
+    parser.addoption("--tables", metavar="FILE", help="Write all tables of the benchmarks as Markdown.")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the tables."""
+    file = session.config.getoption("--tables", None)
+    if file:
+        Path(file).write_text(markdown())
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 Contestant = Callable[[], Any]
+TABLES: list[tuple[str, list[str], list[list[str]]]] = []
+"""Titles, columns and rows of what was reported."""
 
 
 class Race(NamedTuple):
@@ -40,11 +42,34 @@ def race(benchmark: Any, contestants: dict[str, Contestant], *, repetitions: int
     return Race({name: statistics.median(all_[-repetitions:]) for name, all_ in times.items()}, results)
 
 
+def in_turns(contestants: dict[str, Callable[[], Any]], repetitions: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the median CPU seconds of each contestant and its last result, one after the other in every repetition."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    results = {}
+    for _ in range(repetitions + 1):  # the first turn warms up
+        for name, work in contestants.items():
+            start = time.process_time()
+            results[name] = work()
+            times[name].append(time.process_time() - start)
+    return {name: statistics.median(all_[1:]) for name, all_ in times.items()}, results
+
+
 def report(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table."""
+    """Print a table, and keep it for the file of the option ``--tables``."""
+    rows = [list(row) for row in rows]
+    TABLES.append((title, list(columns), rows))
     table = Table(title=title)
     for column in columns:
         table.add_column(column, justify="left" if column == columns[0] else "right")
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+
+
+def markdown() -> str:
+    """Return all tables."""
+    parts = []
+    for title, columns, rows in TABLES:
+        lines = [columns, [":---" if i == 0 else "---:" for i in range(len(columns))], *rows]
+        parts.append(f"**{title}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join(parts) + "\n"

@@ -19,8 +19,8 @@ from dualopt.objectives import _kernels, linear_model
 from dualopt.stopping import GradientReduction
 
 from .conftest import CLASSES
-from .race import report
-from .test_sparse import in_turns, rows_of
+from .race import in_turns, report
+from .test_sparse import rows_of
 
 pytestmark = pytest.mark.skipif(not _kernels.fits(CLASSES, 785, 8), reason="needs Numba, and a processor with AVX2")
 PRODUCTS = {"BLAS": "0", "compiled": "1"}

@@ -20,8 +20,7 @@ import pytest
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import LinearModel, linear_model
 
-from .race import report
-from .test_sparse import in_turns
+from .race import in_turns, report
 
 ROWS, FEATURES = 2_000_000, 20
 MANY = 100_000

@@ -7,10 +7,7 @@ Run with ``pytest tests/benchmarks/test_sparse.py --benchmark-only -s``; times a
 from __future__ import annotations
 
 import resource
-import statistics
-import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,7 @@ from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import linear_model
 from dualopt.recording import run
 
-from .race import report
+from .race import in_turns, report
 
 sparse = pytest.importorskip("scipy.sparse")
 TOL = 1e-6
@@ -40,18 +37,6 @@ def rows_of(name: str, m: int, d: int, per_row: int, labels: int) -> tuple[Any, 
         X = sparse.random_array((m, d), density=per_row / d, rng=rng, format="csr")
         return X, rng.integers(0, labels, m), "random rows"
     return data.X, data.y, name
-
-
-def in_turns(contestants: dict[str, Callable[[], Any]], repetitions: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return the median CPU seconds of each contestant and its last result, one after the other in every repetition."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    results = {}
-    for _ in range(repetitions + 1):  # the first turn warms up
-        for name, work in contestants.items():
-            start = time.process_time()
-            results[name] = work()
-            times[name].append(time.process_time() - start)
-    return {name: statistics.median(all_[1:]) for name, all_ in times.items()}, results
 
 
 def test_gradient(benchmark):
