@@ -12,7 +12,6 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dualopt.algorithms import Algorithm
@@ -206,7 +205,7 @@ class _Recorder:
         self.latest.update(snapshot.round.clients, snapshot.solution)
         bound = certificate(self.objective, theta, self.latest.solution) if certify else None
         if snapshot.solution is not None:
-            self.gradients += float(np.sum(np.asarray(snapshot.solution.gradients)))
+            self.gradients += sum(snapshot.solution.gradients)
         row = {
             "round": float(len(self.rows)),
             "communications": last["communications"] + float(communicated(snapshot)),

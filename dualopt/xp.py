@@ -26,6 +26,7 @@ __all__ = [
     "is_host",
     "is_numpy",
     "is_sparse",
+    "is_writable",
     "limits",
     "logsumexp",
     "set_rows",
@@ -116,17 +117,6 @@ def to_numpy(x: Array) -> np.ndarray:
     return np.asarray(x)
 
 
-def indices(values: Any) -> np.ndarray:
-    """Return integers as a NumPy array of int64: positions of clients and of rows are kept in host memory.
-
-    Examples
-    --------
-    >>> indices(range(3))
-    array([0, 1, 2])
-    """
-    return np.asarray(values if isinstance(values, list | tuple | range) else to_numpy(values), dtype=np.int64)
-
-
 def uploader(name: str) -> Callable[[Any], Any]:
     """Return the function that brings NumPy arrays and SciPy's sparse matrices to the device of this name.
 
@@ -158,6 +148,17 @@ def uploader(name: str) -> Callable[[Any], Any]:
     from cupyx.scipy.sparse import csr_matrix as sparse  # pyright: ignore[reportMissingImports]
 
     return lambda x: sparse(x) if is_sparse(x) else cupy.asarray(x)
+
+
+def indices(values: Any) -> np.ndarray:
+    """Return integers as a NumPy array of int64: positions of clients and of rows are kept in host memory.
+
+    Examples
+    --------
+    >>> indices(range(3))
+    array([0, 1, 2])
+    """
+    return np.asarray(values if isinstance(values, list | tuple | range) else to_numpy(values), dtype=np.int64)
 
 
 _hosts: dict[tuple[type, Any], bool] = {}
@@ -243,6 +244,17 @@ def is_sparse(x: Any) -> bool:
     False
     """
     return type(x).__module__.startswith(("scipy.sparse", "cupyx.scipy.sparse"))
+
+
+def is_writable(x: Array) -> bool:
+    """Tell whether the library of ``x`` can write into its arrays; that of JAX cannot.
+
+    Examples
+    --------
+    >>> is_writable(np.ones(2))
+    True
+    """
+    return not compat.is_jax_array(x)
 
 
 def csr_matrix(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Any:

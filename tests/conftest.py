@@ -7,7 +7,6 @@ examples). Choose one with ``pytest --hypothesis-profile=deep``.
 from __future__ import annotations
 
 import importlib.util
-import os
 
 import array_api_strict
 import numpy as np
@@ -77,7 +76,6 @@ def _jax(values: np.ndarray):
 
 
 def _dpnp(values: np.ndarray):
-    os.environ.setdefault("DPCPP_CPU_NUM_CUS", "1")  # one thread: with several, Intel's OpenCL may wait for ever
     import dpctl  # pyright: ignore[reportMissingImports]
     import dpnp  # pyright: ignore[reportMissingImports]
 

@@ -13,6 +13,9 @@ FORBIDDEN = {"dualopt": {"theory", "figures", "tests"}, "theory": {"figures", "t
 ARRAYS = {"numpy", "cupy", "array_api_compat", "array_api_strict"}
 HOST_MODULES = {
     "xp.py",
+    "client_states.py",  # positions of clients are host integers, here and in the next two
+    "tree.py",
+    "engine.py",
     "participation.py",
     "trace.py",
     "reference.py",

@@ -16,7 +16,17 @@ from dualopt.objectives._dense import Block, Group, Part
 from dualopt.objectives._positions import Positions
 from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
-from dualopt.xp import Array, array_namespace, asarray_like, csr_matrix, device, indices, is_host, is_sparse
+from dualopt.xp import (
+    Array,
+    array_namespace,
+    asarray_like,
+    csr_matrix,
+    device,
+    indices,
+    is_host,
+    is_sparse,
+    is_writable,
+)
 
 __all__ = ["Block", "ClientRows", "Group", "Part", "Sample", "predictors", "pulled_back"]
 
@@ -442,6 +452,8 @@ def _gathered(X: Array, rows: Array, intercept: bool) -> Array:
     if not intercept:
         return xp.take(X, rows, axis=0)
     m, d = rows.shape[0], X.shape[1]
+    if not is_writable(X):
+        return xp.concat([xp.take(X, rows, axis=0), xp.ones((m, 1), dtype=X.dtype, device=device(X))], axis=1)
     features = xp.ones((m, d + 1), dtype=X.dtype, device=device(X))
     for start in range(0, m, PIECE):
         piece = slice(start, min(start + PIECE, m))
