@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol
 
 from dualopt._checks import require, require_positive
+from dualopt.objectives.local_problem import gap_bound
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace
 
@@ -37,9 +38,14 @@ class Progress(NamedTuple):
     round: Round
     value: Array  # F_j at the current points
     previous: Array  # F_j one step earlier (inf before the first step)
-    gap: Array  # an upper bound of F_j - min F_j
+    mu: Array  # strong convexity constants of F_j
     gradient_norm: Array  # |grad F_j|
     first_gradient_norm: Array  # the same at the start
+
+    @property
+    def gap(self) -> Array:
+        """An upper bound of ``F_j - min F_j``; infinite for ``mu = 0``."""
+        return gap_bound(self.gradient_norm * self.gradient_norm, self.mu)
 
 
 class Stop(Protocol):

@@ -30,7 +30,7 @@ def progress(backend=np.asarray, *, steps=3, n=0, **changes):
     fields = {
         "value": [2.0, -4.0, 1.0],
         "previous": [2.5, -4.0, 1.0 + 1e-9],
-        "gap": [1e-3, 1e-6, 0.0],
+        "mu": [125.0, 0.5, 1.0],  # gaps |grad|^2 / (2 mu) of 1e-3, 1e-6 and 0
         "gradient_norm": [0.5, 1e-3, 0.0],
         "first_gradient_norm": [1.0, 1.0, 0.0],
     }

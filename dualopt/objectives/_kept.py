@@ -48,11 +48,11 @@ class Kept:
         self, positions: Positions, compute: Callable[[], tuple[Array, ...]], key: Array | float = 0.0
     ) -> tuple[Array, ...]:
         """Return arrays with one row for each position; ``compute()`` makes them unless all are there for the key."""
-        stacks = self._stack[positions.ids]
-        if (stacks < 0).any() or (self._key[positions.ids] != key).any():
+        if (self._key[positions.ids] != key).any():  # NaN where nothing is known
             arrays = compute()
             self._keep(positions, arrays, key)
             return arrays
+        stacks = self._stack[positions.ids]
         latest = self._stacks[int(stacks[0])][1]
         if (stacks == stacks[0]).all():
             where = Positions(self._row[positions.ids])
@@ -65,7 +65,7 @@ class Kept:
     def _gathered(self, positions: Positions) -> tuple[Array, ...]:
         """Return the rows of clients in several stacks."""
         host, stacks, rows = self._host, self._stack[positions.ids], self._row[positions.ids]
-        order = host.argsort(stacks, stable=True)
+        order = host.argsort(stacks)
         ends = [*(host.flatnonzero(host.diff(stacks[order])) + 1).tolist(), len(positions)]
         parts, start = [], 0
         for end in ends:

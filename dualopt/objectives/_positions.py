@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from dualopt.xp import Array, array_namespace, asarray_like, device, indices, is_host
+from dualopt.xp import Array, array_namespace, asarray_like, indices, is_host
 
 __all__ = ["Positions"]
 
@@ -13,7 +13,7 @@ __all__ = ["Positions"]
 class Positions(Sequence[int]):
     """Positions on an axis, in some order: taken as a view where they are neighbours, and else by an index.
 
-    The index is moved to a device once.
+    The index is moved to a device once: all arrays that it meets live there.
 
     Attributes
     ----------
@@ -35,9 +35,8 @@ class Positions(Sequence[int]):
     def __init__(self, ids: Any) -> None:
         self.ids = indices(ids)
         self._index: Array = None
-        first, n = int(self.ids[0]), self.ids.shape[0]
-        neighbours = n == 1 or (int(self.ids[-1]) == first + n - 1 and bool((self.ids[1:] - self.ids[:-1] == 1).all()))
-        self.run = slice(first, first + n) if neighbours else None
+        neighbours = (self.ids[1:] - self.ids[:-1] == 1).all()
+        self.run = slice(int(self.ids[0]), int(self.ids[-1]) + 1) if neighbours else None
 
     def __len__(self) -> int:
         return self.ids.shape[0]
@@ -72,9 +71,9 @@ class Positions(Sequence[int]):
 
     def index(self, like: Array) -> Array:
         """Return the positions as an array of the library and on the device of ``like``."""
-        if self._index is None or type(self._index) is not type(like) or device(self._index) != device(like):
-            index = asarray_like(self.ids, like, dtype=array_namespace(like).int64)
-            if is_host(like):
-                return index
+        if self._index is not None:
+            return self._index
+        index = asarray_like(self.ids, like, dtype=array_namespace(like).int64)
+        if not is_host(like):
             self._index = index
-        return self._index
+        return index

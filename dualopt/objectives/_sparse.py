@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate
 from random import Random
 from typing import Any, ClassVar
@@ -205,7 +205,12 @@ class SparseBlock:
 
     def pull_back_own(self, slopes: Array) -> Array:
         """Return the entries of `pull_back` in the columns of the block, where alone it is not zero."""
-        return self.X.T @ self._rows_first(slopes)
+        return self._transposed @ self._rows_first(slopes)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        """The transposed matrix; to make it takes SciPy longer than a product with 500 short rows."""
+        return self.X.T
 
     def _rows_first(self, slopes: Array) -> Array:
         """Bring ``(c, k, b)`` to the form of products, ``(c b, k)``, or ``(c b,)`` for one output."""

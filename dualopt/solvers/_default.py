@@ -6,7 +6,6 @@ from typing import Any
 
 from dualopt.objectives import LinearModel
 from dualopt.objectives._sparse import LARGEST_GRAM
-from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.solvers._loop import LocalSolver, is_smooth
 from dualopt.solvers.dual_coordinate import DualCoordinate
 from dualopt.solvers.exact import Exact
@@ -15,15 +14,12 @@ from dualopt.solvers.row_lbfgs import RowLBFGS
 
 __all__ = ["default_solver"]
 
-SMALL = 2**10
-"""Numbers of a client's data of which a gradient takes less time than a preconditioner."""
-
 
 def default_solver(objective: Any) -> LocalSolver:
     """Return ``Exact`` for quadratic local problems, ``LBFGS`` for other smooth ones, else ``DualCoordinate``.
 
     For sparse rows of more columns than rows, too many rows for a Gram matrix, it is ``RowLBFGS`` where the loss is
-    smooth and ``mu > 0``. ``LBFGS`` has a preconditioner unless clients are tiny.
+    smooth and ``mu > 0``.
 
     Notes
     -----
@@ -43,7 +39,7 @@ def default_solver(objective: Any) -> LocalSolver:
     ======================================  ==========  ==========  ==========  =========  ==========
 
     "No P" is without the preconditioner, which saves time where clients have a thousand numbers or more. ``LBFGS``
-    chooses 40, 40, 40, 20, 10, 40 and 40 pairs.
+    does without it for the first two and the fourth, and chooses 40, 40, 40, 20, 10, 40 and 40 pairs.
 
     Examples
     --------
@@ -59,12 +55,7 @@ def default_solver(objective: Any) -> LocalSolver:
         return RowLBFGS()
     if "exact" in objective.offers:
         return Exact()
-    return LBFGS(precondition=not is_tiny(objective)) if smooth else DualCoordinate()
-
-
-def is_tiny(objective: Any) -> bool:
-    """Tell whether the largest client of the federation has so few numbers that a preconditioner does not pay."""
-    return isinstance(objective, FiniteSum) and objective.rows.max_rows * objective.n_features < SMALL
+    return LBFGS() if smooth else DualCoordinate()
 
 
 def is_wide(model: LinearModel) -> bool:

@@ -62,10 +62,10 @@ def backtrack(
             waiting = waiting if resting is None else ~resting
         trials = trials + waiting
         new_slope = slope + rise
-        armijo = value <= before + SUFFICIENT_DECREASE * t * slope
-        rounding = 10.0 * epsilon(value) * xp.abs(before)
-        level = (value <= before + rounding) & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope)
-        decreased = armijo | level
+        decreased = ~waiting | (value <= before + SUFFICIENT_DECREASE * t * slope)
+        if not decreased.all():
+            level = value <= before + 10.0 * epsilon(value) * xp.abs(before)
+            decreased = decreased | (level & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope))
         if not decreased.all():
             decreased = decreased | ((new_slope <= SUFFICIENT_DECREASE * slope) & to_numpy(problem.mu >= 0))
         waiting = waiting & ~((slope <= 0) & decreased)  # uphill, Armijo's rule would admit a rise

@@ -128,13 +128,14 @@ def drive(
     round: Round | None,
     *,
     max_iter: int,
-    measure: Callable[[LocalProblem, Any], tuple[Array, Array]] | None = None,
+    measure: Callable[[LocalProblem, Any], tuple[Array, ...]] | None = None,
 ) -> tuple[Any, tuple[str, ...]]:
     """Repeat ``step`` on the clients that are not finished.
 
     ``state`` is a NamedTuple with at least ``theta``, its ``evaluation`` and the boolean ``stalled``, all with the
     client axis first. Solvers without gradients give their own ``measure(problem, state)``, the values and the norms of
-    gradients that would have the same gaps; so do solvers that have measured both already.
+    gradients that would have the same gaps, and, where the values are sums of larger terms, the sizes of these; so do
+    solvers that have measured both already.
 
     A finished client never changes again, so that its result is the same whoever else is in the call. In host memory it
     is put aside, and the others go on without it; on another device its rows are kept by a mask, because to gather the
@@ -149,7 +150,7 @@ def drive(
     n, host = problem.n_clients, is_host(problem.mu)
     round = first_round(n) if round is None else round
     measure = measure or (lambda problem, state: (state.evaluation.value, norm(state.evaluation.gradient)))
-    value, now, mu, squares = to_host(*measure(problem, state), problem.mu, _squares(problem, state))
+    value, now, *sizes, mu, squares = to_host(*measure(problem, state), problem.mu, _squares(problem, state))
     xp, first_norm = array_namespace(now), now
     previous = best = xp.full_like(now, math.inf)
     level_steps, running = xp.zeros_like(now), xp.ones_like(now, dtype=xp.bool)
@@ -161,26 +162,19 @@ def drive(
             stalled = to_numpy(state.stalled) if host or last else xp.zeros_like(running)
             done = xp.full_like(running, last) & (host | ~stalled)
         else:
-            progress = Progress(
-                steps=steps,
-                round=round,
-                value=value,
-                previous=previous,
-                gap=gap_bound(now * now, mu),
-                gradient_norm=now,
-                first_gradient_norm=first_norm,
-            )
-            level = xp.abs(previous - value) <= 4.0 * epsilon(now) * xp.abs(value)
-            if steps > 0 and level.any():
-                (squares,) = to_host(_squares(problem, state))
-            noise = NOISE * epsilon(now) * xp.sqrt(squares)
-            weight = xp.where(now < noise, PATIENCE / PATIENCE_WITH_NOISE, xp.where(now >= best, 1.0, 0.0))
-            level_steps = xp.where(level & (weight > 0), level_steps + weight, 0.0)
-            best = xp.minimum(best, now)
-            stalled = to_numpy(state.stalled) | (level_steps >= PATIENCE)
+            done = to_numpy(stop.finished(Progress(steps, round, value, previous, mu, now, first_norm)))
+            stalled = to_numpy(state.stalled)
             if steps == 0:
-                stalled = now < noise
-            done = to_numpy(stop.finished(progress))
+                stalled = now < NOISE * epsilon(now) * xp.sqrt(squares)
+            elif (level := xp.abs(previous - value) <= 4.0 * epsilon(now) * xp.abs([value, *sizes][-1])).any():
+                (squares,) = to_host(_squares(problem, state))
+                noisy = now < NOISE * epsilon(now) * xp.sqrt(squares)
+                weight = xp.where(noisy, PATIENCE / PATIENCE_WITH_NOISE, xp.where(now >= best, 1.0, 0.0))
+                level_steps = xp.where(level & (weight > 0), level_steps + weight, 0.0)
+                stalled = stalled | (level_steps >= PATIENCE)
+            else:
+                level_steps = xp.zeros_like(now)
+            best = xp.minimum(best, now)
         over = running & (done | stalled)
         for row in xp.nonzero(over)[0].tolist():
             status[clients[row]] = "converged" if done[row] else "stalled"
@@ -194,15 +188,15 @@ def drive(
             leave, keep = xp.nonzero(over)[0].tolist(), xp.nonzero(running)[0].tolist()
             finished.append(([clients[row] for row in leave], take_clients(state, leave)))
             clients = [clients[row] for row in keep]
-            state, value, first_norm, squares, best, level_steps, mu, running = take_clients(
-                (state, value, first_norm, squares, best, level_steps, mu, running), keep
+            state, value, first_norm, best, level_steps, mu, running = take_clients(
+                (state, value, first_norm, best, level_steps, mu, running), keep
             )
             problem = problem.select(keep)
         previous = value
         after = step(problem, state)
         state = after if running.all() else masked(running, after, state)
         if not isinstance(stop, Steps):
-            value, now = to_host(*measure(problem, state))
+            value, now, *sizes = to_host(*measure(problem, state))
     return assemble([*finished, (clients, state)]), tuple(status)
 
 

@@ -114,7 +114,7 @@ class DualCoordinate:
             stop,
             round,
             max_iter=self.max_iter,
-            measure=lambda p, s: (s.value, xp.sqrt(2.0 * p.mu * s.gap)),
+            measure=lambda p, s: (s.value, xp.sqrt(2.0 * p.mu * s.gap), xp.abs(s.f) + xp.abs(s.value - s.f)),
         )
         grad_f = state.pull + per_client(problem.objective.mu, state.pull) * state.theta
         return LocalSolution(

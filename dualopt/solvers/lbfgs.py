@@ -18,6 +18,9 @@ from dualopt.xp import Array, array_namespace, asarray_like, device, host_zeros,
 
 __all__ = ["LBFGS"]
 
+SMALL = 2**10
+"""Numbers of a client's data of which a gradient takes less time than a preconditioner."""
+
 
 class SolverState(NamedTuple):
     """What is kept between rounds: the pairs, and the losses where the last call ended.
@@ -57,16 +60,17 @@ class LBFGS:
     the same as the two-loop recursion, in four products instead of a loop. :math:`H_0` is the objective's
     ``preconditioner`` when it has one, and :math:`\langle s, y\rangle / \langle y, y\rangle` times the identity
     otherwise. Local problems are strongly convex, so every accepted step gives a pair with
-    :math:`\langle s, y\rangle > 0`. From round to round only the linear term
-    of a local problem changes, not its Hessian: the pairs of earlier rounds stay true and are kept, and so is the
-    gradient of ``f_j`` where the last call ended.
+    :math:`\langle s, y\rangle > 0`. From round to round only the linear term of a local problem changes, not its
+    Hessian: the pairs of earlier rounds stay true and are kept, and so is the gradient of ``f_j`` where the last call
+    ended.
 
     Parameters
     ----------
     history : int, optional
         Number of pairs that are kept; chosen by :func:`usual_history` when not given.
-    precondition : bool, default True
-        Whether to use the objective's preconditioner.
+    precondition : bool, optional
+        Whether to use the objective's preconditioner, if it has one; when not given, it is used unless all clients have
+        less than ``SMALL`` numbers.
     max_iter : int, default 1000
         Largest number of steps.
 
@@ -88,7 +92,7 @@ class LBFGS:
     """
 
     history: int | None = None
-    precondition: bool = True
+    precondition: bool | None = None
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
@@ -132,13 +136,19 @@ class LBFGS:
         """Return ``-H`` times the gradient."""
         m = pairs.shape[1] // 2
         s, y = pairs[:, :m, ...], pairs[:, m:, ...]
-        if self.precondition and "preconditioner" in problem.objective.offers:
+        wanted = not is_tiny(problem.objective) if self.precondition is None else self.precondition
+        if wanted and "preconditioner" in problem.objective.offers:
             initial = problem.preconditioner
         else:
             initial = _scaled_identity(y[:, -1, ...])
         a = dots(s, gradient)
         r = initial(gradient - combination(a, y))
         return combination(dots(y, r) - a, s) - r
+
+
+def is_tiny(objective: Any) -> bool:
+    """Tell whether the largest client of the federation has less than ``SMALL`` numbers."""
+    return isinstance(objective, FiniteSum) and objective.rows.max_rows * objective.n_features < SMALL
 
 
 def usual_history(objective: Any) -> int:

@@ -8,9 +8,6 @@ processes have it, is shown, and is no part of the ratios.
 
 from __future__ import annotations
 
-import resource
-import statistics
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,7 +17,7 @@ import pytest
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import LinearModel, linear_model
 
-from .race import in_turns, report
+from .race import in_turns, report, user_and_system
 
 ROWS, FEATURES = 2_000_000, 20
 MANY = 100_000
@@ -40,18 +37,6 @@ def labels(loss: Any, m: int) -> np.ndarray:
     return rng.choice([-1.0, 1.0], m) if loss.outputs == 1 else rng.integers(0, loss.outputs, m)
 
 
-def user_and_system(work: dict[int, Callable[[], Any]]) -> dict[int, tuple[float, float]]:
-    """Return the median seconds that each contestant takes itself, and those that the system takes for it."""
-    times: dict[int, list[tuple[float, float]]] = {n: [] for n in work}
-    for _ in range(TURNS + 1):  # the first turn warms up
-        for n, one in work.items():
-            before = resource.getrusage(resource.RUSAGE_SELF)
-            one()
-            after = resource.getrusage(resource.RUSAGE_SELF)
-            times[n].append((after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime))
-    return {n: tuple(map(statistics.median, zip(*all_[1:], strict=True))) for n, all_ in times.items()}
-
-
 def growth(benchmark: Any, title: str, models: dict[int, LinearModel]) -> dict[str, dict[int, float]]:
     """Time gradients, at one point for all clients and at one for each; return times relative to the fewest clients."""
     first, *_ = models
@@ -62,7 +47,7 @@ def growth(benchmark: Any, title: str, models: dict[int, LinearModel]) -> dict[s
         values = {n: np.mean(f.value(points[n])) for n, f in models.items()}
         for value in values.values():  # weights are 1 over the rows of a client, and sizes differ by one row at most
             assert value == pytest.approx(values[first], rel=1e-2)
-        seconds = user_and_system({n: partial(f.value_and_gradient, points[n]) for n, f in models.items()})
+        seconds, _ = user_and_system({n: partial(f.value_and_gradient, points[n]) for n, f in models.items()}, TURNS)
         ratios[kind] = {n: user / seconds[first][0] for n, (user, _) in seconds.items()}
         exponent = np.polyfit(np.log(list(models)), np.log(list(ratios[kind].values())), 1)[0]
         rows += [

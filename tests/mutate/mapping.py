@@ -195,6 +195,18 @@ TABLE |= {
             ),
         )
     ),
+    "dualopt/objectives/_kept.py": Judges(
+        (
+            Selected("dualopt/objectives/_kept.py"),
+            Selected("tests/objectives/test_parts.py", "kept|stack|each_other|same_bits"),
+        )
+    ),
+    "dualopt/objectives/_positions.py": Judges(
+        (
+            Selected("dualopt/objectives/_positions.py"),
+            Selected("tests/objectives/test_parts.py", "positions|copied|device"),
+        )
+    ),
     "dualopt/objectives/_rounding.py": Judges(
         (Selected("dualopt/objectives/_rounding.py"), Selected("tests/objectives/test_rounding.py"))
     ),

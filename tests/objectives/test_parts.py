@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dualopt.objectives import rows as rows_module
 from dualopt.objectives._kept import Kept
 from dualopt.objectives._positions import Positions
 from dualopt.xp import to_numpy
+from tests.benchmarks.count import counted, counting
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 SIZES = (3,) * 40 + (1,) * 9 + (8,) * 5 + (3,) * 20  # with 16 rows in a part: 5 of three, 16 of one, 2 of eight
@@ -238,16 +240,43 @@ def test_a_stack_without_clients_is_forgotten():
     kept.get(Positions([2, 0]), lambda: pytest.fail("three numbers and one are kept"))
 
 
+def test_what_is_kept_of_some_clients_of_a_stack_goes_alone():
+    kept, asked = Kept(6), []
+
+    def get(ids: list[int], key: Any = 0.0) -> list[float]:
+        return kept.get(Positions(ids), lambda: asked.append(ids) or (np.array(ids) * 1.0,), key)[0].tolist()
+
+    get([2, 3, 4])
+    get([3, 5], 1.0)  # takes the place of the second of three
+    assert get([4, 2]) == [4.0, 2.0]
+    assert get([5, 3], 1.0) == [5.0, 3.0]
+    assert get([2, 5, 4, 3], np.array([0.0, 1.0, 0.0, 1.0])) == [2.0, 5.0, 4.0, 3.0]
+    assert asked == [[2, 3, 4], [3, 5]]
+    get([2, 4], np.array([0.0, 1.0]))  # one of two is known for this key
+    assert asked[2:] == [[2, 4]]
+
+
+def test_the_latest_stack_alone_may_exceed_the_limit():
+    kept = Kept(3, limit=1)
+    kept.get(Positions([0]), lambda: (np.zeros((1, 2)),))
+    kept.get(Positions([1]), lambda: (np.zeros((1, 2)),))
+    kept.get(Positions([1]), lambda: pytest.fail("the latest is kept"))
+    asked = []
+    kept.get(Positions([0]), lambda: asked.append(0) or (np.zeros((1, 2)),))
+    assert asked == [0]
+
+
+@pytest.mark.parametrize("n", [64, 65])
 @pytest.mark.parametrize("length", [1, 8, 9])
-def test_many_stacks_of_short_rows_become_one(length):
-    kept, n = Kept(1000), 65
+def test_many_stacks_of_short_rows_become_one(length, n):
+    kept = Kept(1000)
     for j in range(n):  # from the last client on, with a key of its own each
         ids = [999 - 2 * j, 999 - 2 * j - 1]
         kept.get(Positions(ids), lambda ids=ids: (np.outer(ids, np.ones(length)),), np.array(ids) * 0.5)
-    ids = np.random.default_rng(0).permutation(np.arange(870, 1000))
+    ids = np.random.default_rng(0).permutation(np.arange(1000 - 2 * n, 1000))
     (found,) = kept.get(Positions(ids), lambda: pytest.fail("all are kept"), ids * 0.5)
     assert np.array_equal(found, np.outer(ids, np.ones(length)))
-    assert len(kept._stacks) == (1 if length <= 8 else n)
+    assert len(kept._stacks) == (1 if length <= 8 and n == 65 else n)
 
 
 def test_positions(backend):
@@ -296,3 +325,36 @@ def test_federations_are_built_as_the_rows_are_named(monkeypatch):
     cut = linear_model(X, y, loss=Squared(), mu=0.1, clients=4)
     assert cut.sizes == (3, 3, 3, 2)
     assert np.array_equal(np.concatenate([labels for _, labels, _ in cut.client_rows()]), y)
+
+
+def test_positions_on_a_device_are_moved_there_once():
+    positions, x = Positions([3, 1]), counted(np.arange(4.0))
+    with counting() as counts:
+        assert [to_numpy(positions.take(x)).tolist() for _ in range(3)] == [[3.0, 1.0]] * 3
+    assert counts().uploads == 1
+    with counting() as counts:
+        Positions([1, 2]).take(x)
+    assert counts().uploads == counts().launches == 0
+
+
+@pytest.mark.parametrize("sizes", [(5,) * 6, (5, 3, 5, 3, 5)], ids=["equal", "unequal"])
+def test_gradients_and_preconditioners_on_a_device_transfer_nothing_twice(sizes):
+    """A gradient of equal clients takes 22 kernels: 2 products, 13 of the loss, 2 of the weights, 5 of the ridge."""
+    loss = Multinomial(classes=3)
+    data = rows(loss, sizes)
+    f = model(loss, Rows(counted(data.X), counted(data.y), data.clients))
+    reference = model(loss, data)
+    theta, v = points(reference), points(reference, seed=2)
+    at, direction = counted(theta), counted(v)
+    for calls in ("first", "second"):
+        with counting() as counts:
+            gradient = f.value_and_gradient(at)[1]
+        if calls == "second":
+            assert (counts().synchronisations, counts().uploads) == (0, 0)
+            assert counts().launches == 22 or len(set(sizes)) > 1
+        with counting() as counts:
+            product = f.preconditioner(0.5)(direction)
+        if calls == "second":
+            assert (counts().synchronisations, counts().uploads) == (0, 0)
+        assert_close(to_numpy(gradient), reference.gradient(theta))
+        assert_close(to_numpy(product), reference.preconditioner(0.5)(v))

@@ -19,7 +19,7 @@ EPS = 2.0**-52
 class Curves(Objective):
     """Functions of one variable, one per client, given by values and slopes; it writes down where it is asked."""
 
-    shape = (1,)
+    shape = property(lambda self: (1,))
 
     def __init__(self, *curves: tuple[Callable, Callable], mu: float = 0.0, asked: Any = None) -> None:
         self.curves, self.least = curves, mu
