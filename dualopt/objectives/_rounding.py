@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dualopt.xp import Array, array_namespace, epsilon, is_host, limits, silent
+from dualopt.xp import Array, array_namespace, epsilon, is_host, is_numpy, limits, silent
+
+FEW = 64  # numbers that are faster compared one by one
 
 __all__ = ["Rounding", "client_norm", "gamma", "tiny"]
 
@@ -66,8 +68,10 @@ def client_norm(x: Array) -> Array:
     flat = xp.reshape(x, (x.shape[0], -1))
     with silent():
         squares = xp.vecdot(flat, flat)
-        # a square that underflows loses less than the smallest normal number
-        known = xp.isfinite(squares) & (eps * squares >= flat.shape[1] * tiny(x))
+        least = flat.shape[1] * tiny(x) / eps  # a square that underflows loses less than the smallest normal number
+        if is_numpy(x) and x.shape[0] <= FEW and all(least <= square < math.inf for square in squares.tolist()):
+            return xp.sqrt(squares)
+        known = (squares >= least) & (squares < math.inf)
         if is_host(x) and bool(xp.all(known)):  # one reading, and no array of the size of x
             return xp.sqrt(squares)
         return xp.where(known, xp.sqrt(squares), _scaled_norm(flat))

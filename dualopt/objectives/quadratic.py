@@ -177,7 +177,7 @@ class Quadratic(Objective):
         """Return values ``(N,)`` and gradients ``(N, d)``."""
         xp = array_namespace(self.b)
         product = self._product(theta)
-        value = xp.vecdot(0.5 * product - self.b, broadcast(theta, self.b.shape))
+        value = xp.vecdot(0.5 * product - self.b, theta)
         return (value if self.c is None else value + self.c), product - self.b
 
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
@@ -192,14 +192,14 @@ class Quadratic(Objective):
         """
         xp, d = array_namespace(self.b), self.shape[0]
         A, b = self._sizes
-        size = xp.abs(broadcast(theta, self.b.shape))
+        size = xp.abs(theta)
         product = xp.matmul(A, size[..., None])[..., 0]
-        terms = xp.sum((0.5 * product + b) * size, axis=-1)
+        terms = xp.vecdot(0.5 * product + b, size)
         constants = xp.abs(value) if self.c is None else xp.abs(value) + xp.abs(self.c)
         values = gamma(2 * d + 6, value) * terms + gamma(2, value) * constants
         slopes = gamma(d + 3, value) * client_norm(product + b)
         if self._asymmetry is not None:
-            slopes = slopes + self._asymmetry * client_norm(size)
+            slopes = slopes + self._asymmetry * client_norm(broadcast(size, self.b.shape))
         lost = d * d * tiny(value)
         return Rounding(values + lost * (1.0 + xp.sum(size, axis=-1)), slopes + lost)
 
@@ -247,9 +247,7 @@ class Quadratic(Objective):
         return chosen
 
     def _product(self, theta: Array) -> Array:
-        xp = array_namespace(self.b)
-        theta = broadcast(theta, self.b.shape)
-        return xp.matmul(self.A, theta[..., None])[..., 0]
+        return array_namespace(self.b).matmul(self.A, theta[..., None])[..., 0]
 
     def _shifted(self, weight: float | Array) -> Array:
         if isinstance(weight, float | int) and weight == 0:

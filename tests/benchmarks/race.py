@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+
+from dualopt.recording import versions
 
 Contestant = Callable[[], Any]
 TABLES: list[tuple[str, list[str], list[list[str]]]] = []
@@ -87,10 +92,32 @@ def report(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
     Console().print(table)
 
 
+HEAD = """# Benchmarks
+
+Written by
+
+    DUALOPT_DATA_HOME=DIR python -m pytest tests/benchmarks --benchmark-only -s --tables docs/benchmarks.md
+
+on {machine}. Unless a table says otherwise its times are CPU times of one thread, medians of contestants that take
+turns in one process; ratios of one table compare, times of two tables need not. Each file of `tests/benchmarks/` says
+what it measures and against what; what a theorem of ours does not promise is asserted there too, as a ratio or a count.
+"""
+
+
 def markdown() -> str:
-    """Return all tables."""
-    parts = []
+    """Return a page with all tables."""
+    parts = [HEAD.format(machine=machine())]
     for title, columns, rows in TABLES:
         lines = [columns, [":---" if i == 0 else "---:" for i in range(len(columns))], *rows]
         parts.append(f"**{title}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
     return "\n\n".join(parts) + "\n"
+
+
+def machine() -> str:
+    """Name the processor, the system and the packages that do the work."""
+    names = Path("/proc/cpuinfo")
+    found = [line for line in names.read_text().splitlines() if line.startswith("model name")] if names.exists() else []
+    processor = found[0].partition(":")[2].strip() if found else platform.processor() or platform.machine()
+    packages = ", ".join(f"{name} {version}" for name, version in versions().items() if name != "dualopt")
+    system = f"{platform.system()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} processors ({processor}), {system}, {packages}"

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, FedAvg, FedDyn
+from dualopt.algorithms import DualFL, FedAvg, FedDyn, FedSplit, OptimizedDualFL
 from dualopt.algorithms.dualfl import momentum
 from dualopt.engine import iterate
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic, linear_model
+from dualopt.recording import run
 from dualopt.solvers import LBFGS, Exact, NewtonCG
 
-from .race import report
-from .test_sparse import in_turns
+from .race import in_turns, report
 
 ROUNDS, TURNS = 60, 21
-QUADRATIC_LIMIT, LOGISTIC_LIMIT = 60e-6, 0.4e-3
+QUADRATIC_LIMIT, LOGISTIC_LIMIT, LESSON_LIMIT = 60e-6, 0.4e-3, 30e-3
 
 
 def quadratic() -> Quadratic:
@@ -84,3 +84,22 @@ def test_overhead(benchmark: Any) -> None:
     )
     assert each["quadratic, exact"] <= QUADRATIC_LIMIT
     assert each["logistic, default"] <= LOGISTIC_LIMIT
+
+
+def test_a_lesson(benchmark):
+    """Three methods on the quadratics, up to 60 rounds each with a certificate in every round: below 30 ms."""
+    f = quadratic()
+    methods = [DualFL(solver=Exact()), OptimizedDualFL(solver=Exact()), FedSplit(solver=Exact())]
+
+    def lesson() -> list[int]:
+        return [len(run(method, f, rounds=ROUNDS, certify_every=1)) - 1 for method in methods]
+
+    seconds, results = in_turns({"three methods": lesson}, TURNS)
+    benchmark.pedantic(lesson, rounds=5)
+    done = " + ".join(map(str, results["three methods"]))
+    report(
+        f"A lesson: {done} rounds of DualFL, OptimizedDualFL and FedSplit with certificates (they end at rounding)",
+        ["", "ms"],
+        [["all of it", f"{1e3 * seconds['three methods']:.1f}"]],
+    )
+    assert seconds["three methods"] <= LESSON_LIMIT

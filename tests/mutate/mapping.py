@@ -185,11 +185,18 @@ TABLE |= {
         ),
         ("dual_certificate", "gradient_certificate"),
     ),
+    "dualopt/client_states.py": Judges(
+        (
+            Selected("dualopt/client_states.py"),
+            Selected("tests/test_client_states.py", "AnyOrder|of_their_round|without"),
+        )
+    ),
     "dualopt/engine.py": Judges(
         (
             Selected("dualopt/engine.py"),
             Selected("tests/test_engine.py"),
             Selected("tests/test_engine_refusals.py"),
+            Selected("tests/test_client_states.py", "of_their_round|not_copied"),
             Selected(
                 "tests/algorithms/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"
             ),

@@ -1,0 +1,128 @@
+"""Rounds in which a part of 100,000 clients takes part, against federations of as many clients alone.
+
+Run with ``pytest tests/benchmarks/test_participation.py --benchmark-only -s``; CPU times of one thread, medians of
+rounds that take turns. Local solvers do the same number of steps in both, because a client that is visited seldom would
+else need more of them than one that takes part in every round. Scaffnew needs everybody, so it is compared per client.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.algorithms import AFedPD, FedAvg, FedDyn, Scaffnew, Scaffold
+from dualopt.engine import iterate
+from dualopt.losses import Logistic
+from dualopt.objectives import LinearModel, linear_model
+from dualopt.participation import Full, UniformSubset
+from dualopt.stopping import Steps
+
+from .race import report
+
+CLIENTS, ROWS, FEATURES = 100_000, 20, 20
+ROUNDS = 9
+METHODS: dict[str, Any] = {
+    "FedDyn": FedDyn(stop=Steps(steps=4)),
+    "FedAvg": FedAvg(),
+    "SCAFFOLD": Scaffold(),
+    "A-FedPD": AFedPD(stop=Steps(steps=4)),
+}
+
+
+def federation(clients: int) -> LinearModel:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(clients * ROWS, FEATURES))
+    y = np.where(X @ rng.normal(size=FEATURES) + rng.normal(size=len(X)) > 0, 1.0, -1.0)
+    return linear_model(X, y, loss=Logistic(), mu=1e-2, clients=clients, intercept=False)
+
+
+def seconds_in_turns(runs: dict[str, Iterator[Any]]) -> dict[str, float]:
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(ROUNDS):
+        for name, snapshots in runs.items():
+            start = time.process_time()
+            next(snapshots)
+            times[name].append(time.process_time() - start)
+    return {name: statistics.median(all_[2:]) for name, all_ in times.items()}
+
+
+@pytest.mark.parametrize("percent", [1, 10])
+def test_rounds(benchmark, percent):
+    """At most twice the time of the active clients alone."""
+    size = CLIENTS * percent // 100
+    everybody, alone = federation(CLIENTS), federation(size)
+    few = UniformSubset(size=size)
+    found = {}
+    for name, method in METHODS.items():
+        snapshots = {"part": iterate(method, everybody, participation=few), "alone": iterate(method, alone)}
+        found[name] = seconds_in_turns(snapshots)
+    benchmark.pedantic(next, args=(iterate(FedAvg(), alone),), rounds=1)
+    benchmark.extra_info.update(percent=percent, seconds=found)
+    report(
+        f"A round of {size:,} of {CLIENTS:,} clients, {ROWS} x {FEATURES} each, and of {size:,} alone",
+        ["method", "ms", "ms, alone", "ratio"],
+        [
+            [name, f"{1e3 * s['part']:.1f}", f"{1e3 * s['alone']:.1f}", f"{s['part'] / s['alone']:.2f}"]
+            for name, s in found.items()
+        ],
+    )
+    assert max(s["part"] / s["alone"] for s in found.values()) <= 2.0
+
+
+def test_everybody(benchmark):
+    """Rounds of everybody: microseconds per client as the clients become more."""
+    methods = METHODS | {"Scaffnew": Scaffnew()}
+    federations = {n: federation(n) for n in (1000, CLIENTS)}
+    rows = []
+    for name, method in methods.items():
+        runs = {str(n): iterate(method, f, participation=Full()) for n, f in federations.items()}
+        per_client = {n: 1e6 * s / int(n) for n, s in seconds_in_turns(runs).items()}
+        rows.append([name, *(f"{us:.1f}" for us in per_client.values())])
+    benchmark.pedantic(next, args=(iterate(FedAvg(), federations[1000]),), rounds=1)
+    report(
+        f"A round of everybody, clients of {ROWS} x {FEATURES}",
+        ["method", *(f"us per client, N = {n:,}" for n in federations)],
+        rows,
+    )
+
+
+MEMORY = """
+import resource, sys
+import numpy as np
+from itertools import islice
+from dualopt import FedAvg, FedDyn, UniformSubset, iterate
+from tests.benchmarks.test_participation import CLIENTS, federation
+f = federation(CLIENTS)
+start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+method = {"FedDyn": FedDyn, "FedAvg": FedAvg}[sys.argv[1]]()
+for snapshot in islice(iterate(method, f, participation=UniformSubset(size=CLIENTS // 100)), int(sys.argv[2])):
+    pass
+print(start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.parametrize("method", ["FedDyn", "FedAvg"])
+def test_memory(benchmark, method):
+    """A run of 50 rounds needs at most three times the memory of the data, everything included."""
+    command = [sys.executable, "-c", MEMORY, method, "50"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in ["", *sys.path] if p) or "."}
+    built, peak = map(int, subprocess.run(command, check=True, capture_output=True, env=environment).stdout.split())
+    benchmark.pedantic(lambda: None, rounds=1)
+    data = 8 * CLIENTS * ROWS * FEATURES / 1024
+    report(
+        f"Memory of 50 rounds of {method}, 1 percent of {CLIENTS:,} clients, data {data / 1e3:.0f} MB",
+        ["", "MB", "times the data"],
+        [
+            ["after the data were built", f"{built / 1e3:.0f}", f"{built / data:.2f}"],
+            ["at most", f"{peak / 1e3:.0f}", f"{peak / data:.2f}"],
+        ],
+    )
+    assert peak <= 3.0 * data
