@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dualopt._checks import require
@@ -143,12 +144,19 @@ class Oracle:
         """Return ``hess f_j(theta_j) v_j``, shape ``(P, *shape)``; as much as a gradient."""
         require("hessian" in self.objective.offers, "hessian_product needs an objective that offers Hessian products")
         self._charge((1.0,) * self.objective.n_clients)
-        operator = self.objective.hessian_operator(self._stacked(theta))  # pyright: ignore[reportAttributeAccessIssue]
+        theta = self._stacked(theta)
+        if self._last is None:  # a round of products only is work too; it says nothing of local problems
+            status, gap = (
+                ("converged",) * self.objective.n_clients,
+                math.inf * array_namespace(theta).ones_like(self.mu),
+            )
+            self._last = LocalSolution(theta, None, gap, None, self.solver_state, (), status)
+        operator = self.objective.hessian_operator(theta)  # pyright: ignore[reportAttributeAccessIssue]
         return operator(self._stacked(v))
 
     @property
     def solution(self) -> LocalSolution | None:
-        """The latest solution or evaluation, with everything that was charged; None if nothing was asked."""
+        """The latest solution, evaluation or first product, with all that was charged; None if nothing was asked."""
         return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
 
     def _stacked(self, x: Array) -> Array:

@@ -47,6 +47,11 @@ FIXED = {
     "fedsam": 18,
     "fedcm": 19,
     "fivegcs": 20,
+    "anderson-fedsplit": 21,
+    "anderson-dane": 25,
+    "distributed-lbfgs": 22,
+    "distributed-newton-cg": 23,
+    "gradient-descent": 24,
 }
 
 SHARES = ("test_accuracy",)  # of what is right: the rest is drawn, which tells good models apart

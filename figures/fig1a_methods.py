@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from dualopt.trace import Trace
-from figures._methods import LEVELS, draw_methods, first_cost, level_name, method_traces
+from figures._methods import LEVELS, draw_methods, first_cost, level_name, method_traces, title
 from figures._settings import Settings
-from figures._table2 import METHODS
 
 __all__ = ["compute", "draw", "tabulate"]
 
@@ -37,7 +36,7 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
             trace.parameters["search"]["part"],
             dict(zip(trace["communications"], trace["error"], strict=True)),
         )
-        row = {"method": METHODS[name].title, "part": "-" if part is None else f"{part}"}
+        row = {"method": title(name), "part": "-" if part is None else f"{part}"}
         row |= {f"at {n}": f"{error[n]:.1e}" if n in error else "-" for n in AFTER}
         costs = {level_name(level): first_cost(trace, "communications", level) for level in LEVELS}
         rows.append(row | {level: "-" if cost is None else f"{cost:.0f}" for level, cost in costs.items()})

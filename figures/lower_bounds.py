@@ -24,7 +24,11 @@ from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
 __all__ = ["compute", "draw", "tabulate"]
 
 LEGEND = {"dualfl": "DualFL", "optimized-dualfl": "OptimizedDualFL", "fedsplit": "FedSplit"}
-SMOOTH: dict[str, Any] = {"dualfl": DualFL(), "optimized-dualfl": OptimizedDualFL(), "fedsplit": FedSplit()}
+SMOOTH: dict[str, Any] = {
+    "dualfl": DualFL(),
+    "optimized-dualfl": OptimizedDualFL(),
+    "fedsplit": FedSplit(model="consensus"),
+}
 KINKED: dict[str, Any] = {"dualfl": DualFL(rho=0.0), "optimized-dualfl": OptimizedDualFL(rho=0.0)}
 KAPPA = 100.0
 KAPPAS = {False: (10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0), True: (10.0, 100.0)}

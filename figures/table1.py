@@ -116,7 +116,7 @@ ROWS = {
     "APDA-Inexact, K = 10": Row(
         lambda f: APDAInexact(solver=AtOnce()), in_matrices, "yes", look="apda-inexact", dashed=True
     ),
-    "FedSplit": Row(lambda f: FedSplit(), local=lambda f: FedSplit(**ACCURATE), look="fedsplit"),
+    "FedSplit": Row(lambda f: FedSplit(model="consensus"), local=lambda f: FedSplit(**ACCURATE), look="fedsplit"),
     "FedDR, a = 2": Row(lambda f: FedDR(relaxation=2.0)),
     "FedPD": Row(lambda f: FedPD(), local=lambda f: FedPD(**ACCURATE), look="fedpd"),
     "FedPD, best weight": Row(lambda f: FedPD(), best_weight),

@@ -203,7 +203,7 @@ class AnyParticipation(RuleBasedStateMachine):
         np.testing.assert_allclose(s["feddyn"].server.h, s["feddyn"].clients.gradient.mean(axis=0), **self.near)
         np.testing.assert_allclose(s["a-fedpd"].server.dual, s["a-fedpd"].clients.dual.mean(axis=0), **self.near)
         np.testing.assert_allclose(s["feddr"].server.mean, s["feddr"].clients.reflected.mean(axis=0), **self.near)
-        np.testing.assert_allclose(s["fedsplit"].server.theta, s["fedsplit"].clients.z.mean(axis=0), **self.near)
+        np.testing.assert_allclose(s["fedsplit"].server.consensus, s["fedsplit"].clients.z.mean(axis=0), **self.near)
         np.testing.assert_allclose(
             s["scaffold"].server.control, s["scaffold"].clients.control.mean(axis=0), **self.near
         )

@@ -180,6 +180,8 @@ UNWITNESSED: Mapping[tuple[str, str], str] = {
     ("convex_smooth_rounds", "rounds of the method and ten times the least"): _COUNTS,
     ("convex_nonsmooth_rounds", "rounds of the method from below"): _COUNTS,
     ("convex_nonsmooth_rounds", "rounds of the method"): _COUNTS,
+    ("anderson_safeguard", "distance of the model"): "a chain of inequalities, none of which is attained with the next:"
+    " of what it is made, the fall of the residual after a plain step is attained.",
 }
 
 WITNESSES = ("attained", "attack", "derived again", "identity", "table only")

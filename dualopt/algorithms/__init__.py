@@ -3,7 +3,11 @@
 from dualopt.algorithms._base import OPEN, UNKNOWN, Algorithm, parameters
 from dualopt.algorithms.a_fedpd import AFedPD
 from dualopt.algorithms.a_fedpdsam import AFedPDSAM
+from dualopt.algorithms.anderson_dane import AndersonDANE
+from dualopt.algorithms.anderson_fedsplit import AndersonFedSplit
 from dualopt.algorithms.apda_inexact import APDAInexact
+from dualopt.algorithms.distributed_lbfgs import DistributedLBFGS
+from dualopt.algorithms.distributed_newton_cg import DistributedNewtonCG
 from dualopt.algorithms.dualfl import DualFL
 from dualopt.algorithms.fedadmm import FedADMM
 from dualopt.algorithms.fedavg import FedAvg
@@ -17,6 +21,7 @@ from dualopt.algorithms.fedsam import FedSAM
 from dualopt.algorithms.fedspeed import FedSpeed
 from dualopt.algorithms.fedsplit import FedSplit
 from dualopt.algorithms.fivegcs import FiveGCS
+from dualopt.algorithms.gradient_descent import GradientDescent
 from dualopt.algorithms.lazy_a_fedpd import LazyAFedPD
 from dualopt.algorithms.optimized_dualfl import OptimizedDualFL
 from dualopt.algorithms.scaffnew import Scaffnew
@@ -29,6 +34,10 @@ __all__ = [
     "AFedPDSAM",
     "APDAInexact",
     "Algorithm",
+    "AndersonDANE",
+    "AndersonFedSplit",
+    "DistributedLBFGS",
+    "DistributedNewtonCG",
     "DualFL",
     "FedADMM",
     "FedAvg",
@@ -42,6 +51,7 @@ __all__ = [
     "FedSpeed",
     "FedSplit",
     "FiveGCS",
+    "GradientDescent",
     "LazyAFedPD",
     "OptimizedDualFL",
     "Scaffnew",

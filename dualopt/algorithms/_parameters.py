@@ -7,17 +7,20 @@ from dataclasses import replace
 
 from dualopt.objectives import Objective
 from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah
+from dualopt.solvers._loop import is_smooth
 from dualopt.xp import Array, array_namespace
 
 __all__ = [
     "common_step",
     "fedpd_step_limit",
     "largest",
+    "mean_of",
     "plain_steps",
     "reflection_factor",
     "require_convex_local_problem",
     "require_local_gradients",
     "require_plain_steps",
+    "require_smooth_clients",
     "smallest",
     "step_of",
     "suggested_weight",
@@ -33,6 +36,11 @@ def smallest(numbers: Array) -> float:
 def largest(numbers: Array) -> float:
     """Return the greatest of ``(N,)`` constants."""
     return float(array_namespace(numbers).max(numbers))
+
+
+def mean_of(numbers: Array) -> float:
+    """Return the mean of ``(N,)`` constants, which is a constant of ``E``."""
+    return float(array_namespace(numbers).mean(numbers))
 
 
 def within(value: float, limit: float) -> bool:
@@ -105,6 +113,12 @@ def require_local_gradients(solver: LocalSolver | None) -> None:
     """Refuse solvers that do not know the gradient of the local problem where they end."""
     if isinstance(solver, SGD | Sarah):
         raise ValueError(f"solver must compute local gradients, which {type(solver).__name__} does not: it samples.")
+
+
+def require_smooth_clients(objective: Objective, name: str) -> None:
+    """Refuse clients whose losses have kinks, for a method ``name`` that follows their gradients."""
+    if not is_smooth(objective):
+        raise ValueError(f"objective must be smooth for {name}, which follows gradients; use dualfl, which does not.")
 
 
 def plain_steps(objective: Objective, weight: float) -> Gradient:

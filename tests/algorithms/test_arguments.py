@@ -31,7 +31,10 @@ POSITIVE = {
     "fedprox": ("mu_prox",),
     "fedsam": ("radius", "epsilon"),
     "fedspeed": ("rho", "server_step", "epsilon"),
+    "anderson-dane": ("eta",),
+    "anderson-fedsplit": ("step",),
     "fedsplit": ("step",),
+    "gradient-descent": ("step",),
     "fivegcs": ("gamma", "tau", "mu"),
     "lazy-a-fedpd": ("rho",),
     "optimized-dualfl": ("nu",),
@@ -58,6 +61,12 @@ RANGES = [
     ("fedspeed", "radius", (0.0, 1e-3), (-0.1, math.nan)),
     ("scaffold", "option", (1, 2), (0, 3)),
     ("fedsplit", "average", ("all", "active"), ("some",)),
+    ("fedsplit", "model", ("solutions", "consensus"), ("z",)),
+    ("anderson-dane", "memory", (1, 2), (0, -1)),
+    ("anderson-dane", "weight", (0.0, 1.0), (-0.1, math.nan)),
+    ("anderson-fedsplit", "memory", (1, 2), (0, -1)),
+    ("distributed-lbfgs", "history", (1, 2), (0, -1)),
+    ("distributed-newton-cg", "max_cg", (1, 2), (0, -1)),
 ]
 
 
@@ -113,6 +122,7 @@ WEIGHTS = {
     "fedpd": ("eta", lambda weight: 1.0 / weight),
     "fedprox": ("mu_prox", lambda weight: weight),
     "fedspeed": ("rho", lambda weight: weight),
+    "anderson-fedsplit": ("step", lambda weight: 1.0 / weight),
     "fedsplit": ("step", lambda weight: 1.0 / weight),
     "lazy-a-fedpd": ("rho", lambda weight: weight),
 }

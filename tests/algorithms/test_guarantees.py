@@ -83,6 +83,26 @@ SAID = [
     ("fedsplit", FLAT, {"step": 1.0}, NONE),
     ("fedsplit", CONCAVE, {"step": 0.1}, NONE),
     ("fedsplit", hinge(), {"step": 0.1}, NONE),
+    (
+        "anderson-fedsplit",
+        STRONG,
+        {"step": 0.1},
+        f"the residual contracts by {0.95 / 1.05:.4f} per round on quadratics, by {0.95 / 1.05:.4f} in every 11 rounds",
+    ),
+    ("anderson-fedsplit", STRONG, {"memory": 4, "step": 1.0}, f"the residual contracts by {9.0 / 11.0:.4f} per round"),
+    ("anderson-fedsplit", FLAT, {}, NONE),
+    ("anderson-dane", STRONG, {}, "the residual contracts by 0.8000 per two rounds on quadratics"),
+    ("anderson-dane", STRONG, {"eta": 0.35}, f"the residual contracts by {0.35 * 10.5**2 / 20.0 - 1.0:.4f} per two"),
+    ("anderson-dane", STRONG, {"eta": 0.1}, "the residual contracts by 0.9000 per two rounds on quadratics"),
+    ("anderson-dane", STRONG, {"eta": 40.0 / 10.5**2}, "none: eta is not below 0.363"),
+    ("anderson-dane", FLAT, {"weight": 1.0}, NONE),
+    ("gradient-descent", STRONG, {}, f"|theta - theta*| contracts by {1.0 - 0.75 / 7.0:.4f} per round"),
+    ("gradient-descent", STRONG, {"step": 0.28}, f"|theta - theta*| contracts by {0.28 * 7.0 - 1.0:.4f} per round"),
+    ("gradient-descent", STRONG, {"step": 2.0 / 7.0}, "none: it needs a strongly convex mean and a step below 2/L"),
+    ("gradient-descent", FLAT, {"step": 0.1}, "|theta - theta*| contracts by 0.9500 per round"),
+    ("gradient-descent", CONCAVE, {}, "none: it needs a strongly convex mean"),
+    ("distributed-lbfgs", STRONG, {}, "none: no rate proven here"),
+    ("distributed-newton-cg", STRONG, {}, "none: no rate proven here"),
     ("scaffnew", STRONG, {"probability": 1.0}, FALLS.format(0.95**2)),
     ("scaffnew", STRONG, {"probability": 0.32}, FALLS.format(0.95**2)),
     ("scaffnew", STRONG, {"probability": 0.2}, FALLS.format(0.96)),
@@ -129,6 +149,12 @@ SUGGESTED = [
         for name, p in (("feddr", "eta"), ("fedpd", "eta"), ("fedsplit", "step"))
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
     ),
+    *(
+        ("anderson-fedsplit", f, {}, {"step": 1.0 / (0.3 * w)})
+        for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
+    ),
+    ("gradient-descent", STRONG, {}, {"step": 1.0 / 7.0}),
+    ("gradient-descent", STRONG, {"step": 0.1}, {"step": 0.1}),
     ("fedprox", hinge(mu=0.25), {}, {"mu_prox": 0.25}),
     ("fedspeed", STRONG, {}, {"server_step": 1.0}),
     ("fedspeed", STRONG, {"server_step": 0.5}, {"server_step": 0.5}),
@@ -193,7 +219,7 @@ def test_a_step_that_is_still_open_is_asked_for() -> None:
 USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit", "lazy-a-fedpd"]
 
 
-@pytest.mark.parametrize("name", [*USUAL, "optimized-dualfl", "fedspeed"])
+@pytest.mark.parametrize("name", [*USUAL, "anderson-dane", "anderson-fedsplit", "optimized-dualfl", "fedspeed"])
 def test_the_usual_solver_is_suggested_unless_there_is_one(name: str) -> None:
     options = {"radius": 0.0} if name == "fedspeed" else {}
     kind = ALGORITHMS[name]
@@ -235,11 +261,15 @@ NEEDED = [
             ("fedprox", "mu_prox"),
             ("fedspeed", "rho"),
             ("fedsplit", "step"),
+            ("anderson-fedsplit", "step"),
+            ("gradient-descent", "step"),
         )
     ),
     *((name, f, "nu") for name in ("dualfl", "optimized-dualfl") for f in (FLAT, CONCAVE)),
     *((name, f, "objective") for name in ("fivegcs", "apda-inexact") for f in (FLAT, CONCAVE, hinge())),
     *((name, f, "probability") for name in ("scaffnew",) for f in (FLAT, CONCAVE)),
+    *((name, hinge(), "objective") for name in ("gradient-descent", "distributed-lbfgs", "distributed-newton-cg")),
+    ("anderson-dane", hinge(), "objective"),
     *((name, hinge(), "solver") for name in ("fedsam", "fedcm", "feddualavg", "scaffold", "scaffnew")),
 ]
 

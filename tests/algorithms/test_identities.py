@@ -108,14 +108,15 @@ def feddr(rounds: Rounds, relaxation: float = 1.0, level: float = 0.0) -> Iterat
         yield bar
 
 
-def fedsplit(rounds: Rounds, average: str = "all") -> Iterator[np.ndarray]:
+def fedsplit(rounds: Rounds, average: str = "all", model: str = "consensus") -> Iterator[np.ndarray]:
     """FedSplit; for partial participation in the two forms of the FedDyn paper."""
     theta, z = START, [START] * N
     for round in rounds:
+        x = {j: prox(j, 2 * theta - z[j], 1.0 / ETA) for j in round.clients}
         for j in round.clients:
-            z[j] = z[j] + 2 * (prox(j, 2 * theta - z[j], 1.0 / ETA) - theta)
+            z[j] = z[j] + 2 * (x[j] - theta)
         theta = np.mean(z if average == "all" else [z[j] for j in round.clients], axis=0)
-        yield theta
+        yield np.mean(list(x.values()), axis=0) if model == "solutions" else theta
 
 
 def a_fedpd(rounds: Rounds) -> Iterator[np.ndarray]:
@@ -182,8 +183,17 @@ BOXES: dict[str, tuple[object, Callable[[Rounds], Iterator[np.ndarray]], Partici
         lambda r: feddr(r, level=0.3),
         SOME,
     ),
-    "FedSplit, all": (FedSplit(step=ETA, solver=EXACT), fedsplit, SOME),
-    "FedSplit, active": (FedSplit(step=ETA, average="active", solver=EXACT), lambda r: fedsplit(r, "active"), SOME),
+    "FedSplit, all": (FedSplit(step=ETA, model="consensus", solver=EXACT), fedsplit, SOME),
+    "FedSplit, active": (
+        FedSplit(step=ETA, average="active", model="consensus", solver=EXACT),
+        lambda r: fedsplit(r, "active"),
+        SOME,
+    ),
+    "FedSplit, solutions": (
+        FedSplit(step=ETA, solver=EXACT),
+        lambda r: fedsplit(r, model="solutions"),
+        Full(),
+    ),
     "A-FedPD": (AFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
     "lazy A-FedPD": (LazyAFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
     "FedSpeed": (FedSpeed(rho=WEIGHT, radius=0.0, solver=EXACT), fedspeed, SOME),
@@ -244,7 +254,7 @@ def test_fedadmm_and_feddr_are_one_under_partial_participation_too() -> None:
 @pytest.mark.parametrize("participation", [Full(), SOME], ids=["full", "partial"])
 def test_fedsplit_is_feddr_with_relaxation_two(participation: Participation) -> None:
     """Without a shift of rounds, and with stale clients too: z_j is FedDR's reflected point."""
-    split, dr = FedSplit(step=ETA, solver=EXACT), FedDR(eta=ETA, relaxation=2.0, solver=EXACT)
+    split, dr = FedSplit(step=ETA, model="consensus", solver=EXACT), FedDR(eta=ETA, relaxation=2.0, solver=EXACT)
     np.testing.assert_allclose(models(split, participation), models(dr, participation), rtol=0, atol=TOLERANCE)
 
 

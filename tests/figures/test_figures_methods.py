@@ -21,7 +21,7 @@ from dualopt.tuning import Outcome
 from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, table2_tuning
 from figures._cached import CachedObjective
 from figures._curves import deviation, exactly
-from figures._methods import method_traces
+from figures._methods import UNTUNED, method_traces, title
 from figures._settings import Settings
 from figures._table2 import METHODS, gradients_needed, grid, paper_values, per_row, to_candidate
 from figures._tuned import TARGET, Search, best
@@ -56,6 +56,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three methods with two or three points each, the first or the last of which is poor."""
     for module in (_methods, table2_tuning):
         monkeypatch.setattr(module, "METHODS", FEW)
+    monkeypatch.setattr(_methods, "UNTUNED", {"distributed-lbfgs": UNTUNED["distributed-lbfgs"]})
     monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: POINTS[name])
 
 
@@ -101,7 +102,8 @@ def test_searches_end_where_the_winner_arrives(few, tmp_path):
 
 def test_every_curve_has_the_same_number_of_communications(few, tmp_path):
     traces = method_traces(settings(tmp_path))
-    assert list(traces) == list(FEW)
+    assert list(traces) == [*FEW, "distributed-lbfgs"]
+    assert traces["distributed-lbfgs"]["gradients"].tolist() == list(range(9))
     for trace in traces.values():
         np.testing.assert_array_equal(trace["communications"], np.arange(9.0))
         np.testing.assert_array_equal(trace["floats"], trace["floats_up"] + trace["floats_down"])
@@ -237,6 +239,7 @@ def test_local_solutions_leave_the_curves_where_exact_ones_put_them(tmp_path, mo
     chosen = settings(tmp_path, rounds=25)
     points = {"fedpd": [{"eta": "2"}], "feddyn": [{"alpha": "0.5"}], "feddr": [{"eta": "2", "relaxation": "2"}]}
     monkeypatch.setattr(_methods, "METHODS", {name: METHODS[name] for name in points})
+    monkeypatch.setattr(_methods, "UNTUNED", {})
     monkeypatch.setattr(_tuned, "grid", lambda name, rows_per_client: points[name])
     curves, exact = method_traces(chosen), method_traces(exactly(chosen))
     assert max(deviation(curves[name], exact[name]) for name in points) <= 0.1
@@ -303,12 +306,14 @@ def test_the_tables_count_what_was_spent_up_to_the_levels():
     [(fig1a_methods, "communications"), (fig1a_floats, "floats"), (fig1a_gradients, "gradients")],
 )
 def test_methods_have_their_own_style_and_what_they_spent_in_every_picture(figure, column, tmp_path):
-    traces = {name: made_up([1.0, 0.5 / (n + 1), 1e-3, 1e-16]) for n, name in enumerate(METHODS)}
+    names = [*METHODS, *UNTUNED]
+    traces = {name: made_up([1.0, 0.5 / (n + 1), 1e-3, 1e-16]) for n, name in enumerate(names)}
     (axes,) = figure.draw(traces, settings(tmp_path)).axes
-    assert [line.get_label() for line in axes.lines] == [method.title for method in METHODS.values()]
-    assert {(line.get_color(), line.get_marker()) for line in axes.lines} == {plotting.style(name) for name in METHODS}
+    assert [line.get_label() for line in axes.lines] == list(map(title, names))
+    assert {(line.get_color(), line.get_marker()) for line in axes.lines} == {plotting.style(name) for name in names}
+    assert len({plotting.style(name) for name in names}) == len(names)
     start = 1 if figure is fig1a_gradients else 0  # no gradient has a place on a logarithmic axis
-    for name, line in zip(METHODS, axes.lines, strict=True):
+    for name, line in zip(names, axes.lines, strict=True):
         np.testing.assert_array_equal(line.get_xdata(), traces[name][column][start:3])
         np.testing.assert_array_equal(line.get_ydata(), traces[name]["error"][start:3])
     assert {line.get_linestyle() for line in axes.lines if line.get_label() != "OptimizedDualFL"} == {"-"}

@@ -61,6 +61,7 @@ FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_the
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
 UNEQUAL = "tests/test_unequal_clients.py"
 IDENTITIES = "tests/algorithms/test_identities.py"
+DISTRIBUTED = Selected("tests/algorithms/test_distributed.py")
 
 METHODS = {
     "_base": Judges(
@@ -84,7 +85,27 @@ METHODS = {
     ),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/algorithms/test_fedsam.py")),
+    "_line_search": Judges(
+        (
+            Selected("dualopt/algorithms/_line_search.py"),
+            Selected("tests/algorithms/test_distributed.py"),
+            Selected("tests/algorithms/test_contract.py", "distributed"),
+        ),
+        ("lbfgs_is_central", "newton_cg_is_central"),
+    ),
+    "_anderson": Judges(
+        (
+            Selected("dualopt/algorithms/_anderson.py"),
+            Selected("tests/algorithms/test_anderson_fedsplit.py"),
+            Selected("tests/algorithms/test_contract.py", "anderson"),
+        ),
+        ("anderson_quadratics", "anderson_safeguard"),
+    ),
+    "anderson_dane": _method("anderson_dane", "", claims=("anderson_dane_quadratics", "dane_spectrum")),
+    "anderson_fedsplit": _method("anderson_fedsplit", "", claims=("anderson_quadratics", "anderson_safeguard")),
     "apda_inexact": _method("apda_inexact", ""),
+    "distributed_lbfgs": _method("distributed_lbfgs", "", DISTRIBUTED, claims=("lbfgs_is_central",)),
+    "distributed_newton_cg": _method("distributed_newton_cg", "", DISTRIBUTED, claims=("newton_cg_is_central",)),
     "dualfl": _method("dualfl", "", Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"), claims=DUALFL),
     "fedadmm": _method("fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift")),
     "fedavg": _method("fedavg", "FedAvg", claims=("fedavg_bias", "fedavg_constant_step")),
@@ -104,6 +125,7 @@ METHODS = {
     "fedspeed": _method("fedspeed", "FedSpeed", Selected("tests/algorithms/test_fedsam.py")),
     "fedsplit": _method("fedsplit", "FedSplit|fedsplit", claims=("fedsplit_contraction", "identity_fedsplit_averages")),
     "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
+    "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
     "optimized_dualfl": _method("optimized_dualfl", ""),
     "scaffnew": _method("scaffnew", "", claims=("scaffnew_one_step", "scaffnew_long_step")),

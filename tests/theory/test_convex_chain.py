@@ -247,7 +247,7 @@ def test_rounds_to_the_accuracy_and_fedsplit_takes_the_least_number(kappa: float
         assert first.lhs == lower
         found += [second.lhs, second.rhs]
     assert found == others
-    case = chain(kappa, FedSplit())
+    case = chain(kappa, FedSplit(model="consensus"))
     assert needed(distances(case), ACCURACY * float(case.theta @ case.theta)) == lower
 
 

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedAvg, FedDR, FedProx, FedSplit, FiveGCS, Scaffnew, Scaffold
+from dualopt.algorithms import (
+    DistributedLBFGS,
+    DistributedNewtonCG,
+    FedAvg,
+    FedDR,
+    FedProx,
+    FedSplit,
+    FiveGCS,
+    GradientDescent,
+    Scaffnew,
+    Scaffold,
+)
 from dualopt.claims import Claim, check
 from dualopt.participation import CommunicateWithProbability, UniformSubset
 from dualopt.solvers import Gradient
@@ -199,6 +210,63 @@ class NearZero(FedProx):
         return clients, oracle.solve(start=message, weight=self.mu_prox, center=0 * message).theta
 
 
+class OverN(GradientDescent):
+    """A mean over one client more than there are."""
+
+    def server(self, server, mean, round):
+        return super().server(server, mean * round.n_clients / (round.n_clients + 1), round)
+
+
+class TwiceTheStep(GradientDescent):
+    def server(self, server, mean, round):
+        return super().server(server, 2.0 * mean, round)
+
+
+class Ascent(GradientDescent):
+    def server(self, server, mean, round):
+        return super().server(server, -mean, round)
+
+
+class NotShortened(DistributedLBFGS):
+    """A refused step is accepted."""
+
+    def server(self, server, mean, round):
+        return super().server(server._replace(value=np.asarray(np.inf)), mean, round)
+
+
+class GradientsSwapped(DistributedLBFGS):
+    """``y`` with the wrong sign."""
+
+    def server(self, server, mean, round):
+        new, message = super().server(server._replace(y=tuple(-y for y in server.y)), mean, round)
+        return new, message
+
+
+class FirstClientsValue(DistributedLBFGS):
+    """The value of the first client for the mean."""
+
+    def local(self, clients, message, oracle, round):
+        new, upload = super().local(clients, message, oracle, round)
+        return new, upload._replace(value=0 * upload.value + upload.value[:1])
+
+
+class FirstClientsHessian(DistributedNewtonCG):
+    """The Hessian of the first client for the mean."""
+
+    def local(self, clients, message, oracle, round):
+        new, upload = super().local(clients, message, oracle, round)
+        first = upload.gradient[:1] if message.product else upload.gradient
+        return new, upload._replace(gradient=np.broadcast_to(first, upload.gradient.shape))
+
+
+class ProductAtTheStart(DistributedNewtonCG):
+    """Hessians at the point where the run started."""
+
+    def local(self, clients, message, oracle, round):
+        _, upload = super().local(clients, message, oracle, round)
+        return clients, upload
+
+
 def only(base: type, case: Case) -> Any:
     """The method of a case, if it is the one that the mutation is about."""
     if type(case.algorithm) is not base:
@@ -262,6 +330,14 @@ MUTATIONS: dict[str, Callable[[Case], Case]] = {
     "FedProx: half the weight": partial(becomes, HalfTheWeight, FedProx),
     "FedProx: proximal term at zero": partial(becomes, NearZero, FedProx),
     "FedProx: 1/N for 1/P": partial(becomes, OverAllProx, FedProx),
+    "gradient descent: a client too many": partial(becomes, OverN, GradientDescent),
+    "gradient descent: uphill": partial(becomes, Ascent, GradientDescent),
+    "gradient descent: twice the step": partial(becomes, TwiceTheStep, GradientDescent),
+    "L-BFGS: nothing is refused": partial(becomes, NotShortened, DistributedLBFGS),
+    "L-BFGS: wrong sign of y": partial(becomes, GradientsSwapped, DistributedLBFGS),
+    "L-BFGS: values of one client": partial(becomes, FirstClientsValue, DistributedLBFGS),
+    "Newton-CG: the Hessian of one client": partial(becomes, FirstClientsHessian, DistributedNewtonCG),
+    "Newton-CG: old Hessians": partial(becomes, ProductAtTheStart, DistributedNewtonCG),
 }
 CLAIM_OF = {
     "Scaffnew": "scaffnew_one_step",
@@ -271,6 +347,9 @@ CLAIM_OF = {
     "SCAFFOLD": "scaffold_fixed_point",
     "FedAvg": "fedavg_bias",
     "FedProx": "fedprox_bias",
+    "gradient descent": "gradient_descent_contraction",
+    "L-BFGS": "lbfgs_is_central",
+    "Newton-CG": "newton_cg_is_central",
 }
 CATCHES = {name: {CLAIM_OF[name.split(":")[0]]} for name in MUTATIONS}
 

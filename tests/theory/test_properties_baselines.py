@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dualopt.algorithms import DistributedLBFGS, DistributedNewtonCG
 from dualopt.claims import check
 from dualopt.losses import Logistic
 from dualopt.testing import linear_models, quadratics
@@ -16,6 +17,7 @@ from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.baselines.bias import fedavg_case, fedprox_case
 from theory.baselines.contraction import feddr_case, fedsplit_case, fivegcs_case, scaffnew_case, scaffold_case
+from theory.baselines.servers import central_case, descent_case
 
 # Orders, whose constants are hidden, have tests of their own (test_table_1.py).
 CHAPTERS = {
@@ -64,6 +66,18 @@ def fedprox(f: Instance, active: int, a: float, b: float) -> Case:
     return fedprox_case(f, 0.01 + 5.0 * a, active)
 
 
+def gradient_descent(f: Instance, active: int, a: float, b: float) -> Case:
+    return descent_case(f, 0.05 + 1.9 * a)
+
+
+def lbfgs(f: Instance, active: int, a: float, b: float) -> Case:
+    return central_case(f, DistributedLBFGS(history=1 + round(9 * a)), "drawn")
+
+
+def newton_cg(f: Instance, active: int, a: float, b: float) -> Case:
+    return central_case(f, DistributedNewtonCG(max_cg=1 + round(9 * a)), "drawn")
+
+
 Build = Callable[[Instance, int, float, float], Case]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "fedavg_bias": (QUADRATICS, fedavg),
@@ -73,6 +87,9 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "fivegcs_one_step": (SMOOTH, fivegcs),
     "scaffnew_one_step": (SMOOTH, scaffnew),
     "scaffold_fixed_point": (SMOOTH, scaffold),
+    "gradient_descent_contraction": (SMOOTH, gradient_descent),
+    "lbfgs_is_central": (SMOOTH, lbfgs),
+    "newton_cg_is_central": (SMOOTH, newton_cg),
 }
 
 

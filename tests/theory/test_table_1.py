@@ -74,7 +74,7 @@ CONSTANT: dict[str, Build] = {
     "FedAvg, K = 1": lambda f: FedAvg(stop=Steps(steps=1)),
     "FedPD": lambda f: FedPD(),
     "LazyAFedPD": lambda f: LazyAFedPD(),
-    "FedSplit": lambda f: FedSplit(),
+    "FedSplit": lambda f: FedSplit(model="consensus"),
     "5GCS": lambda f: FiveGCS(),
     "APDA-Inexact": lambda f: APDAInexact(),
     "SCAFFOLD": lambda f: Scaffold(option=1, stop=Steps(steps=3)),
@@ -188,7 +188,11 @@ def test_the_family_of_fedpd_needs_the_same_rounds() -> None:
     f = planes(90.0)
     family = (FedPD(), FedDyn(), AFedPD(), LazyAFedPD(), FedADMM(), FedDR(), FedSpeed(radius=0.0))
     assert {in_matrices(method, f).communications for method in family} == {73}
-    assert in_matrices(FedSplit(), f).communications == in_matrices(FedDR(relaxation=2.0), f).communications == 35
+    assert (
+        in_matrices(FedSplit(model="consensus"), f).communications
+        == in_matrices(FedDR(relaxation=2.0), f).communications
+        == 35
+    )
 
 
 @pytest.mark.parametrize("kappa", [10.0, 1000.0])

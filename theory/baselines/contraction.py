@@ -115,7 +115,7 @@ def fedsplit_errors(case: Case) -> Errors:
     def state(e: Array) -> State:
         z = limits + e.reshape(limits.shape)
         theta = np.mean(z, axis=0)
-        return State(start.server._replace(theta=theta), theta, start.clients._replace(z=z))
+        return State(start.server._replace(theta=theta, consensus=theta), theta, start.clients._replace(z=z))
 
     return Errors(limits.size, lambda state: np.ravel(state.clients.z - limits), state)
 

@@ -85,7 +85,7 @@ ACCELERATED: dict[str, tuple[Callable[[Instance], Any], Counter]] = {
     "Scaffnew": (lambda f: Scaffnew(), with_coins),
     "5GCS": (lambda f: FiveGCS(solver=AtOnce()), in_matrices),
     "APDA-Inexact, exact proximal maps": (lambda f: APDAInexact(solver=Exact()), in_matrices),
-    "FedSplit": (lambda f: FedSplit(), in_matrices),
+    "FedSplit": (lambda f: FedSplit(model="consensus"), in_matrices),
     "FedPD": (lambda f: FedPD(), in_matrices),
 }
 GRADIENT: dict[str, tuple[Callable[[Instance], Any], Counter]] = {

@@ -86,7 +86,8 @@ def identity_fedadmm_feddr(case: Runs) -> Iterator[Inequality]:
 def fedsplit_and_feddr(f: Instance, step: float, participation: Participation, tolerance: float) -> Runs:
     """Return the two with one step."""
     exactly = accurately(f.objective)
-    methods = {"FedSplit": FedSplit(step=step, **exactly), "FedDR": FedDR(eta=step, relaxation=2.0, **exactly)}
+    split = FedSplit(step=step, model="consensus", **exactly)
+    methods = {"FedSplit": split, "FedDR": FedDR(eta=step, relaxation=2.0, **exactly)}
     return runs(f, methods, f"{participation}, step {step:g}", participation=participation, tolerance=tolerance)
 
 
@@ -101,9 +102,9 @@ def identity_fedsplit_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 
 @claim(
     source="Pathak and Wainwright 2020; Tran-Dinh et al. 2021",
-    statement=r"Exact proximal steps, any participation: FedSplit that averages all $z_j$, from $z_j = \theta^0$, and"
-    r" FedDR with $a = 2$, from $x_j = y_j = \hat x_j = \theta^0$, have the same $\theta^n$ with no shift of rounds:"
-    r" $z_j = \hat x_j$.",
+    statement=r"Exact proximal steps, any participation: FedSplit that averages all $z_j$ and reports their mean, from"
+    r" $z_j = \theta^0$, and FedDR with $a = 2$, from $x_j = y_j = \hat x_j = \theta^0$, have the same $\theta^n$ with"
+    r" no shift of rounds: $z_j = \hat x_j$.",
     cases=identity_fedsplit_feddr_cases,
 )
 def identity_fedsplit_feddr(case: Runs) -> Iterator[Inequality]:
@@ -130,7 +131,7 @@ def identity_fedsplit_averages_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 
 @claim(
     source="FedDyn Appendix A.4",
-    statement=r"FedSplit with $\theta = \frac1N\sum_j z_j$ over all clients, stale ones included, and with the mean"
+    statement=r"FedSplit with $\bar z = \frac1N\sum_j z_j$ over all clients, stale ones included, and with the mean"
     r" over the active ones have the same $\theta^n$ when $P = N$.",
     cases=identity_fedsplit_averages_cases,
 )

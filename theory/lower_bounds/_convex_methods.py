@@ -104,7 +104,7 @@ def runs(instance: Instance, rounds: int) -> Iterator[ChainCase]:
         yield chain_case(instance, OptimizedDualFL(rho=rho), rounds)
     if smooth:
         yield chain_case(instance, ConjugateGradients(), rounds)
-    yield chain_case(instance, FedSplit(), rounds)
+    yield chain_case(instance, FedSplit(model="consensus"), rounds)
     yield chain_case(instance, FedPD(), rounds)
     yield chain_case(instance, FedPD(), rounds, seldom=SELDOM)
     yield chain_case(instance, FedAvg(solver=Gradient(step=step)), rounds)

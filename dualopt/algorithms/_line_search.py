@@ -1,0 +1,66 @@
+"""Backtracking at a server, which sees one point per round: its value and its gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dualopt.xp import Array, array_namespace, epsilon
+
+__all__ = ["Upload", "accepts", "inner", "shortened"]
+
+SUFFICIENT_DECREASE = 1e-4
+
+
+class Upload(NamedTuple):
+    """What a client sends."""
+
+    value: Array  # (P,)  f_j at the point sent
+    gradient: Array  # (P, *shape)
+
+
+def inner(x: Array, y: Array) -> Array:
+    """Return the inner product of two models, an array without axes."""
+    return array_namespace(x, y).sum(x * y)
+
+
+def accepts(value: Array, gradient: Array, step: Array, new: Upload) -> bool:
+    """Tell whether the values and gradients at both ends of a step admit it.
+
+    Armijo's rule; or, where the values are close, a slope at the new end of at most 1e-4 times the first one, which
+    proves the decrease of a convex function; or, where they differ by rounding only, Hager and Zhang's approximate
+    Wolfe condition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> new = Upload(np.asarray(4.0), np.array([4.0]))  # of x^2/2 + ... at the other side
+    >>> accepts(np.asarray(1.0), np.array([-1.0]), np.array([5.0]), new)
+    False
+    """
+    xp = array_namespace(step)
+    slope, new_slope = inner(gradient, step), inner(new.gradient, step)
+    armijo = new.value <= value + SUFFICIENT_DECREASE * slope
+    eps, rise = epsilon(step), new.value - value
+    close, rounding = rise <= math.sqrt(eps) * xp.abs(value), rise <= 10.0 * eps * xp.abs(value)
+    proved = close & (new_slope <= SUFFICIENT_DECREASE * slope)
+    level = rounding & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope)
+    return bool((slope <= 0) & (armijo | proved | level))
+
+
+def shortened(value: Array, gradient: Array, step: Array, new_value: Array) -> Array:
+    """Return a refused step, 0.1 to 0.5 times as long: to the minimum of the parabola through what is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shortened(np.asarray(0.0), np.array([-1.0]), np.array([4.0]), np.asarray(12.0)).tolist()
+    [0.5]
+    """
+    xp = array_namespace(step)
+    slope = inner(gradient, step)
+    curvature = new_value - value - slope
+    usable = xp.isfinite(curvature) & (curvature > 0)
+    minimiser = -0.5 * slope / xp.where(usable, curvature, xp.ones_like(curvature))
+    one = xp.ones_like(slope)
+    return step * xp.where(usable, xp.minimum(xp.maximum(minimiser, 0.1 * one), 0.5 * one), 0.1 * one)
