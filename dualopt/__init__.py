@@ -38,6 +38,7 @@ from dualopt.algorithms import (
     GradientDescent,
     LazyAFedPD,
     OptimizedDualFL,
+    SampledDualFL,
     Scaffnew,
     Scaffold,
 )
@@ -116,6 +117,7 @@ __all__ = [
     "Quadratic",
     "Reference",
     "Round",
+    "SampledDualFL",
     "Scaffnew",
     "Scaffold",
     "Schedule",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["require", "require_at_least", "require_positive"]
+__all__ = ["require", "require_at_least", "require_fraction", "require_positive"]
 
 
 def require(condition: object, sentence: str, *value: object) -> None:
@@ -74,3 +74,22 @@ def require_at_least(least: float, **parameters: float | None) -> None:
     for name, value in parameters.items():
         if value is not None:
             require(value >= least, f"{name} must be at least {least}", value)
+
+
+def require_fraction(**parameters: float | None) -> None:
+    """Refuse numbers outside of (0, 1]; None, a parameter left open, passes.
+
+    Raises
+    ------
+    ValueError
+        If one is, or is NaN.
+
+    Examples
+    --------
+    >>> require_fraction(fraction=0.0)
+    Traceback (most recent call last):
+    ValueError: fraction must lie in (0, 1], not 0.0.
+    """
+    for name, value in parameters.items():
+        if value is not None:
+            require(0 < value <= 1, f"{name} must lie in (0, 1]", value)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.algorithms import Algorithm
-from dualopt.algorithms._base import require_complete
+from dualopt.algorithms._base import parameters, require_complete
 from dualopt.client_states import ClientStates
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
@@ -21,7 +21,7 @@ from dualopt.solvers import LocalSolution
 from dualopt.tree import tree_map
 from dualopt.xp import Array, array_namespace, broadcast
 
-__all__ = ["Snapshot", "State", "advance", "complete", "initial_state", "iterate", "rounds_of"]
+__all__ = ["Snapshot", "State", "advance", "complete", "informed", "initial_state", "iterate", "rounds_of"]
 
 
 class State(NamedTuple):
@@ -148,9 +148,30 @@ def complete(algorithm: Algorithm, objective: Objective, participation: Particip
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support {need} participation.")
     if objective.regulariser != Zero() and "regulariser" not in algorithm.supports:
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support an objective with a regulariser.")
-    algorithm = algorithm.suggested(objective)
+    algorithm = informed(algorithm, objective, participation).suggested(objective)
     require_complete(algorithm)
     return algorithm
+
+
+def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
+    """Return the method with its parameter ``fraction``, if it has one that is open, as the participation expects it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import FedDyn, Quadratic
+    >>> from dualopt.participation import UniformSubset
+    >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
+    >>> informed(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
+    FedDyn(..., fraction=0.25)
+    """
+    if participation is None or "fraction" not in parameters(type(algorithm)):
+        return algorithm
+    if getattr(algorithm, "fraction", None) is not None:
+        return algorithm
+    fraction = participation.fraction(objective.n_clients)
+    changes: dict[str, Any] = {"fraction": fraction or None}  # nobody, ever: nothing depends on it
+    return replace(algorithm, **changes)
 
 
 def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:
@@ -176,18 +197,18 @@ def rounds_of(
     objective = without_regulariser(objective)  # the regulariser is the method's from here on
     n_clients = objective.n_clients
     state = _held(algorithm, objective, initial_state(algorithm, objective, theta0))
-    informed = np.zeros(n_clients, dtype=bool)  # who holds the present message
+    holding = np.zeros(n_clients, dtype=bool)  # who holds the present message
     size = _size(state.message)
     for round in (participation or Full()).rounds(n_clients, seed):
         state, upload, solution = _advance(algorithm, objective, state, round)
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
-        up, down = 0, (round.n_active - int(np.count_nonzero(informed[active]))) * size
-        informed[active] = True
+        up, down = 0, (round.n_active - int(np.count_nonzero(holding[active]))) * size
+        holding[active] = True
         if upload is not None:
             up, size = _size(upload), _size(state.message)
-            informed[:] = "inactive" in algorithm.listens
-            informed[active] = "active" in algorithm.listens
-            down += int(np.count_nonzero(informed)) * size
+            holding[:] = "inactive" in algorithm.listens
+            holding[active] = "active" in algorithm.listens
+            down += int(np.count_nonzero(holding)) * size
         yield Snapshot(round, *state, solution, up, down)
 
 

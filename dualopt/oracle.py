@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from dualopt._checks import require
@@ -146,11 +145,8 @@ class Oracle:
         self._charge((1.0,) * self.objective.n_clients)
         theta = self._stacked(theta)
         if self._last is None:  # a round of products only is work too; it says nothing of local problems
-            status, gap = (
-                ("converged",) * self.objective.n_clients,
-                math.inf * array_namespace(theta).ones_like(self.mu),
-            )
-            self._last = LocalSolution(theta, None, gap, None, self.solver_state, (), status)
+            status = ("converged",) * self.objective.n_clients
+            self._last = LocalSolution(theta, None, None, None, self.solver_state, (), status)
         operator = self.objective.hessian_operator(theta)  # pyright: ignore[reportAttributeAccessIssue]
         return operator(self._stacked(v))
 

@@ -109,6 +109,10 @@ class Participation(Protocol):
         """
         ...
 
+    def fraction(self, n_clients: int) -> float:
+        """Return the expected fraction of the clients that take part in a round."""
+        ...
+
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield the rounds of a run, without end."""
         ...
@@ -128,6 +132,10 @@ class Full:
     def needs(self, n_clients: int | None = None) -> frozenset[str]:
         """Return the empty set."""
         return frozenset()
+
+    def fraction(self, n_clients: int) -> float:
+        """Return 1."""
+        return 1.0
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds in which all ``n_clients`` clients are active."""
@@ -171,6 +179,14 @@ class UniformSubset:
         """
         return frozenset() if self.size == n_clients else frozenset({"partial"})
 
+    def fraction(self, n_clients: int) -> float:
+        """Return ``P/N``.
+
+        >>> UniformSubset(size=2).fraction(5)
+        0.4
+        """
+        return self.size / n_clients
+
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with ``size`` active clients each."""
         if self.size > n_clients:
@@ -211,6 +227,10 @@ class Bernoulli:
         """Return "partial", unless the probability is 1."""
         return frozenset() if self.probability == 1 else frozenset({"partial"})
 
+    def fraction(self, n_clients: int) -> float:
+        """Return the probability."""
+        return self.probability
+
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with a random number of active clients."""
         rng = _stream(seed)
@@ -248,6 +268,10 @@ class CommunicateWithProbability:
     def needs(self, n_clients: int | None = None) -> frozenset[str]:
         """Return "skip", unless the probability is 1."""
         return frozenset() if self.probability == 1 else frozenset({"skip"})
+
+    def fraction(self, n_clients: int) -> float:
+        """Return 1: everybody works in every round."""
+        return 1.0
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with all clients, of which a random part communicates."""
@@ -304,6 +328,14 @@ class Schedule:
         everybody = all(len(chosen) == n_clients for chosen in self.clients)
         skips = not all(self.communicate or ())
         return frozenset({"partial"} if not everybody else ()) | frozenset({"skip"} if skips else ())
+
+    def fraction(self, n_clients: int) -> float:
+        """Return the mean over the rounds of the schedule.
+
+        >>> Schedule(clients=((0, 1), (2,))).fraction(3)
+        0.5
+        """
+        return sum(len(chosen) for chosen in self.clients) / (len(self.clients) * n_clients)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield the rounds of the schedule, again and again."""

@@ -12,8 +12,9 @@ import dualopt.solvers
 from dualopt._text import convert, pairs
 from dualopt.algorithms import Algorithm
 from dualopt.discover import discover, lookup
+from dualopt.engine import informed
 from dualopt.objectives import Objective
-from dualopt.participation import parse_participation
+from dualopt.participation import Participation, parse_participation
 from dualopt.stopping import Stop, parse_stop
 from dualopt.xp import array_namespace
 
@@ -143,15 +144,15 @@ class Variant:
             _stop(self.stop, nu=1.0, rho=0.0)  # the rule itself may need parameters that are still open
         return algorithm
 
-    def build(self, objective: Objective) -> Algorithm:
-        """Return the algorithm for an objective: nothing is left open any more.
+    def build(self, objective: Objective, participation: Participation | None = None) -> Algorithm:
+        """Return the algorithm for an objective and who takes part: nothing is left open any more.
 
         Raises
         ------
         ValueError
             If a name is unknown, a value is out of range, or nothing can be suggested.
         """
-        algorithm: Any = self.template.suggested(objective)
+        algorithm: Any = informed(self.template, objective, participation).suggested(objective)
         if self.stop is None:
             return algorithm
         smallest = float(array_namespace(objective.mu).min(objective.mu))

@@ -30,6 +30,7 @@ from dualopt.algorithms import (
     FiveGCS,
     LazyAFedPD,
     OptimizedDualFL,
+    SampledDualFL,
     Scaffnew,
     Scaffold,
 )
@@ -107,6 +108,7 @@ class Row(NamedTuple):
 ROWS = {
     "DualFL": Row(lambda f: DualFL(), one_by_one, "yes", lambda f: DualFL(**ACCURATE), "dualfl"),
     "OptimizedDualFL": Row(lambda f: OptimizedDualFL(), one_by_one, look="optimized-dualfl"),
+    "SampledDualFL": Row(lambda f: SampledDualFL(), one_by_one),
     "Scaffnew": Row(lambda f: Scaffnew(), with_coins, "yes", look="scaffnew"),
     "RandProx": Row(lambda f: Scaffnew(probability=1.0 / (1.0 + _omega(f))), with_coins, "yes"),
     "5GCS": Row(lambda f: FiveGCS(solver=AtOnce()), in_matrices, "yes", look="fivegcs"),

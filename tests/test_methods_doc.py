@@ -61,7 +61,8 @@ def value(formula: str, **names: Any) -> Any:
 def constants(method: Any, f: Any) -> dict[str, Any]:
     """The parameters of a method and the constants of the problem that formulas may use."""
     K = method.stop.steps if isinstance(getattr(method, "stop", None), Steps) else None
-    return {**vars(method), "mu": f.mu.min(), "mu_j": f.mu, "L": f.L.max(), "L_j": f.L, "N": f.n_clients, "K": K}
+    known = {"mu": f.mu.min(), "mu_j": f.mu, "L": f.L.max(), "L_j": f.L, "N": f.n_clients, "K": K}
+    return {**vars(method), **known, "fraction": 1.0}  # nobody said that some do not take part
 
 
 def test_every_method_has_one_row_in_each_table() -> None:
@@ -159,13 +160,14 @@ def test_the_local_problem(name: str) -> None:
     if method.solver is not None:
         method = replace(method, solver=Watched(step=getattr(method.solver, "step", None)))
     Watched.seen.clear()
-    next(islice(iterate(method, f), 2, None))
+    _, second, _ = islice(iterate(method, f), 3)
+    t = getattr(second.message, "t", None)  # a step that the server sends
     if name == "feddualavg" or method.solver is None:  # these follow the gradients of the losses themselves
         assert not Watched.seen
         assert (told["linear"], told["weight"], told["center"]) == ("0", "0", NOTHING)
         return
     problem = Watched.seen[-1]
-    assert problem.weight == pytest.approx(value(told["weight"], **constants(method, f)))
+    assert problem.weight == pytest.approx(value(told["weight"], t=t, **constants(method, f)))
     assert (told["linear"] != "0") == (problem.linear is not None and bool(np.any(problem.linear)))
     assert (told["center"] != NOTHING) == (problem.weight != 0)
     assert (told["center"] == "0") == (problem.center is not None and not np.any(problem.center))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, islice
 from typing import Any
 
@@ -11,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD, Scaffnew, Scaffold
-from dualopt.engine import advance, initial_state, iterate
+from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, FiveGCS, LazyAFedPD, Scaffnew, Scaffold
+from dualopt.engine import advance, complete, initial_state, iterate
 from dualopt.participation import (
     Bernoulli,
     CommunicateWithProbability,
@@ -112,6 +113,28 @@ def test_what_is_needed_depends_on_the_number_of_clients() -> None:
     assert Schedule(clients=((0, 1),)).needs(2) == frozenset()
     assert Schedule(clients=((0, 1), (0,)), communicate=(True, False)).needs(2) == {"partial", "skip"}
     assert Schedule(clients=((0, 1),)).needs() == Schedule(clients=((0, 1),)).needs(3) == {"partial"}
+
+
+@pytest.mark.parametrize("participation", [*RULES, Schedule(clients=((0, 1), (2,), ()))], ids=str)
+def test_the_fraction_is_what_takes_part_on_average(participation) -> None:
+    """3000 rounds of 5 clients: within five standard deviations of independent clients, which is never less."""
+    rounds = first(participation, 5, 3000)
+    p = participation.fraction(5)
+    assert abs(np.mean([r.fraction for r in rounds]) - p) <= 5.0 * (p * (1.0 - p) / 15000) ** 0.5
+
+
+def test_a_run_tells_its_fraction_to_the_methods_that_ask() -> None:
+    f = quadratic()
+    for method in (FedDyn(), FiveGCS()):
+        for given, chance, found in (
+            (None, UniformSubset(size=2), 0.4),
+            (0.7, UniformSubset(size=2), 0.7),
+            (None, Schedule(clients=((),)), None),
+        ):
+            assert vars(complete(replace(method, fraction=given), f, chance))["fraction"] == found
+    assert complete(FedSplit(), f, UniformSubset(size=2)) == FedSplit().suggested(f)
+    heard, told = complete(FedDyn(), f, UniformSubset(size=2)), FedDyn(fraction=0.4).suggested(f)
+    assert heard == told != FedDyn().suggested(f)
 
 
 @pytest.mark.parametrize(

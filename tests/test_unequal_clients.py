@@ -35,6 +35,7 @@ from dualopt.algorithms import (
     FiveGCS,
     LazyAFedPD,
     OptimizedDualFL,
+    SampledDualFL,
     Scaffnew,
     Scaffold,
 )
@@ -346,7 +347,7 @@ def contraction(method: Algorithm, f: Quadratic, points: Callable[[Any], np.ndar
 
 def check_dualfl() -> None:
     f = with_attained_minimum(lopsided())
-    for kind in (DualFL, OptimizedDualFL):
+    for kind in (DualFL, OptimizedDualFL, SampledDualFL):
         method = kind(solver=EXACT).suggested(f)
         assert close(method.nu, 0.5)  # min mu
         assert close(method.rho, 0.5 / 20.0)  # nu / max L
@@ -468,7 +469,9 @@ def check_feddyn() -> None:
         (lopsided, 600.0, "Theorem 3"),
         (lopsided, 599.0, "Theorem 2"),
         (lopsided, 499.0, "Theorem 4"),
-        (lopsided, 399.0, "none"),
+        (lopsided, 399.0, "Theorem A"),
+        (one_flat_client, 99.0, "Theorem 4"),
+        (one_flat_client, 79.0, "none"),
         (one_flat_client, 120.0, "Theorem 2"),
         (one_concave_client, 120.0, "Theorem 4"),
     ):
@@ -738,7 +741,8 @@ def test_every_unbiased_method_runs_where_its_theory_admits_it() -> None:
     found = {(type(run.values[0]).__name__, run.values[1]) for run in RUNS}
     anywhere = {"AFedPD", "LazyAFedPD", "FedADMM", "FedDR", "FedDyn", "FedPD", "Scaffold"}
     anywhere |= {"AndersonFedSplit", "DistributedLBFGS", "DistributedNewtonCG", "GradientDescent"}
-    convex, strongly = {"FedSplit"}, {"AndersonDANE", "DualFL", "OptimizedDualFL", "FiveGCS", "Scaffnew", "APDAInexact"}
+    dual = {"DualFL", "OptimizedDualFL", "SampledDualFL"}
+    convex, strongly = {"FedSplit"}, dual | {"AndersonDANE", "FiveGCS", "Scaffnew", "APDAInexact"}
     expected = {(name, problem) for name in anywhere for problem in PROBLEMS}
     expected |= {(name, problem) for name in convex for problem in ("lopsided", "flat", "rows")}
     expected |= {(name, problem) for name in strongly for problem in ("lopsided", "rows")}

@@ -24,6 +24,7 @@ from dualopt.algorithms.fivegcs import FiveGCS
 from dualopt.algorithms.gradient_descent import GradientDescent
 from dualopt.algorithms.lazy_a_fedpd import LazyAFedPD
 from dualopt.algorithms.optimized_dualfl import OptimizedDualFL
+from dualopt.algorithms.sampled_dualfl import SampledDualFL
 from dualopt.algorithms.scaffnew import Scaffnew
 from dualopt.algorithms.scaffold import Scaffold
 
@@ -54,6 +55,7 @@ __all__ = [
     "GradientDescent",
     "LazyAFedPD",
     "OptimizedDualFL",
+    "SampledDualFL",
     "Scaffnew",
     "Scaffold",
     "parameters",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
+from dualopt.algorithms._scales import constants
 from dualopt.objectives import Objective
 from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah
 from dualopt.solvers._loop import is_smooth
@@ -84,15 +86,22 @@ def suggested_weight(objective: Objective, name: str) -> float:
     return 2.0 / fedpd_step_limit(L)
 
 
-def reflection_factor(objective: Objective, step: float) -> float | None:
+def reflection_factor(objective: Objective, step: float | Sequence[float]) -> float | None:
     r"""Return how much reflections in the clients' proximal maps contract, None where they need not.
 
     For step ``s`` it is :math:`\max(\frac{1 - s\mu}{1 + s\mu}, \frac{sL - 1}{sL + 1})`, below 1 for strongly convex
-    smooth clients.
+    smooth clients; for one step for each client the largest with the client's own constants.
     """
     mu, L = smallest(objective.mu), largest(objective.L)
     if not (mu > 0 and math.isfinite(L)):
         return None
+    if isinstance(step, Sequence):
+        clients = zip(step, constants(objective), strict=True)
+        return max(_reflection(s, *bounds) for s, bounds in clients)
+    return _reflection(step, mu, L)
+
+
+def _reflection(step: float, mu: float, L: float) -> float:
     return max((1.0 - step * mu) / (1.0 + step * mu), (step * L - 1.0) / (step * L + 1.0))
 
 

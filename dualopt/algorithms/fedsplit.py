@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt._checks import require_positive
+from dualopt._checks import require, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._parameters import reflection_factor, require_convex_local_problem, suggested_weight
+from dualopt.algorithms._scales import constants, of_clients, require_scales, weights
 from dualopt.objectives import Objective
+from dualopt.objectives.local_problem import per_client
 from dualopt.oracle import Oracle
-from dualopt.participation import Round
+from dualopt.participation import Round, first_round
 from dualopt.xp import Array, broadcast
 
 __all__ = ["FedSplit"]
@@ -58,14 +61,21 @@ class FedSplit(Algorithm):
         Whose :math:`z_j` the server averages.
     model : "solutions" or "consensus"
         Which model is reported, the mean of the :math:`x_j` or :math:`\bar z^+`; the clients' work is the same.
+    scaled : bool, default False
+        Whether ``scales`` are suggested: :math:`s_j = 1/\sqrt{L_j\mu_j}` for each client.
+    scales : tuple of float, optional
+        The clients' steps :math:`s_j` in units of ``step``; 1 when not given. The mean of the :math:`z_j` has the
+        weights :math:`1/s_j` then, and :math:`\sum_j|z_j - z_j^*|^2/s_j` contracts as fast as the slowest client would
+        by itself, however different their curvatures are: the largest :math:`L_j/\mu_j` takes the place of
+        :math:`L/\mu`.
     solver, stop
         As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
     ValueError
-        If ``step`` is not positive, ``average`` or ``model`` unknown; from ``check`` if local problems have no unique
-        solution.
+        If a parameter is out of range, or scales are given for the mean of the active clients; from ``check`` if local
+        problems have no unique solution.
 
     Examples
     --------
@@ -78,26 +88,35 @@ class FedSplit(Algorithm):
     step: float = OPEN
     average: str = "all"
     model: str = "solutions"
+    scaled: bool = False
+    scales: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         require_positive(step=self.step)
+        require_scales(self.scales)
+        if self.average != "all" and (self.scaled or self.scales):
+            raise ValueError("average must be 'all' with one scale for each client: no other mean has a limit.")
         if self.average not in AVERAGES:
             raise ValueError(f"average must be 'all' or 'active', not {self.average!r}.")
         if self.model not in MODELS:
             raise ValueError(f"model must be 'solutions' or 'consensus', not {self.model!r}.")
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in the step and the solver."""
+        """Fill in the step, the scales if they are asked for, and the solver."""
         step = 1.0 / suggested_weight(objective, "step") if self.step is None else self.step
-        return replace(super().suggested(objective), step=step)
+        scales = _suggested_scales(objective) if self.scaled and self.scales is None else self.scales
+        return replace(super().suggested(objective), step=step, scales=scales)
 
     def check(self, objective: Objective) -> None:
-        """Refuse a step with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, 1.0 / self.step, "step")
+        """Refuse a step with which local problems are not strongly convex, and scales of other clients."""
+        require_scales(self.scales, objective.n_clients)
+        require_convex_local_problem(objective, 1.0 / (self.step * max(self.scales or (1.0,))), "step")
 
     def guarantee(self, objective: Objective) -> str:
         """Say how fast the method contracts when all clients take part."""
-        factor = reflection_factor(objective, self.suggested(objective).step)
+        method = self.suggested(objective)
+        scales = method.scales or (1.0,) * objective.n_clients
+        factor = reflection_factor(objective, [method.step * scale for scale in scales])
         if factor is None:
             return "none: the clients are not strongly convex and smooth"
         return f"contraction by {factor:.4f} per round"
@@ -108,9 +127,12 @@ class FedSplit(Algorithm):
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step at the reflected point."""
-        x = oracle.solve(start=c.x, weight=1.0 / self.step, center=2.0 * message - c.z).theta
+        weight = 1.0 / (self.step * of_clients(self.scales, round, message))
+        x = oracle.solve(start=c.x, weight=weight, center=2.0 * message - c.z).theta
         change = 2.0 * (x - message)
         z = c.z + change
+        if self.scales is not None:
+            change = weights(self.scales, round, z) * change
         return Client(z, x), change if self.average == "all" else z
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
@@ -121,5 +143,15 @@ class FedSplit(Algorithm):
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``z_j = theta* - s grad f_j(theta*)``; for active averages only if all take part."""
-        z = theta - self.step * objective.gradient(theta)
+        gradient = objective.gradient(theta)
+        step = self.step * of_clients(self.scales, first_round(objective.n_clients), gradient)
+        z = theta - per_client(step, gradient) * gradient
         return Server(theta, theta), theta, Client(z, broadcast(theta, z.shape))
+
+
+def _suggested_scales(objective: Objective) -> tuple[float, ...]:
+    r"""Return the :math:`1/\sqrt{L_j\mu_j}` in units of :math:`1/\sqrt{L\mu}`."""
+    products = [mu * L for mu, L in constants(objective)]
+    usable = all(0 < product < math.inf for product in products)
+    require(usable, "scaled must be False for clients that are not smooth and strongly convex")
+    return tuple(suggested_weight(objective, "step") / math.sqrt(product) for product in products)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt._checks import require_positive
+from dualopt._checks import require_fraction, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._parameters import largest, require_local_gradients, smallest, within
 from dualopt.objectives import Objective
@@ -65,8 +65,9 @@ class FiveGCS(Algorithm):
         :math:`\tau`; suggested: :math:`1/(2\gamma N)`.
     mu : float, optional
         The strong convexity that is split off; suggested: the least of the clients'.
-    fraction : float, default 1
-        ``C/N``, which the suggestions of ``gamma`` and the number of steps use and nothing else.
+    fraction : float, optional
+        ``C/N``, which the suggestions of ``gamma`` and the number of steps use and nothing else; in a run that of its
+        participation, else 1.
     solver : LocalSolver, optional
         Local solver; suggested: ``Gradient()`` with the step ``1/L`` of the local problem.
     stop : Stop, optional
@@ -90,13 +91,12 @@ class FiveGCS(Algorithm):
     gamma: float = OPEN
     tau: float = OPEN
     mu: float = OPEN
-    fraction: float = 1.0
+    fraction: float | None = None
     stop: Stop = OPEN
 
     def __post_init__(self) -> None:
         require_positive(gamma=self.gamma, tau=self.tau, mu=self.mu)
-        if not 0 < self.fraction <= 1:
-            raise ValueError(f"fraction must lie in (0, 1], not {self.fraction}.")
+        require_fraction(fraction=self.fraction)
         require_local_gradients(self.solver)
 
     def suggested(self, objective: Objective) -> Self:
@@ -104,9 +104,10 @@ class FiveGCS(Algorithm):
         mu, L = smallest(objective.mu) if self.mu is None else self.mu, largest(objective.L)
         if not (mu > 0 and math.isfinite(L)):
             raise ValueError("objective must be smooth and strongly convex, as the theory of 5GCS is for no other.")
-        gamma = 3.0 / 16.0 * math.sqrt(self.fraction / (L * mu)) if self.gamma is None else self.gamma
+        fraction = self.fraction or 1.0
+        gamma = 3.0 / 16.0 * math.sqrt(fraction / (L * mu)) if self.gamma is None else self.gamma
         tau = 1.0 / (2.0 * gamma * objective.n_clients) if self.tau is None else self.tau
-        steps = math.ceil((0.75 * math.sqrt(self.fraction * L / mu) + 2.0) * math.log(4.0 * L / mu))
+        steps = math.ceil((0.75 * math.sqrt(fraction * L / mu) + 2.0) * math.log(4.0 * L / mu))
         solver = Gradient() if self.solver is None else self.solver
         stop = Steps(steps=steps) if self.stop is None else self.stop
         return replace(self, gamma=gamma, tau=tau, mu=mu, solver=solver, stop=stop)
@@ -121,7 +122,7 @@ class FiveGCS(Algorithm):
 
     def guarantee(self, objective: Objective) -> str:
         """Say how fast Psi contracts with exact proximal maps."""
-        factor = self.suggested(objective).factor(objective, self.fraction)
+        factor = self.suggested(objective).factor(objective, self.fraction or 1.0)
         return f"the mean of Psi contracts by {factor:.4f} per round with exact proximal maps (recalled)"
 
     def factor(self, objective: Objective, fraction: float) -> float:

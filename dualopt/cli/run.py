@@ -277,7 +277,7 @@ def _prepare(options: ProblemOptions, loop: LoopOptions, variants: Mapping[str, 
     participation = parse_participation(loop.participation)
     problem = build_problem(options, test=loop.test_accuracy)
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
-    algorithms = {label: variant.build(problem.objective) for label, variant in variants.items()}
+    algorithms = {label: variant.build(problem.objective, participation) for label, variant in variants.items()}
     if loop.check_assumptions:
         for algorithm in algorithms.values():
             algorithm.check(problem.objective)

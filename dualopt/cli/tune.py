@@ -80,7 +80,7 @@ class Setting:
     def candidate(self, objective: Any) -> Candidate:
         """Return what is run."""
         participation = parse_participation(self.participation)
-        return Candidate(algorithm=self.variant.build(objective), participation=participation)
+        return Candidate(algorithm=self.variant.build(objective, participation), participation=participation)
 
 
 @option_groups

@@ -38,6 +38,7 @@ POSITIVE = {
     "fivegcs": ("gamma", "tau", "mu"),
     "lazy-a-fedpd": ("rho",),
     "optimized-dualfl": ("nu",),
+    "sampled-dualfl": ("nu",),
     "scaffold": ("server_step",),
 }
 
@@ -53,8 +54,12 @@ def test_numbers_that_are_not_positive_and_finite_are_refused(name: str, paramet
 # name, parameter, what is admitted, what is not
 RANGES = [
     ("dualfl", "rho", (0.0, 1e-3, 0.999), (-0.1, 1.0, 1.5, math.nan)),
+    ("sampled-dualfl", "rho", (0.0, 1e-3, 0.999), (-0.1, 1.0, 1.5, math.nan)),
+    ("sampled-dualfl", "fraction", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
     ("optimized-dualfl", "rho", (0.0, 1e-3, 0.999), (-0.1, 1.0, 1.5, math.nan)),
     ("feddr", "relaxation", (1e-3, 1.0, 2.0), (0.0, -0.5, 2.1, math.nan)),
+    ("feddyn", "fraction", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
+    ("feddyn", "growth", (0.0, 1e-3, 10.0), (-0.1, math.inf, math.nan)),
     ("fivegcs", "fraction", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
     ("scaffnew", "probability", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
     ("fedcm", "alpha", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
@@ -67,6 +72,7 @@ RANGES = [
     ("anderson-fedsplit", "memory", (1, 2), (0, -1)),
     ("distributed-lbfgs", "history", (1, 2), (0, -1)),
     ("distributed-newton-cg", "max_cg", (1, 2), (0, -1)),
+    ("fedsplit", "scales", ((1.0,), (1e-3, 10.0), None), ((0.0,), (1.0, -1.0), (math.inf,), (math.nan,))),
 ]
 
 
@@ -169,8 +175,10 @@ DEFAULTS = [
     ("fedpd", {"old_dual": False}),
     ("fedsam", {"radius": 0.05, "epsilon": 1e-2, "stop": Steps(steps=10)}),
     ("fedspeed", {"radius": 0.1, "epsilon": 1e-2, "stop": Steps(steps=10)}),
-    ("fivegcs", {"fraction": 1.0}),
+    ("feddyn", {"growth": None, "fraction": None}),
+    ("fivegcs", {"fraction": None}),
     ("optimized-dualfl", {"corrected": False}),
+    ("sampled-dualfl", {"fraction": None}),
     ("scaffnew", {"stop": Steps(steps=1)}),
     ("scaffold", {"server_step": 1.0, "option": 2, "stop": Steps(steps=10)}),
 ]

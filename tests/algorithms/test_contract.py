@@ -12,7 +12,7 @@ import pytest
 
 import dualopt.algorithms
 from dualopt.discover import discover
-from dualopt.engine import State, _stacked, advance, initial_state, iterate
+from dualopt.engine import State, _stacked, advance, complete, initial_state, iterate
 from dualopt.objectives import Quadratic
 from dualopt.oracle import Oracle
 from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Participation, UniformSubset, first_round
@@ -164,7 +164,7 @@ def test_equal_clients_are_one_client(exact) -> None:
 def test_stacked_is_one_process_per_client(name: str, participation: Participation, problem: str) -> None:
     """Each client alone with its own rows, talking by pickled messages: the difference is exactly zero."""
     f = PROBLEMS[problem]
-    algorithm = ALGORITHMS[name]().suggested(f)
+    algorithm = complete(ALGORITHMS[name](), f, participation)
     server, message, _, _ = initial_state(algorithm, f)
     alone = [pickle.loads(pickle.dumps(f.select((j,)))) for j in range(f.n_clients)]
     states = [initial_state(algorithm, one).clients for one in alone]

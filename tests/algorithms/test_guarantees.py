@@ -34,6 +34,7 @@ NONE = "none"
 OF_DUALFL = "Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of"
 OF_OPTIMIZED = "2 |zeta*|^2/(N A_n): |theta - theta*|^2 ="
 OF_SCAFFNEW = "none: it needs full gradients of strongly convex clients and a step below 2/L = 0.2"
+OF_SAMPLED = "Theorem F: E |theta - theta*|^2 = O((1 - t)^n), a factor of"
 FALLS = "the mean of Psi contracts by {:.4f} per round"
 
 SAID = [
@@ -61,7 +62,26 @@ SAID = [
     ("feddyn", STRONG, {"alpha": 250.0}, "Theorem 2"),
     ("feddyn", STRONG, {"alpha": 249.0}, "Theorem 4"),
     ("feddyn", STRONG, {"alpha": 200.0}, "Theorem 4"),
-    ("feddyn", STRONG, {"alpha": 199.0}, "none: alpha is below 20 L = 200"),
+    ("feddyn", STRONG, {"alpha": 199.0}, f"Theorem A: E Psi falls by a factor of {1 / (1 + 10 / 10.5 / 199):.6f} per"),
+    ("feddyn", STRONG, {}, f"Theorem A: E Psi falls by a factor of {1 / (1 + 10 / 10.5 / math.sqrt(5)):.6f} per"),
+    ("feddyn", STRONG, {"alpha": 0.999 * math.sqrt(5)}, "none: alpha is below 20 L N/P = 200"),
+    ("feddyn", STRONG, {"alpha": math.sqrt(5), "fraction": 0.5}, "none: alpha is below 20 L N/P = 400"),
+    ("feddyn", STRONG, {"alpha": 300.0, "fraction": 0.5}, "Theorem 3"),
+    ("feddyn", STRONG, {"alpha": 300.0, "fraction": 0.008}, "Theorem 2"),  # below 5 mu N/P = 312.5
+    ("feddyn", STRONG, {"fraction": 0.5}, "Theorem A"),
+    ("feddyn", FLAT, {"alpha": 199.0}, "none: alpha is below 20 L N/P = 200"),
+    ("feddyn", CONCAVE, {"alpha": 300.0, "fraction": 0.5}, "none: alpha is below 20 L N/P = 400"),
+    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "fraction": 0.5}, NONE),
+    ("feddyn", hinge(mu=0.5), {}, NONE),
+    ("feddyn", hinge(mu=0.5), {"fraction": 0.5}, "Theorem C"),
+    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "growth": 0.36}, "Theorem C: E |x - theta*|^2 = O(1/n^2), any loss"),
+    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "growth": 0.37}, NONE),  # above (sqrt(3) - 1)/2
+    ("feddyn", FLAT, {"alpha": 300.0, "growth": 0.1}, NONE),
+    ("sampled-dualfl", STRONG, {"rho": 0.0}, "Theorem F: E |theta - theta*|^2 = O(1/n^2)"),
+    ("sampled-dualfl", STRONG, {}, f"{OF_SAMPLED} {1 - 2 / (1 + math.sqrt(1 + 4 * 19)):.4f} per round"),
+    ("sampled-dualfl", STRONG, {"fraction": 0.5}, f"{OF_SAMPLED} {1 - 1 / (1 + math.sqrt(1 + 2 * 19)):.4f} per round"),
+    ("sampled-dualfl", STRONG, {"rho": 0.06}, "none: rho exceeds nu/L = 0.05"),
+    ("sampled-dualfl", STRONG, {"rho": 0.0, "nu": 0.51}, "none: nu exceeds mu"),
     ("feddyn", FLAT, {"alpha": 300.0}, "Theorem 2"),
     ("feddyn", CONCAVE, {"alpha": 300.0}, "Theorem 4"),
     ("a-fedpd", STRONG, {"rho": 20.0}, "none: rho does not exceed 2 L = 20"),
@@ -131,6 +151,8 @@ SUGGESTED = [
     ("dualfl", STRONG, {"rho": 0.0}, {"nu": 0.5, "rho": 0.0}),
     ("dualfl", diagonal((2.0, 2.0), (2.0, 2.0)), {}, {"nu": 2.0, "rho": 1.0 - 1e-9}),
     ("optimized-dualfl", STRONG, {}, {"nu": 0.5, "rho": 0.05}),
+    ("sampled-dualfl", STRONG, {}, {"nu": 0.5, "rho": 0.05}),
+    ("sampled-dualfl", STRONG, {"rho": 0.0, "fraction": 0.5}, {"nu": 0.5, "rho": 0.0}),
     *(
         (name, f, {}, {p: w})
         for name, p in (

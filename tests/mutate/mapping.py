@@ -58,6 +58,7 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
 DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition_3_1", "lemma_6_5", "gap_3_6")
 FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
 FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_theorem_3", "feddyn_theorem_4")
+SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
 UNEQUAL = "tests/test_unequal_clients.py"
 IDENTITIES = "tests/algorithms/test_identities.py"
@@ -81,6 +82,13 @@ METHODS = {
             Selected("tests/algorithms/test_fedpd.py"),
             Selected("tests/algorithms/test_feddr.py", "guarantee|refused|suggested"),
             Selected("tests/algorithms/test_fedsam.py"),
+        )
+    ),
+    "_scales": Judges(
+        (
+            Selected("dualopt/algorithms/_scales.py"),
+            Selected("tests/algorithms/test_scales.py"),
+            Selected("tests/algorithms/test_arguments.py", "fedsplit"),
         )
     ),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
@@ -112,7 +120,7 @@ METHODS = {
     "fedcm": _method("fedcm", ""),
     "feddr": _method("feddr", "FedDR|feddr", claims=("feddr_contraction", "identity_fedadmm_feddr")),
     "feddualavg": _method("feddualavg", ""),
-    "feddyn": _method("feddyn", "FedDyn|weights_of_rows", claims=FEDDYN),
+    "feddyn": _method("feddyn", "FedDyn|weights_of_rows", claims=(*FEDDYN, "sampled_feddyn", "growing_feddyn")),
     "fedpd": _method(
         "fedpd",
         r"\[FedPD|full_part",
@@ -123,11 +131,17 @@ METHODS = {
     "fedprox": _method("fedprox", "FedProx", claims=("fedprox_bias",)),
     "fedsam": _method("fedsam", ""),
     "fedspeed": _method("fedspeed", "FedSpeed", Selected("tests/algorithms/test_fedsam.py")),
-    "fedsplit": _method("fedsplit", "FedSplit|fedsplit", claims=("fedsplit_contraction", "identity_fedsplit_averages")),
+    "fedsplit": _method(
+        "fedsplit",
+        "FedSplit|fedsplit",
+        Selected("tests/algorithms/test_scales.py"),
+        claims=("fedsplit_contraction", "identity_fedsplit_averages", "sampled_fedsplit"),
+    ),
     "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
     "optimized_dualfl": _method("optimized_dualfl", ""),
+    "sampled_dualfl": _method("sampled_dualfl", "", claims=SAMPLED),
     "scaffnew": _method("scaffnew", "", claims=("scaffnew_one_step", "scaffnew_long_step")),
     "scaffold": _method("scaffold", "", claims=("scaffold_fixed_point",)),
 }

@@ -16,6 +16,7 @@ from tests.theory import (
     mutations,
     mutations_feddyn,
     mutations_fedpd,
+    test_frontier,
     test_mutations,
     test_mutations_afedpd,
     test_mutations_baselines,
@@ -56,6 +57,7 @@ PAPERS = (
     ),
     Paper("A-FedPD, FedADMM, identities", test_mutations_afedpd.MUTATIONS, test_mutations_afedpd),
     Paper("Compared methods", test_mutations_baselines.MUTATIONS, test_mutations_baselines),
+    Paper("Beyond the papers", test_frontier.MUTATIONS, test_frontier),
 )
 
 

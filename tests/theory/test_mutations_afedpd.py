@@ -16,6 +16,7 @@ from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, 
 from dualopt.claims import Claim, check
 from dualopt.objectives import linear_model
 from dualopt.participation import UniformSubset
+from tests.theory import mutations_feddyn
 from tests.theory._telling import telling
 from theory._claims import discover
 from theory._rounds import histories, mean_square_radius
@@ -34,7 +35,7 @@ from theory.afedpd._runs import (
     two_signs,
 )
 from theory.afedpd.partial import all_gradients
-from theory.identities import states
+from theory.identities import splitting, states
 
 CHAPTERS = discover()
 
@@ -250,6 +251,8 @@ FORMULAS = {
         "linear_model",
         lambda *rows, weights, **others: linear_model(*rows, weights="clients", **others),
     ),
+    "identity_point_saga": (splitting, "FedDyn", mutations_feddyn.NoServerState),
+    "identity_douglas_rachford": (splitting, "FedDyn", mutations_feddyn.HalfMemory),
     "afedpd_theorem_1": (optimization, "gradient_constant", lambda rho, L: 0.1 * rho),
     "afedpd_descent": (optimization, "descent_constant", lambda rho, L: 0.5 * (rho - L)),
     "afedpd_remark_1_2": (inexact, "decreasing_step", lambda k, m, M: 0.5 / M),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dualopt.claims import check
 from dualopt.losses import Huber, Logistic, Squared
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
-from dualopt.participation import UniformSubset
+from dualopt.participation import Full, UniformSubset
 from dualopt.testing import linear_models, quadratics
 from theory._claims import discover
 from theory._problems import Instance, solved
@@ -22,7 +22,7 @@ from theory.afedpd._runs import AFedPDCase, afedpd_case
 from theory.afedpd.drift import DriftCase, drift_case
 from theory.afedpd.inexact import RowsCase, inexact_case
 from theory.afedpd.stability import one_round
-from theory.identities import methods, states
+from theory.identities import methods, splitting, states
 from theory.identities._runs import EXACT
 from theory.identities.states import Unequal
 
@@ -136,6 +136,8 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "identity_fedsplit_averages": (CONVEX, lambda f, s: methods.two_averages(f, (0.1 + s) / f.L)),
     "identity_lazy_a_fedpd": (CONVEX, lazily),
     "identity_mean_dual": (CONVEX, lambda f, s: states.a_fedpd(f, (2.0 + s) * f.L, some(f, s))),
+    "identity_point_saga": (CONVEX, lambda f, s: splitting.splitting(f, (0.2 + s) / f.L, UniformSubset(size=1))),
+    "identity_douglas_rachford": (CONVEX, lambda f, s: splitting.splitting(f, (0.2 + s) / f.L, Full())),
     "identity_feddyn_rows": (
         CONVEX,
         lambda f, s: Unequal("drawn", 0.5 + 10 * s, UniformSubset(size=1 + int(3 * s)), 15),

@@ -100,6 +100,9 @@ class Coins:
     def needs(self, n_clients: int | None = None) -> frozenset[str]:
         return frozenset({"skip"})
 
+    def fraction(self, n_clients: int) -> float:
+        return 1.0
+
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         for n, coin in enumerate(self.coins):
             yield Round(n=n, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=coin, seed=seed)

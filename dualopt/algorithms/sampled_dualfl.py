@@ -1,0 +1,182 @@
+"""SampledDualFL: the dual problem of DualFL with a few active clients in each round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+from dualopt._checks import require_fraction
+from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._parameters import largest, smallest, within
+from dualopt.algorithms.dualfl import DualFL
+from dualopt.objectives import Objective
+from dualopt.oracle import Oracle
+from dualopt.participation import Round
+from dualopt.xp import Array, broadcast, zeros_like
+
+__all__ = ["SampledDualFL", "next_step"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # theta^(n)
+    v: Array  # -sum_j z_j / (N nu), the model of the dual variables
+    w: Array  # the point between them that it sends
+    t: float  # t_n
+
+
+class Message(NamedTuple):
+    """What the server sends to the active clients."""
+
+    w: Array  # w^(n)
+    t: float  # t_n
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    theta: Array  # theta_j, where the local solver starts next time
+    z: Array  # z_j, the dual variable
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledDualFL(Algorithm):
+    r"""Accelerated randomised proximal coordinate descent on the dual problem of DualFL.
+
+    .. math::
+        \theta_j &\approx \arg\min f_j - \langle z_j + \nu w, \cdot\rangle
+                   + \tfrac\nu2\bigl(\tfrac1t - 1\bigr)|\cdot - w|^2, \quad
+        z_j^+ = z_j + \tfrac\nu t(w - \theta_j) && j \text{ active} \\
+        \theta^+ &= \tfrac1P\textstyle\sum_{\text{active}}\theta_j, \quad
+        v^+ = v - \tfrac{P}{Nt}(w - \theta^+), \quad w^+ = (1 - t^+)\theta^+ + t^+v^+
+
+    with :math:`t` from P/N by :func:`next_step`. All states start at zero, whatever ``theta0`` is (it is only where the
+    local solvers start), and :math:`v = -\sum_jz_j/(N\nu)` always. An idle client does nothing and hears nothing; one
+    vector travels in each direction, and no smoothness is needed.
+
+    The method is APPROX (Fercoq and Richtárik 2015) on :math:`E_d(\xi) = \sum_jg_j^*(\xi_j) +
+    \frac1{2N\nu}|\sum_j\xi_j|^2`, :math:`g_j = f_j - \frac\nu2|\cdot|^2`; the rate for ``rho > 0`` and the form with
+    models are of this package. For uniform cohorts of :math:`P = pN` clients and exact local solutions
+    (``theory/frontier``, Theorem F)
+
+    .. math:: \mathbb E|\theta^n - \theta^*|^2 \le \tfrac{2(1 - \rho)}{N\nu}\prod_{k=1}^{n-1}(1 - t_k)\;
+              \Bigl[(1 - p)\,\Delta + \tfrac1{2\nu}\bigl(p + \tfrac{(1 - p)\rho}{1 - \rho}\bigr)
+              \textstyle\sum_j|\xi_j^*|^2\Bigr], \qquad \xi_j^* = \nabla f_j(\theta^*) - \nu\theta^*,
+
+    with :math:`\Delta = N E(\theta^*) - \sum_j\inf g_j`. For ``rho = 0``, any loss, the product is at most
+    :math:`4/((n-1)p + 2)^2`: Theorem 3.2 of DualFL if all clients are active. For ``rho`` in (0, nu/L] it falls by
+    :math:`1 - t`, :math:`t \approx \sqrt{p\rho}`: about :math:`\sqrt{\kappa N/P}` rounds per factor e.
+
+    Parameters
+    ----------
+    rho : float, optional
+        Momentum parameter in [0, 1); suggested: ``nu / max L``, 0 when nonsmooth.
+    nu : float, optional
+        Duality parameter; suggested: ``min mu``.
+    fraction : float, optional
+        The expected fraction p of active clients; in a run that of its participation, else 1.
+    solver, stop
+        As in :class:`dualopt.algorithms.Algorithm`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; from ``check`` if ``nu`` exceeds ``mu``.
+
+    Examples
+    --------
+    >>> SampledDualFL(nu=0.1, fraction=0.25).fraction
+    0.25
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+
+    rho: float = OPEN
+    nu: float = OPEN
+    fraction: float | None = None
+
+    def __post_init__(self) -> None:
+        self._dualfl()
+        require_fraction(fraction=self.fraction)
+
+    def _dualfl(self) -> DualFL:
+        """Return the method that shares the parameters."""
+        return DualFL(rho=self.rho, nu=self.nu, solver=self.solver, stop=self.stop)
+
+    @property
+    def _p(self) -> float:
+        return self.fraction or 1.0
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j``."""
+        filled = self._dualfl().suggested(objective)
+        return replace(self, rho=filled.rho, nu=filled.nu, solver=filled.solver)
+
+    def check(self, objective: Objective) -> None:
+        """Refuse ``nu > mu``, outside the theory."""
+        self._dualfl().check(objective)
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say what Theorem F promises for these parameters, for exact local solutions."""
+        method = self._dualfl().suggested(objective)
+        if not within(method.nu, smallest(objective.mu)):
+            return "none: nu exceeds mu"
+        if method.rho == 0:
+            return "Theorem F: E |theta - theta*|^2 = O(1/n^2)"
+        limit = method.nu / largest(objective.L)
+        if not within(method.rho, limit):
+            return f"none: rho exceeds nu/L = {limit:.3g}"
+        factor = 1.0 - last_step(method.rho, self._p)
+        return f"Theorem F: E |theta - theta*|^2 = O((1 - t)^n), a factor of {factor:.4f} per round"
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
+        """All zero; t is the fraction of active clients."""
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
+        return Server(zero, zero, zero, self._p), Message(zero, self._p), Client(copies, zeros)
+
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Take a proximal step on the dual variable."""
+        w, t = message
+        solution = oracle.solve(start=c.theta, linear=-(c.z + self.nu * w), weight=self.nu * (1.0 / t - 1.0), center=w)
+        return Client(solution.theta, c.z + self.nu / t * (w - solution.theta)), solution.theta
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
+        """Follow the sum of the dual variables; a cohort that is larger than expected counts for more."""
+        moved = round.fraction * (mean - server.w)
+        theta, v = server.w + moved / self._p, server.v + moved / server.t
+        t = next_step(server.t, self.rho, self._p)
+        w = (1.0 - t) * theta + t * v
+        return Server(theta, v, w, t), Message(w, t)
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
+        """At the minimiser ``z_j = grad f_j(theta*) - nu theta*``, and every local solution is ``theta*``."""
+        z = objective.gradient(theta) - self.nu * theta
+        return Server(theta, theta, theta, self._p), Message(theta, self._p), Client(broadcast(theta, z.shape), z)
+
+
+def next_step(t: float, rho: float, fraction: float) -> float:
+    r"""Return the :math:`t_+` with :math:`t_+^2 + q(1 - p)t_+ = (1 - t_+)(t^2 + qt)`, :math:`q = \rho/(1 - \rho)`.
+
+    Examples
+    --------
+    >>> round(next_step(1.0, 0.0, 1.0), 6), round(next_step(0.5, 0.5, 1.0), 6)
+    (0.618034, 0.568729)
+    """
+    q = rho / (1.0 - rho)
+    kept = t * (t + q)
+    linear = kept + q * (1.0 - fraction)
+    return 2.0 * kept / (linear + math.sqrt(linear * linear + 4.0 * kept))
+
+
+def last_step(rho: float, fraction: float) -> float:
+    r"""Return the limit of t, the root of :math:`t^2 + qt = pq`.
+
+    Examples
+    --------
+    >>> round(last_step(0.5, 1.0), 6), last_step(0.0, 0.5)
+    (0.618034, 0.0)
+    """
+    q = rho / (1.0 - rho)
+    return 2.0 * fraction * q / (q + math.sqrt(q * q + 4.0 * fraction * q)) if q > 0 else 0.0

@@ -1,0 +1,97 @@
+"""The constants of the theorems beyond the papers, derived again from the inequalities of their proofs."""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from dualopt.algorithms.feddyn import largest_growth
+from dualopt.algorithms.sampled_dualfl import last_step, next_step
+from tests.theory._symbolic import positive, same, stand_in
+from theory.frontier import sampled_dualfl as theorem_f
+from theory.frontier import sampled_feddyn as theorem_a
+
+gamma, mu, L, p, d, e, b, x, mean = positive("gamma mu L p d e b x mean")
+
+
+def test_the_identity_2() -> None:
+    """The cross terms cancel: of N clients two stand for all, with errors of the memories mean +- b."""
+    theta = x - gamma * mean
+    squares = [(theta + gamma * (mean + sign * b)) ** 2 for sign in (1, -1)]
+    memories = [(mean + sign * b) ** 2 for sign in (1, -1)]
+    claimed = x**2 - gamma**2 * mean**2 + gamma**2 * sum(memories) / 2
+    assert sp.expand(sum(squares) / 2 - claimed) == 0
+    assert sp.expand(sum(squares) / 2 - claimed + gamma**2 * mean**2) != 0
+
+
+def test_constants_of_theorem_a() -> None:
+    """The coefficients of the three squares, and that the condition is where that of the memories fits."""
+    m = L * mu / (L + mu)
+    r, c = 1 / (1 + 2 * gamma * m), gamma**2 + 2 * gamma / (L + mu)
+    C = r * c / p
+    case = stand_in(mu=mu, L=L, fraction=p, algorithm=stand_in(alpha=1 / gamma))
+    same(theorem_a.factor(case), r)
+    same(theorem_a.dual_weight(case), C)
+    assert sp.simplify(C * p - r * c) == 0  # the terms with e cancel
+    slack = r * C - (r * gamma**2 + (1 - p) * C)
+    condition = p - L * mu * gamma**2 - 2 * (1 - p) * m * gamma
+    ratio = sp.factor(sp.simplify(slack / condition))
+    assert ratio.is_positive  # so that the one is nonnegative where the other is
+
+
+def test_constants_of_theorem_b() -> None:
+    """A client keeps its distance with probability 1 - p_j."""
+    q, delta = positive("q delta")
+    kept = sp.expand((1 / q) * ((1 - q) + q * delta**2))
+    assert sp.simplify(kept - (1 / q - (1 - delta**2))) == 0
+
+
+def test_constants_of_theorem_c() -> None:
+    """The largest growth makes the first round an equality, and later ones have room."""
+    g, n, alpha = positive("g n alpha")
+    largest = sp.sqrt(alpha**2 + 2 * alpha * mu) - alpha
+    same(largest_growth(3.0, 2.0), sp.N(largest.subs({alpha: 3, mu: 2})))
+    room = (alpha + n * g) ** 2 + 2 * mu * (alpha + n * g) - (alpha + (n + 1) * g) ** 2
+    assert sp.simplify(room.subs(n, 0).subs(g, largest)) == 0
+    assert sp.simplify(room - room.subs(n, 0) - 2 * n * g * (mu - g)) == 0
+    values = {alpha: sp.Rational(1, 3), mu: 2}
+    assert largest.subs(values) < mu.subs(values)
+
+
+def test_one_round_of_theorem_f() -> None:
+    """The terms with the new z of all clients and of the cohort, as they follow from the minimum and from (a)."""
+    t, nu, q, old, full = positive("t nu q old full")
+    after = (1 - p) * old + p * full  # E|z+ - xi*|^2
+    gained = t * (t / (2 * nu) * old - (t / nu + q / nu) / 2 * full)  # of the bracket, beyond E_d*
+    case = stand_in(fraction=p, algorithm=stand_in(rho=q / (1 + q), nu=nu))
+    K = theorem_f.weight(case, t)
+    same(K, t * (t + q) / (2 * p * nu))
+    assert sp.expand(sp.simplify(gained + K * after - (K - q * t / (2 * nu)) * old)) == 0
+    # (a): |sum over S|^2 <= P sum over S, P = p N, with h = |.|^2/(2 N nu), of steps t/p times z~ - z
+    N = positive("N")
+    assert sp.simplify(p * (p * N) / (2 * N * nu) * (t / p) ** 2 - t * t / (2 * nu)) == 0
+
+
+def test_steps_of_theorem_f() -> None:
+    """(3) is that K fits, and next_step solves it; the first bracket is K(p) - q p/(2 nu)."""
+    t, u, nu, q = positive("t u nu q")
+    case = stand_in(fraction=p, algorithm=stand_in(rho=q / (1 + q), nu=nu))
+    fits = theorem_f.weight(case, u) - q * u / (2 * nu) - (1 - u) * theorem_f.weight(case, t)
+    recursion = u**2 + q * (1 - p) * u - (1 - u) * (t**2 + q * t)
+    assert sp.simplify(fits * 2 * p * nu - recursion) == 0
+    first = theorem_f.weight(case, p) - q * p / (2 * nu)
+    assert sp.simplify(first - (p + q * (1 - p)) / (2 * nu)) == 0
+    rho, fraction, start = sp.Rational(1, 50), sp.Rational(2, 5), sp.Rational(3, 10)
+    values = {q: rho / (1 - rho), p: fraction, t: start}
+    (root,) = (x for x in sp.solve(recursion.subs(values), u) if x > 0)
+    same(next_step(float(start), float(rho), float(fraction)), root)
+    limit = 2 * p / (1 + sp.sqrt(1 + 4 * p / q))
+    same(last_step(float(rho), float(fraction)), limit.subs(values))
+    assert sp.simplify(limit**2 + q * limit - p * q) == 0
+
+
+def test_distances_of_theorem_f() -> None:
+    """h and the strong convexity of the conjugates, in the distance of the model."""
+    N, nu, rho = positive("N nu rho")
+    sigma = rho / (1 - rho) / nu
+    total = N * nu / 2 + sigma / 2 * (N * nu) ** 2 / N  # |sum of N|^2 <= N sum of squares
+    assert sp.simplify(total - N * nu / (2 * (1 - rho))) == 0

@@ -1,0 +1,59 @@
+r"""FedDyn as a primal-dual iteration on the mean of the active models and the clients' memories.
+
+The state is :math:`(x, u_1, \dots, u_N)`: x is the mean of the models of the last active clients, :math:`u_j` the
+memory of the gradient of :math:`f_j`. With :math:`\gamma = 1/\alpha` the server sends :math:`\theta = x -
+\gamma\bar u`, where :math:`\bar u = \frac1N\sum_j u_j`, and a client that is active solves
+
+.. math:: y_j = \arg\min f_j - \langle u_j, \cdot\rangle + \tfrac1{2\gamma}|\cdot - \theta|^2,
+          \qquad y_j + \gamma\tilde u_j = \theta + \gamma u_j, \quad \tilde u_j \in \partial f_j(y_j). \tag{1}
+
+Then :math:`u_j^+ = \tilde u_j` for the active clients S and :math:`x^+ = \frac1P\sum_S y_j`. At the solution :math:`x =
+y_j = x^*` and :math:`u_j = u_j^* \in \partial f_j(x^*)` with :math:`\bar u^* = 0`.
+
+**One identity.** Write :math:`d_j = y_j - x^*`, :math:`e_j = \tilde u_j - u_j^*`, :math:`b_j = u_j - u_j^*`, and
+:math:`[\,\cdot\,]` for the mean over all clients. By (1), :math:`d_j + \gamma e_j = (\theta - x^*) + \gamma b_j` with
+:math:`\theta - x^* = (x - x^*) - \gamma[b]`, so that the inner products of :math:`x - x^*` and :math:`[b]` cancel:
+
+.. math:: [|d|^2] + 2\gamma[\langle d, e\rangle] + \gamma^2[|e|^2] = |x - x^*|^2 - \gamma^2|[b]|^2 + \gamma^2[|b|^2].
+          \tag{2}
+
+**A uniform cohort** of P = pN clients has, by Jensen's inequality, and because a memory is renewed with probability p,
+
+.. math:: \mathbb E|x^+ - x^*|^2 \le [|d|^2], \qquad \mathbb E[|b^+|^2] = (1 - p)[|b|^2] + p[|e|^2]. \tag{3}
+
+Theorems A and C add what the clients' convexity says of :math:`\langle d, e\rangle`. The Lyapunov function is written
+as the squared norm of :func:`feddyn_errors`, so that its growth is known for all states.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dualopt.engine import State, initial_state
+from dualopt.xp import Array
+from theory._cases import Case
+from theory.baselines.contraction import Errors
+
+__all__ = ["feddyn_errors"]
+
+
+def feddyn_errors(case: Case, dual: float, *, n: int = 0) -> Errors:
+    r"""Return :math:`x - x^*` and :math:`\sqrt{\text{dual}/N}\,(u_j - u_j^*)` for states before round ``n``."""
+    f, method = case.objective, case.algorithm
+    size, shape = math.prod(f.shape), case.subgradients.shape
+    scale = math.sqrt(dual / f.n_clients)
+    start = initial_state(method, f, case.theta)
+
+    def of(state: State) -> Array:
+        x = state.server.theta + state.server.h / method.alpha_of(n)
+        return np.concatenate([np.ravel(x - case.theta), scale * np.ravel(state.clients.gradient - case.subgradients)])
+
+    def state(e: Array) -> State:
+        x, u = case.theta + e[:size].reshape(f.shape), case.subgradients + e[size:].reshape(shape) / scale
+        h = np.mean(u, axis=0)
+        theta = x - h / method.alpha_of(n)
+        return State(start.server._replace(theta=theta, h=h), theta, start.clients._replace(gradient=u))
+
+    return Errors(size + case.subgradients.size, of, state)
