@@ -89,6 +89,9 @@ def is_sharpness_aware(algorithm) -> bool:
     return algorithm.suggested(f).local_objective(f) is not f
 
 
+PRODUCTS = (1, 2)  # rounds of Newton-CG in which clients compute products with Hessians only
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_local_gradients_are_those_at_the_local_models(name: str) -> None:
     f = logistic()
@@ -96,7 +99,7 @@ def test_local_gradients_are_those_at_the_local_models(name: str) -> None:
     for s in islice(iterate(ALGORITHMS[name](), f, participation=participation), 4):
         assert s.local_models is not None
         assert s.local_models.shape == (s.round.n_active, *f.shape)
-        if is_sharpness_aware(ALGORITHMS[name]()):
+        if is_sharpness_aware(ALGORITHMS[name]()) or (name == "distributed-newton-cg" and s.round.n in PRODUCTS):
             assert s.local_gradients is None
         else:
             assert s.local_gradients is not None

@@ -14,7 +14,7 @@ from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.stopping import GradientReduction, Stop
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, array_namespace, broadcast, zeros_like
 
 __all__ = ["AndersonDANE", "spectrum"]
 
@@ -140,7 +140,7 @@ class AndersonDANE(Mixing):
         history = empty_history(theta0, self.memory)
         none = (zero,) * places
         server = Server(theta0, theta0, zero, (theta0,) * places, none, none, history, True, False)
-        return server, Message(zero, True), Client(copies, xp.zeros_like(copies))
+        return server, Message(zero, True), Client(copies, zeros_like(copies))
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Compute the own gradient at a new point, or solve with the mean gradient in place of the own."""

@@ -14,7 +14,7 @@ from dualopt.objectives.local_problem import client_dot
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.stopping import GradientReduction, Stop
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, array_namespace, broadcast, zeros_like
 
 __all__ = ["AndersonFedSplit"]
 
@@ -139,7 +139,7 @@ class AndersonFedSplit(Mixing):
         """Every client at ``theta0``, without history."""
         xp, places = array_namespace(theta0), self.memory + 1
         server = Server(theta0, theta0, (theta0,) * places, empty_history(theta0, self.memory))
-        clients = Client(copies, (copies,) * places, (xp.zeros_like(copies),) * places)
+        clients = Client(copies, (copies,) * places, (zeros_like(copies),) * places)
         return server, Message(theta0, self._plain(0)), clients
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._loop import masked, norm, to_host
 from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, asarray_like, epsilon, is_host, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, epsilon, host_zeros, is_host, to_numpy
 
 __all__ = ["LineSearch", "backtrack"]
 
@@ -47,9 +47,10 @@ def backtrack(
     host, origin = is_host(theta), (theta, start)
     rows, result = list(range(problem.n_clients)), None
     slopes = client_dot(start.gradient, direction)
-    t = trials = waiting = None
+    trials = host_zeros(problem.n_clients)
+    t, waiting = trials + 1.0, trials == 0 if resting is None else ~resting
     for _ in range(MAX_TRIALS):
-        length = None if t is None else asarray_like(t, theta)
+        length = None if result is None else asarray_like(t, theta)
         step = direction if length is None else per_client(length, direction) * direction
         point = theta + step
         new = problem.evaluate(point)
@@ -57,9 +58,6 @@ def backtrack(
         rises, squares = client_dot(change, direction), client_dot(new.gradient, new.gradient)
         before, slope, value, rise, square = to_host(start.value, slopes, new.value, rises, squares)
         xp = array_namespace(value)
-        if t is None or trials is None or waiting is None:
-            t, trials, waiting = xp.ones_like(slope), xp.zeros_like(slope), xp.ones_like(slope, dtype=xp.bool)
-            waiting = waiting if resting is None else ~resting
         trials = trials + waiting
         new_slope = slope + rise
         decreased = ~waiting | (value <= before + SUFFICIENT_DECREASE * t * slope)

@@ -147,6 +147,17 @@ def test_ridges_are_raised_client_by_client(sizes):
             np.testing.assert_allclose(found[j], expected, rtol=1e-8)  # condition 1e6
 
 
+@pytest.mark.parametrize("share", [0.9, 0.999, 1.005, 1.1])
+def test_ridges_beside_the_least_one(share):
+    """One feature, so that the trace is the eigenvalue: which ridges are raised is exact."""
+    f = linear_model(np.array([[3.0], [1.0]]), np.ones(2), loss=Squared(), mu=0.0, intercept=False)
+    weight = 0.2 * share * 1e-6 * 5.0  # the Gram matrix is 5
+    expected = 1.0 / (0.2 * (5.0 + max(share, 1.0) * 5e-6))
+    assert f.preconditioner(weight)(np.ones((1, 1)))[0, 0] == pytest.approx(expected, rel=1e-14)
+    raised = 1.0 / (0.2 * (5.0 + 5e-6))
+    assert (f.preconditioner(weight)(np.ones((1, 1)))[0, 0] == pytest.approx(raised, rel=1e-10)) == (share <= 1.0001)
+
+
 def test_exact_solutions_of_many_clients(short_parts):
     f = model(Squared(), rows(Squared(), SIZES))
     linear, center = points(f, seed=4), points(f, seed=5)

@@ -48,3 +48,20 @@ def test_norms_of_clients_at_all_scales(backend, scale: float, shape: tuple[int,
 def test_a_norm_of_infinite_entries_is_infinite() -> None:
     x = np.array([[math.inf, 1.0], [-math.inf, math.inf], [3.0, 4.0]])
     assert client_norm(x).tolist() == [math.inf, math.inf, 5.0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 16, 17, 100])
+@pytest.mark.parametrize("scale", [1e-300, 1e-162, 1e-154, 1e-145, 1.0, 1e150, 1e154, 1e300])
+def test_norms_of_few_and_of_many_rows(n, scale):
+    """Rows of one size, and beside them one whose square over- or underflows; 3, 4, 12 have the norm 13."""
+    x = scale * np.outer(np.linspace(1.0, 2.0, n), [3.0, 4.0, 12.0, 0.0])
+    exact = scale * 13.0 * np.linspace(1.0, 2.0, n)
+    np.testing.assert_allclose(client_norm(x), exact, rtol=8 * 2.0**-52)
+    for other in (1e-250, 1e250, 0.0):
+        both = client_norm(np.concatenate([x, other * np.array([[3.0, 4.0, 12.0, 0.0]])]))
+        np.testing.assert_allclose(both, [*exact, 13.0 * other], rtol=8 * 2.0**-52)
+    x[0, 3] = np.inf
+    assert client_norm(x)[0] == np.inf
+    np.testing.assert_allclose(client_norm(x)[1:], exact[1:], rtol=8 * 2.0**-52)
+    x[0, 3] = np.nan
+    assert np.isnan(client_norm(x)[0])

@@ -94,9 +94,12 @@ ARMIJO = 1.0 - 1e-4
     ("value", "slope", "mu", "accepted"),
     [
         (ARMIJO - 1e-8, 5.0, 0.0, True),  # Armijo's rule does not ask for the slope
+        (ARMIJO, 5.0, 0.0, True),
         (ARMIJO + 1e-8, 5.0, 0.0, False),
         (1.0 + 9 * EPS, 0.9997, 0.0, True),  # values differ by rounding only, and the slope is smaller
-        (1.0 + 9 * EPS, 0.9999, 0.0, False),
+        (1.0 + 10 * EPS, 0.9997, 0.0, True),
+        (1.0 + 9 * EPS, 0.99979, 0.0, True),
+        (1.0 + 9 * EPS, 0.99981, 0.0, False),
         (1.0 + 11 * EPS, 0.9997, 0.0, False),
         (1.0 - 1e-9, -0.9, -1.0, True),  # the same rule for slopes that still point down
         (1.5, -1.1e-4, 0.0, True),  # convexity proves what the values do not show
@@ -114,6 +117,21 @@ def test_what_is_accepted(value, slope, mu, accepted):
     assert len(points) == (1 if accepted else 2)
     assert not found.failed
     assert found.value[0] == (value if accepted else low[0.1])
+
+
+@pytest.mark.parametrize(("decrease", "points"), [(2e-5, 2), (0.5e-5, 3)])
+def test_a_shorter_step_must_decrease_less(decrease, points):
+    """At ``t = 0.1``, by a ten-thousandth of a tenth of the first slope."""
+    curve = (
+        lambda x: {0.0: 1.0, 1.0: 100.0, 0.1: 1.0 - decrease}.get(x, -9.0),
+        lambda x: {0.0: -1.0}.get(x, 5.0),
+    )
+    assert len(search(curve, 0.0, 1.0)[0]) == points
+
+
+def test_rounding_of_negative_values():
+    curve = (lambda x: {0.0: -1.0, 1.0: -1.0 + 4 * EPS}.get(x, -9.0), lambda x: {0.0: -1.0}.get(x, 0.5))
+    assert len(search(curve, 0.0, 1.0)[0]) == 1
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan])
@@ -141,7 +159,9 @@ def test_uphill_nothing_is_accepted():
     ).failed[0]  # nor where the slope is zero and the value rises
 
 
-@pytest.mark.parametrize(("rise", "curved"), [(9 * EPS, False), (11 * EPS, True), (0.0, False), (-0.5, False)])
+@pytest.mark.parametrize(
+    ("rise", "curved"), [(9 * EPS, False), (10 * EPS, False), (11 * EPS, True), (0.0, False), (-0.5, False)]
+)
 def test_curvature_counts_beyond_rounding(rise, curved):
     curve = table({0.0: 1.0, 1.0: 0.0}, {0.0: -1.0, 1.0: -1.0 + rise})
     _, found = search(curve, 0.0, 1.0)
