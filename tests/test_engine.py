@@ -89,7 +89,7 @@ def is_sharpness_aware(algorithm) -> bool:
     return algorithm.suggested(f).local_objective(f) is not f
 
 
-PRODUCTS = (1, 2)  # rounds of Newton-CG in which clients compute products with Hessians only
+PRODUCTS = (1, 3)  # rounds of Newton-CG in which clients compute products with Hessians only
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

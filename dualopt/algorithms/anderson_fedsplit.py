@@ -137,7 +137,7 @@ class AndersonFedSplit(Mixing):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Every client at ``theta0``, without history."""
-        xp, places = array_namespace(theta0), self.memory + 1
+        places = self.memory + 1
         server = Server(theta0, theta0, (theta0,) * places, empty_history(theta0, self.memory))
         clients = Client(copies, (copies,) * places, (zeros_like(copies),) * places)
         return server, Message(theta0, self._plain(0)), clients
