@@ -147,7 +147,7 @@ def run(
                 status = "diverged"
             elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
                 status = "converged"
-            elif still >= STALL_ROUNDS:
+            elif still >= max(STALL_ROUNDS, algorithm.rests):
                 status = "stalled"
             elif answer:
                 status = "stopped"

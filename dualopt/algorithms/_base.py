@@ -79,6 +79,9 @@ class Algorithm:
     listens: ClassVar[frozenset[str]] = frozenset()
     """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
 
+    rests: ClassVar[int] = 0
+    """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
+
     former_names: ClassVar[Mapping[str, str]] = {}
     """Parameters by names that they had before: the command line still takes them."""
 

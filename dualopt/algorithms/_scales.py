@@ -6,9 +6,8 @@ import math
 
 from dualopt._checks import require
 from dualopt.objectives import Objective
-from dualopt.objectives.local_problem import per_client
 from dualopt.participation import Round
-from dualopt.xp import Array, asarray_like, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, to_numpy
 
 __all__ = ["constants", "of_clients", "require_scales", "weights"]
 
@@ -43,20 +42,19 @@ def of_clients(scales: Scales | None, round: Round, like: Array) -> float | Arra
     return 1.0 if scales is None else asarray_like([scales[j] for j in round.clients], like)
 
 
-def weights(scales: Scales | None, round: Round, like: Array) -> float | Array:
-    r"""Return the weights :math:`\frac1{s_j} / \frac1N\sum_i\frac1{s_i}`, whose mean over all clients is 1.
+def weights(numbers: Scales, round: Round, like: Array) -> Array:
+    r"""Return :math:`a_j / \frac1N\sum_ia_i` for the numbers :math:`a_j` of the clients: weights whose mean is 1.
 
-    They multiply arrays like ``like``, shape ``(P, *shape)``.
+    They multiply arrays like ``like``, shape ``(P, *shape)``, so that plain means over the clients are weighted ones.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dualopt.participation import first_round
-    >>> weights((1.0, 3.0), first_round(2), np.zeros((2, 1)))
+    >>> weights((3.0, 1.0), first_round(2), np.zeros((2, 1)))
     array([[1.5],
            [0.5]])
     """
-    if scales is None:
-        return 1.0
-    mean = sum(1.0 / s for s in scales) / len(scales)
-    return per_client(1.0 / (mean * of_clients(scales, round, like)), like)
+    mean = sum(numbers) / len(numbers)
+    found = asarray_like([numbers[j] / mean for j in round.clients], like)
+    return array_namespace(like).reshape(found, (-1,) + (1,) * (like.ndim - 1))

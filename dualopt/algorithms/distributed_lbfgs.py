@@ -70,6 +70,7 @@ class DistributedLBFGS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    rests: ClassVar[int] = 30  # refused points
 
     history: int = 40
     solver: None = field(default=None, init=False)

@@ -79,6 +79,7 @@ class DistributedNewtonCG(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    rests: ClassVar[int] = 250  # the products of a step and refused points
 
     max_cg: int = 200
     solver: None = field(default=None, init=False)

@@ -9,9 +9,11 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt._checks import require, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._parameters import largest, require_local_gradients, smallest, within
+from dualopt.algorithms._scales import constants, of_clients, require_scales, weights
 from dualopt.objectives import Objective
+from dualopt.objectives.local_problem import per_client
 from dualopt.oracle import Oracle
-from dualopt.participation import Round
+from dualopt.participation import Round, first_round
 from dualopt.xp import Array, broadcast, zeros_like
 
 __all__ = ["DualFL", "momentum"]
@@ -61,6 +63,12 @@ class DualFL(Algorithm):
         Duality parameter; suggested: ``min mu``.
     solver, stop
         As in :class:`dualopt.algorithms.Algorithm`.
+    scaled : bool, default False
+        Whether ``scales`` are suggested: :math:`\nu_j = \mu_j` for each client.
+    scales : tuple of float, optional
+        The clients' duality parameters :math:`\nu_j` in units of ``nu``; 1 when not given. The clients then count with
+        the weights :math:`\nu_j` in (3.2), and ``rho`` may be the least :math:`\nu_j/L_j` in place of
+        :math:`\min\nu_j/\max L_j`.
     corrected : bool, default False
         Upload the dual-corrected point ``theta_j - grad/nu``, for which the inexact theorems hold at every accuracy
         (the gap (3.6) of the plain point is usually infinite), and restart from the plain one: the
@@ -82,8 +90,11 @@ class DualFL(Algorithm):
     rho: float = OPEN
     nu: float = OPEN
     corrected: bool = False
+    scaled: bool = False
+    scales: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        require_scales(self.scales)
         if self.rho is not None and not 0 <= self.rho < 1:
             raise ValueError(f"rho must lie in [0, 1), not {self.rho}.")
         require_positive(nu=self.nu)
@@ -91,25 +102,44 @@ class DualFL(Algorithm):
             require_local_gradients(self.solver)
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j`` (the optimal choice of Theorem 3.3)."""
+        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j`` (the optimal choice of Theorem 3.3); also scales."""
         nu = smallest(objective.mu) if self.nu is None else self.nu
         if nu <= 0:
             raise ValueError(f"nu cannot be suggested because mu is {nu:g}: give mu > 0 (Section 4 adds a ridge).")
-        rho = nu / largest(objective.L) if self.rho is None else self.rho
+        scales = self.scales
+        if self.scaled and scales is None:
+            require(smallest(objective.mu) > 0, "scaled must be False for clients that are not strongly convex")
+            scales = tuple(mu / smallest(objective.mu) for mu, _ in constants(objective))
+        rho = replace(self, nu=nu, scales=scales).limit(objective) if self.rho is None else self.rho
         # for mu = L any rho near 1 solves the problem in one round
-        return replace(super().suggested(objective), nu=nu, rho=min(rho, 1.0 - 1e-9))
+        return replace(super().suggested(objective), nu=nu, rho=min(rho, 1.0 - 1e-9), scales=scales)
+
+    def limit(self, objective: Objective) -> float:
+        """Return the least ``nu_j/L_j``, for one ``nu`` ``nu / max_j L_j``: the largest ``rho`` of Theorem 3.3."""
+        if self.scales is None:
+            return self.nu / largest(objective.L)
+        require_scales(self.scales, objective.n_clients)
+        return min(self.nu * s / L for s, (_, L) in zip(self.scales, constants(objective), strict=True))
+
+    def fits(self, objective: Objective) -> bool:
+        """Tell whether every ``nu_j`` is at most ``mu_j``."""
+        if self.scales is None:
+            return within(self.nu, smallest(objective.mu))
+        require_scales(self.scales, objective.n_clients)
+        return all(within(self.nu * s, mu) for s, (mu, _) in zip(self.scales, constants(objective), strict=True))
 
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory: the dual problem is then not convex."""
         mu = smallest(objective.mu)
         unless = "unless check_assumptions is False (--no-check-assumptions on the command line)"
-        require(within(self.nu, mu), f"nu = {self.nu:g} must not exceed mu = {mu:g}, {unless}")
+        times, own = ("", f"mu = {mu:g}") if self.scales is None else (" times scales", "every mu_j")
+        require(self.fits(objective), f"nu = {self.nu:g}{times} must not exceed {own}, {unless}")
 
     def guarantee(self, objective: Objective) -> str:
         """Say which theorem covers these parameters, for exact local solutions."""
         method = self.suggested(objective)
-        nu, rho, limit = method.nu, method.rho, method.nu / largest(objective.L)
-        if not within(nu, smallest(objective.mu)):
+        rho, limit = method.rho, method.limit(objective)
+        if not method.fits(objective):
             return "none: nu exceeds mu"
         if rho == 0:
             return "Theorem 3.2: |theta - theta*|^2 = O(1/n^2)"
@@ -124,10 +154,16 @@ class DualFL(Algorithm):
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve (3.1)."""
-        solution = oracle.solve(start=c.theta, linear=-self.nu * c.zeta)
+        nu = self._nu_of(round, c.zeta)
+        solution = oracle.solve(start=c.theta, linear=-nu * c.zeta)
         theta = solution.theta
-        sent = theta - solution.evaluation.gradient / self.nu if self.corrected else theta
-        return c._replace(theta=theta, sent=sent), sent
+        sent = theta - solution.evaluation.gradient / nu if self.corrected else theta
+        upload = sent if self.scales is None else weights(self.scales, round, sent) * sent
+        return c._replace(theta=theta, sent=sent), upload
+
+    def _nu_of(self, round: Round, like: Array) -> float | Array:
+        """Return ``nu``, or the ``nu_j`` of the clients of a round for arrays like ``like``."""
+        return per_client(self.nu * of_clients(self.scales, round, like), like)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Average (3.2)."""
@@ -145,7 +181,8 @@ class DualFL(Algorithm):
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
-        zeta = objective.gradient(theta) / self.nu
+        gradient = objective.gradient(theta)
+        zeta = gradient / self._nu_of(first_round(objective.n_clients), gradient)
         start = broadcast(theta, zeta.shape)
         return Server(theta, 1.0), Message(theta, 0.0), Client(start, start, zeta, zeta)
 

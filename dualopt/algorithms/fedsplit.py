@@ -132,7 +132,7 @@ class FedSplit(Algorithm):
         change = 2.0 * (x - message)
         z = c.z + change
         if self.scales is not None:
-            change = weights(self.scales, round, z) * change
+            change = weights(tuple(1.0 / s for s in self.scales), round, z) * change
         return Client(z, x), change if self.average == "all" else z
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:

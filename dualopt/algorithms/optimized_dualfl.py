@@ -59,7 +59,7 @@ class OptimizedDualFL(Algorithm):
 
     Parameters
     ----------
-    rho, nu, solver, stop, corrected
+    rho, nu, solver, stop, corrected, scaled, scales
         As in :class:`dualopt.algorithms.DualFL`.
 
     Raises
@@ -78,18 +78,28 @@ class OptimizedDualFL(Algorithm):
     rho: float = OPEN
     nu: float = OPEN
     corrected: bool = False
+    scaled: bool = False
+    scales: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         self._dualfl()
 
     def _dualfl(self) -> DualFL:
         """Return the method that shares the parameters, the local problems and the states of the clients."""
-        return DualFL(rho=self.rho, nu=self.nu, solver=self.solver, stop=self.stop, corrected=self.corrected)
+        return DualFL(
+            rho=self.rho,
+            nu=self.nu,
+            solver=self.solver,
+            stop=self.stop,
+            corrected=self.corrected,
+            scaled=self.scaled,
+            scales=self.scales,
+        )
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j``, which is optimal."""
         filled = self._dualfl().suggested(objective)
-        return replace(self, rho=filled.rho, nu=filled.nu, solver=filled.solver)
+        return replace(self, rho=filled.rho, nu=filled.nu, solver=filled.solver, scales=filled.scales)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory."""

@@ -97,6 +97,14 @@ def test_work_and_certificates_are_recorded() -> None:
         assert np.isfinite(trace["certificate"][1:]).all()
 
 
+def test_rounds_of_products_are_no_stall() -> None:
+    f = digits()
+    trace = run(DistributedNewtonCG(), f, rounds=100, tol=1e-6)
+    assert trace.status == "converged"
+    rests = np.diff(np.flatnonzero(np.diff(trace["energy"]) != 0))
+    assert np.max(rests) > 10
+
+
 def test_certificates_hold() -> None:
     f = lopsided()
     least = float(np.mean(f.value(f.minimiser())))

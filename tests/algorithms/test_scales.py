@@ -9,11 +9,11 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedSplit
+from dualopt.algorithms import DualFL, FedSplit, OptimizedDualFL
 from dualopt.engine import State, advance, complete, initial_state, iterate
 from dualopt.objectives import Quadratic
 from dualopt.oracle import Oracle
-from dualopt.participation import UniformSubset
+from dualopt.participation import UniformSubset, first_round
 from dualopt.solvers import Exact
 from dualopt.tree import leaves
 from dualopt.xp import to_numpy
@@ -27,6 +27,36 @@ def test_scales_are_suggested_where_they_are_asked_for() -> None:
     np.testing.assert_allclose(method.step * np.array(method.scales), 1.0 / np.sqrt(f.mu * f.L), rtol=1e-12)
     assert FedSplit().suggested(f).scales is None
     assert FedSplit(scaled=True, scales=(1.0, 2.0, 3.0, 4.0)).suggested(f).scales == (1.0, 2.0, 3.0, 4.0)
+
+
+@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+def test_dualfl_suggests_the_curvature_of_each_client(kind: type) -> None:
+    f = lopsided()
+    method = kind(scaled=True).suggested(f)
+    np.testing.assert_allclose(method.nu * np.array(method.scales), f.mu, rtol=1e-12)
+    assert method.rho == pytest.approx(float(np.min(f.mu / f.L)), rel=1e-12)
+    assert not method.guarantee(f).startswith("none")
+    assert replace(method, rho=1.01 * method.rho).guarantee(f).startswith("none: rho exceeds")
+    method.check(f)
+    larger = replace(method, nu=1.01 * method.nu)
+    assert larger.guarantee(f) == "none: nu exceeds mu"
+    with pytest.raises(ValueError, match=r"^nu = 0\.505 times scales must not exceed every mu_j"):
+        larger.check(f)
+    with pytest.raises(ValueError, match=r"^scales must be 4 numbers, one for each client, not 2"):
+        replace(method, scales=(1.0, 2.0)).check(f)
+
+
+@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+def test_dualfl_with_scales_stays_at_the_minimiser_and_reaches_it(kind: type) -> None:
+    f = lopsided()
+    method = kind(scaled=True, solver=Exact()).suggested(f)
+    state = State(*method.fixed_point(f, f.minimiser()))
+    for n in range(5):
+        state, _, _ = advance(method, f, state, replace(first_round(4), n=n))
+        np.testing.assert_allclose(state.server.theta, f.minimiser(), atol=1e-13)
+    *_, last = islice(iterate(method, f), 300)
+    np.testing.assert_allclose(last.server.theta, f.minimiser(), atol=1e-11)
+    assert np.max(np.abs(np.sum(f.mu[:, None] * last.clients.zeta, axis=0))) < 1e-9  # the weighted sum is zero
 
 
 def test_equal_scales_change_nothing() -> None:

@@ -114,7 +114,13 @@ METHODS = {
     "apda_inexact": _method("apda_inexact", ""),
     "distributed_lbfgs": _method("distributed_lbfgs", "", DISTRIBUTED, claims=("lbfgs_is_central",)),
     "distributed_newton_cg": _method("distributed_newton_cg", "", DISTRIBUTED, claims=("newton_cg_is_central",)),
-    "dualfl": _method("dualfl", "", Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"), claims=DUALFL),
+    "dualfl": _method(
+        "dualfl",
+        "",
+        Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"),
+        Selected("tests/algorithms/test_scales.py"),
+        claims=(*DUALFL, "scaled_dualfl"),
+    ),
     "fedadmm": _method("fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift")),
     "fedavg": _method("fedavg", "FedAvg", claims=("fedavg_bias", "fedavg_constant_step")),
     "fedcm": _method("fedcm", ""),
@@ -190,7 +196,9 @@ TABLE |= {
     "dualopt/solvers/dual_coordinate.py": _solver("dual_coordinate"),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
-    "dualopt/solvers/lbfgs.py": _solver("lbfgs", Selected("tests/benchmarks/test_counts.py")),
+    "dualopt/solvers/lbfgs.py": _solver(
+        "lbfgs", Selected("tests/solvers/test_lbfgs_defaults.py"), Selected("tests/benchmarks/test_counts.py")
+    ),
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
     "dualopt/solvers/newton.py": _solver("newton"),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),

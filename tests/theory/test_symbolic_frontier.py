@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 import sympy as sp
 
+from dualopt.algorithms import DualFL, OptimizedDualFL
 from dualopt.algorithms.feddyn import largest_growth
 from dualopt.algorithms.sampled_dualfl import last_step, next_step
 from tests.theory._symbolic import positive, same, stand_in
+from theory._problems import lopsided
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
+from theory.frontier import scaled_dualfl
+from theory.optimized_dualfl._runs import growths
 
 gamma, mu, L, p, d, e, b, x, mean = positive("gamma mu L p d e b x mean")
 
@@ -95,3 +101,18 @@ def test_distances_of_theorem_f() -> None:
     sigma = rho / (1 - rho) / nu
     total = N * nu / 2 + sigma / 2 * (N * nu) ** 2 / N  # |sum of N|^2 <= N sum of squares
     assert sp.simplify(total - N * nu / (2 * (1 - rho))) == 0
+
+
+@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+def test_bounds_with_one_parameter_for_each_client(kind: type) -> None:
+    """The dual error is at most |xi*|^2 2/(n + 1)^2 or |xi*|^2 (1 - rho)/A_n over 1 - rho, in the weighted norm."""
+    f = lopsided()
+    case = scaled_dualfl.scaled_case(f, kind, 4, rho=0.0 if kind is DualFL else None)
+    nu = np.array([0.5, 1.0, 6.0, 0.8])
+    first = f.subgradients - nu[:, None] * f.theta if kind is DualFL else f.subgradients
+    norm = sum(float(xi @ xi) / weight for xi, weight in zip(first, nu, strict=True))
+    rho = case.algorithm.rho
+    for n, A, found in zip(range(1, 5), growths(rho), scaled_dualfl.scaled_dualfl(case), strict=False):
+        error = 2.0 / (n + 1) ** 2 * norm if kind is DualFL else norm / ((1.0 - rho) * A)
+        gained = float(np.sum(nu)) / (2.0 * (1.0 - rho))  # times |theta - theta*|^2 is at most the error
+        same(found.rhs, error / gained)

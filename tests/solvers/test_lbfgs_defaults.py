@@ -1,0 +1,81 @@
+"""Pairs and preconditioner of L-BFGS where nobody says which; the end of a search that fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from solver_instances import first, linear, local_problem, quadratic, starts
+from test_line_search import Curves
+
+from dualopt.losses import Logistic, Multinomial
+from dualopt.objectives import LinearModel, LocalProblem
+from dualopt.solvers import LBFGS
+from dualopt.solvers.lbfgs import is_tiny, usual_history
+from dualopt.stopping import GradientNorm, Steps
+
+
+def sized(rows: int, columns: int, classes: int = 1) -> Any:
+    """Return a linear model of which the sizes alone are there."""
+    model = object.__new__(LinearModel)
+    loss = Logistic() if classes == 1 else Multinomial(classes=classes)
+    vars(model).update(loss=loss, ridge=0.1, rows=SimpleNamespace(max_rows=rows, n_features=columns))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("sizes", "history"),
+    [
+        ((10, 2), 40),
+        ((50, 11), 40),
+        ((71, 31), 40),
+        ((20, 21), 20),
+        ((225, 65, 10), 10),
+        ((4070, 124), 40),
+        ((7500, 785, 10), 40),
+        # a thousand numbers are few for any client
+        *[((1, 12), 40), ((1, 13), 20), ((1, 25), 20), ((1, 26), 10)],
+        # otherwise the pairs are at most twice the data
+        *[((40, 100), 40), ((39, 100), 20), ((20, 100), 20), ((19, 100), 10), ((40, 50, 2), 20)],
+        # 16,000 numbers are read in hardly any time
+        *[((100, 204), 40), ((100, 205), 20), ((100, 409), 20), ((100, 410), 10)],
+        # and more are few beside eight times as many
+        *[((640, 1000), 40), ((639, 1000), 20), ((320, 1000), 20), ((319, 1000), 10)],
+    ],
+)
+def test_usual_history(sizes, history):
+    assert usual_history(sized(*sizes)) == history
+
+
+def test_history_where_there_are_no_rows():
+    assert usual_history(quadratic()) == 20
+    assert LBFGS().initial_state(quadratic()).pairs.shape == (5, 40, 4)
+    assert LBFGS(history=3).initial_state(quadratic()).pairs.shape == (5, 6, 4)
+
+
+@pytest.mark.parametrize(("sizes", "tiny"), [((1, 1023), True), ((31, 33), True), ((32, 32), False), ((2, 513), False)])
+def test_tiny_data(sizes, tiny):
+    assert is_tiny(sized(*sizes)) == tiny
+
+
+@pytest.mark.parametrize("rows", [8, 300])
+def test_the_preconditioner_is_left_out_for_tiny_data_alone(rows):
+    f = linear(Logistic(), sizes=(rows, rows), d=4)
+    problem = local_problem(f, "all")
+    theta = {
+        wanted: LBFGS(precondition=wanted)(problem, starts(problem), Steps(steps=2), (), first(2)).theta.tobytes()
+        for wanted in (None, True, False)
+    }
+    assert theta[True] != theta[False]
+    assert theta[None] == theta[rows == 300]
+
+
+def test_a_search_that_fails_is_a_stall():
+    """There is a value where it begins, and nowhere else."""
+    problem = LocalProblem(objective=Curves((lambda x: 1.0 if x == 0 else np.inf, lambda x: -1.0), mu=-np.inf))
+    found = LBFGS()(problem, np.zeros((1, 1)), GradientNorm(tol=0.5))
+    assert found.status == ("stalled",)
+    assert found.gradients == (31.0,)
+    assert found.theta[0, 0] == 0.0
