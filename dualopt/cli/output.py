@@ -111,7 +111,7 @@ def progress_bar(
 
         def advance(_: Snapshot, row: Mapping[str, float]) -> None:
             found = {"energy": row["energy"], "certified": row["certified_error"]}
-            measured = {name: number for name, number in found.items() if not math.isnan(number)}
+            measured: dict[str, Any] = {name: number for name, number in found.items() if not math.isnan(number)}
             progress.update(task, completed=row["round"], **measured)
 
         yield advance

@@ -95,6 +95,7 @@ def test_gradients_of_a_central_solve(benchmark, images):
     def federated() -> None:
         counts["DualFL"], counts["rounds of DualFL"], total = [], [], 0.0
         for n, s in enumerate(islice(iterate(DualFL(rho=3e-3, nu=1e-2), federation), 300)):
+            assert s.solution is not None
             total += float(np.mean(np.asarray(s.solution.gradients)))
             error = federation.value(s.server.theta).mean() / lowest - 1.0
             while (level := len(counts["DualFL"])) < len(levels) and error <= levels[level]:
