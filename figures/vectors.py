@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from dualopt import plotting
 from dualopt.algorithms import (
@@ -213,14 +213,14 @@ def _panel(axes: Axes, title: str, traces: Mapping[str, Trace]) -> None:
         for end, face in zip(ends, ("white", colour), strict=True):
             if end is not None:
                 axes.plot(end, place, marker=marker, color=colour, markerfacecolor=face, markersize=6, zorder=3)
-        if known:
-            words = _words(trace)
-            axes.annotate(words, (known[-1], place), (7, -3), textcoords="offset points", fontsize=7, color="0.3")
+        at, offset = ((known[-1], place), (7, -3)) if known else ((1.0, place), (0, -3))
+        words = _words(trace) if known else "neither within the limits"
+        axes.annotate(words, at, offset, textcoords="offset points", fontsize=7, color="0.3" if known else "0.6")
     axes.set_xscale("log")
     axes.set_xlim(0.8, 2.5 * MOST_VECTORS[False])
     axes.set_yticks(range(len(traces)), [METHODS[name].title for name in traces], fontsize=8)
     axes.set_ylim(len(traces) - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_title(title, fontsize=9)
     axes.grid(visible=True, axis="x", color="0.9")

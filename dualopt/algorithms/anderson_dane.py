@@ -25,10 +25,11 @@ class Server(NamedTuple):
     theta: Array  # xbar, the mean of the x_j at the latest point that was not refused
     point: Array  # theta, which the clients work on
     gradient: Array  # grad E(theta)
-    images: tuple[Array, ...]  # theta^i + eta r^i, the newest last
+    points: tuple[Array, ...]  # theta^i, the newest last
     residuals: tuple[Array, ...]  # r^i
     gradients: tuple[Array, ...]  # grad E(theta^i)
     history: History
+    eta: float  # halved whenever a plain step has made the residual larger
     solving: bool  # whether the clients solve, or compute gradients
     started: bool  # whether gradients have been asked for
 
@@ -71,14 +72,16 @@ class AndersonDANE(Mixing):
     over the eigenvalues k of KH. For ``w = 0`` they lie in :math:`[1, \frac{(\kappa + 1)^2}{4\kappa}]`, and in
     :math:`[1, 1 + \frac{\epsilon^2}{1 - \epsilon}]` where the :math:`H_j` are within the fraction :math:`\epsilon` of
     their mean (``dane_spectrum``, ``anderson_dane_quadratics``): DANE itself overshoots and diverges beyond 2. The
-    safeguard is that of :class:`AndersonFedSplit`; without quadratics, or with a larger ``eta``, it is no proof.
+    safeguard is that of :class:`AndersonFedSplit`, and ``eta`` is halved whenever a plain step has made the residual
+    larger, which it does not on quadratics with :math:`q \le 1`. For other losses that is no proof.
 
     Parameters
     ----------
     weight : float, default 0
         Weight ``w`` of the proximal term.
     eta : float, default 0.2
-        Step of the plain iteration; below 2 over the largest eigenvalue. The mixture makes up for a small one.
+        First step of the plain iteration; best below 2 over the largest eigenvalue. The mixture makes up for a small
+        one.
     memory : int, default 10
         ``m``.
     solver : LocalSolver, optional
@@ -139,7 +142,7 @@ class AndersonDANE(Mixing):
         zero = xp.zeros_like(theta0)
         history = empty_history(theta0, self.memory)
         none = (zero,) * places
-        server = Server(theta0, theta0, zero, (theta0,) * places, none, none, history, True, False)
+        server = Server(theta0, theta0, zero, (theta0,) * places, none, none, history, self.eta, True, False)
         return server, Message(zero, True), Client(copies, zeros_like(copies))
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
@@ -157,12 +160,16 @@ class AndersonDANE(Mixing):
         if not server.started:
             return server._replace(theta=mean, point=mean, solving=False, started=True), Message(mean, False)
         r, g = mean - server.point, server.gradient
-        images = (*server.images[1:], server.point + self.eta * r)
-        residuals, gradients = (*server.residuals[1:], r), (*server.gradients[1:], g)
+        points, residuals = (*server.points[1:], server.point), (*server.residuals[1:], r)
+        gradients = (*server.gradients[1:], g)
         products = [-0.5 * (inner(r, q) + inner(p, g)) for p, q in zip(residuals, gradients, strict=True)]
         history, weights, refused = self._judged(server.history, array_namespace(r).stack(products))
-        point, theta = mixture(weights, images), server.theta if refused else mean
-        return Server(theta, point, g, images, residuals, gradients, history, False, True), Message(point, False)
+        last = server.history
+        expands = last.age == 0 and 0 < last.least < float(products[-1])
+        eta = 0.5 * server.eta if expands else server.eta
+        point = mixture(weights, points) + eta * mixture(weights, residuals)
+        theta = server.theta if refused else mean
+        return Server(theta, point, g, points, residuals, gradients, history, eta, False, True), Message(point, False)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser, with the gradients that the first round takes for zero."""

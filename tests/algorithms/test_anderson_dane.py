@@ -9,6 +9,7 @@ import pytest
 
 from dualopt.algorithms import AndersonDANE, AndersonFedSplit
 from dualopt.engine import iterate
+from dualopt.objectives import Quadratic
 from dualopt.solvers import LBFGS, Exact
 from dualopt.stopping import GradientNorm
 from tests.problems import hinge, logistic, lopsided, one_flat_client, quadratic
@@ -59,6 +60,16 @@ def test_few_rounds_where_clients_are_alike() -> None:
 
     assert gradient(AndersonDANE(**exactly)) < 1e-11
     assert gradient(AndersonFedSplit(**exactly)) > 1e-9
+
+
+def test_a_step_that_is_too_long_is_halved() -> None:
+    """Two clients with the curvatures 1 and 100 exchanged: the eigenvalue is 25.5, where 2/0.2 = 10 is admitted."""
+    f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    plain = seen(AndersonDANE(solver=Exact(), memory=1), f, 60, np.array([1.0, 5.0]))
+    assert 0.01 < plain[-1].server.eta < 2.0 / 25.5
+    assert np.linalg.norm(plain[-1].server.theta - f.minimiser()) < 1e-8
+    fine = seen(AndersonDANE(solver=Exact(), eta=0.07), f, 9, np.array([1.0, 5.0]))
+    assert fine[-1].server.eta == 0.07
 
 
 def test_what_is_refused() -> None:

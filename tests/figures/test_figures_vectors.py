@@ -65,7 +65,8 @@ def test_the_table_says_when_targets_were_reached() -> None:
     ]
     (axes, empty) = vectors.draw(traces | {"q: dualfl": trace(1.0), "q: fedsplit": trace(1.0)}, Settings()).axes
     assert axes.get_title() == "p"
-    assert not empty.texts  # nothing was reached
+    assert {text.get_text() for text in empty.texts} == {"neither within the limits"}
+    assert {text.get_text() for text in axes.texts} == {"2 / 3", "2 / -"}
 
 
 def test_every_exact_method_is_in_it() -> None:

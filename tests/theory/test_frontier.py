@@ -30,6 +30,7 @@ from theory._cases import Case
 from theory._claims import discover
 from theory._problems import hard_quadratic, lopsided, quadratic, solved
 from theory.dualfl._runs import dual_optimum
+from theory.frontier import compressed
 from theory.frontier import growing_feddyn as theorem_c
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
@@ -37,7 +38,7 @@ from theory.frontier import sampled_fedsplit as theorem_b
 from theory.frontier import scaled_dualfl as scales
 
 BELOW = "g_j bounded below"
-MODULES = {module.__name__ for module in (theorem_a, theorem_b, theorem_c, theorem_f, scales)}
+MODULES = {module.__name__ for module in (theorem_a, theorem_b, theorem_c, theorem_f, scales, compressed)}
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.module in MODULES}
 
 
@@ -186,6 +187,32 @@ class OneParameter(OptimizedDualFL):
         return super().local(c._replace(zeta=c.zeta * self.nu / nu), message, oracle, round)
 
 
+class ScaledChange(compressed.MaskedFedSplit):
+    """d/k times the change, an unbiased step without the factor 1/(1 + omega)."""
+
+    def local(self, c, message, oracle, round):
+        new, change = super().local(c, message, oracle, round)
+        more = np.size(self.mask) / np.sum(self.mask) - 1.0
+        return new._replace(z=new.z + more * change), (1.0 + more) * change
+
+
+class WholeMemory(compressed.MaskedFedDyn):
+    """The memory follows the whole solution, of which the server knows a part."""
+
+    def local(self, c, message, oracle, round):
+        new, upload = super().local(c, message, oracle, round)
+        return new._replace(gradient=c.gradient - self.alpha * (oracle.solution.theta - message)), upload
+
+
+class PlainServer(compressed.MaskedFedDyn):
+    """The mean over all clients of what some of them sent."""
+
+    def server(self, server, mean, round):
+        new, _ = super().server(server, mean, round)
+        theta = mean - new.h / self.alpha
+        return new._replace(theta=theta), theta
+
+
 def times_alpha(factor: float, case: Case) -> Case:
     return case.but(algorithm=replace(case.algorithm, alpha=factor * case.algorithm.alpha))
 
@@ -213,6 +240,9 @@ MUTATIONS: dict[str, Callable[[Any], Any]] = {
     "FedSplit: half the step": partial(becomes, Relaxed, FedSplit),
     "OptimizedDualFL: the plain mean": partial(becomes, PlainMean, OptimizedDualFL),
     "OptimizedDualFL: one nu in the local problems": partial(becomes, OneParameter, OptimizedDualFL),
+    "MaskedFedSplit: d/k times the change": partial(becomes, ScaledChange, compressed.MaskedFedSplit),
+    "MaskedFedDyn: the whole memory": partial(becomes, WholeMemory, compressed.MaskedFedDyn),
+    "MaskedFedDyn: N for c": partial(becomes, PlainServer, compressed.MaskedFedDyn),
     "FedSplit: weights forgotten": partial(becomes, WeightsForgotten, FedSplit),
     "FedSplit: one step for all in the local problems": partial(becomes, OneStepInTheSolver, FedSplit),
     "FedSplit: 1/P for 1/N": partial(becomes, ActiveOnly, FedSplit),
@@ -222,6 +252,8 @@ CLAIM_OF = {
     "FedSplit": "sampled_fedsplit",
     "SampledDualFL": "sampled_dualfl_potential",
     "OptimizedDualFL": "scaled_dualfl",
+    "MaskedFedSplit": "compressed_fedsplit",
+    "MaskedFedDyn": "compressed_feddyn",
 }
 GROWING = {name for name in MUTATIONS if "growth" in name or "last round" in name}
 CATCHES = {name: {"growing_feddyn"} if name in GROWING else {CLAIM_OF[name.split(":")[0]]} for name in MUTATIONS}
@@ -232,7 +264,7 @@ def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
     assert is_violated(CHAPTERS[name].claim, map(MUTATIONS[mutation], telling_cases(name)))
 
 
-@pytest.mark.parametrize("name", ["sampled_feddyn", "sampled_fedsplit", "growing_feddyn"])
+@pytest.mark.parametrize("name", ["sampled_feddyn", "sampled_fedsplit", "growing_feddyn", "compressed_fedsplit"])
 def test_attained_factors_cannot_be_less(name: str) -> None:
     claim = CHAPTERS[name].claim
     less = replace(claim, compare=lambda case: (c._replace(rhs=(1 - 1e-6) * c.rhs) for c in claim.compare(case)))
