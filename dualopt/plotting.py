@@ -52,6 +52,7 @@ FIXED = {
     "distributed-lbfgs": 22,
     "distributed-newton-cg": 23,
     "gradient-descent": 24,
+    "sampled-dualfl": 26,
 }
 
 SHARES = ("test_accuracy",)  # of what is right: the rest is drawn, which tells good models apart

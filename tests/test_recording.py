@@ -233,4 +233,4 @@ def test_parameters_are_recorded() -> None:
     assert parameters["hyperparameters"]["solver"] == "Exact"
     assert parameters["hyperparameters"]["nu"] == pytest.approx(1.0)
     assert parameters["data"] == "test"
-    assert describe(LBFGS(history=3)) == {"name": "LBFGS", "history": 3, "precondition": True, "max_iter": 1000}
+    assert describe(LBFGS(history=3)) == {"name": "LBFGS", "history": 3, "precondition": None, "max_iter": 1000}

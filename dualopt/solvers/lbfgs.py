@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
 from dualopt.solvers._line_search import LineSearch, backtrack
@@ -148,7 +147,7 @@ class LBFGS:
 
 def is_tiny(objective: Any) -> bool:
     """Tell whether the largest client of the federation has less than ``SMALL`` numbers."""
-    return isinstance(objective, FiniteSum) and objective.rows.max_rows * objective.n_features < SMALL
+    return _numbers(objective) < SMALL
 
 
 def usual_history(objective: Any) -> int:
@@ -158,11 +157,17 @@ def usual_history(objective: Any) -> int:
     for every client, and at most an eighth of them (or 16,000, which stay in the cache of a CPU), because each step
     reads all of them. The data are those of the largest client of the federation: a client alone chooses the same.
     """
-    if not isinstance(objective, FiniteSum):
+    pair, data = 2 * math.prod(objective.shape), _numbers(objective)
+    if data == math.inf:
         return 20
-    pair, data = 2 * math.prod(objective.shape), objective.rows.max_rows * objective.n_features
     limit = min(max(2 * data, 2**10), max(data // 8, 2**14))
     return next((history for history in (40, 20) if history * pair <= limit), 10)
+
+
+def _numbers(objective: Any) -> float:
+    """Return how many numbers the features of the largest client of the federation are; infinite without rows."""
+    rows = getattr(objective, "rows", None)  # objectives that forward members to another one have its rows
+    return math.inf if rows is None else rows.max_rows * rows.n_features
 
 
 def evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tuple[Evaluation, Array]:
