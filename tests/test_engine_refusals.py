@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedAvg, FedDualAvg
-from dualopt.engine import _mean, complete, iterate
+from dualopt.algorithms import OPEN, FedAvg, FedDualAvg
+from dualopt.engine import _mean, complete, iterate, rounds_of
 from dualopt.objectives import Composite, Quadratic
-from dualopt.regularisers import L1
+from dualopt.regularisers import L1, Zero
 from tests.problems import quadratic
 
 
@@ -20,7 +20,7 @@ def test_a_run_starts_where_the_objective_says_for_its_seed(monkeypatch: pytest.
     f = quadratic()
     cases: list[tuple[dict[str, Any], float]] = [({}, 1.0), ({"seed": 2}, 3.0), ({"theta0": np.zeros(4)}, 0.0)]
     for options, start in cases:
-        expected = next(iterate(FedAvg(), f, theta0=np.full(4, start))).server.theta
+        expected = next(rounds_of(complete(FedAvg(), f), f, np.full(4, start), None, 0)).server.theta
         found = next(iterate(FedAvg(), f, **options)).server.theta
         np.testing.assert_array_equal(found, expected)
 
@@ -31,6 +31,28 @@ def test_methods_without_regularisers_refuse_an_objective_that_has_one() -> None
         complete(FedAvg(), f)
     assert isinstance(complete(FedDualAvg(), f), FedDualAvg)
     assert isinstance(complete(FedAvg(), quadratic()), FedAvg)
+
+
+def test_a_parameter_that_stays_open_is_refused_before_the_first_round() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Forgetful(FedAvg):
+        rate: float = OPEN
+
+    with pytest.raises(ValueError, match=r"^rate must be given, or filled in by suggested\(objective\): it is open\.$"):
+        complete(Forgetful(), quadratic())
+    assert complete(Forgetful(rate=1.0), quadratic()).solver is not None
+
+
+def test_clients_work_on_the_losses_without_the_regulariser() -> None:
+    seen = []
+
+    class Watched(FedDualAvg):
+        def local(self, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+            seen.append(oracle.objective.regulariser)
+            return super().local(c, message, oracle, round)
+
+    next(iterate(Watched(), Composite(objective=quadratic(), regulariser=L1(weight=0.1))))
+    assert seen == [Zero()]
 
 
 def test_without_active_clients_there_are_no_gradients() -> None:
