@@ -100,8 +100,8 @@ class FiniteSum(Objective):
         return self.rows.sum(one, theta, finish=lambda points, value: (self._value_with_ridge(value, points),))[0]
 
     def gradient(self, theta: Array) -> Array:
-        """Return the gradients (a subgradient when nonsmooth), shape ``(N, *shape)``."""
-        return self.value_and_gradient(theta)[1]
+        """Return the gradients (a subgradient when nonsmooth), shape ``(N, *shape)``; nothing is computed for values."""
+        return self._gradient(theta, None)
 
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
         """Return values ``(N,)`` and gradients ``(N, *shape)`` in one pass over the rows."""
@@ -156,6 +156,9 @@ class FiniteSum(Objective):
             If the sample is not one nonempty array of row numbers per client.
         """
         self.rows.check_sample(sample)
+        return self._gradient(theta, sample)
+
+    def _gradient(self, theta: Array, sample: Sample | None) -> Array:
         theta = self._points(theta)
 
         def one(block: Block, points: Array) -> tuple[Array]:

@@ -107,6 +107,20 @@ def test_transfers_of_a_round_of_five_gradients(model: Any) -> None:
     assert found.transfers <= 10
 
 
+def test_a_gradient_takes_fifteen_kernels_at_most(model: Any) -> None:
+    assert count(lambda: model.gradient(xp.zeros((8, *model.shape)))).launches <= 15
+
+
+def test_a_round_with_the_mean_steps_of_mnist_takes_200_kernels_at_most(model: Any) -> None:
+    """DualFL takes 357 gradients in 98 rounds to 1e-10 there (tests/benchmarks/test_runs.py)."""
+    counts = []
+    for steps in (3, 4):
+        *_, (found, gradients) = rounds(model, DualFL(rho=3e-3, stop=Steps(steps=steps)), n=6)
+        assert gradients == steps
+        counts.append(found.launches)
+    assert counts[0] + (357 / 98 - 3) * (counts[1] - counts[0]) <= 200
+
+
 @pytest.mark.parametrize("algorithm", [DualFL(), FedDyn(), FedAvg()], ids=lambda a: type(a).__name__)
 def test_counts_do_not_depend_on_the_number_of_clients(algorithm: Any) -> None:
     found = [list(rounds(shape_of_mnist(40, 9, 3, n), algorithm_of_steps(algorithm), n=2))[-1][0] for n in (4, 16)]
