@@ -97,6 +97,17 @@ def memory() -> int:
     return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def test_arrays_of_everybody_in_order_are_kept_as_they_are():
+    start, ones = np.zeros(3), np.ones(3)
+    states = ClientStates(start, 3)
+    after = states.put((0, 1, 2), ones)
+    assert states.is_complete
+    assert after.is_complete
+    assert states.take((0, 1, 2)) is start
+    assert after.tree is after.take(range(3)) is ones
+    assert after.put((2, 1, 0), np.arange(3.0)).tree.tolist() == [2.0, 1.0, 0.0]
+
+
 def test_states_without_a_start_are_complete_when_everybody_was_put():
     states = ClientStates(None, 3).put([2, 0], np.array([5.0, 6.0]))
     assert not states.is_complete

@@ -232,7 +232,7 @@ TABLE |= {
     "dualopt/client_states.py": Judges(
         (
             Selected("dualopt/client_states.py"),
-            Selected("tests/test_client_states.py", "AnyOrder|of_their_round|without"),
+            Selected("tests/test_client_states.py", "AnyOrder|of_their_round|without|as_they_are|take_memory"),
         )
     ),
     "dualopt/engine.py": Judges(
