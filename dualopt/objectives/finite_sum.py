@@ -100,7 +100,7 @@ class FiniteSum(Objective):
         return self.rows.sum(one, theta, finish=lambda points, value: (self._value_with_ridge(value, points),))[0]
 
     def gradient(self, theta: Array) -> Array:
-        """Return the gradients (a subgradient when nonsmooth), shape ``(N, *shape)``; nothing is computed for values."""
+        """Return the gradients (subgradients where nonsmooth), shape ``(N, *shape)``; no values are computed."""
         return self._gradient(theta, None)
 
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:

@@ -6,11 +6,14 @@ import os
 import platform
 import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from rich.console import Console
 from rich.table import Table
 
@@ -80,6 +83,20 @@ def _median(times: list[tuple[float, float]], i: int) -> float:
     return statistics.median(pair[i] for pair in times)
 
 
+def peak_memory(code: str, *arguments: str) -> dict[str, float]:
+    """Run Python code in a process of its own and return what it ``note``s: megabytes that were in use at most so far.
+
+    A process that is started by another one begins with the peak of that one in ``getrusage``, so it is read elsewhere.
+    """
+    if not STATUS.exists():
+        pytest.skip("the peak of a process is read from /proc")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+    command = [sys.executable, "-c", NOTE + code, *arguments]
+    output = subprocess.run(command, check=True, capture_output=True, env=environment, text=True).stdout
+    found = (line.rsplit(" ", 1) for line in output.splitlines())
+    return {name: float(kilobytes) / 1e3 for name, kilobytes in found}
+
+
 def report(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, and keep it for the file of the option ``--tables``."""
     rows = [list(row) for row in rows]
@@ -92,6 +109,12 @@ def report(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
     Console().print(table)
 
 
+STATUS = Path("/proc/self/status")
+NOTE = """
+def note(name):
+    lines = open("/proc/self/status").read().splitlines()
+    print(name, next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+"""
 HEAD = """# Benchmarks
 
 Written by

@@ -89,7 +89,7 @@ def test_gradients_of_a_central_solve(benchmark, images):
 
     options = {"maxcor": 20, "ftol": 0.0, "gtol": 1e-9}
     minimize(value_and_gradient, np.ravel(central.zeros()), jac=True, method="L-BFGS-B", options=options)
-    reached = [next(n for n, value in enumerate(values, 1) if value <= (1 + level) * lowest) for level in levels]
+    reached = [next(float(n) for n, value in enumerate(values, 1) if value <= (1 + level) * lowest) for level in levels]
     counts: dict[str, list[float]] = {"L-BFGS of SciPy on all rows": reached, "DualFL": [], "rounds of DualFL": []}
 
     def federated() -> None:
