@@ -9,7 +9,7 @@ from dualopt.objectives._sparse import LARGEST_GRAM
 from dualopt.solvers._loop import LocalSolver, is_smooth
 from dualopt.solvers.dual_coordinate import DualCoordinate
 from dualopt.solvers.exact import Exact
-from dualopt.solvers.lbfgs import LBFGS
+from dualopt.solvers.lbfgs import LBFGS, usual_options
 from dualopt.solvers.row_lbfgs import RowLBFGS
 
 __all__ = ["default_solver"]
@@ -55,7 +55,7 @@ def default_solver(objective: Any) -> LocalSolver:
         return RowLBFGS()
     if "exact" in objective.offers:
         return Exact()
-    return LBFGS() if smooth else DualCoordinate()
+    return LBFGS(**usual_options(objective)) if smooth else DualCoordinate()
 
 
 def is_wide(model: LinearModel) -> bool:

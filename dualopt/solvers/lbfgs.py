@@ -145,6 +145,11 @@ class LBFGS:
         return combination(dots(y, r) - a, s) - r
 
 
+def usual_options(objective: Any) -> dict[str, Any]:
+    """Return the parameters that are chosen for an objective when they are not given."""
+    return {"history": usual_history(objective), "precondition": not is_tiny(objective)}
+
+
 def is_tiny(objective: Any) -> bool:
     """Tell whether the largest client of the federation has less than ``SMALL`` numbers."""
     return _numbers(objective) < SMALL
