@@ -15,7 +15,7 @@ from dualopt.solvers import LBFGS, Gradient, NewtonCG
 from dualopt.stopping import GradientReduction, Steps
 from dualopt.xp import asarray_like, is_host, to_numpy
 
-from .count import DEVICE, Counts, counted, counting, rounds, shape_of_mnist, xp
+from .count import DEVICE, Counts, counted, counting, main, rounds, shape_of_mnist, xp
 
 
 def count(work: Any) -> Counts:
@@ -171,3 +171,8 @@ def moved(f: Any, make: Any) -> Any:
 
 def test_strict_arrays_on_another_device_are_no_host_arrays() -> None:
     assert not is_host(strict.asarray([1.0], device=strict.Device("device1")))
+
+
+def test_table(benchmark: Any) -> None:
+    """The table of ``python -m tests.benchmarks.count``, for the page of all benchmarks."""
+    benchmark.pedantic(main, rounds=1)

@@ -167,7 +167,7 @@ def test_dualfl_vs_torch(benchmark, images, torch):
         ratios_with_set_up=with_set_up,
     )
     report(
-        f"{ROUNDS} rounds of DualFL, {source}, N = {N_CLIENTS}; medians of {REPETITIONS}; "
+        f"{ROUNDS} rounds of DualFL, {source}, N = {N_CLIENTS}; wall time, medians of {REPETITIONS}; "
         f"factor = {factor:g}, tolerance_grad = {tolerance:g}, set-up {seconds['dualopt set-up']:.2f} s",
         ["contestant", "s", "gradients / client", "error", "time / dualopt", "with set-up"],
         [
