@@ -123,8 +123,8 @@ Written by
 
 on {machine}. Unless a table says otherwise its times are CPU times of one thread, medians of contestants that take
 turns in one process; ratios of one table compare, times of two tables need not. Each file of
-[tests/benchmarks](../tests/benchmarks) says what it measures and against what; what a theorem of ours does not
-promise is asserted there too, as a ratio or a count.
+[tests/benchmarks](../tests/benchmarks) says what it measures and against what, and
+asserts its limits as ratios or counts.
 """
 
 
