@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from dualopt.xp import Array, array_namespace, asarray_like, indices, is_host
+from dualopt.xp import Array, array_namespace, asarray_like, indices, is_host, set_rows
 
 __all__ = ["Positions"]
 
@@ -65,9 +65,8 @@ class Positions(Sequence[int]):
         """Write ``rows`` into these rows of ``x``, an array in host memory, or of neighbours on any device."""
         if self.run is not None:
             x[self.run, ...] = rows
-            return
-        for i, position in enumerate(self):  # the standard has no assignment by an index
-            x[position, ...] = rows[i, ...]
+        else:
+            set_rows(x, self.ids, rows)
 
     def index(self, like: Array) -> Array:
         """Return the positions as an array of the library and on the device of ``like``."""

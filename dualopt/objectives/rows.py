@@ -278,9 +278,9 @@ class ClientRows:
         """Put the results of disjoint parts of the clients together, ``(N, ...)`` each.
 
         On a CPU they are written into one array as they come, so that there is no other one of its size; on a GPU,
-        where parts are few, they are put beside each other and then in order.
+        where parts are few, and where arrays cannot be written to, they are put beside each other and then in order.
         """
-        if not is_host(self.like):
+        if not is_host(self.like) or not is_writable(self.like):
             return self._in_order(list(results))
         found: tuple[Array, ...] | None = None
         for clients, arrays in results:
