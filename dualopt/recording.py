@@ -128,14 +128,14 @@ def run(
         recorder.start(theta, certificate(objective, theta) if every else None)
         snapshots = rounds_of(algorithm, objective, theta, participation, seed)
         status, still, last = "max_rounds", 0, theta
-        largest = EXPLOSION * (1.0 + float(array_namespace(theta).max(array_namespace(theta).abs(theta))))
+        largest = EXPLOSION * (1.0 + _largest(theta))
         while len(recorder.rows) <= rounds:
             before = time.perf_counter()
             snapshot = next(snapshots)
             seconds = time.perf_counter() - before
             theta = snapshot.server.theta
             n = len(recorder.rows)
-            size = float(array_namespace(theta).max(array_namespace(theta).abs(theta)))
+            size = _largest(theta)
             measured = n % measure_every == 0 or n == rounds or not size <= largest
             certify = measured and bool(every) and n % every == 0
             row, bound = recorder.add(snapshot, seconds, measured=measured, certify=certify)
@@ -284,8 +284,12 @@ def _accurate(bound: Certificate | None, tol: float | None, atol: float | None) 
 
 
 def _moved(theta: Array, last: Array, size: float) -> bool:
+    return _largest(theta - last) > 4.0 * epsilon(theta) * size
+
+
+def _largest(theta: Array) -> float:
     xp = array_namespace(theta)
-    return float(xp.max(xp.abs(theta - last))) > 4.0 * epsilon(theta) * size
+    return float(xp.max(xp.abs(theta)))
 
 
 def _check(

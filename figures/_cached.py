@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.tree import is_everybody
+
 __all__ = ["CachedObjective"]
 
 
@@ -37,7 +39,7 @@ class CachedObjective:
 
     def select(self, ids: Sequence[int]) -> Any:
         """Return this for all clients, else the plain objective of some."""
-        return self if tuple(ids) == tuple(range(self._objective.n_clients)) else self._objective.select(ids)
+        return self if is_everybody(ids, self._objective.n_clients) else self._objective.select(ids)
 
     def value(self, theta: np.ndarray) -> np.ndarray:
         """Return ``f_j(theta_j)``."""

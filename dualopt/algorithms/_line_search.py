@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from dualopt.solvers._line_search import SUFFICIENT_DECREASE
 from dualopt.xp import Array, array_namespace, epsilon
 
 __all__ = ["Upload", "accepts", "inner", "shortened"]
-
-SUFFICIENT_DECREASE = 1e-4
 
 
 class Upload(NamedTuple):

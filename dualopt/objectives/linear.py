@@ -12,8 +12,8 @@ from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
+from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientRows, Part
-from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, device, epsilon, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
@@ -185,8 +185,7 @@ class LinearModel(FiniteSum):
         """Return the objective of the clients ``ids``; data, cached factors and known constants are shared."""
         chosen = super().select(ids)
         if chosen is not self:
-            known = {name: vars(self)[name] for name in COMPUTED if name in vars(self)}
-            vars(chosen).update({name: take_clients(numbers, ids) for name, numbers in known.items()})
+            pass_on(COMPUTED, self, chosen, ids)
         return chosen
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
-from dualopt.tree import take_clients
+from dualopt.tree import is_everybody, take_clients
 from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"]
@@ -175,7 +175,7 @@ class LocalProblem:
 
     def select(self, ids: Sequence[int]) -> LocalProblem:
         """Return the local problems of the clients ``ids`` (positions in this call)."""
-        if list(ids) == list(range(self.n_clients)):
+        if is_everybody(ids, self.n_clients):
             return self
         shared_center = self.center is not None and self.center.ndim == len(self.objective.shape)
         return replace(

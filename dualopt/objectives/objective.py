@@ -10,9 +10,10 @@ from typing import Self
 
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.regularisers import Regulariser, Zero
+from dualopt.tree import take_clients
 from dualopt.xp import Array, array_namespace, epsilon
 
-__all__ = ["OPTIONAL_MEMBERS", "Objective"]
+__all__ = ["OPTIONAL_MEMBERS", "Objective", "pass_on"]
 
 OPTIONAL_MEMBERS: dict[str, tuple[str, ...]] = {
     "hessian": ("hessian_operator",),
@@ -21,6 +22,12 @@ OPTIONAL_MEMBERS: dict[str, tuple[str, ...]] = {
     "samples": ("sizes", "draw", "sample_gradient"),
 }
 """The members that an objective has beside the common ones when its ``offers`` holds the key."""
+
+
+def pass_on(names: Sequence[str], whole: Objective, part: Objective, ids: Sequence[int]) -> None:
+    """Give ``part``, the clients ``ids`` of ``whole``, those of its cached arrays, a row per client, that are known."""
+    known = {name: vars(whole)[name] for name in names if name in vars(whole)}
+    vars(part).update({name: take_clients(numbers, ids) for name, numbers in known.items()})
 
 
 class Objective(ABC):

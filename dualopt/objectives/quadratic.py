@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
-from dualopt.objectives.objective import Objective
-from dualopt.tree import take_clients
+from dualopt.objectives.objective import Objective, pass_on
+from dualopt.tree import is_everybody, take_clients
 from dualopt.xp import Array, array_namespace, broadcast, device, epsilon
 
 if TYPE_CHECKING:
@@ -238,12 +238,11 @@ class Quadratic(Objective):
 
     def select(self, ids: Sequence[int]) -> Quadratic:
         """Return the clients ``ids``."""
-        if list(ids) == list(range(self.n_clients)):
+        if is_everybody(ids, self.n_clients):
             return self
         A, b, c = take_clients((self.A, self.b, self.c), ids)
         chosen = Quadratic(A=A, b=b, c=c)
-        known = {name: vars(self)[name] for name in COMPUTED if name in vars(self)}
-        vars(chosen).update({name: take_clients(numbers, ids) for name, numbers in known.items()})
+        pass_on(COMPUTED, self, chosen, ids)
         return chosen
 
     def _product(self, theta: Array) -> Array:

@@ -16,6 +16,7 @@ from dualopt.objectives._dense import Block, Group, Part
 from dualopt.objectives._positions import Positions
 from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
+from dualopt.tree import is_everybody
 from dualopt.xp import (
     Array,
     array_namespace,
@@ -202,7 +203,7 @@ class ClientRows:
         No data is copied here. Small clients that do not lie beside each other are, when their rows are first used.
         """
         chosen = indices(ids)
-        if chosen.shape == self.group.shape and bool((chosen == array_namespace(chosen).arange(self.n_clients)).all()):
+        if is_everybody(chosen, self.n_clients):
             return self
         return replace(self, group=self.group[chosen], position=self.position[chosen])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from dualopt._checks import require_positive
 from dualopt.objectives.objective import Objective
-from dualopt.tree import take_clients
+from dualopt.tree import is_everybody, take_clients
 from dualopt.xp import Array, array_namespace, asarray_like, device
 
 __all__ = [
@@ -192,7 +192,7 @@ class ZeroChain(Objective):
 
     def select(self, ids: Sequence[int]) -> ZeroChain:
         """Return the clients ``ids``."""
-        if list(ids) == list(range(self.n_clients)):
+        if is_everybody(ids, self.n_clients):
             return self
         return replace(self, weights=take_clients(self.weights, ids))
 

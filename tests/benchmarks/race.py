@@ -51,23 +51,24 @@ def race(benchmark: Any, contestants: dict[str, Contestant], *, repetitions: int
     return Race({name: statistics.median(all_[-repetitions:]) for name, all_ in times.items()}, results)
 
 
-def in_turns(contestants: dict[str, Callable[[], Any]], repetitions: int) -> tuple[dict[str, float], dict[str, Any]]:
+def in_turns(contestants: dict[str, Contestant], repetitions: int) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the median CPU seconds of each contestant and its last result, one after the other in every repetition."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    results = {}
-    for _ in range(repetitions + 1):  # the first turn warms up
-        for name, work in contestants.items():
-            start = time.process_time()
-            results[name] = work()
-            times[name].append(time.process_time() - start)
-    return {name: statistics.median(all_[1:]) for name, all_ in times.items()}, results
+    times, results = _times(contestants, repetitions)
+    return {name: statistics.median(map(sum, all_)) for name, all_ in times.items()}, results
 
 
 def user_and_system(
-    contestants: dict[Any, Callable[[], Any]], repetitions: int
+    contestants: dict[Any, Contestant], repetitions: int
 ) -> tuple[dict[Any, tuple[float, float]], dict[Any, Any]]:
     """Return the median seconds that each contestant takes itself, and that the system takes for it; as `in_turns`."""
-    times: dict[Any, list[tuple[float, float]]] = {name: [] for name in contestants}
+    times, results = _times(contestants, repetitions)
+    medians = {name: tuple(map(statistics.median, zip(*all_, strict=True))) for name, all_ in times.items()}
+    return medians, results
+
+
+def _times(contestants: dict[Any, Contestant], repetitions: int) -> tuple[dict[Any, list[Any]], dict[Any, Any]]:
+    """Return the seconds of each turn, own and of the system, and the last results."""
+    times: dict[Any, list[Any]] = {name: [] for name in contestants}
     results = {}
     for _ in range(repetitions + 1):  # the first turn warms up
         for name, work in contestants.items():
@@ -75,12 +76,7 @@ def user_and_system(
             results[name] = work()
             after = resource.getrusage(resource.RUSAGE_SELF)
             times[name].append((after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime))
-    medians = {name: (_median(all_[1:], 0), _median(all_[1:], 1)) for name, all_ in times.items()}
-    return medians, results
-
-
-def _median(times: list[tuple[float, float]], i: int) -> float:
-    return statistics.median(pair[i] for pair in times)
+    return {name: all_[1:] for name, all_ in times.items()}, results
 
 
 def peak_memory(code: str, *arguments: str) -> dict[str, float]:

@@ -175,4 +175,6 @@ def test_strict_arrays_on_another_device_are_no_host_arrays() -> None:
 
 def test_table(benchmark: Any) -> None:
     """The table of ``python -m tests.benchmarks.count``, for the page of all benchmarks."""
-    benchmark.pedantic(main, rounds=1)
+    found = benchmark.pedantic(main, rounds=1)
+    assert found["gradient"].launches <= 15
+    assert all(counts.uploads == 0 for what, counts in found.items() if what.endswith("steps"))
