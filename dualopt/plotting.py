@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,11 +17,21 @@ import dualopt.algorithms
 from dualopt.discover import discover
 from dualopt.trace import Trace, write_atomically
 
-__all__ = ["convergence", "save", "single_run", "style", "style_axes", "styles"]
+__all__ = ["convergence", "dashes", "save", "single_run", "style", "style_axes", "styles"]
 
 # Okabe and Ito (2008), made to be told apart by the colour-blind, without their yellow, too pale on white.
 COLOURS = ("#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#0072B2", "#000000")
 MARKERS = ("P", "s", "^", "D", "v", "o", "X")
+# One for each lap through the colours, so that names that share a colour differ in two ways.
+DASHES = (
+    "-",
+    (0, (6, 2)),
+    (0, (1, 1.2)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (3, 1.2)),
+    (0, (6, 1.2, 1, 1.2, 1, 1.2)),
+    (0, (10, 3)),
+)
 PAIRS = len(COLOURS) * len(MARKERS)
 MARKS_PER_LINE = 12
 
@@ -110,6 +121,18 @@ def styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
         candidates = [_slot(first), *others]
         chosen[name] = next((pair for pair in candidates if pair not in chosen.values()), candidates[0])
     return chosen
+
+
+def dashes(colour: str, marker: str) -> Any:
+    """Return the dashes of a line in this style, for Matplotlib: names with one colour differ in marker and dashes.
+
+    Examples
+    --------
+    >>> dashes(*style("dualfl")), dashes(*style("fivegcs"))
+    ('-', (0, (1, 1.2)))
+    """
+    first = COLOURS.index(colour)
+    return DASHES[(MARKERS.index(marker) - first) % len(MARKERS)]
 
 
 def convergence(
@@ -310,5 +333,6 @@ def _curve(axes: Axes, x: np.ndarray, y: np.ndarray, *, label: str, colour: str,
         marker=marker,
         markersize=5,
         markevery=(offset % every, every),  # curves that coincide still show all their markers
+        linestyle=dashes(colour, marker),
         linewidth=1.6,
     )

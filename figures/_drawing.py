@@ -48,8 +48,7 @@ def draw_errors(
     for line in axes.lines:
         label = str(line.get_label())
         line.set_label(legend[label])
-        if not in_range(traces[label]):
-            line.set_linestyle((0, (5, 2)))
+        line.set_linestyle("-" if in_range(traces[label]) else (0, (5, 2)))
     shown = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
     lowest = 10.0 ** np.floor(np.log10(np.nanmin(shown)))
     axes.set_ylim(min(BOTTOM, lowest), TOP)

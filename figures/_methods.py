@@ -22,7 +22,7 @@ from dualopt.trace import Trace
 from figures._curves import Curve, Problem, data_problem, trace_curves
 from figures._drawing import drawable
 from figures._settings import Settings
-from figures._table2 import METHODS, OURS, Method, in_words, to_candidate
+from figures._table2 import METHODS, Method, in_words, to_candidate
 from figures._tuned import CLIENTS, TARGET, Search, Tuned
 
 __all__ = [
@@ -181,8 +181,6 @@ def draw_methods(
     for line in axes.lines:
         name = str(line.get_label())
         line.set_label(title(name))
-        if name == OURS:
-            line.set_linestyle((0, (5, 2)))
         if name == "dualfl":
             line.set(linewidth=2.4, zorder=3)
     axes.set_ylim(bottom, TOP)

@@ -85,6 +85,7 @@ def draw_panels(
                     marker=marker,
                     markersize=4.5,
                     markevery=(position * every // max(1, len(panel.lines)), every),  # lines that coincide all show
+                    linestyle=plotting.dashes(colour, marker),
                     linewidth=1.3,
                     label=legend[name],
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 import dualopt.algorithms
 from dualopt import plotting
 from dualopt.discover import discover
-from dualopt.plotting import LABELS, convergence, save, single_run, style, styles
+from dualopt.plotting import LABELS, convergence, dashes, save, single_run, style, styles
 from dualopt.trace import Trace
 
 
@@ -102,6 +103,16 @@ def test_methods_have_pairs_of_their_own_whoever_shares_the_figure():
     assert {name: found[name] for name in METHODS} == known
     assert len(set(found.values())) == len(found)
     assert style("feddyn:alpha=0.1") == style("feddyn") != style("feddyn, alpha=0.1")
+
+
+def test_methods_that_share_a_colour_differ_in_marker_and_dashes():
+    for one, other in combinations(METHODS, 2):
+        (colour, marker), (colour2, marker2) = style(one), style(other)
+        if colour == colour2:
+            assert marker != marker2
+            assert dashes(colour, marker) != dashes(colour2, marker2)
+    (axes,) = convergence({"dualfl": trace(energy=[2.0, 1.0]), "fivegcs": trace(energy=[2.0, 1.0])}, y="energy").axes
+    assert [line.is_dashed() for line in axes.lines] == [False, True]
 
 
 def test_new_methods_get_free_pairs_and_change_no_other(monkeypatch):

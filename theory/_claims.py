@@ -67,10 +67,15 @@ class Chapter(NamedTuple):
     claim: Claim
 
     @property
+    def folder(self) -> str:
+        """The subpackage in which it stands."""
+        folder = self.module.split(".")[1]
+        return ALIASES.get(folder, folder)
+
+    @property
     def selection(self) -> str:
         """What ``python -m theory`` selects it by: its subpackage, or ``errata``, wherever an erratum stands."""
-        folder = self.module.split(".")[1]
-        return "errata" if self.claim.corrects else ALIASES.get(folder, folder)
+        return "errata" if self.claim.corrects else self.folder
 
     def cases(self, quick: bool) -> Iterable[tuple[Any, str]]:
         """Return the cases with the verdicts that are expected."""

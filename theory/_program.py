@@ -19,7 +19,7 @@ from dualopt.cli import output, program
 from dualopt.discover import unknown_name
 from dualopt.trace import write_atomically
 from theory._claims import ALIASES, Chapter, Result, discover, judge
-from theory._report import record, report, statement_row, table
+from theory._report import overview, record, report, statement_row, table
 from theory._statements import statements, summary
 
 __all__ = ["main"]
@@ -49,6 +49,9 @@ def check(
         list[str] | None, Argument(metavar="[NAME]...", help="Claims, or papers such as fedpd; all by default.")
     ] = None,
     quick: Annotated[bool, Option("--quick", help="Fewer and smaller cases, in less than a minute.")] = False,
+    verbose: Annotated[
+        bool, Option("--verbose", "-v", help="A line for each claim, as for claims that are named.")
+    ] = False,
     jobs: Annotated[int | None, Option(help="Processes; as many as processors by default, 1 for few claims.")] = None,
     json: Annotated[Path | None, Option(metavar="FILE", help="Write all verdicts as JSON.")] = None,
     report_to: Annotated[
@@ -79,14 +82,18 @@ def check(
         if file is not None and not file.absolute().parent.is_dir():
             raise ValueError(f"{option} {str(file)!r} is not in a folder that exists.")
     results = _judge_all(console, chapters, quick, processes)
-    output.show_table(console, "theorems", [table(chapters[name], of) for name, of in results.items()])
+    checked = [(chapters[name], of) for name, of in results.items()]
+    brief = not (names or verbose)
+    output.show_table(console, "theorems", overview(checked) if brief else [table(*pair) for pair in checked])
     if json is not None:
-        output.write_json(json, {"quick": quick, "claims": [record(chapters[n], of) for n, of in results.items()]})
+        output.write_json(json, {"quick": quick, "claims": [record(*pair) for pair in checked]})
     if report_to is not None:
-        text = report([(chapters[name], of) for name, of in results.items()], known)
+        text = report(checked, known)
         write_atomically(report_to, lambda file: file.write(text))
     if known:
         console.print(f"{summary(known)} (--statements lists them)", highlight=False, soft_wrap=True)
+    if brief:
+        console.print("-v prints a line for each claim, a chapter's name those of the chapter.", highlight=False)
     surprises = [result for of in results.values() for result in of if not result.as_expected]
     for result in surprises:
         console.print(_explain(result), highlight=False, markup=False)

@@ -12,7 +12,7 @@ from theory._claims import Chapter, Result
 from theory._statements import Statement
 from theory._witnesses import section as witnesses_of
 
-__all__ = ["record", "report", "statement_row", "table"]
+__all__ = ["overview", "record", "report", "statement_row", "table"]
 
 Checked = tuple[Chapter, Sequence[Result]]
 
@@ -72,8 +72,9 @@ def report(checked: Iterable[Checked], known: Iterable[Statement] = ()) -> str:
     for chapter, results in sorted(checked, key=lambda pair: not pair[0].module.startswith("theory.dualfl.")):
         papers.setdefault(chapter.paper, []).append((chapter, results))
     parts = [HEADER, "## Contents\n", *(_entry(paper, pairs) for paper, pairs in papers.items())]
-    parts += ["\n## Summary\n", _row(_summary("", []).keys()), "|---" * len(_summary("", [])) + "|"]
-    parts += [_row(_summary(paper, pairs).values()) for paper, pairs in papers.items()]
+    rows = [{"paper": _link(paper)} | _counts(pairs) for paper, pairs in papers.items()]
+    parts += ["\n## Summary\n", _row(["paper", *_counts([])]), "|---" * (1 + len(_counts([]))) + "|"]
+    parts += [_row(row.values()) for row in rows]
     parts += _statements(known)
     for paper, pairs in papers.items():
         parts += [f"\n## {paper}\n", *(_section(chapter, results) for chapter, results in pairs)]
@@ -86,13 +87,20 @@ def _entry(paper: str, pairs: Sequence[Checked]) -> str:
     return f"* {_link(paper)}: {claims}"
 
 
-def _summary(paper: str, pairs: Sequence[Checked]) -> dict[str, str]:
-    """Return the row of a paper, with the number of cases of each verdict."""
+def overview(checked: Iterable[Checked]) -> list[dict[str, str]]:
+    """Return a row for each subpackage, by the name that selects it, with its errata."""
+    folders: dict[str, list[Checked]] = {}
+    for chapter, results in checked:
+        folders.setdefault(chapter.folder, []).append((chapter, results))
+    return [{"chapter": folder} | _counts(pairs) for folder, pairs in folders.items()]
+
+
+def _counts(pairs: Sequence[Checked]) -> dict[str, str]:
+    """Return the number of claims of a paper, and of cases with each verdict."""
     results = [result for _, of in pairs for result in of]
     verdicts = Counter(result.verdict.verdict for result in results)
     counts = {verdict: str(verdicts[verdict]) for verdict in ("holds", "vacuous", "outside assumptions", "violated")}
     return {
-        "paper": _link(paper),
         "claims": str(sum(not chapter.claim.corrects for chapter, _ in pairs)),
         "errata": str(sum(bool(chapter.claim.corrects) for chapter, _ in pairs)),
         **counts,

@@ -60,6 +60,21 @@ def test_a_paper_stands_for_its_claims(capsys) -> None:
     assert out.index("identity_mean_dual") < out.index("momentum_3_4")
 
 
+def test_all_claims_take_a_line_for_each_chapter_unless_more_is_asked_for(capsys, monkeypatch) -> None:
+    several = chapters("holds", "holds", "violated", "holds")
+    several["claim_3"] = several["claim_3"]._replace(module="theory.other.file")
+    monkeypatch.setattr(_program, "discover", lambda: several)
+    _, brief, _ = run(capsys, "--quick")
+    lines = {line.split("│")[1].strip(): [cell.strip() for cell in line.split("│")[2:-1]] for line in brief.splitlines()
+             if "│" in line}  # fmt: skip
+    assert lines["paper"] == ["3", "0", "3", "0", "0", "0", "0.5", "NO"]
+    assert lines["other"] == ["1", "0", "1", "0", "0", "0", "0.5", "yes"]
+    assert "claim_0" not in brief
+    assert "claim_2: holds where 'violated' is expected" in brief
+    for arguments in (("-v",), ("claim_0",), ("paper",)):
+        assert "claim_0" in run(capsys, "--quick", *arguments)[1]
+
+
 def test_some_claims_of_the_paper(capsys, tmp_path: Path) -> None:
     code, out, _ = run(
         capsys, "momentum_3_4", "d1_auxiliary_sequence", "--quick",
