@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ class State(NamedTuple):
     solver: Any = ()  # states of their local solvers, client axis first; () before the first call
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Snapshot:
     """The federation after a round.
 
@@ -54,11 +54,16 @@ class Snapshot:
     round: Round
     server: Any
     message: Any
-    _clients: ClientStates = field(repr=False)
-    _solver: ClientStates = field(repr=False)
+    _clients: ClientStates
+    _solver: ClientStates
     solution: LocalSolution | None
     floats_up: int
     floats_down: int
+
+    def __repr__(self) -> str:
+        r, shape = self.round, tuple(self.server.theta.shape)
+        silent = "" if r.communicate else ", nothing sent"
+        return f"<Snapshot after round {r.n + 1}: {r.n_active} of {r.n_clients} clients{silent}; model of shape {shape}>"
 
     @property
     def clients(self) -> Any:
@@ -128,6 +133,8 @@ def iterate(
     ...     pass
     >>> snapshot.server.theta.round(6).tolist(), f.minimiser().round(6).tolist()
     ([0.333333, 1.0], [0.333333, 1.0])
+    >>> snapshot
+    <Snapshot after round 30: 2 of 2 clients; model of shape (2,)>
     """
     algorithm = complete(algorithm, objective, participation)
     theta0 = objective.initial(seed) if theta0 is None else theta0

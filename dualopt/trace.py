@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +20,7 @@ __all__ = ["STATUSES", "Trace", "write_atomically"]
 STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Trace:
     """The record of one run.
 
@@ -48,6 +49,8 @@ class Trace:
     >>> t = Trace(columns={"round": [0, 1], "energy": [1.0, 0.5]}, status="max_rounds", theta=np.zeros(2))
     >>> len(t), float(t["energy"][-1]), t.last["round"]
     (2, 0.5, 1.0)
+    >>> t
+    <Trace of a run: 1 rounds, max_rounds; energy 0.5>
     """
 
     columns: Mapping[str, Any]
@@ -68,6 +71,24 @@ class Trace:
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name]
+
+    def __repr__(self) -> str:
+        return f"<Trace of {self._title()}; {', '.join(f'{name} {value}' for name, value in self._summary().items())}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what was run, and the last row."""
+        rows = {"status": self.status, **self._summary()}
+        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows.items())
+        return f"<table><caption>{escape(self._title())}</caption>{cells}</table>"
+
+    def _title(self) -> str:
+        rounds = self.last.get("round", len(self) - 1)
+        return f"{self.parameters.get('algorithm', 'a run')}: {rounds:.0f} rounds, {self.status}"
+
+    def _summary(self) -> dict[str, str]:
+        """Return what the last row says, without what nobody measured."""
+        shown = {name: value for name, value in self.last.items() if name != "round" and not math.isnan(value)}
+        return {name: f"{value:.6g}" for name, value in shown.items()}
 
     @property
     def last(self) -> dict[str, float]:

@@ -14,7 +14,7 @@ from dualopt.trace import Trace
 __all__ = ["draw_errors", "drawable", "in_range", "parameter"]
 
 FLOOR = 1e-14  # below it, errors are rounding
-BOTTOM, TOP = 1e-10, 1e1
+MOST, TOP = 1e-2, 1e1  # the lower end is where the curves end, but at most this
 
 
 def parameter(trace: Trace, name: str) -> float:
@@ -51,7 +51,7 @@ def draw_errors(
         line.set_linestyle("-" if in_range(traces[label]) else (0, (5, 2)))
     shown = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
     lowest = 10.0 ** np.floor(np.log10(np.nanmin(shown)))
-    axes.set_ylim(min(BOTTOM, lowest), TOP)
+    axes.set_ylim(min(MOST, lowest), TOP)
     axes.margins(x=0.01)  # markers at both ends stay whole
     axes.legend(frameon=False, title=legend_title, loc="upper right", alignment="left", handlelength=3.2)
     return figure

@@ -6,7 +6,6 @@ would ask for, and AndersonFedSplit as it is suggested.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -35,6 +34,7 @@ __all__ = [
     "level_name",
     "method_traces",
     "title",
+    "tuning",
 ]
 
 LEVELS = (1e-3, 1e-6, 1e-9)
@@ -146,12 +146,15 @@ def cost_table(traces: Mapping[str, Trace], column: str) -> list[dict[str, str]]
     return rows
 
 
-def title_of(settings: Settings) -> str:
-    """Name the problem, and say how the methods were tuned."""
+def tuning(settings: Settings) -> str:
+    """Say in a caption how the methods were tuned."""
     rows = settings.whole.objective.sizes[0]
     part = "all" if rows <= settings.part else f"{settings.part:,} of {rows:,}"
-    tuned = rf"tuned on {part} rows for the fewest communications to $10^{{{math.log10(TARGET):.0f}}}$"
-    return f"{settings.title}\n{CLIENTS} clients, {tuned}"
+    several = ", ".join(method.title for method, _ in UNTUNED.values())
+    return (
+        f"{CLIENTS} clients. Methods are tuned on {part} rows for the fewest communications to {TARGET:.0e}; {several} "
+        "are run as suggested."
+    )
 
 
 def draw_methods(
@@ -174,7 +177,7 @@ def draw_methods(
     """
     shown = {name: _after_start(trace) if log else trace for name, trace in traces.items()}
     figure = plotting.convergence(
-        {name: drawable(trace) for name, trace in shown.items()}, x=x, y="error", title=title_of(settings)
+        {name: drawable(trace) for name, trace in shown.items()}, x=x, y="error", title=settings.title
     )
     figure.set_size_inches(7.6, 4.6)
     (axes,) = figure.axes

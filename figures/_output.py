@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from dualopt import plotting
 from dualopt.trace import Trace, write_atomically
 
-__all__ = ["table", "write_all", "write_table"]
+__all__ = ["table", "write_all", "write_caption", "write_table"]
 
 LEVELS = (1e-3, 1e-6, 1e-10)
 AT_ROUNDS = (1, 10)
@@ -70,6 +70,22 @@ def write_table(folder: Path, name: str, rows: Sequence[Mapping[str, str]]) -> s
 
     write_atomically(folder / f"{name}_table.csv", write)
     return f"{name}_table.csv"
+
+
+def write_caption(folder: Path, name: str, caption: str) -> str:
+    """Write what is said below a figure to NAME.txt; return the name of the file.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it goes.
+    name : str
+        Name of the figure.
+    caption : str
+        Sentences.
+    """
+    write_atomically(folder / f"{name}.txt", lambda file: file.write(caption + "\n"))
+    return f"{name}.txt"
 
 
 def table(traces: Mapping[str, Trace], deviations: Mapping[str, float]) -> list[dict[str, str]]:

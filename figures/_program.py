@@ -16,7 +16,7 @@ import figures
 from dualopt.cli import output, program
 from dualopt.discover import summary, unknown_name
 from figures._curves import deviation, exactly
-from figures._output import table, write_all, write_table
+from figures._output import table, write_all, write_caption, write_table
 from figures._settings import Settings
 
 __all__ = ["discover", "main"]
@@ -75,7 +75,8 @@ def draw(
 ) -> None:
     """Compute and draw the figures of the papers: NAME.png, NAME.pdf and NAME.csv for each.
 
-    Traces are stored, so that only what is missing is computed.
+    A figure with a table leaves NAME_table.csv too, one with a caption NAME.txt. Traces are stored, so that only what
+    is missing is computed.
     """
     found = discover()
     for name in names or []:
@@ -83,7 +84,8 @@ def draw(
             raise unknown_name("figure", name, found)
     console = output.make_console()
     if show_list:
-        output.show_pairs(console, "figures", {name: summary(module) for name, module in found.items()})
+        rows = [{"figure": name, "shows": summary(module), "takes": module.TIME} for name, module in found.items()]
+        output.show_table(console, "figures", rows)
         return
     settings = Settings(
         data=data,
@@ -122,5 +124,9 @@ def _make(name: str, module: ModuleType, settings: Settings, check: bool) -> flo
     else:
         rows = table(traces, deviations)
     output.show_table(settings.console, f"{name}: {summary(module)}", rows)
+    if hasattr(module, "caption"):
+        caption = module.caption(traces, settings)
+        files.append(write_caption(settings.out, name, caption))
+        settings.console.print(caption, highlight=False, markup=False)
     settings.console.print(f"{settings.out}: {', '.join(files)}", highlight=False, markup=False, soft_wrap=True)
     return max(deviations.values(), default=0.0)

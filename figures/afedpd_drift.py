@@ -12,7 +12,7 @@ from figures._drift import CLIENTS, KINDS, RHO, drift_traces, name_of
 from figures._panels import Panel, draw_panels
 from figures._settings import Settings
 
-__all__ = ["compute", "draw"]
+__all__ = ["caption", "compute", "draw"]
 
 PERCENTS = {False: (5, 10, 20, 50, 100), True: (10, 100)}
 LEGEND = {
@@ -51,11 +51,11 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 for percent in percents
             ]
         )
-    title = f"{settings.title.partition(',')[0]}, Dirichlet(0.3) clients, $\\rho=\\alpha$ = {RHO:g}\n"
-    return draw_panels(rows, legend=LEGEND, title=title + finding(traces, settings))
+    title = f"{settings.title.partition(',')[0]}, Dirichlet(0.3) clients, $\\rho=\\alpha$ = {RHO:g}"
+    return draw_panels(rows, legend=LEGEND, title=title)
 
 
-def finding(traces: Mapping[str, Trace], settings: Settings) -> str:
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     """Say in words, from the traces, which claims of the paper they bear out."""
     partial = [(kind, p) for kind in KINDS for p in PERCENTS[settings.quick] if p < 100]
     reached = {case: {name: level(traces[name_of(*case, name)]) for name in LEGEND} for case in partial}
@@ -64,9 +64,9 @@ def finding(traces: Mapping[str, Trace], settings: Settings) -> str:
     ahead = sum(values["feddyn"] > CLEARLY * values["a-fedpd"] for values in reached.values())
     behind = sum(values["a-fedpd"] > CLEARLY * values["feddyn"] for values in reached.values())
     return (
-        f"of the {len(partial)} panels with partial participation: FedADMM ($\\eta_s=1$) diverges in {lost}, the "
-        f"paper's form of it is clearly behind A-FedPD in {worse};\nA-FedPD is clearly ahead of FedDyn in {ahead} and "
-        f"clearly behind it in {behind} (a factor above {CLEARLY:g} between the medians of the last {LAST} rounds)"
+        f"Of the {len(partial)} panels with partial participation, FedADMM (server step 1) diverges in {lost}, the "
+        f"paper's form of it is clearly behind A-FedPD in {worse}; A-FedPD is clearly ahead of FedDyn in {ahead} and "
+        f"clearly behind it in {behind} (a factor above {CLEARLY:g} between the medians of the last {LAST} rounds)."
     )
 
 

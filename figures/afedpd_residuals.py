@@ -12,11 +12,11 @@ from figures._drift import CLIENTS, KINDS, RHO, drift_traces, name_of
 from figures._panels import Panel, draw_panels, plain_ticks
 from figures._settings import Settings
 
-__all__ = ["compute", "draw"]
+__all__ = ["caption", "compute", "draw"]
 
 PERCENT = 10
 LEGEND = {
-    "fedadmm": r"FedADMM, $\eta_s = 1$ (* diverges)",
+    "fedadmm": r"FedADMM, $\eta_s = 1$",
     "fedpd:active": "FedADMM as the A-FedPD paper has it",
     "feddyn": "FedDyn",
     "a-fedpd": "A-FedPD",
@@ -45,14 +45,23 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         lines = {name: (trace["round"][WINDOW:], smoothed(ratio(trace))) for name, trace in chosen.items()}
         ylabel = r"$p^t / d^t$" if kind == KINDS[0] else ""
         panels.append(Panel(lines=lines, title=kind, xlabel="communication rounds $t$", ylabel=ylabel))
-    said = r"$p^t=\frac{1}{N}\sum_j|\theta^t-\theta_j^t|$, $d^t=\rho\,|\theta^t-\theta^{t-1}|$"
     data = settings.title.partition(",")[0]
     where = f"{data}, {PERCENT}% of {CLIENTS} Dirichlet(0.3) clients, $\\rho$ = {RHO:g}"
-    found = [f"median over the second half, {kind}: {order(traces, kind)}" for kind in KINDS]
-    figure = draw_panels([panels], legend=LEGEND, title="\n".join([where, said, *found]), width=4.4)
+    figure = draw_panels([panels], legend=LEGEND, title=where, width=4.4)
     for axes in figure.axes:
         plain_ticks(axes)
     return figure
+
+
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
+    """Say what the residuals are, and put the methods in order."""
+    found = "; ".join(f"{kind}: {order(traces, kind)}" for kind in KINDS)
+    lost = any(traces[name_of(kind, PERCENT, name)].status == "diverged" for kind in KINDS for name in LEGEND)
+    return (
+        "Primal residual p = mean of |theta - theta_j|, dual residual d = rho |theta - theta before|, averaged over "
+        f"{WINDOW} rounds. Median ratios p/d over the second half of the rounds, {found}."
+        + (" A star: the run diverged." if lost else "")
+    )
 
 
 def ratio(trace: Trace) -> np.ndarray:

@@ -17,7 +17,7 @@ from figures._feddyn_images import CLIENTS, LAYERS, WEIGHT_DECAY, Images, epochs
 from figures._panels import Panel, draw_panels, plain_ticks
 from figures._settings import Settings
 
-__all__ = ["compute", "draw", "tabulate"]
+__all__ = ["caption", "compute", "draw", "tabulate"]
 
 
 class Row(NamedTuple):
@@ -97,17 +97,21 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             )
         rows.append(panels)
     n = len(_images(settings).y)
-    title = (
-        f"{settings.data}: network {'-'.join(map(str, LAYERS))}, {n:,} rows at {CLIENTS} clients, parameters of the "
-        "FedDyn paper\n"
-        "mean of the latest models of all clients; dashed: the paper's accuracy, dotted: trained on pooled rows"
-    )
+    title = f"{settings.data}: network {'-'.join(map(str, LAYERS))}, {n:,} rows at {CLIENTS} clients"
     legend = {name: f"{words}, {_epochs(name, percents)} epochs a round" for name, words in LEGEND.items()}
     figure = draw_panels(rows, legend=legend, title=title, width=3.2)
     for axes in figure.axes:
         axes.axhline(pooled_error, color="0.4", linestyle=":", linewidth=1.0, zorder=1)
         plain_ticks(axes)
     return figure
+
+
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
+    """Say which model is measured, and what the lines are."""
+    return (
+        "Mean of the latest models of all clients, parameters of the FedDyn paper. Dashed: the accuracy that the paper "
+        "reports; dotted: the network trained on the rows of all clients together."
+    )
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from figures._panels import Panel, draw_panels, plain_ticks
 from figures._race import Contestant, race
 from figures._settings import Settings
 
-__all__ = ["compute", "draw", "tabulate"]
+__all__ = ["caption", "compute", "draw", "tabulate"]
 
 
 class Row(NamedTuple):
@@ -72,15 +72,19 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
                 level=float(np.min(chosen["fedavg"]["loss"])),
             )
         )
-    title = (
-        "FedDyn's synthetic problem, 20 devices, 2 active, parameters tuned\n"
-        "loss of the mean of all clients' latest models, up to the target (dashed):\n"
-        "the lowest loss of FedAvg within the rounds that it takes in the paper"
-    )
+    title = "FedDyn's synthetic problem, 20 devices, 2 active, parameters tuned"
     figure = draw_panels([panels], legend=LEGEND, title=title, width=3.3, share_y=False)
     for axes in figure.axes:
         plain_ticks(axes)
     return figure
+
+
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
+    """Say which loss is drawn, and what the target is."""
+    return (
+        "Loss of the mean of all clients' latest models, up to the target (dashed): the lowest loss of FedAvg within "
+        "the rounds that it takes in the paper."
+    )
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from dualopt.trace import Trace
-from figures._methods import cost_table, draw_methods, method_traces
+from figures._methods import cost_table, draw_methods, method_traces, tuning
 from figures._settings import Settings
 
-__all__ = ["compute", "draw", "tabulate"]
+__all__ = ["caption", "compute", "draw", "tabulate"]
 
 
 def compute(settings: Settings) -> dict[str, Trace]:
@@ -21,6 +21,11 @@ def compute(settings: Settings) -> dict[str, Trace]:
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the error over the local gradients of a client."""
     return draw_methods(traces, settings, x="gradients", xlabel="local gradients per client", log=True)
+
+
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
+    """Say how the methods were tuned."""
+    return tuning(settings)
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:

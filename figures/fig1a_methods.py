@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from dualopt.trace import Trace
-from figures._methods import LEVELS, draw_methods, first_cost, level_name, method_traces, title
+from figures._methods import LEVELS, draw_methods, first_cost, level_name, method_traces, title, tuning
 from figures._settings import Settings
 
-__all__ = ["compute", "draw", "tabulate"]
+__all__ = ["caption", "compute", "draw", "tabulate"]
 
 AFTER = (1, 3, 5, 10, 30, 100)
 
@@ -23,6 +23,11 @@ def compute(settings: Settings) -> dict[str, Trace]:
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the error over the communication rounds."""
     return draw_methods(traces, settings, x="communications", xlabel="communication rounds")
+
+
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
+    """Say how the methods were tuned."""
+    return tuning(settings)
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ from figures._settings import Settings
 
 __all__ = ["compute", "draw"]
 
+TIME = "4 seconds"
 CLIENTS = 8
 SUGGESTED = "rho = 1/kappa"
 

@@ -16,13 +16,14 @@ from dualopt.stopping import Steps
 from dualopt.trace import Trace
 from figures import fig1b_clients, fig1c_rho
 from figures._curves import Curve, data_problem, trace_curves
-from figures._drawing import BOTTOM, drawable, parameter
+from figures._drawing import drawable, parameter
 from figures._methods import first_cost, level_name
 from figures._settings import Settings
 
 __all__ = ["compute", "draw", "tabulate"]
 
 POOLED, BETTER = "L-BFGS", "L-BFGS, preconditioned"
+LOWEST = 1e-10  # of the errors that are drawn
 REFERENCES = {POOLED: "-", BETTER: ":"}
 STEPS = 5  # of L-BFGS for a round of DualFL: a client takes about as many in a round
 LEVELS = (1e-3, 1e-4, 1e-5, 1e-6)
@@ -67,7 +68,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     left.set_ylabel(r"relative error $(E - E^*)/|E^*|$")
     lowest = min(float(np.nanmin(drawable(trace)["error"])) for trace in (clients | rhos).values())
     start = traces[POOLED]["error"][0]
-    left.set_ylim(max(BOTTOM, 10.0 ** np.floor(np.log10(lowest))), 10.0 ** np.ceil(np.log10(start)))
+    left.set_ylim(max(LOWEST, 10.0 ** np.floor(np.log10(lowest))), 10.0 ** np.ceil(np.log10(start)))
     for axes in (left, middle, right):
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     rows = settings.whole.objective.sizes[0]

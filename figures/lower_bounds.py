@@ -21,8 +21,9 @@ from theory.lower_bounds._convex_chain import geometric, power, tails
 from theory.lower_bounds._convex_methods import chain_case, distances, theorem
 from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
 
-__all__ = ["compute", "draw", "tabulate"]
+__all__ = ["caption", "compute", "draw", "tabulate"]
 
+TIME = "3 seconds"
 LEGEND = {"dualfl": "DualFL", "optimized-dualfl": "OptimizedDualFL", "fedsplit": "FedSplit"}
 SMOOTH: dict[str, Any] = {
     "dualfl": DualFL(),
@@ -82,19 +83,19 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     plain_ticks(panels["rounds"])
     handles = dict(zip(*reversed(panels["error"].get_legend_handles_labels()), strict=True))
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=len(handles), frameon=False)
-    figure.suptitle(finding(traces), fontsize="medium")
+    figure.suptitle("Rounds on the hardest problems: no method is below the black line", fontsize="medium")
     return figure
 
 
-def finding(traces: Mapping[str, Trace]) -> str:
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     """Say in words how far apart the three numbers of rounds are."""
     trace = traces["rounds: dualfl"]
     above, below = trace["measured"] / trace["least"], trace["theorem"] / trace["measured"]
     attained = bool((traces["rounds: fedsplit"]["measured"] == trace["least"]).all())
     return (
-        f"rounds of DualFL: {min(above):.1f} to {max(above):.1f} times the least of any method"
+        f"Rounds of DualFL: {min(above):.1f} to {max(above):.1f} times the least of any method"
         + (", which FedSplit attains" if attained else "")
-        + f"; those of its theorem: {min(below):.1f} to {max(below):.1f} times those of DualFL"
+        + f"; those of its theorem: {min(below):.1f} to {max(below):.1f} times those of DualFL."
     )
 
 

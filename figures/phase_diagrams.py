@@ -22,8 +22,21 @@ from figures._phase import CONVERGES, Clients, LimitStatistics, limit_statistics
 from figures._settings import Settings
 from theory._chance import Outcome, coin, subsets
 
-__all__ = ["KINDS", "Panel", "centres", "clients", "compute", "draw", "kind", "limit_of", "panels", "tabulate"]
+__all__ = [
+    "KINDS",
+    "Panel",
+    "caption",
+    "centres",
+    "clients",
+    "compute",
+    "draw",
+    "kind",
+    "limit_of",
+    "panels",
+    "tabulate",
+]
 
+TIME = "40 seconds"
 N = 6
 ACTIVE = 2
 LOCAL_STEPS = 8
@@ -215,18 +228,19 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         for words, colour in KINDS.items()
     ]
     figure.legend(handles=patches, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(finding(traces), fontsize="medium")
+    title = rf"{N} quadratic clients, half of curvature $1-s$, half of $1+s$: where methods converge"
+    figure.suptitle(title, fontsize="medium")
     return figure
 
 
-def finding(traces: Mapping[str, Trace]) -> str:
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     """Say which clients these are, and where methods first fail."""
-    steps = {name: f"$\\eta L$ = {first:.2g}" for name, first in failures(traces).items() if np.isfinite(first)}
+    steps = {name: f"eta L = {first:.2g}" for name, first in failures(traces).items() if np.isfinite(first)}
     everybody, some, averaged = (steps.get(name, "no step") for name in ("fedpd", "a-fedpd", "fedadmm:P/N"))
     return (
-        f"{N} quadratic clients, half of curvature $1-s$, half of $1+s$: above the dotted line half of them are not"
-        " convex. Vertical lines: what is proved.\nThe smallest step that fails: with all clients"
-        rf" {everybody}; with {ACTIVE} of {N}, A-FedPD {some}, FedADMM ($\eta_s=P/N$) {averaged}"
+        f"Above the dotted line half of the {N} clients are not convex. Vertical lines: what is proved. The smallest "
+        f"step that fails: with all clients {everybody}; with {ACTIVE} of {N}, A-FedPD {some}, FedADMM (server step "
+        f"P/N) {averaged}."
     )
 
 

@@ -13,7 +13,7 @@ from dualopt.trace import Trace
 from figures._settings import Settings
 from theory.lower_bounds._races import STEPS, CentralisedFedAvg, Race, races, reach
 
-__all__ = ["compute", "draw", "tabulate"]
+__all__ = ["caption", "compute", "draw", "tabulate"]
 
 CLIENTS = 6
 ENTRIES = {False: 24, True: 8}
@@ -84,11 +84,8 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         _finish(axes, end)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(
-        f"Zero chain of {d} entries, {CLIENTS} clients, {STEPS} local gradient steps per communication:\n"
-        + finding(traces),
-        fontsize="medium",
-    )
+    title = f"Zero chain of {d} entries, {CLIENTS} clients, {STEPS} local gradient steps per communication"
+    figure.suptitle(title, fontsize="medium")
     return figure
 
 
@@ -108,15 +105,15 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
     return rows
 
 
-def finding(traces: Mapping[str, Trace]) -> str:
+def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     """Say in words, from the traces, whether the bound was kept and by how little."""
     reached = {name: _first(trace["squared_gradient"] < 1.0) for name, trace in traces.items()}
     d = next(iter(traces.values())).parameters["entries"]
     honest = [int(first) for name, first in reached.items() if name != CHEAT and first != "-"]
-    words = f"the bound is {d} communications to " + r"$|\nabla E|^2 < \epsilon$"
+    words = f"The bound is {d} communications to |grad E|^2 < eps"
     if honest:
         words += f", the fastest method needs {min(honest)}"
-    return words + (f" and the one that cheats {reached[CHEAT]}" if reached[CHEAT] != "-" else "")
+    return words + (f" and the one that cheats {reached[CHEAT]}." if reached[CHEAT] != "-" else ".")
 
 
 def _races(d: int) -> Iterator[tuple[str, Race]]:

@@ -42,7 +42,7 @@ BLOCK_ROWS = 512
 PIECE = 2**14
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ClientRows:
     """Features, labels and weights of the rows of ``N`` clients of any sizes; no row is padded.
 
@@ -67,6 +67,8 @@ class ClientRows:
     >>> rows = ClientRows.build(np.eye(3), np.array([1.0, 2.0, 3.0]), loss=Squared(), clients=[[0, 1], [2]])
     >>> rows.sizes, rows.n_features, rows.max_rows
     ((2, 1), 3, 2)
+    >>> rows
+    <2 clients, 3 rows of 3 features>
     >>> (labels,) = rows.sum(lambda block, points: (points * np.sum(block.w * block.y, axis=1),), np.ones(2))
     >>> labels.tolist()
     [1.5, 3.0]
@@ -76,6 +78,9 @@ class ClientRows:
     group: Array
     position: Array
     max_rows: int
+
+    def __repr__(self) -> str:
+        return f"<{self.n_clients} clients, {sum(self.sizes)} rows of {self.n_features} features>"
 
     @classmethod
     def build(

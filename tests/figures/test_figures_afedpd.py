@@ -177,9 +177,9 @@ def made_up_drift(a_fedpd: float, feddyn: float) -> dict[str, Trace]:
     ("a_fedpd", "feddyn", "worse", "ahead", "behind"),
     [(0.1, 0.2, 2, 2, 0), (0.2, 0.1, 2, 0, 2), (0.1, 0.105, 2, 0, 0), (0.6, 0.1, 0, 0, 2)],
 )
-def test_the_title_says_what_was_found(settings, a_fedpd, feddyn, worse, ahead, behind):
-    found = afedpd_drift.finding(made_up_drift(a_fedpd, feddyn), settings)
-    assert "of the 2 panels" in found
+def test_the_caption_says_what_was_found(settings, a_fedpd, feddyn, worse, ahead, behind):
+    found = afedpd_drift.caption(made_up_drift(a_fedpd, feddyn), settings)
+    assert "Of the 2 panels" in found
     assert "diverges in 2," in found
     assert f"behind A-FedPD in {worse};" in found
     assert f"ahead of FedDyn in {ahead} and clearly behind it in {behind} " in found

@@ -80,13 +80,13 @@ def test_every_panel_shows_methods_in_their_style_theorems_dashed_and_the_edge(f
         assert len(axes.collections) == 1  # what is impossible
 
 
-def test_the_title_says_what_was_found(traces) -> None:
-    found = lower_bounds.finding(traces)
-    assert found.startswith("rounds of DualFL: 1.7 to 2.0 times the least of any method, which FedSplit attains; ")
-    assert found.endswith("those of its theorem: 2.2 to 2.4 times those of DualFL")
+def test_the_caption_says_what_was_found(traces) -> None:
+    found = lower_bounds.caption(traces, Settings())
+    assert found.startswith("Rounds of DualFL: 1.7 to 2.0 times the least of any method, which FedSplit attains; ")
+    assert found.endswith("those of its theorem: 2.2 to 2.4 times those of DualFL.")
     slower = traces["rounds: fedsplit"]
     slower = replace(slower, columns={**slower.columns, "measured": slower["measured"] + 1})
-    assert "FedSplit" not in lower_bounds.finding(traces | {"rounds: fedsplit": slower})
+    assert "FedSplit" not in lower_bounds.caption(traces | {"rounds: fedsplit": slower}, Settings())
 
 
 def test_stored_curves_are_drawn_without_computing(quick, traces) -> None:

@@ -173,12 +173,12 @@ def test_cells_are_stored_and_drawn(settings: Settings, traces: dict[str, Trace]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == list(KINDS)
 
 
-def test_the_title_and_the_table_tell_what_fails(traces: dict[str, Trace]) -> None:
+def test_the_caption_and_the_table_tell_what_fails(traces: dict[str, Trace]) -> None:
     steps = phase_diagrams.centres(*phase_diagrams.STEPS, phase_diagrams.CELLS[True][0])
     found = phase_diagrams.failures(traces)
     assert found["fedpd"] == pytest.approx(steps[3], rel=1e-12)  # 0.24 converges, 0.63 does not
     assert found["fedavg"] == pytest.approx(steps[0], rel=1e-12)
-    assert rf"with all clients $\eta L$ = {steps[3]:.2g};" in phase_diagrams.finding(traces)
+    assert f"with all clients eta L = {steps[3]:.2g};" in phase_diagrams.caption(traces, Settings())
     rows = phase_diagrams.tabulate(traces)
     assert [row["panel"] for row in rows] == list(panels())
     assert all(99 <= sum(int(row[words].rstrip("%")) for words in KINDS) <= 102 for row in rows)
@@ -190,7 +190,7 @@ def test_no_failure_is_no_step(traces: dict[str, Trace]) -> None:
             trace, columns={**trace.columns, "radius": 0.5 + 0 * trace["radius"], "limit": 0 * trace["step"]}
         )
 
-    found = phase_diagrams.finding({name: fine(trace) for name, trace in traces.items()})
+    found = phase_diagrams.caption({name: fine(trace) for name, trace in traces.items()}, Settings())
     assert "with all clients no step;" in found
 
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 import figures._curves
 from dualopt import recording
+from dualopt.trace import Trace
 from figures import _drift, _program, fig1b_clients, fig1c_rho, phase_diagrams, table1, zero_chain
 from figures._settings import Settings
 
@@ -208,9 +209,30 @@ def test_redraw_computes_nothing(tmp_path, runs, capsys):
 def test_list_names_every_figure(capsys):
     assert run_program("--list") == 0
     said = capsys.readouterr().out
-    for name in _program.discover():
+    for name, module in _program.discover().items():
         assert name in said
-    assert "more clients do not slow DualFL down" in said
+        assert re.fullmatch(
+            r"(about )?([\d.]+|half a|half an|an|a|1 to 2|some) (seconds?|minutes?|hours?)( \(.+\))?", module.TIME
+        )
+    assert "8 seconds" in said
+
+
+def test_the_caption_is_printed_and_stands_beside_the_picture(tmp_path, capsys):
+    assert quick(tmp_path, "fig1b_clients") == 0
+    found = (tmp_path / "fig1b_clients.txt").read_text()
+    assert found.startswith("Rounds to a relative error of 1e-06: N = 8: ")
+    assert "fig1b_clients.txt" in (said := capsys.readouterr().out)
+    assert " ".join(found.split()) in " ".join(said.split())
+
+
+def test_the_caption_of_numbers_of_clients_names_the_slowest():
+    def made(*errors: float) -> Trace:
+        return Trace(columns={"round": range(len(errors)), "error": errors}, status="max_rounds", theta=None)
+
+    traces = {"N = 8": made(1.0, 1e-7), "N = 16": made(1.0, 1e-3, 1e-4, 1e-9)}
+    words = fig1b_clients.caption(traces, Settings())
+    assert words.endswith("N = 8: 1, N = 16: 3. The slowest takes 3.00 times the rounds of the fastest.")
+    assert fig1b_clients.caption(traces | {"N = 32": made(1.0)}, Settings()).endswith("N = 16: 3, N = 32: -.")
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,14 @@ def test_the_words_are_those_of_the_traces(traces: dict[str, Trace]) -> None:
             zero_chain.CHEAT: [1.0, 0.5, 0.4, 0.3],
         }.items()
     }
-    words = zero_chain.finding(made_up)
-    assert words.startswith("the bound is 2 communications")
-    assert words.endswith("the fastest method needs 2 and the one that cheats 1")
+    words = zero_chain.caption(made_up, Settings())
+    assert words.startswith("The bound is 2 communications")
+    assert words.endswith("the fastest method needs 2 and the one that cheats 1.")
     never = {name: made_up[name] for name in ("FedAvg", zero_chain.CHEAT)}
     never = {
         name: Trace(**(vars(t) | {"columns": t.columns | {"squared_gradient": [1.0] * 4}})) for name, t in never.items()
     }
-    assert zero_chain.finding(never).endswith("< \\epsilon$")
+    assert zero_chain.caption(never, Settings()).endswith("< eps.")
 
 
 def test_the_picture_shows_every_method_twice(traces: dict[str, Trace], tmp_path: Path) -> None:
