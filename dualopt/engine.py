@@ -63,7 +63,9 @@ class Snapshot:
     def __repr__(self) -> str:
         r, shape = self.round, tuple(self.server.theta.shape)
         silent = "" if r.communicate else ", nothing sent"
-        return f"<Snapshot after round {r.n + 1}: {r.n_active} of {r.n_clients} clients{silent}; model of shape {shape}>"
+        return (
+            f"<Snapshot after round {r.n + 1}: {r.n_active} of {r.n_clients} clients{silent}; model of shape {shape}>"
+        )
 
     @property
     def clients(self) -> Any:

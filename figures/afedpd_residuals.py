@@ -14,6 +14,7 @@ from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw"]
 
+TIME = "about 1 minute"
 PERCENT = 10
 LEGEND = {
     "fedadmm": r"FedADMM, $\eta_s = 1$",

@@ -18,6 +18,7 @@ from figures._settings import Settings
 
 __all__ = ["compute", "draw", "tabulate"]
 
+TIME = "about 3 minutes"
 ALPHAS = {False: (1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0), True: (1e-3, 1e-1)}
 RATE, EPOCHS = 0.1, 10  # those of the authors' example
 

@@ -19,6 +19,8 @@ from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
+TIME = "half an hour"
+
 
 class Row(NamedTuple):
     """A row of Table 2 (100% and 10% active) or Table 5 (1%), in models sent by an active client."""

@@ -17,6 +17,8 @@ from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
+TIME = "about 10 minutes"
+
 
 class Row(NamedTuple):
     """A row of Table 6, in rounds: the paper counts two models per round of SCAFFOLD."""

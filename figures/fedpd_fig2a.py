@@ -12,6 +12,8 @@ from figures._settings import Settings
 
 __all__ = ["compute", "draw", "tabulate"]
 
+TIME = "about 2 minutes"
+
 
 def compute(settings: Settings) -> dict[str, Trace]:
     """Run every method on clients with random labels."""

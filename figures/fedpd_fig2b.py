@@ -12,6 +12,8 @@ from figures._settings import Settings
 
 __all__ = ["compute", "draw", "tabulate"]
 
+TIME = "about 5 minutes"
+
 
 def compute(settings: Settings) -> dict[str, Trace]:
     """Run every method on clients with a model each, drawn by the recipe of the authors' code."""

@@ -12,6 +12,8 @@ from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
+TIME = "about 5 minutes"
+
 
 def compute(settings: Settings) -> dict[str, Trace]:
     """Return the traces of ``fig1a_methods``."""

@@ -12,6 +12,7 @@ from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
+TIME = "about 5 minutes"
 AFTER = (1, 3, 5, 10, 30, 100)
 
 

@@ -22,6 +22,7 @@ from figures._settings import Settings
 
 __all__ = ["compute", "draw", "tabulate"]
 
+TIME = "about 1 minute"
 POOLED, BETTER = "L-BFGS", "L-BFGS, preconditioned"
 LOWEST = 1e-10  # of the errors that are drawn
 REFERENCES = {POOLED: "-", BETTER: ":"}

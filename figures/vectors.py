@@ -40,6 +40,7 @@ from figures._settings import Settings
 
 __all__ = ["METHODS", "compute", "draw", "first", "problems", "tabulate"]
 
+TIME = "an hour"
 TARGETS = (1e-4, 1e-10)
 MOST_VECTORS = {False: 200.0, True: 40.0}
 MOST_GRADIENTS = {False: 1000.0, True: 100.0}  # local gradients per client

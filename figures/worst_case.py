@@ -20,6 +20,7 @@ from theory.worst_case.dualfl import worst_case
 
 __all__ = ["compute", "draw"]
 
+TIME = "12 seconds"
 ROUNDS = {False: 20, True: 6}
 PROBLEMS = {False: 300, True: 30}
 METHODS = {"DualFL": ("paper", DualFL), "OptimizedDualFL": ("optimized", OptimizedDualFL)}

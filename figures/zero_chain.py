@@ -15,6 +15,7 @@ from theory.lower_bounds._races import STEPS, CentralisedFedAvg, Race, races, re
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
+TIME = "3 seconds"
 CLIENTS = 6
 ENTRIES = {False: 24, True: 8}
 BEYOND = 8  # communications after the last entry has opened

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
 from dualopt._checks import require
 from dualopt._workers import Workers
 from dualopt.cli import output, program
+from dualopt.cli.progress import make_progress
 from dualopt.discover import unknown_name
 from dualopt.trace import write_atomically
 from theory._claims import ALIASES, Chapter, Result, discover, judge
@@ -114,13 +114,12 @@ def _chosen(found: Mapping[str, Chapter], names: Sequence[str]) -> dict[str, Cha
 
 
 def _judge_all(console: Console, chapters: Mapping[str, Chapter], quick: bool, jobs: int) -> dict[str, list[Result]]:
-    """Check everything, with a progress bar on terminals."""
-    columns: Any = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    """Check everything, and show how far it is."""
     found: dict[str, list[Result]] = {}
     waiting = iter(chapters)
     with (
         threadpool_limits(limits=1),  # the matrices are small
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+        make_progress(console) as progress,
     ):
         task = progress.add_task("", total=len(chapters))
         workers: Workers[str, list[Result]] = Workers(partial(_judge, quick), jobs)

@@ -18,10 +18,10 @@ from typing import IO, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dualopt.algorithms import parameters
+from dualopt.cli.progress import make_progress
 from dualopt.engine import Snapshot
 from dualopt.recording import describe
 from dualopt.trace import Trace, write_atomically
@@ -95,22 +95,12 @@ def interruptible() -> Iterator[Event]:
 def progress_bar(
     console: Console, label: str, rounds: int
 ) -> Iterator[Callable[[Snapshot, Mapping[str, float]], None]]:
-    """Show the progress of a run while it lasts, on terminals only; yields the callback that moves the bar."""
-    if not console.is_terminal:
-        yield lambda _snapshot, _row: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("E {task.fields[energy]:.6g}  certified {task.fields[certified]:.1e}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
+    """Show the progress of a run while it lasts; yields the callback that reports a round."""
+    with make_progress(console, "E {task.fields[energy]:.6g}  certified {task.fields[certified]:.1e}") as progress:
         task = progress.add_task(escape(label), total=rounds, energy=math.nan, certified=math.nan)
 
         def advance(_: Snapshot, row: Mapping[str, float]) -> None:
-            found = {"energy": row["energy"], "certified": row["certified_error"]}
+            found = {"energy": row.get("energy", math.nan), "certified": row.get("certified_error", math.nan)}
             measured: dict[str, Any] = {name: number for name, number in found.items() if not math.isnan(number)}
             progress.update(task, completed=row["round"], **measured)
 

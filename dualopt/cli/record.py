@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dualopt.cli import output
+from dualopt.cli.progress import make_progress
 from dualopt.trace import write_atomically
 from dualopt.tuning import Outcome, pruned, winner
 
@@ -99,15 +99,8 @@ def load(folder: Path, search: Mapping[str, Any], points: Sequence[Point], *, fr
 def search_progress(
     console: Console, label: str, points: int, record: Record
 ) -> Iterator[Callable[[Mapping[int, Outcome]], None]]:
-    """Show on terminals how many points are done; yields the callback that saves them and moves the bar."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(f"best {{task.fields[best]}} {record.search['metric']}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    """Show how many points are done; yields the callback that saves them."""
+    with make_progress(console, f"best {{task.fields[best]}} {record.search['metric']}") as progress:
         task = progress.add_task(label, total=points, best="none")
 
         def advance(outcomes: Mapping[int, Outcome]) -> None:

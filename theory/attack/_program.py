@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer import Argument, Exit, Option, Typer
 
 from dualopt.attack import Attack, attack
 from dualopt.cli import output, program
+from dualopt.cli.progress import make_progress
 from dualopt.discover import unknown_name
 from theory.attack._targets import Target, targets
 from theory.attack._witness import witness
@@ -85,9 +85,8 @@ def search(
 
 
 def _attack(console: Console, name: str, target: Target, options: Mapping[str, Any]) -> Attack:
-    """Search, with the best ratio so far on terminals."""
-    columns: Any = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    """Search, and show the best ratio so far."""
+    with make_progress(console) as progress:
         task = progress.add_task(f"{name}: first local search", total=None)
 
         def report(a: Attack) -> None:

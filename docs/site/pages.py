@@ -1,0 +1,225 @@
+"""The pages of the site that are written from what the repository holds already, before Sphinx reads its sources.
+
+* ``generated/docs``: the pages of ``docs/``, whose links to files become links to claims or to the listed sources;
+* ``generated/claims``: ``theory/REPORT.md``, one page for each paper;
+* ``generated/gallery.md``: every figure, with its command, its time and, where ``docs/`` has it, its picture;
+* ``generated/api``: one page for each public module.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+GENERATED = HERE / "generated"
+_DOCUMENTED = (property, functools.cached_property, classmethod, staticmethod, FunctionType)
+
+# The public modules, in the order of the reference.
+MODULES = [
+    "dualopt",
+    "dualopt.algorithms",
+    "dualopt.losses",
+    "dualopt.objectives",
+    "dualopt.regularisers",
+    "dualopt.solvers",
+    "dualopt.stopping",
+    "dualopt.participation",
+    "dualopt.engine",
+    "dualopt.recording",
+    "dualopt.trace",
+    "dualopt.certificates",
+    "dualopt.reference",
+    "dualopt.data",
+    "dualopt.tuning",
+    "dualopt.rates",
+    "dualopt.testing",
+    "dualopt.claims",
+    "dualopt.attack",
+    "dualopt.plotting",
+]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Write the pages when Sphinx has read its configuration."""
+    app.setup_extension("sphinx.ext.autodoc")  # has the event
+    app.connect("config-inited", lambda *_: write_all())
+    app.connect("autodoc-process-docstring", lambda *event: escape_stars(event[-1]), priority=900)  # after numpydoc
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def escape_stars(lines: list[str]) -> None:
+    """Keep shapes such as (N, *shape) from being read as the beginning of emphasis; literals stay as they are."""
+    lines[:] = [re.sub(r"(?<![`\w\\*])\((\w+), \*(?=\w)", r"(\1, \\*", line) for line in lines]
+
+
+def write_all() -> None:
+    """Write all generated pages; those that did not change keep their time, so that a build takes up only the rest."""
+    wanted = {path: text for pages in (documents(), claims(), gallery(), reference()) for path, text in pages}
+    for path in GENERATED.rglob("*"):
+        if path.suffix in (".md", ".rst") and path not in wanted:
+            path.unlink()
+    for path, text in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+    for picture in [*(ROOT / "docs").glob("*.png"), *(ROOT / "docs").glob("*.csv")]:
+        target = GENERATED / "docs" / picture.name
+        if not target.exists() or target.stat().st_mtime < picture.stat().st_mtime:
+            shutil.copy2(picture, target)
+
+
+def documents() -> Iterator[tuple[Path, str]]:
+    """Yield the pages of ``docs/``."""
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        yield GENERATED / "docs" / page.name, linked(page.read_text())
+    others = [
+        page.stem for page in sorted((ROOT / "docs").glob("*.md")) if page.stem not in ("which_method", "methods")
+    ]
+    listed = "\n".join(others)
+    yield GENERATED / "docs" / "index.md", f"# More pages\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+
+
+def linked(text: str) -> str:
+    """Replace links to files of the repository, which the site does not have.
+
+    Where the words of a link name claims or a method, it leads to them; any other link to a file that is not a page or
+    a picture becomes its words.
+    """
+    known = targets()
+
+    def defined(match: re.Match[str]) -> str:
+        words, target = match.groups()
+        name = words.strip("`")
+        return f"[{words}]: #{known[name]}" if name in known else f"[{words}]: {target}"
+
+    text = re.sub(r"^\[([^\]]+)\]: (\S+)$", defined, text, flags=re.MULTILINE)
+    for words in re.findall(r"^\[([^\]]+)\]: \.\./\S+$", text, flags=re.MULTILINE):  # a test, for instance
+        text = re.sub(rf"^\[{re.escape(words)}\]: .*\n?", "", text, flags=re.MULTILINE).replace(f"[{words}]", words)
+
+    def inline(match: re.Match[str]) -> str:
+        words, target = match.groups()
+        if not target.startswith("../"):
+            return match.group()
+        names = re.findall(r"[\w-]+", words)
+        if names and all(name in known for name in names):
+            return ", ".join(f"[`{name}`](#{known[name]})" for name in names)
+        return words
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", inline, text)
+
+
+def targets() -> dict[str, str]:
+    """Return where the names of claims and methods lead to."""
+    import dualopt.algorithms
+    from dualopt.discover import discover as methods
+    from theory._claims import discover
+
+    found = {name: name for name in discover()}
+    return found | {
+        name: f"dualopt.algorithms.{method.__name__}" for name, method in methods(dualopt.algorithms).items()
+    }
+
+
+def report_sections() -> list[tuple[str, str]]:
+    """Return title and text of every section of the report."""
+    parts = re.split(r"^## (.+)\n", (ROOT / "theory" / "REPORT.md").read_text(), flags=re.MULTILINE)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def claims() -> Iterator[tuple[Path, str]]:
+    """Yield one page of claims for each paper, and a page with the table of the statements."""
+    from theory._claims import discover
+
+    folders = {chapter.paper: chapter.folder for chapter in discover().values()}
+    entries = []
+    for title, text in report_sections():
+        body = mathematics(text)
+        if title in folders:
+            name = folders[title]
+            command = f"Run them: `python -m theory {name}`.\n"
+            body = re.sub(r"^### (\w+)$", r"(\1)=\n### \1", body, flags=re.MULTILINE)
+            body = body.replace("\n### ", "\n## ")
+        elif title == "Statements of the papers":
+            name, command = "statements", "`python -m theory --statements`\n"
+        else:
+            continue
+        entries.append(name)
+        yield GENERATED / "claims" / f"{name}.md", f"# {title}\n\n{command}\n{body}"
+    listed = "\n".join(entries)
+    head = (ROOT / "theory" / "REPORT.md").read_text().split("\n## ")[0].partition("\n")[2]
+    yield (
+        GENERATED / "claims" / "index.md",
+        f"# Theorems and their verdicts\n{mathematics(head)}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n",
+    )
+
+
+def mathematics(text: str) -> str:
+    """Return formulas as MyST reads them: what GitHub wants between dollars and backquotes."""
+    return re.sub(r"\$`([^`]+)`\$", r"$\1$", text)
+
+
+def gallery() -> Iterator[tuple[Path, str]]:
+    """Yield the page of all figures."""
+    from figures._program import discover
+
+    parts = ["# Gallery\n\nEvery figure is one command; times are those of two cores.\n"]
+    for name, module in discover().items():
+        doc = inspect.getdoc(module) or ""
+        title, _, rest = doc.partition("\n")
+        parts.append(f"## {name}\n\n{title}\n\n{rest.strip()}\n")
+        parts.append(f"```\npython -m figures {name}\n```\n\nTakes {getattr(module, 'TIME', 'minutes')}.\n")
+        for picture in sorted((ROOT / "docs").glob(f"{name}*.png")):
+            parts.append(f"![{title}](docs/{picture.name})\n")
+            caption = picture.with_suffix(".txt")
+            if caption.exists():
+                parts.append(f"*{caption.read_text().strip()}*\n")
+    yield GENERATED / "gallery.md", "\n".join(parts)
+
+
+def reference() -> Iterator[tuple[Path, str]]:
+    """Yield one page for each public module, with everything that it exports."""
+    for name in MODULES:
+        module = importlib.import_module(name)
+        yield GENERATED / "api" / f"{name}.rst", "\n".join(_module_page(name, module))
+    rows = "\n".join(f"   {name}" for name in MODULES)
+    title = "API reference\n=============\n\n"
+    yield GENERATED / "api" / "index.rst", f"{title}.. toctree::\n   :maxdepth: 1\n\n{rows}\n"
+
+
+def own_members(thing: type) -> list[str]:
+    """Return the public members with a text of their own that no base class has: those stand with the base class."""
+    known = {name for base in thing.__mro__[1:] for name in vars(base)}
+    found = []
+    for name, member in vars(thing).items():
+        if name.startswith("_") or name in known or not isinstance(member, _DOCUMENTED) or not inspect.getdoc(member):
+            continue
+        if issubclass(thing, tuple) and name in getattr(thing, "_fields", ()):
+            continue  # described in the text of the class
+        found.append(name)
+    return found
+
+
+def _module_page(name: str, module: Any) -> Iterator[str]:
+    yield f"{name}\n{'=' * len(name)}\n"
+    yield f".. automodule:: {name}\n   :no-members:\n"
+    yield f".. currentmodule:: {name}\n"
+    for public in sorted(getattr(module, "__all__", []), key=str.lower):
+        thing = getattr(module, public)
+        if name == "dualopt" and any(public in importlib.import_module(other).__all__ for other in MODULES[1:]):
+            continue  # documented where it lives
+        if inspect.isclass(thing):
+            members = ", ".join(own_members(thing))
+            yield f".. autoclass:: {public}\n" + (f"   :members: {members}\n" if members else "")
+        elif callable(thing):
+            yield f".. autofunction:: {public}\n"
+        else:
+            yield f".. autodata:: {public}\n   :no-value:\n"
