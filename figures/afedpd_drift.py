@@ -14,7 +14,7 @@ from figures._settings import Settings
 
 __all__ = ["caption", "compute", "draw"]
 
-TIME = "about 5 minutes"
+TIME = "about 3 minutes"
 PERCENTS = {False: (5, 10, 20, 50, 100), True: (10, 100)}
 LEGEND = {
     "fedadmm": r"FedADMM, $\eta_s = 1$ (ends where $E$ explodes)",

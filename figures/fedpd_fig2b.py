@@ -12,7 +12,7 @@ from figures._settings import Settings
 
 __all__ = ["compute", "draw", "tabulate"]
 
-TIME = "about 5 minutes"
+TIME = "about 3 minutes"
 
 
 def compute(settings: Settings) -> dict[str, Trace]:

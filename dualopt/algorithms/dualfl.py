@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
-from dualopt._checks import require, require_positive
-from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import largest, require_local_gradients, smallest, within
-from dualopt.algorithms._scales import constants, of_clients, require_scales, weights
+from dualopt.algorithms._dual_parameters import DualParameters
+from dualopt.algorithms._parameters import within
+from dualopt.algorithms._restarts import MOST, Averages, conjugate, judged, slope
 from dualopt.objectives import Objective
-from dualopt.objectives.local_problem import per_client
 from dualopt.oracle import Oracle
 from dualopt.participation import Round, first_round
 from dualopt.xp import Array, broadcast, zeros_like
@@ -24,6 +22,7 @@ class Server(NamedTuple):
 
     theta: Array  # theta^(n)
     t: float  # t_n
+    gap: float = math.inf  # with which the epoch began; for the gap restart alone
 
 
 class Message(NamedTuple):
@@ -31,6 +30,7 @@ class Message(NamedTuple):
 
     theta: Array  # theta^(n+1)
     beta: float  # beta_n
+    t: float | None = None  # t_(n+1), for the gap restart alone
 
 
 class Client(NamedTuple):
@@ -40,10 +40,11 @@ class Client(NamedTuple):
     sent: Array  # the point that was uploaded: theta_j, or its dual correction
     zeta: Array  # zeta_j
     v: Array  # zeta_j^(n-1) + theta^(n) - theta_j^(n), the latest bracket of (3.3)
+    averages: Averages | None = None  # for the gap restart alone
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualFL(Algorithm):
+class DualFL(DualParameters):
     r"""Accelerated forward-backward splitting on the dual problem, one round per iteration.
 
     .. math::
@@ -74,10 +75,19 @@ class DualFL(Algorithm):
         (the gap (3.6) of the plain point is usually infinite), and restart from the plain one: the
         correction is a step ``1/nu``, far too long to start from. The plain point converges faster in practice.
 
+    restart : "gradient" or "gap", optional
+        When to forget the momentum; ``rho`` is then 0, so that nothing but ``nu`` need be known. "gradient": as soon as
+        the momentum leads uphill, one scalar more up; for smooth clients linear, by a proof without a useful factor.
+        "gap": when it does and a certified gap has fallen to a ninth, at the latest when to a hundredth, for which at
+        most :math:`22\sqrt{L/\nu - 1}` rounds are needed (Theorem E, ``theory/frontier/restarts.py``); two scalars more
+        up, and one value of every :math:`f_j` in a round. Measured in docs/no_tuning.md. Suggested: "gradient" where
+        nothing is known of the curvature (``mu`` is ``-inf``, and ``nu`` given), otherwise none.
+
     Raises
     ------
     ValueError
-        If ``rho`` or ``nu`` is out of range; from ``check`` if ``nu`` exceeds ``mu``.
+        If ``rho`` or ``nu`` is out of range; if ``restart`` is neither of the two, or ``rho`` is not 0 with it; from
+        ``check`` if ``nu`` exceeds ``mu``.
 
     Examples
     --------
@@ -86,54 +96,7 @@ class DualFL(Algorithm):
     """
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
-
-    rho: float = OPEN
-    nu: float = OPEN
-    corrected: bool = False
-    scaled: bool = False
-    scales: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        require_scales(self.scales)
-        if self.rho is not None and not 0 <= self.rho < 1:
-            raise ValueError(f"rho must lie in [0, 1), not {self.rho}.")
-        require_positive(nu=self.nu)
-        if self.corrected:
-            require_local_gradients(self.solver)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j`` (the optimal choice of Theorem 3.3); also scales."""
-        nu = smallest(objective.mu) if self.nu is None else self.nu
-        if nu <= 0:
-            raise ValueError(f"nu cannot be suggested because mu is {nu:g}: give mu > 0 (Section 4 adds a ridge).")
-        scales = self.scales
-        if self.scaled and scales is None:
-            require(smallest(objective.mu) > 0, "scaled must be False for clients that are not strongly convex")
-            scales = tuple(mu / smallest(objective.mu) for mu, _ in constants(objective))
-        rho = replace(self, nu=nu, scales=scales).limit(objective) if self.rho is None else self.rho
-        # for mu = L any rho near 1 solves the problem in one round
-        return replace(super().suggested(objective), nu=nu, rho=min(rho, 1.0 - 1e-9), scales=scales)
-
-    def limit(self, objective: Objective) -> float:
-        """Return the least ``nu_j/L_j``, for one ``nu`` ``nu / max_j L_j``: the largest ``rho`` of Theorem 3.3."""
-        if self.scales is None:
-            return self.nu / largest(objective.L)
-        require_scales(self.scales, objective.n_clients)
-        return min(self.nu * s / L for s, (_, L) in zip(self.scales, constants(objective), strict=True))
-
-    def fits(self, objective: Objective) -> bool:
-        """Tell whether every ``nu_j`` is at most ``mu_j``."""
-        if self.scales is None:
-            return within(self.nu, smallest(objective.mu))
-        require_scales(self.scales, objective.n_clients)
-        return all(within(self.nu * s, mu) for s, (mu, _) in zip(self.scales, constants(objective), strict=True))
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``nu > mu``, outside the theory: the dual problem is then not convex."""
-        mu = smallest(objective.mu)
-        unless = "unless check_assumptions is False (--no-check-assumptions on the command line)"
-        times, own = ("", f"mu = {mu:g}") if self.scales is None else (" times scales", "every mu_j")
-        require(self.fits(objective), f"nu = {self.nu:g}{times} must not exceed {own}, {unless}")
+    restarts: ClassVar[tuple[str, ...]] = ("gradient", "gap")
 
     def guarantee(self, objective: Objective) -> str:
         """Say which theorem covers these parameters, for exact local solutions."""
@@ -141,34 +104,48 @@ class DualFL(Algorithm):
         rho, limit = method.rho, method.limit(objective)
         if not method.fits(objective):
             return "none: nu exceeds mu"
+        if method.restart is not None:
+            return self._of_restarts(limit)
         if rho == 0:
             return "Theorem 3.2: |theta - theta*|^2 = O(1/n^2)"
         if not within(rho, limit):
             return f"none: rho exceeds nu/L = {limit:.3g}"
         return f"Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of {1 - math.sqrt(rho):.4f} per round"
 
+    def _of_restarts(self, limit: float) -> str:
+        """Say what is proved of the restart; ``limit`` is 1/kappa."""
+        if limit == 0:
+            return "Theorem E: O(1/n^2) at the mean models" if self.restart == "gap" else "none: L is not finite"
+        if self.restart == "gap":
+            epoch = max(1, math.floor(2.0 * (1.0 + MOST) * math.sqrt(max(1.0 / limit - 1.0, 0.0))))
+            return f"Theorem E: the certified gap falls by {MOST**2:.0f} in at most {epoch} rounds"
+        return "linear for smooth clients (theory/frontier/restarts.py), without a useful factor"
+
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
         zero, zeros = zeros_like(theta0), zeros_like(copies)
-        return Server(zero, 1.0), Message(zero, 0.0), Client(copies, zeros, zeros, zeros)
+        averages = Averages(zeros, zeros) if self.restart == "gap" else None
+        return Server(zero, 1.0), Message(zero, 0.0), Client(copies, zeros, zeros, zeros, averages)
 
-    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
-        """Solve (3.1)."""
-        nu = self._nu_of(round, c.zeta)
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Any]:
+        """Solve (3.1); with a restart its scalars are uploaded too."""
+        nu = self.nu_of(round, c.zeta)
         solution = oracle.solve(start=c.theta, linear=-nu * c.zeta)
         theta = solution.theta
         sent = theta - solution.evaluation.gradient / nu if self.corrected else theta
-        upload = sent if self.scales is None else weights(self.scales, round, sent) * sent
-        return c._replace(theta=theta, sent=sent), upload
+        new, upload = c._replace(theta=theta, sent=sent), self.weighted(sent, round)
+        if self.restart is None:
+            return new, upload
+        slopes = self.weighted(slope(sent, message.theta, c.zeta, c.v), round)
+        if c.averages is None:
+            return new, (upload, slopes)
+        return new, (upload, slopes, oracle.value(c.averages.mean) + conjugate(solution, nu))
 
-    def _nu_of(self, round: Round, like: Array) -> float | Array:
-        """Return ``nu``, or the ``nu_j`` of the clients of a round for arrays like ``like``."""
-        return per_client(self.nu * of_clients(self.scales, round, like), like)
-
-    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
-        """Average (3.2)."""
-        t, beta = momentum(server.t, self.rho)
-        return Server(mean, t), Message(mean, beta)
+    def server(self, server: Server, mean: Any, round: Round) -> tuple[Server, Message]:
+        """Average (3.2), and restart where the rule says so."""
+        theta, again, gap = judged(self.restart, mean, server.theta, server.gap, self.mean_nu)
+        t, beta = (1.0, 0.0) if again else momentum(server.t, self.rho)
+        return Server(theta, t, gap), Message(theta, beta, t if self.restart == "gap" else None)
 
     def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate (3.3)."""
@@ -177,14 +154,17 @@ class DualFL(Algorithm):
         zeta = v - c.v
         zeta *= message.beta
         zeta += v
-        return c._replace(zeta=zeta, v=v)
+        averages = None if c.averages is None else c.averages.after(*message)
+        return c._replace(zeta=zeta, v=v, averages=averages)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
         gradient = objective.gradient(theta)
-        zeta = gradient / self._nu_of(first_round(objective.n_clients), gradient)
+        zeta = gradient / self.nu_of(first_round(objective.n_clients), gradient)
         start = broadcast(theta, zeta.shape)
-        return Server(theta, 1.0), Message(theta, 0.0), Client(start, start, zeta, zeta)
+        averages = Averages(start, start) if self.restart == "gap" else None
+        message = Message(theta, 0.0, None if averages is None else 1.0)
+        return Server(theta, 1.0), message, Client(start, start, zeta, zeta, averages)
 
 
 def momentum(t: float, rho: float) -> tuple[float, float]:

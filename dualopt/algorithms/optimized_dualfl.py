@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.algorithms import dualfl
-from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._base import parameters
+from dualopt.algorithms._dual_parameters import DualParameters
+from dualopt.algorithms._restarts import judged
 from dualopt.algorithms.dualfl import Client, DualFL
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
@@ -35,7 +37,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizedDualFL(Algorithm):
+class OptimizedDualFL(DualParameters):
     r"""DualFL with the momentum of the information-theoretic exact method (Taylor and Drori 2023).
 
     .. math::
@@ -61,11 +63,15 @@ class OptimizedDualFL(Algorithm):
     ----------
     rho, nu, solver, stop, corrected, scaled, scales
         As in :class:`dualopt.algorithms.DualFL`.
+    restart : "gradient", optional
+        As in :class:`dualopt.algorithms.DualFL`; for this method nothing is proved of it, and no gap restart is
+        offered, because the proof needs models that are averaged with the weights of DualFL.
 
     Raises
     ------
     ValueError
-        If ``rho`` or ``nu`` is out of range; from ``check`` if ``nu`` exceeds ``mu``.
+        If ``rho`` or ``nu`` is out of range; if ``restart`` is not "gradient", or ``rho`` is not 0 with it; from
+        ``check`` if ``nu`` exceeds ``mu``.
 
     Examples
     --------
@@ -75,42 +81,18 @@ class OptimizedDualFL(Algorithm):
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
 
-    rho: float = OPEN
-    nu: float = OPEN
-    corrected: bool = False
-    scaled: bool = False
-    scales: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        self._dualfl()
-
     def _dualfl(self) -> DualFL:
-        """Return the method that shares the parameters, the local problems and the states of the clients."""
-        return DualFL(
-            rho=self.rho,
-            nu=self.nu,
-            solver=self.solver,
-            stop=self.stop,
-            corrected=self.corrected,
-            scaled=self.scaled,
-            scales=self.scales,
-        )
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j``, which is optimal."""
-        filled = self._dualfl().suggested(objective)
-        return replace(self, rho=filled.rho, nu=filled.nu, solver=filled.solver, scales=filled.scales)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``nu > mu``, outside the theory."""
-        self._dualfl().check(objective)
+        """Return the method that has the same local problems and states of the clients."""
+        return DualFL(**{name: getattr(self, name) for name in parameters(type(self))})
 
     def guarantee(self, objective: Objective) -> str:
         """Say what the bound promises for these parameters, for exact local solutions."""
-        method = self._dualfl().suggested(objective)
-        theorem = method.guarantee(objective)
+        method = self.suggested(objective)
+        theorem = method._dualfl().guarantee(objective)
         if theorem.startswith("none"):
             return theorem
+        if method.restart is not None:
+            return "none: no theorem covers restarts of this method"
         factor = (1.0 - math.sqrt(method.rho)) ** 2
         rate = f"O((1 - sqrt(rho))^(2n)), a factor of {factor:.4f} per round" if method.rho else "O(1/n^2)"
         return f"2 |zeta*|^2/(N A_n): |theta - theta*|^2 = {rate}"
@@ -120,14 +102,15 @@ class OptimizedDualFL(Algorithm):
         zero = array_namespace(theta0).zeros_like(theta0)
         return Server(zero, 0.0), Message(zero, 0.0, 0.0), self._dualfl().init(theta0, copies)[2]
 
-    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
-        """Solve the local problem (3.1)."""
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Any]:
+        """Solve the local problem (3.1); the upload is that of DualFL."""
         return self._dualfl().local(c, dualfl.Message(message.theta, message.b), oracle, round)
 
-    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
-        """Average; the coefficients depend on nothing but the round and ``rho``."""
-        A, b, c = coefficients(server.A, self.rho)
-        return Server(mean, A), Message(mean, b, c)
+    def server(self, server: Server, mean: Any, round: Round) -> tuple[Server, Message]:
+        """Average; the coefficients depend on nothing but the round of the epoch and ``rho``."""
+        theta, again, _ = judged(self.restart, mean, server.theta, math.inf, self.mean_nu)
+        A, b, c = (0.0, 0.0, 0.0) if again else coefficients(server.A, self.rho)
+        return Server(theta, A), Message(theta, b, c)
 
     def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate, along the last change of v and along the last step."""

@@ -72,7 +72,7 @@ FIXED = [
     ),
     _fixed(
         "DualFL with nu = max mu_j",
-        "algorithms/dualfl.py",
+        "algorithms/_dual_parameters.py",
         "nu = smallest(objective.mu) if",
         "nu = largest(objective.mu) if",
         UNEQUAL,
@@ -80,7 +80,7 @@ FIXED = [
     ),
     _fixed(
         "DualFL with rho = nu/min L_j",
-        "algorithms/dualfl.py",
+        "algorithms/_dual_parameters.py",
         "return self.nu / largest(objective.L)",
         "return self.nu / smallest(objective.L)",
         UNEQUAL,
@@ -105,8 +105,8 @@ FIXED = [
     _fixed(
         "DualFL extrapolates from the first bracket for ever",
         "algorithms/dualfl.py",
-        "c._replace(zeta=zeta, v=v)",
-        "c._replace(zeta=zeta)",
+        "c._replace(zeta=zeta, v=v, averages=averages)",
+        "c._replace(zeta=zeta, averages=averages)",
         UNEQUAL,
         rf"{SUGGEST}\[dualfl",
     ),

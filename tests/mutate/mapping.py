@@ -58,6 +58,7 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
 DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition_3_1", "lemma_6_5", "gap_3_6")
 FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
 FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_theorem_3", "feddyn_theorem_4")
+RESTARTS = ("restart_gap", "restart_epochs", "restart_energy")
 SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
 UNEQUAL = "tests/test_unequal_clients.py"
@@ -93,6 +94,24 @@ METHODS = {
     ),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/algorithms/test_fedsam.py")),
+    "_dual_parameters": Judges(
+        (
+            Selected("tests/algorithms/test_scales.py"),
+            Selected("tests/algorithms/test_dualfl.py", "refuses|needs_mu|default_parameters|says_which"),
+            Selected("tests/algorithms/test_guarantees.py", r"\[(optimized-)?dualfl[\]-]"),
+            Selected("tests/algorithms/test_restarts.py", "suggested|refusals|guarantees|definition"),
+            Selected(UNEQUAL, "suggestions|greatest_mu_as_nu|least_smoothness"),
+        ),
+        ("scaled_dualfl",),
+    ),
+    "_restarts": Judges(
+        (
+            Selected("dualopt/algorithms/_restarts.py"),
+            Selected("tests/algorithms/test_restarts.py"),
+            Selected("tests/theory/test_symbolic_restarts.py"),
+        ),
+        RESTARTS,
+    ),
     "_line_search": Judges(
         (
             Selected("dualopt/algorithms/_line_search.py"),
@@ -119,7 +138,8 @@ METHODS = {
         "",
         Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"),
         Selected("tests/algorithms/test_scales.py"),
-        claims=(*DUALFL, "scaled_dualfl"),
+        Selected("tests/algorithms/test_restarts.py"),
+        claims=(*DUALFL, "scaled_dualfl", *RESTARTS),
     ),
     "fedadmm": _method("fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift")),
     "fedavg": _method("fedavg", "FedAvg", claims=("fedavg_bias", "fedavg_constant_step")),
@@ -146,7 +166,7 @@ METHODS = {
     "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
-    "optimized_dualfl": _method("optimized_dualfl", ""),
+    "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/algorithms/test_restarts.py")),
     "sampled_dualfl": _method("sampled_dualfl", "", claims=SAMPLED),
     "scaffnew": _method("scaffnew", "", claims=("scaffnew_one_step", "scaffnew_long_step")),
     "scaffold": _method("scaffold", "", claims=("scaffold_fixed_point",)),
