@@ -7,6 +7,7 @@ The public names, by what they are for:
 * methods, all of :mod:`dualopt.algorithms`: :class:`DualFL`, :class:`FedPD`, :class:`FedDyn`, :class:`AFedPD`, ...;
 * who takes part: :class:`Full`, :class:`UniformSubset`, :class:`Bernoulli`, :class:`CommunicateWithProbability`,
   :class:`Schedule`;
+* what happens before the first round: :class:`OneShotAverage`, :class:`SketchedMetric`;
 * local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.stopping`;
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
 * references: :func:`newton`, :func:`cvxpy`, :func:`solve`.
@@ -65,6 +66,7 @@ from dualopt.objectives import (
     mlp,
 )
 from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Round, Schedule, UniformSubset
+from dualopt.preparation import OneShotAverage, SketchedMetric
 from dualopt.recording import run
 from dualopt.reference import NotOptimalError, Reference, cvxpy, newton, solve
 from dualopt.regularisers import L1, L2
@@ -113,6 +115,7 @@ __all__ = [
     "Multinomial",
     "NonconvexPenalty",
     "NotOptimalError",
+    "OneShotAverage",
     "OptimizedDualFL",
     "Quadratic",
     "Reference",
@@ -122,6 +125,7 @@ __all__ = [
     "Scaffold",
     "Schedule",
     "SharpnessAware",
+    "SketchedMetric",
     "SmoothedHinge",
     "Snapshot",
     "Squared",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,12 +16,13 @@ from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.oracle import Oracle
 from dualopt.participation import Full, Participation, Round
+from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
 from dualopt.tree import tree_map
 from dualopt.xp import Array, array_namespace, broadcast
 
-__all__ = ["Snapshot", "State", "advance", "complete", "informed", "initial_state", "iterate", "rounds_of"]
+__all__ = ["Snapshot", "State", "advance", "complete", "informed", "initial_state", "iterate", "rounds_of", "shown"]
 
 
 class State(NamedTuple):
@@ -59,6 +60,7 @@ class Snapshot:
     solution: LocalSolution | None
     floats_up: int
     floats_down: int
+    _own: Any = None  # server, where that above shows its model in other coordinates
 
     def __repr__(self) -> str:
         r, shape = self.round, tuple(self.server.theta.shape)
@@ -80,7 +82,8 @@ class Snapshot:
     @property
     def state(self) -> State:
         """What the next round starts from."""
-        return State(self.server, self.message, self.clients, self.solver)
+        server = self.server if self._own is None else self._own
+        return State(server, self.message, self.clients, self.solver)
 
     @property
     def local_models(self) -> Array | None:
@@ -102,6 +105,7 @@ def iterate(
     theta0: Array | None = None,
     participation: Participation | None = None,
     seed: int = 0,
+    prepare: Preparation | Sequence[Preparation] | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
 
@@ -117,11 +121,16 @@ def iterate(
         Who takes part; everybody when not given.
     seed : int, default 0
         Seed of every random stream.
+    prepare : Preparation or sequence of Preparation, optional
+        What happens before the first round (:mod:`dualopt.preparation`). Models and local solutions are in the
+        coordinates of ``objective`` whatever those of the method are; the other states are in those of the method.
+        No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
 
     Raises
     ------
     ValueError
-        If the method does not support the participation, or the regulariser of the objective.
+        If the method does not support the participation, or the regulariser of the objective, or the objective is not
+        one for the preparation.
 
     Examples
     --------
@@ -138,9 +147,24 @@ def iterate(
     >>> snapshot
     <Snapshot after round 30: 2 of 2 clients; model of shape (2,)>
     """
-    algorithm = complete(algorithm, objective, participation)
     theta0 = objective.initial(seed) if theta0 is None else theta0
-    return rounds_of(algorithm, objective, theta0, participation, seed)
+    prepared = prepared_by(prepare, objective, theta0)
+    algorithm = complete(algorithm, prepared.objective, participation)
+    return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, participation, seed), prepared, objective)
+
+
+def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objective) -> Iterator[Snapshot]:
+    """Return the rounds with models and local solutions in the coordinates of ``objective``."""
+    if prepared.model is None:
+        return snapshots
+    f = without_regulariser(objective)
+
+    def one(s: Snapshot) -> Snapshot:
+        server = s.server._replace(theta=prepared.shown(s.server.theta))
+        solution = prepared.shown_solution(s.solution, f.select(s.round.clients))
+        return replace(s, server=server, solution=solution, _own=s.server)
+
+    return map(one, snapshots)
 
 
 def complete(algorithm: Algorithm, objective: Objective, participation: Participation | None = None) -> Algorithm:

@@ -12,6 +12,7 @@ spawn key                 stream
 ``(3,)``, ``(3, 1)``      data: partitions, subsamples
 ``(4,)``                  synthetic data
 ``(5,)``                  the first model of a network
+``(6,)``, ``(6, id)``     common to all, or of a client, before the first round
 ========================  ==========================================
 """
 
@@ -34,6 +35,7 @@ __all__ = [
     "UniformSubset",
     "first_round",
     "parse_participation",
+    "preparation_rng",
 ]
 
 
@@ -97,6 +99,17 @@ def first_round(n_clients: int) -> Round:
     Round(n=0, n_clients=2, clients=(0, 1), communicate=True, seed=0)
     """
     return Round(n=0, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=0)
+
+
+def preparation_rng(seed: int, client: int | None = None) -> Generator:
+    """Return the generator for what happens before the first round: common to all, or of one client.
+
+    Examples
+    --------
+    >>> bool(preparation_rng(0).random() == preparation_rng(0).random() != preparation_rng(0, 0).random())
+    True
+    """
+    return default_rng(SeedSequence(seed, spawn_key=(6,) if client is None else (6, client)))
 
 
 class Participation(Protocol):

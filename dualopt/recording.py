@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -16,10 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
-from dualopt.engine import Snapshot, complete, rounds_of
+from dualopt.engine import Snapshot, complete, rounds_of, shown
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
 from dualopt.participation import Participation
+from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.trace import Trace
 from dualopt.xp import Array, array_namespace, device, epsilon
 
@@ -48,12 +49,13 @@ def run(
     check_assumptions: bool = True,
     threads: int | None = None,
     parameters: Mapping[str, Any] | None = None,
+    prepare: Preparation | Sequence[Preparation] | None = None,
 ) -> Trace:
     """Run a method and record every round.
 
     Parameters
     ----------
-    algorithm, objective, theta0, participation, seed
+    algorithm, objective, theta0, participation, seed, prepare
         As in :func:`dualopt.iterate`.
     rounds : int, default 100
         Largest number of rounds.
@@ -88,9 +90,9 @@ def run(
     Returns
     -------
     Trace
-        Row 0 is the start. ``communications`` counts the rounds so far in which something was sent, ``floats_up`` and
-        ``floats_down`` the numbers, ``gradients`` the local gradients (mean over the clients), ``seconds`` the time of
-        the method alone.
+        Row 0 is the start, after ``prepare``, with what that took. ``communications`` counts the rounds so far in which
+        something was sent, ``floats_up`` and ``floats_down`` the numbers, ``gradients`` the local gradients (mean over
+        the clients), ``seconds`` the time of the method alone.
 
     Raises
     ------
@@ -118,15 +120,21 @@ def run(
         theta0=theta0,
         objective=objective,
     )
-    algorithm = complete(algorithm, objective, participation)
+    theta = objective.initial(seed) if theta0 is None else theta0
+    started = time.perf_counter()
+    with threadpool_limits(limits=threads) if threads else nullcontext():
+        prepared = prepared_by(prepare, objective, theta)
+    seconds = time.perf_counter() - started if prepare else 0.0
+    algorithm = complete(algorithm, prepared.objective, participation)
     if check_assumptions:
-        algorithm.check(objective)
+        algorithm.check(prepared.objective)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     recorder = _Recorder(objective, reference, measure or {})
     with threadpool_limits(limits=threads) if threads else nullcontext():
-        theta = objective.initial(seed) if theta0 is None else theta0
-        recorder.start(theta, certificate(objective, theta) if every else None)
-        snapshots = rounds_of(algorithm, objective, theta, participation, seed)
+        theta = prepared.shown(prepared.theta0)
+        recorder.start(theta, certificate(objective, theta) if every else None, prepared, seconds)
+        rounds_here = rounds_of(algorithm, prepared.objective, prepared.theta0, participation, seed)
+        snapshots = shown(rounds_here, prepared, objective)
         status, still, last = "max_rounds", 0, theta
         largest = EXPLOSION * (1.0 + _largest(theta))
         while len(recorder.rows) <= rounds:
@@ -166,10 +174,15 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
+        **({} if prepare is None else {"prepare": [describe(p) for p in _listed(prepare)]}),
         "versions": dict(versions()),
         **(parameters or {}),
     }
     return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+
+
+def _listed(prepare: Preparation | Sequence[Preparation]) -> Sequence[Preparation]:
+    return prepare if isinstance(prepare, Sequence) else [prepare]
 
 
 def communicated(snapshot: Snapshot) -> bool:
@@ -190,10 +203,17 @@ class _Recorder:
         self.latest = LatestSolutions(objective)
         self.snapshot: Snapshot | None = None
 
-    def start(self, theta: Array, bound: Certificate | None) -> None:
-        names = ("round", "communications", "floats_up", "floats_down", "gradients", "seconds")
-        zero = dict.fromkeys(names, 0.0)
-        self.rows.append(zero | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
+    def start(self, theta: Array, bound: Certificate | None, prepared: Prepared, seconds: float) -> None:
+        self.gradients = sum(prepared.gradients)
+        spent = {
+            "round": 0.0,
+            "communications": float(prepared.exchanges),
+            "floats_up": float(prepared.floats_up),
+            "floats_down": float(prepared.floats_down),
+            "gradients": self.gradients / self.objective.n_clients,
+            "seconds": seconds,
+        }
+        self.rows.append(spent | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
         energy = self.rows[0]["energy"]
         self.limit = min(energy + EXPLOSION * (1.0 + abs(energy)), sys.float_info.max)
 

@@ -14,6 +14,7 @@ from dualopt.algorithms import Algorithm
 from dualopt.discover import unknown_name
 from dualopt.objectives import Objective
 from dualopt.participation import Full, Participation
+from dualopt.preparation import Preparation
 from dualopt.recording import run
 
 __all__ = ["METRICS", "Candidate", "Outcome", "check", "pruned", "tune", "winner"]
@@ -138,6 +139,7 @@ def tune(
     seed: int = 0,
     reference: float | None = None,
     check_assumptions: bool = True,
+    prepare: Preparation | Sequence[Preparation] | None = None,
     early_stopping: bool = True,
     jobs: int = 1,
     known: Mapping[int, Outcome] | None = None,
@@ -169,6 +171,8 @@ def tune(
         ``E*``.
     check_assumptions : bool, default True
         Whether to refuse parameters outside the theory.
+    prepare : Preparation or sequence of Preparation, optional
+        What happens before the first round of every run, as in :func:`dualopt.run`.
     early_stopping : bool, default True
         Whether runs that cannot win any more are stopped; without it all are complete.
     jobs : int, default 1
@@ -204,7 +208,7 @@ def tune(
     (1, ['dominated', 'converged', 'dominated'])
     """
     check(metric=metric, target=target, rounds=rounds, jobs=jobs)
-    search = _Search(objective, metric, target, rounds, seed, reference, check_assumptions)
+    search = _Search(objective, metric, target, rounds, seed, reference, check_assumptions, prepare)
     arrange = pruned if early_stopping else lambda found: dict(sorted(found.items()))
     outcomes = dict(known or {})
     left = [(n, candidate) for n, candidate in enumerate(candidates) if n not in outcomes]
@@ -235,6 +239,7 @@ class _Search:
     seed: int
     reference: float | None
     check_assumptions: bool
+    prepare: Preparation | Sequence[Preparation] | None
 
     def run(self, numbered: tuple[int, Candidate], budget: Limit) -> Outcome:
         """Run one candidate as long as its cost does not exceed the budget, which may fall meanwhile."""
@@ -251,6 +256,7 @@ class _Search:
             stop=None if certified else lambda _, row: row["error"] <= self.target,
             callback=lambda _, row: _cost(row, self.metric) > budget(),
             check_assumptions=self.check_assumptions,
+            prepare=self.prepare,
             threads=1,
         )
         errors = trace["certified_error" if certified else "error"][1:].tolist()

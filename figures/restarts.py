@@ -21,6 +21,8 @@ from figures._settings import Settings
 
 __all__ = ["METHODS", "TUNED", "compute", "draw", "problems", "tabulate"]
 
+TIME = "about 5 minutes"
+
 MOST_ROUNDS = {False: 600, True: 60}
 MULTIPLES = (1.0, 3.0, 10.0, 30.0)
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {

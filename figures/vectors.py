@@ -1,10 +1,13 @@
-"""Vectors that every client sends to reach 1e-4 and 1e-10: all exact methods, as suggested, on six problems."""
+"""Vectors that every client sends to reach 1e-4 and 1e-10: all exact methods, as suggested, on six problems.
+
+Some of them once more after a step before the rounds, whose numbers count too.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -32,13 +35,14 @@ from dualopt.algorithms import (
 from dualopt.data._files import home
 from dualopt.engine import iterate
 from dualopt.participation import CommunicateWithProbability
+from dualopt.preparation import OneShotAverage, SketchedMetric, prepared_by
 from dualopt.problem import ProblemOptions, build_problem
 from dualopt.recording import describe
 from dualopt.reference import newton
 from dualopt.trace import Trace
 from figures._settings import Settings
 
-__all__ = ["METHODS", "compute", "draw", "first", "problems", "tabulate"]
+__all__ = ["ENTRIES", "METHODS", "PREPARED", "compute", "draw", "first", "problems", "tabulate"]
 
 TIME = "an hour"
 TARGETS = (1e-4, 1e-10)
@@ -49,11 +53,15 @@ SEED = 0
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A method, as it is suggested, with its name in the picture and the name that gives it its style."""
+    """A method, as it is suggested, with its name in the picture and the name that gives it its style.
+
+    ``prepare`` is what happens before its first round.
+    """
 
     title: str
     algorithm: Any
     look: str
+    prepare: Any = None
 
 
 METHODS = {
@@ -73,7 +81,28 @@ METHODS = {
     "scaffold": Entry(title="SCAFFOLD", algorithm=Scaffold(), look="scaffold"),
     "gradient-descent": Entry(title="gradient descent", algorithm=GradientDescent(), look="gradient-descent"),
 }
-QUICK = ("anderson-fedsplit", "anderson-dane", "distributed-lbfgs", "fedsplit", "optimized-dualfl", "dualfl")
+
+
+def _prepared(words: str, prepare: Any, *names: str) -> dict[str, Entry]:
+    """Return methods after a preparation."""
+    return {
+        f"{name}, {words}": replace(METHODS[name], title=f"{METHODS[name].title} {words}", prepare=prepare)
+        for name in names
+    }
+
+
+LBFGS, SPLIT = "distributed-lbfgs", "anderson-fedsplit"
+PREPARED = {
+    **_prepared("in the sketch", SketchedMetric(), SPLIT, LBFGS, "fedsplit"),
+    **_prepared("in own sketches", SketchedMetric(common=False), SPLIT, LBFGS),
+    **_prepared("from one-shot", OneShotAverage(), SPLIT, LBFGS),
+    **_prepared("in the sketch from one-shot", (SketchedMetric(), OneShotAverage()), SPLIT, LBFGS),
+}
+ENTRIES = METHODS | PREPARED
+QUICK = (
+    *("anderson-fedsplit", "anderson-dane", "distributed-lbfgs", "fedsplit", "optimized-dualfl", "dualfl"),
+    *("anderson-fedsplit, in the sketch", "distributed-lbfgs, from one-shot"),
+)
 
 
 def problems(settings: Settings) -> dict[str, ProblemOptions]:
@@ -104,7 +133,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
     The traces, by ``problem: method``, have a row after every round: ``vectors`` is what a client has sent, in units
     of the model, scalars included; ``gradients`` its local gradients; ``error`` the relative error of the energy.
     """
-    methods = QUICK if settings.quick else METHODS
+    methods = QUICK if settings.quick else ENTRIES
     most = {"vectors": MOST_VECTORS[settings.quick], "gradients": MOST_GRADIENTS[settings.quick]}
     traces = {}
     for problem, options in problems(settings).items():
@@ -114,10 +143,12 @@ def compute(settings: Settings) -> dict[str, Trace]:
             description = {
                 "figure": "vectors",
                 "problem": {key: str(value) for key, value in asdict(options).items() if key != "data_home"},
-                "algorithm": describe(METHODS[name].algorithm),
+                "algorithm": describe(ENTRIES[name].algorithm),
                 "method": name,
                 "most": most,
             }
+            if ENTRIES[name].prepare is not None:
+                description["prepare"] = repr(ENTRIES[name].prepare)
             traces[label] = settings.stored_columns(
                 f"the run {label!r}", description, lambda name=name, built=built: _run(name, *built(), most)
             )
@@ -131,22 +162,30 @@ def _with_reference(options: ProblemOptions) -> tuple[Any, float]:
 
 
 def _run(name: str, f: Any, least: float, most: Mapping[str, float]) -> dict[str, list[float]]:
-    """Run a method, and return the columns."""
-    algorithm, participation = METHODS[name].algorithm.suggested(f), None
+    """Run a method, and return the columns; what happens before the first round makes a row if anything is sent."""
+    prepared = prepared_by(ENTRIES[name].prepare, f, f.zeros())
+    algorithm, participation = ENTRIES[name].algorithm.suggested(prepared.objective), None
     if isinstance(algorithm, Scaffnew):
         participation = CommunicateWithProbability(probability=algorithm.probability)
     size = f.n_clients * math.prod(f.shape)
-    spent = {"vectors": 0.0, "gradients": 0.0}
+    spent = {"vectors": prepared.floats_up / size, "gradients": sum(prepared.gradients) / f.n_clients}
     columns: dict[str, list[float]] = {"vectors": [], "gradients": [], "error": []}
-    for s in iterate(algorithm, f, participation=participation, seed=SEED):
+
+    def add(theta: Any) -> None:
+        error = (float(np.mean(f.value(prepared.shown(theta)))) - least) / least
+        for column, number in (*spent.items(), ("error", error)):
+            columns[column].append(number)
+
+    if prepared.floats_up:
+        add(prepared.theta0)
+    rounds = iterate(algorithm, prepared.objective, theta0=prepared.theta0, participation=participation, seed=SEED)
+    for s in rounds:
         assert s.solution is not None  # everybody takes part
         spent["vectors"] += s.floats_up / size
         spent["gradients"] += float(np.mean(s.solution.gradients))
         sent = s.floats_up > 0
         if sent:  # otherwise the model is the old one
-            error = (float(np.mean(f.value(s.server.theta))) - least) / least
-            for column, number in (*spent.items(), ("error", error)):
-                columns[column].append(number)
+            add(s.server.theta)
         if any(spent[column] >= limit for column, limit in most.items()):
             break
         if sent and (columns["error"][-1] <= TARGETS[-1] or not math.isfinite(columns["error"][-1])):
@@ -180,7 +219,7 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
     rows = []
     for column, what in enumerate(("vectors", "local gradients")):
         for name in names:
-            row = {"method": METHODS[name].title, "what": what}
+            row = {"method": ENTRIES[name].title, "what": what}
             for problem in dict.fromkeys(label.split(": ")[0] for label in traces):
                 row[problem] = _words(traces[f"{problem}: {name}"], column)
             rows.append(row)
@@ -207,7 +246,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
 
 def _panel(axes: Axes, title: str, traces: Mapping[str, Trace]) -> None:
     for place, (name, trace) in enumerate(traces.items()):
-        colour, marker = plotting.style(METHODS[name].look)
+        colour, marker = plotting.style(ENTRIES[name].look)
         ends = [None if spent is None else spent[0] for spent in (first(trace, target) for target in TARGETS)]
         known = [end for end in ends if end is not None]
         axes.plot(known, [place] * len(known), color=colour, linewidth=1.2, zorder=2)
@@ -219,7 +258,7 @@ def _panel(axes: Axes, title: str, traces: Mapping[str, Trace]) -> None:
         axes.annotate(words, at, offset, textcoords="offset points", fontsize=7, color="0.3" if known else "0.6")
     axes.set_xscale("log")
     axes.set_xlim(0.8, 2.5 * MOST_VECTORS[False])
-    axes.set_yticks(range(len(traces)), [METHODS[name].title for name in traces], fontsize=8)
+    axes.set_yticks(range(len(traces)), [ENTRIES[name].title for name in traces], fontsize=8)
     axes.set_ylim(len(traces) - 0.4, -0.6)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -29,6 +29,7 @@ from dualopt.cli.tune import SearchOptions
 from dualopt.data import load
 from dualopt.discover import discover
 from dualopt.objectives import Quadratic, linear_model
+from dualopt.preparation import PreparationOptions
 from dualopt.problem import ProblemOptions, automatic_loss
 from dualopt.recording import run as run_federation
 from dualopt.solvers import LBFGS, NewtonCG
@@ -256,7 +257,7 @@ def test_partitions_and_stopping_rules_listed_are_those_that_exist():
         assert isinstance(parse_stop(f"{name}=0.5" if name != "steps" else "steps=2", nu=1.0, rho=0.0), rule)
 
 
-@pytest.mark.parametrize("group", [ProblemOptions, MethodOptions, LoopOptions, SearchOptions])
+@pytest.mark.parametrize("group", [ProblemOptions, MethodOptions, PreparationOptions, LoopOptions, SearchOptions])
 def test_every_option_is_explained_and_keeps_its_default(group):
     def command(*, group): ...
 

@@ -67,23 +67,26 @@ def fedpd_step_limit(L: float) -> float:
     return (math.sqrt(5.0) - 1.0) / (4.0 * L)
 
 
-def suggested_weight(objective: Objective, name: str) -> float:
+def suggested_weight(objective: Objective, name: str, factor: float = 1.0) -> float:
     r"""Return a weight of the proximal term for ``objective``.
 
-    It is :math:`\sqrt{L\mu}` for strongly convex smooth clients, the order of the optimum, the ``mu`` of nonsmooth
-    ones, and otherwise :math:`8L/(\sqrt5 - 1)`, twice what FedPD's theorems need.
+    It is ``factor`` times :math:`\sqrt{L\mu}` for strongly convex smooth clients, the order of the optimum, times the
+    ``mu`` of nonsmooth ones, and otherwise times :math:`8L/(\sqrt5 - 1)`, twice what FedPD's theorems need. An
+    objective that knows a weight better than its ``mu`` says, its ``usual_weight``, gives that one.
 
     Raises
     ------
     ValueError
         If the clients are neither smooth nor strongly convex; the sentence names the parameter ``name``.
     """
+    if objective.usual_weight is not None:
+        return objective.usual_weight
     mu, L = smallest(objective.mu), largest(objective.L)
     if mu > 0:
-        return math.sqrt(L * mu) if math.isfinite(L) else mu
+        return factor * (math.sqrt(L * mu) if math.isfinite(L) else mu)
     if not math.isfinite(L):
         raise ValueError(f"{name} must be given: neither mu nor L is known, so nothing can be suggested.")
-    return 2.0 / fedpd_step_limit(L)
+    return factor * 2.0 / fedpd_step_limit(L)
 
 
 def reflection_factor(objective: Objective, step: float | Sequence[float]) -> float | None:

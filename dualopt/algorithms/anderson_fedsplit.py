@@ -120,7 +120,7 @@ class AndersonFedSplit(Mixing):
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in the step and the solver."""
-        step = 1.0 / (WEIGHT * suggested_weight(objective, "step")) if self.step is None else self.step
+        step = 1.0 / suggested_weight(objective, "step", WEIGHT) if self.step is None else self.step
         return replace(super().suggested(objective), step=step)
 
     def check(self, objective: Objective) -> None:

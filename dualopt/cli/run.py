@@ -22,7 +22,9 @@ from dualopt.algorithms import Algorithm
 from dualopt.cli import output
 from dualopt.cli.options import INTERRUPTED, LoopOptions, option_groups
 from dualopt.discover import discover, summary, unknown_name
+from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
+from dualopt.preparation import Preparation, PreparationOptions
 from dualopt.problem import Problem, ProblemOptions, build_problem
 from dualopt.recording import run as run_federation
 from dualopt.recording import versions
@@ -42,6 +44,7 @@ def run(
     ] = None,
     problem: ProblemOptions,
     method: MethodOptions,
+    preparation: PreparationOptions,
     loop: LoopOptions,
 ) -> None:
     """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
@@ -53,8 +56,8 @@ def run(
         solver_parameters=pairs(method.solver_param, "solver_param"),
         stop=method.stop,
     )
-    options = output.options_record(problem, method, loop) | {"algorithm": algorithm, "param": param or []}
-    session = _prepare(problem, loop, {algorithm: variant})
+    options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
+    session = _prepare(problem, preparation, loop, {algorithm: variant})
     (result,), interrupted = session.compute()
     trace, out = result.trace, loop.out
     files = ["convergence.png", "trace.csv", "trace.npz", "run.json"]
@@ -65,7 +68,7 @@ def run(
     record = {"command": "run", "options": options, "versions": dict(versions()), **session.record(), **result.record()}
     output.write_json(out / files[3], record)
     lines = session.described() | output.parameters_in_words(result.algorithm)
-    lines["theory"] = result.algorithm.guarantee(session.problem.objective)
+    lines["theory"] = result.algorithm.guarantee(session.changed)
     lines |= output.outcome(trace, result.accuracy)
     lines["files"] = f"{out}: {', '.join(files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
@@ -85,15 +88,16 @@ def compare(
     ] = None,
     problem: ProblemOptions,
     method: MethodOptions,
+    preparation: PreparationOptions,
     loop: LoopOptions,
 ) -> None:
     """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
     variants = [parse_variant(text, method) for text in algorithm]
     names = dict(zip((v.label for v in variants), output.file_names([v.label for v in variants]), strict=True))
-    options = output.options_record(problem, method, loop) | {"algorithm": algorithm, "plot": plot}
+    options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "plot": plot}
     if plot is not None and plot not in (columns := _columns(loop)):
         raise unknown_name("plot", plot, columns)
-    session = _prepare(problem, loop, {v.label: v for v in variants})
+    session = _prepare(problem, preparation, loop, {v.label: v for v in variants})
     results, interrupted = session.compute()
     out = loop.out
     figure = plotting.convergence(
@@ -167,6 +171,8 @@ class Session:
     """A problem with the methods to run on it."""
 
     problem: Problem
+    prepare: Sequence[Preparation]
+    changed: Objective  # in the coordinates of the methods
     algorithms: Mapping[str, Algorithm]
     loop: LoopOptions
     participation: Participation
@@ -213,6 +219,7 @@ class Session:
                 callback=callback,
                 check_assumptions=loop.check_assumptions,
                 threads=loop.threads,
+                prepare=self.prepare or None,
                 parameters={
                     "data": problem.data,
                     "loss": problem.loss,
@@ -253,6 +260,7 @@ class Session:
             "loss": problem.loss + (" (chosen for the labels; --loss changes it)" if problem.loss_was_chosen else ""),
             "mu, kappa": f"mu = {problem.rows.ridge:g}, kappa = L/mu = {problem.condition:.4g}",
             **problem.added,
+            **({"before round 1": ", ".join(str(step) for step in self.prepare)} if self.prepare else {}),
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
         }
 
@@ -270,22 +278,29 @@ class Session:
         }
 
 
-def _prepare(options: ProblemOptions, loop: LoopOptions, variants: Mapping[str, Variant]) -> Session:
+def _prepare(
+    options: ProblemOptions, preparation: PreparationOptions, loop: LoopOptions, variants: Mapping[str, Variant]
+) -> Session:
     """Refuse whatever is wrong, cheapest check first, before anything is computed."""
+    steps = preparation.steps(options.seed)
+    regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
     for variant in variants.values():
-        variant.check(participation=loop.participation, regulariser=options.regulariser is not None)
+        variant.check(participation=loop.participation, regulariser=regulariser)
     participation = parse_participation(loop.participation)
     problem = build_problem(options, test=loop.test_accuracy)
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
-    algorithms = {label: variant.build(problem.objective, participation) for label, variant in variants.items()}
+    changed = preparation.changed(problem.objective, options.seed)
+    algorithms = {label: variant.build(changed, participation) for label, variant in variants.items()}
     if loop.check_assumptions:
         for algorithm in algorithms.values():
-            algorithm.check(problem.objective)
+            algorithm.check(changed)
     if loop.reference and not problem.is_convex:
         raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     return Session(
         problem=problem,
+        prepare=steps,
+        changed=changed,
         algorithms=algorithms,
         loop=loop,
         participation=participation,

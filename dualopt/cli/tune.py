@@ -21,6 +21,7 @@ from dualopt.cli.options import INTERRUPTED, default_of, option_groups
 from dualopt.cli.record import Record, load, search_progress
 from dualopt.discover import unknown_name
 from dualopt.participation import parse_participation
+from dualopt.preparation import PreparationOptions
 from dualopt.problem import Problem, ProblemOptions, build_problem
 from dualopt.recording import versions
 from dualopt.tuning import Candidate, Outcome, winner
@@ -78,7 +79,7 @@ class Setting:
     participation: str
 
     def candidate(self, objective: Any) -> Candidate:
-        """Return what is run."""
+        """Return what is run on clients in the coordinates of the methods."""
         participation = parse_participation(self.participation)
         return Candidate(algorithm=self.variant.build(objective, participation), participation=participation)
 
@@ -102,6 +103,7 @@ def tune(
     ] = None,
     problem: ProblemOptions,
     method: MethodOptions,
+    preparation: PreparationOptions,
     loop: SearchOptions,
 ) -> None:
     """Search for the parameters that reach a target at the least cost; write tune.csv, and tune.json to resume from."""
@@ -118,19 +120,23 @@ def tune(
         points = parse_grid(grid or [], algorithm, units=units, rows_per_client=rows_per_client)
         return [setting(point) for point in points]
 
+    steps = preparation.steps(problem.seed)
+    regulariser = problem.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
     for s in settings(1.0):  # refuses what is wrong before the data are loaded
-        s.variant.check(participation=s.participation, regulariser=problem.regulariser is not None)
+        s.variant.check(participation=s.participation, regulariser=regulariser)
     tuning.check(metric=loop.metric, target=loop.target, rounds=loop.rounds, jobs=loop.jobs)
     built = build_problem(problem)
     _check_target(built, loop)
     objective, sizes = built.objective, built.rows.sizes
     chosen = settings(sum(sizes) / len(sizes))
-    candidates = [s.candidate(objective) for s in chosen]
+    changed = preparation.changed(objective, problem.seed)
+    candidates = [s.candidate(changed) for s in chosen]
     for candidate in candidates:
         next(candidate.participation.rounds(objective.n_clients, problem.seed))  # refuses more clients than there are
         if loop.check_assumptions:
-            candidate.algorithm.check(objective)
-    common = _common(built, problem, method, loop) | {"algorithm": algorithm, "param": shared}
+            candidate.algorithm.check(changed)
+    prepared = asdict(preparation) if steps else {}
+    common = _common(built, problem, method, loop) | prepared | {"algorithm": algorithm, "param": shared}
     record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh)
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     console = output.make_console()
@@ -146,6 +152,7 @@ def tune(
             seed=problem.seed,
             reference=reference,
             check_assumptions=loop.check_assumptions,
+            prepare=steps or None,
             jobs=loop.jobs,
             known=record.known,
             report=advance,
@@ -157,7 +164,7 @@ def tune(
     if best is None:
         ending = f"no winner: no point has reached the relative error {loop.target:g}."
     else:
-        words = _command(setting(record.points[best]), problem, loop, rounds=len(outcomes[best].costs))
+        words = _command(setting(record.points[best]), problem, preparation, loop, rounds=len(outcomes[best].costs))
         ending = f"winner, {outcomes[best].cost:.12g} {loop.metric}:\n{shlex.join(words)}"
     console.print(ending, soft_wrap=True, highlight=False, markup=False)
     if interrupt.is_set():
@@ -261,7 +268,9 @@ def _show(console: Console, title: str, record: Record, outcomes: Mapping[int, O
         output.show_table(console, title, rows)
 
 
-def _command(setting: Setting, problem: ProblemOptions, loop: SearchOptions, *, rounds: int) -> Sequence[str]:
+def _command(
+    setting: Setting, problem: ProblemOptions, preparation: PreparationOptions, loop: SearchOptions, *, rounds: int
+) -> Sequence[str]:
     """Return the words of the command that runs a point by itself."""
     variant = setting.variant
     words = ["dualopt", "run", "--algorithm", variant.algorithm]
@@ -272,7 +281,7 @@ def _command(setting: Setting, problem: ProblemOptions, loop: SearchOptions, *, 
         solver_param=[f"{name}={value}" for name, value in variant.solver_parameters.items()],
         stop=variant.stop,
     )
-    words += [*_words(method), *_words(problem)]
+    words += [*_words(method), *_words(problem), *_words(preparation)]
     if setting.participation != "full":
         words += ["--participation", setting.participation]
     if not loop.check_assumptions:

@@ -68,6 +68,11 @@ class LinearModel(FiniteSum):
         parts = ((part.block.clients, (group.largest_eigenvalues(part),)) for group, part in self.rows.parts)
         return self.loss.curvature * self.rows.assemble(parts)[0] + self.ridge
 
+    @property
+    def moment_traces(self) -> Array:
+        """The traces of ``X_j' W_j X_j``, shape ``(N,)``."""
+        return self._norms[:, 0] ** 2
+
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
         r"""Bound the errors of values and gradients by those of the predictors, the losses and the sums.
 

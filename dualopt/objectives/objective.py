@@ -87,6 +87,9 @@ class Objective(ABC):
     regulariser: Regulariser = Zero()
     """The convex function ``g`` of the composite problem ``min E + g``; zero but for ``Composite``."""
 
+    usual_weight: float | None = None
+    """A proximal weight that is known to suit; by default None, and methods suggest one from ``mu`` and ``L``."""
+
     @property
     @abstractmethod
     def n_clients(self) -> int:

@@ -13,7 +13,7 @@ from dualopt.problem import build_problem
 from dualopt.trace import Trace
 from figures import vectors
 from figures._settings import Settings
-from figures.vectors import METHODS, QUICK, TARGETS, first, problems
+from figures.vectors import ENTRIES, METHODS, PREPARED, QUICK, TARGETS, first, problems
 
 
 @pytest.fixture
@@ -45,6 +45,14 @@ def test_what_is_sent_and_done_is_counted(small: Settings) -> None:
             np.testing.assert_allclose(trace["vectors"], rounds * (1.0 + scalars / size), rtol=1e-12)
             if name == "distributed-lbfgs":
                 np.testing.assert_allclose(trace["gradients"], rounds, rtol=1e-12)
+        one_shot, p = traces[f"{problem}: distributed-lbfgs, from one-shot"], size  # one output: a model is p numbers
+        np.testing.assert_allclose(one_shot["vectors"], 1.0 + np.arange(len(one_shot)) * (1.0 + 1.0 / p), rtol=1e-12)
+        assert one_shot["gradients"][0] > 1.0
+        sketched = traces[f"{problem}: anderson-fedsplit, in the sketch"]
+        rank = min(5, p)
+        sent = (rank * p + 1) / p + np.arange(len(sketched)) * (1.0 + 11 / p)
+        np.testing.assert_allclose(sketched["vectors"], sent, rtol=1e-12)
+        assert sketched["gradients"][0] == rank
     lbfgs = traces[f"{problem}: distributed-lbfgs"]
     assert lbfgs["error"][-1] <= TARGETS[-1] < lbfgs["error"][-2]
 
@@ -77,3 +85,13 @@ def test_every_exact_method_is_in_it() -> None:
     exact = {name for name, kind in known.items() if kind().suggested(f).fixed_point(f, f.zeros()) is not None}
     family = {"feddyn", "feddr", "fedadmm", "a-fedpd", "lazy-a-fedpd", "sampled-dualfl"}
     assert exact - family == set(METHODS)
+
+
+def test_methods_after_a_preparation_say_so() -> None:
+    assert {name.split(", ")[0] for name in PREPARED} <= set(METHODS)
+    assert set(ENTRIES) == set(METHODS) | set(PREPARED)
+    titles = [entry.title for entry in ENTRIES.values()]
+    assert len(set(titles)) == len(titles)
+    assert all(entry.prepare is not None for entry in PREPARED.values())
+    words = {"in the sketch", "in own sketches", "from one-shot", "in the sketch from one-shot"}
+    assert {name.split(", ")[1] for name in PREPARED} == words

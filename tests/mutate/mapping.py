@@ -266,6 +266,26 @@ TABLE |= {
             ),
         )
     ),
+    "dualopt/objectives/coordinates.py": Judges(
+        (Selected("dualopt/objectives/coordinates.py"), Selected("tests/objectives/test_coordinates.py")),
+        ("fedsplit_in_the_metric", "lbfgs_in_the_metric"),
+    ),
+    "dualopt/preparation/_protocol.py": Judges(
+        (Selected("dualopt/preparation/_protocol.py"), Selected("tests/test_preparation.py", "run|trace|states|dual"))
+    ),
+    "dualopt/preparation/one_shot.py": Judges(
+        (Selected("dualopt/preparation/one_shot.py"), Selected("tests/test_preparation.py", "start|jack|halves|trace")),
+        ("one_shot_average",),
+    ),
+    "dualopt/preparation/options.py": Judges(
+        (Selected("dualopt/preparation/options.py"), Selected("tests/test_preparation.py", "names|commands"))
+    ),
+    "dualopt/preparation/sketched_metric.py": Judges(
+        (
+            Selected("dualopt/preparation/sketched_metric.py"),
+            Selected("tests/test_preparation.py", "sketch|server|trace|seed|ranks|objectives|l2"),
+        )
+    ),
     "dualopt/objectives/_kept.py": Judges(
         (
             Selected("dualopt/objectives/_kept.py"),
