@@ -14,7 +14,9 @@ The public names, by what they are for:
 """
 
 from dualopt.algorithms import (
+    GIANT,
     OPEN,
+    AccSDANE,
     AFedPD,
     AFedPDSAM,
     Algorithm,
@@ -24,6 +26,7 @@ from dualopt.algorithms import (
     DistributedLBFGS,
     DistributedNewtonCG,
     DualFL,
+    DualLBFGS,
     FedADMM,
     FedAvg,
     FedCM,
@@ -75,6 +78,7 @@ from dualopt.trace import Trace
 __version__ = "0.1.0"
 
 __all__ = [
+    "GIANT",
     "L1",
     "L2",
     "MLP",
@@ -83,6 +87,7 @@ __all__ = [
     "AFedPDSAM",
     "APDAInexact",
     "AbsoluteDeviation",
+    "AccSDANE",
     "Algorithm",
     "AndersonDANE",
     "AndersonFedSplit",
@@ -92,6 +97,7 @@ __all__ = [
     "DistributedLBFGS",
     "DistributedNewtonCG",
     "DualFL",
+    "DualLBFGS",
     "FedADMM",
     "FedAvg",
     "FedCM",

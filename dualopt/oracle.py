@@ -9,9 +9,10 @@ from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.participation import Round
 from dualopt.solvers import LocalSolution, LocalSolver
-from dualopt.solvers._loop import evaluated
+from dualopt.solvers._loop import evaluated, norm
+from dualopt.solvers.newton import conjugate_gradients
 from dualopt.stopping import Stop
-from dualopt.xp import Array, broadcast
+from dualopt.xp import Array, broadcast, to_numpy
 
 __all__ = ["Oracle"]
 
@@ -144,16 +145,42 @@ class Oracle:
         require("hessian" in self.objective.offers, "hessian_product needs an objective that offers Hessian products")
         self._charge((1.0,) * self.objective.n_clients)
         theta = self._stacked(theta)
-        if self._last is None:  # a round of products only is work too; it says nothing of local problems
-            status = ("converged",) * self.objective.n_clients
-            self._last = LocalSolution(theta, None, None, None, self.solver_state, (), status)
+        self._worked(theta)
         operator = self.objective.hessian_operator(theta)  # pyright: ignore[reportAttributeAccessIssue]
         return operator(self._stacked(v))
+
+    def newton_direction(
+        self, theta: Array, b: Array, *, reduction: float, most: int, weight: float | Array = 0.0
+    ) -> Array:
+        r"""Return :math:`p_j \approx (\nabla^2 f_j(\theta_j) + w_j)^{-1} b_j` by conjugate gradients.
+
+        They end where :math:`|b_j - (\nabla^2 f_j(\theta_j) + w_j)p_j| \le` ``reduction`` :math:`|b_j|`, or after
+        ``most`` products, each of which costs as much as a gradient. The preconditioner is that of the objective, if it
+        offers one.
+        """
+        theta, b = self._stacked(theta), self._stacked(b)
+        problem = LocalProblem(objective=self.objective, weight=weight, center=theta)
+        direction, products = conjugate_gradients(
+            problem.hessian_operator(theta),
+            b,
+            tol=reduction * norm(b),
+            max_iter=most,
+            precondition=problem.preconditioner if "preconditioner" in self.objective.offers else None,
+        )
+        self._charge(tuple(map(float, to_numpy(products))))
+        self._worked(theta)
+        return direction
 
     @property
     def solution(self) -> LocalSolution | None:
         """The latest solution, evaluation or first product, with all that was charged; None if nothing was asked."""
         return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
+
+    def _worked(self, theta: Array) -> None:
+        """Note a round of products only, which is work too; it says nothing of local problems."""
+        if self._last is None:
+            status = ("converged",) * self.objective.n_clients
+            self._last = LocalSolution(theta, None, None, None, self.solver_state, (), status)
 
     def _stacked(self, x: Array) -> Array:
         return broadcast(x, self._shape)

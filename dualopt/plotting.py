@@ -64,6 +64,9 @@ FIXED = {
     "distributed-newton-cg": 23,
     "gradient-descent": 24,
     "sampled-dualfl": 26,
+    "giant": 27,
+    "acc-s-dane": 28,
+    "dual-lbfgs": 29,
 }
 
 SHARES = ("test_accuracy",)  # of what is right: the rest is drawn, which tells good models apart

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 from dualopt import plotting
 from dualopt.algorithms import (
+    GIANT,
+    AccSDANE,
     AFedPD,
     AFedPDSAM,
     AndersonDANE,
@@ -20,6 +22,7 @@ from dualopt.algorithms import (
     DistributedLBFGS,
     DistributedNewtonCG,
     DualFL,
+    DualLBFGS,
     FedADMM,
     FedAvg,
     FedCM,
@@ -127,6 +130,9 @@ ROWS = {
     "FedSplit": Row(lambda f: FedSplit(model="consensus"), local=lambda f: FedSplit(**ACCURATE), look="fedsplit"),
     "AndersonFedSplit": Row(lambda f: AndersonFedSplit(), one_by_one),
     "AndersonDANE": Row(lambda f: AndersonDANE(), one_by_one),
+    "GIANT": Row(lambda f: GIANT(), one_by_one),
+    "Acc-S-DANE": Row(lambda f: AccSDANE(), one_by_one),
+    "L-BFGS on the dual": Row(lambda f: DualLBFGS(), one_by_one),
     "L-BFGS at the server": Row(lambda f: DistributedLBFGS(), one_by_one),
     "Newton-CG at the server": Row(lambda f: DistributedNewtonCG(), one_by_one),
     "gradient descent": Row(lambda f: GradientDescent()),

@@ -18,12 +18,15 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from dualopt import plotting
 from dualopt.algorithms import (
+    GIANT,
+    AccSDANE,
     AndersonDANE,
     AndersonFedSplit,
     APDAInexact,
     DistributedLBFGS,
     DistributedNewtonCG,
     DualFL,
+    DualLBFGS,
     FedPD,
     FedSplit,
     FiveGCS,
@@ -67,6 +70,9 @@ class Entry:
 METHODS = {
     "anderson-fedsplit": Entry(title="AndersonFedSplit", algorithm=AndersonFedSplit(), look="anderson-fedsplit"),
     "anderson-dane": Entry(title="AndersonDANE", algorithm=AndersonDANE(), look="anderson-dane"),
+    "giant": Entry(title="GIANT", algorithm=GIANT(), look="giant"),
+    "acc-s-dane": Entry(title="Acc-S-DANE", algorithm=AccSDANE(), look="acc-s-dane"),
+    "dual-lbfgs": Entry(title="L-BFGS on DualFL's dual", algorithm=DualLBFGS(), look="dual-lbfgs"),
     "distributed-lbfgs": Entry(title="L-BFGS at the server", algorithm=DistributedLBFGS(), look="distributed-lbfgs"),
     "distributed-newton-cg": Entry(
         title="Newton-CG at the server", algorithm=DistributedNewtonCG(), look="distributed-newton-cg"

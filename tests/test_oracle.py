@@ -197,3 +197,16 @@ def test_hessian_products_are_refused_in_a_sentence_where_there_are_none() -> No
     aware = SharpnessAware(objective=F, radius=0.1)
     with pytest.raises(ValueError, match="hessian_product needs an objective that offers Hessian products"):
         made(aware).hessian_product(POINT, POINT)
+
+
+def test_newton_directions_are_solved_and_charged_client_by_client() -> None:
+    """(H_j + w)^-1 b_j with the exact preconditioner of quadratics: one product."""
+    oracle = made()
+    f, b = oracle.objective, np.arange(1.0, 1.0 + POINTS.size).reshape(POINTS.shape)
+    direction = oracle.newton_direction(POINT, b, reduction=1e-12, most=9, weight=0.5)
+    for H, right, found in zip(f.A, b, direction, strict=True):  # pyright: ignore[reportAttributeAccessIssue]
+        np.testing.assert_allclose((H + 0.5 * np.eye(len(right))) @ found, right, rtol=1e-10)
+    assert oracle.gradients == [1.0] * f.n_clients
+    assert oracle.solution is not None
+    assert oracle.solution.gradients == (1.0,) * f.n_clients
+    assert oracle.solution.evaluation is None

@@ -3,11 +3,13 @@
 from dualopt.algorithms._base import OPEN, UNKNOWN, Algorithm, parameters
 from dualopt.algorithms.a_fedpd import AFedPD
 from dualopt.algorithms.a_fedpdsam import AFedPDSAM
+from dualopt.algorithms.acc_s_dane import AccSDANE
 from dualopt.algorithms.anderson_dane import AndersonDANE
 from dualopt.algorithms.anderson_fedsplit import AndersonFedSplit
 from dualopt.algorithms.apda_inexact import APDAInexact
 from dualopt.algorithms.distributed_lbfgs import DistributedLBFGS
 from dualopt.algorithms.distributed_newton_cg import DistributedNewtonCG
+from dualopt.algorithms.dual_lbfgs import DualLBFGS
 from dualopt.algorithms.dualfl import DualFL
 from dualopt.algorithms.fedadmm import FedADMM
 from dualopt.algorithms.fedavg import FedAvg
@@ -21,6 +23,7 @@ from dualopt.algorithms.fedsam import FedSAM
 from dualopt.algorithms.fedspeed import FedSpeed
 from dualopt.algorithms.fedsplit import FedSplit
 from dualopt.algorithms.fivegcs import FiveGCS
+from dualopt.algorithms.giant import GIANT
 from dualopt.algorithms.gradient_descent import GradientDescent
 from dualopt.algorithms.lazy_a_fedpd import LazyAFedPD
 from dualopt.algorithms.optimized_dualfl import OptimizedDualFL
@@ -29,17 +32,20 @@ from dualopt.algorithms.scaffnew import Scaffnew
 from dualopt.algorithms.scaffold import Scaffold
 
 __all__ = [
+    "GIANT",
     "OPEN",
     "UNKNOWN",
     "AFedPD",
     "AFedPDSAM",
     "APDAInexact",
+    "AccSDANE",
     "Algorithm",
     "AndersonDANE",
     "AndersonFedSplit",
     "DistributedLBFGS",
     "DistributedNewtonCG",
     "DualFL",
+    "DualLBFGS",
     "FedADMM",
     "FedAvg",
     "FedCM",

@@ -1,4 +1,4 @@
-"""Backtracking at a server, which sees one point per round: its value and its gradient."""
+"""Backtracking at a server, which sees one point per round: its value, and its gradient or its slope."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dualopt.solvers._line_search import SUFFICIENT_DECREASE
 from dualopt.xp import Array, array_namespace, epsilon
 
-__all__ = ["Upload", "accepts", "inner", "shortened"]
+__all__ = ["Upload", "accepts", "falls", "inner", "shortened"]
 
 
 class Upload(NamedTuple):
@@ -37,14 +37,29 @@ def accepts(value: Array, gradient: Array, step: Array, new: Upload) -> bool:
     >>> accepts(np.asarray(1.0), np.array([-1.0]), np.array([5.0]), new)
     False
     """
-    xp = array_namespace(step)
     slope, new_slope = inner(gradient, step), inner(new.gradient, step)
-    armijo = new.value <= value + SUFFICIENT_DECREASE * slope
-    eps, rise = epsilon(step), new.value - value
+    fall = -SUFFICIENT_DECREASE * slope
+    return bool(slope <= 0) and falls(value, slope, new.value, new_slope, fall)
+
+
+def falls(value: Array, slope: Array, new_value: Array, new_slope: Array, fall: Array) -> bool:
+    """Tell whether a convex function falls by at least ``fall`` along a step, from values and slopes at both ends.
+
+    By the values; or, where these are close, by the slope at the new end, minus which is a lower bound of the fall; or,
+    where they differ by rounding only, by the mean of both slopes, as if the function were quadratic.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value, slope, new_value, new_slope = map(np.asarray, (0.5, -0.5, 0.125, -0.25))  # x^2/2 from 1 to 1/2
+    >>> falls(value, slope, new_value, new_slope, np.asarray(0.375)), falls(value, slope, new_value, new_slope, 0.376)
+    (True, False)
+    """
+    xp, eps, rise = array_namespace(value), epsilon(value), new_value - value
     close, rounding = rise <= math.sqrt(eps) * xp.abs(value), rise <= 10.0 * eps * xp.abs(value)
-    proved = close & (new_slope <= SUFFICIENT_DECREASE * slope)
-    level = rounding & (new_slope <= (2 * SUFFICIENT_DECREASE - 1) * slope)
-    return bool((slope <= 0) & (armijo | proved | level))
+    proved = close & (new_slope <= -fall)
+    level = rounding & (0.5 * (slope + new_slope) <= -fall)
+    return bool((new_value <= value - fall) | proved | level)
 
 
 def shortened(value: Array, gradient: Array, step: Array, new_value: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,7 +16,7 @@ from dualopt.participation import Round
 from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array, array_namespace, device
 
-__all__ = ["DistributedLBFGS"]
+__all__ = ["DistributedLBFGS", "inverse_hessian_product"]
 
 
 class Server(NamedTuple):
@@ -121,8 +122,12 @@ class DistributedLBFGS(Algorithm):
         return found, message, clients
 
 
-def inverse_hessian_product(s: tuple[Array, ...], y: tuple[Array, ...], v: Array) -> Array:
+def inverse_hessian_product(
+    s: Sequence[Array], y: Sequence[Array], v: Array, inner: Callable[[Array, Array], Array] = inner
+) -> Array:
     r"""Return ``H v`` by the two-loop recursion; pairs without :math:`\langle s, y\rangle > 0` beyond rounding are out.
+
+    With an inner product of their own the vectors may be any coordinates of what they stand for.
 
     Examples
     --------

@@ -32,6 +32,7 @@ POSITIVE = {
     "fedsam": ("radius", "epsilon"),
     "fedspeed": ("rho", "server_step", "epsilon"),
     "anderson-dane": ("eta",),
+    "dual-lbfgs": ("nu",),
     "anderson-fedsplit": ("step",),
     "fedsplit": ("step",),
     "gradient-descent": ("step",),
@@ -70,6 +71,14 @@ RANGES = [
     ("anderson-dane", "memory", (1, 2), (0, -1)),
     ("anderson-dane", "weight", (0.0, 1.0), (-0.1, math.nan)),
     ("anderson-fedsplit", "memory", (1, 2), (0, -1)),
+    ("giant", "weight", (0.0, 1.0), (-0.1, math.nan)),
+    ("giant", "reduction", (1e-12, 0.999), (0.0, 1.0, -0.1, math.nan)),
+    ("giant", "relaxation", (0.0, 0.999), (-0.1, 1.0, math.nan)),
+    ("giant", "max_cg", (1, 2), (0, -1)),
+    ("giant", "steps", ((1.0,), (1e-3, 4.0)), ((), (0.0,), (1.0, -1.0), (math.inf,), (math.nan,))),
+    ("acc-s-dane", "weight", (0.0, 1.0), (-0.1, math.nan)),
+    ("acc-s-dane", "mu", (0.0, 1.0), (-0.1, math.nan)),
+    ("dual-lbfgs", "history", (1, 2), (0, -1)),
     ("distributed-lbfgs", "history", (1, 2), (0, -1)),
     ("distributed-newton-cg", "max_cg", (1, 2), (0, -1)),
     ("fedsplit", "scales", ((1.0,), (1e-3, 10.0), None), ((0.0,), (1.0, -1.0), (math.inf,), (math.nan,))),
@@ -91,6 +100,7 @@ COUNT = "stop must be a number of steps"
 STEP, SAMPLES, EPOCHS = Gradient(step=0.1), SGD(step=0.1, batch=1), SGD(step=0.1, batch=1, epochs=1)
 # name, what is admitted, what is not, and why
 SOLVERS = [
+    ("dual-lbfgs", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("dualfl", {"solver": SAMPLES}, {"solver": SAMPLES, "corrected": True}, LOCAL),
     ("optimized-dualfl", {"solver": SAMPLES}, {"solver": SAMPLES, "corrected": True}, LOCAL),
     ("dualfl", {"solver": Exact(), "corrected": True}, {"solver": Sarah(gamma=0.1), "corrected": True}, LOCAL),

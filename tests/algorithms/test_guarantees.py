@@ -31,6 +31,8 @@ def diagonal(least: tuple[float, float] = (0.5, 1.0), greatest: tuple[float, flo
 
 STRONG, FLAT, CONCAVE = diagonal(), diagonal((0.0, 1.0)), diagonal((-1.0, 1.0))
 NONE = "none"
+KANTOROVICH = ((10.5**2 / 20.0 - 1.0) / (10.5**2 / 20.0 + 1.0)) ** 2
+OF_GIANT = "E falls in every iteration, by a factor; E - E* by"
 OF_DUALFL = "Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of"
 OF_OPTIMIZED = "2 |zeta*|^2/(N A_n): |theta - theta*|^2 ="
 OF_SCAFFNEW = "none: it needs full gradients of strongly convex clients and a step below 2/L = 0.2"
@@ -116,6 +118,35 @@ SAID = [
     ("anderson-dane", STRONG, {"eta": 0.1}, "the residual contracts by 0.9000 per two rounds on quadratics"),
     ("anderson-dane", STRONG, {"eta": 40.0 / 10.5**2}, "none: eta is not below 0.363"),
     ("anderson-dane", FLAT, {"weight": 1.0}, NONE),
+    (
+        "giant",
+        STRONG,
+        {"relaxation": 0.0},
+        f"{OF_GIANT} {KANTOROVICH:.4f} on quad",
+    ),
+    (
+        "giant",
+        STRONG,
+        {},
+        f"{OF_GIANT} {0.04 + 0.96 * KANTOROVICH:.4f} on quad",
+    ),
+    ("giant", STRONG, {"weight": 1.0}, "E falls in every iteration, by a factor"),
+    ("giant", FLAT, {"weight": 1.0}, NONE),
+    ("acc-s-dane", STRONG, {}, f"E - E* = O(q^n), q = {1.0 - 2.0 / (1.0 + math.sqrt(77.0)):.4f} per two rounds"),
+    (
+        "acc-s-dane",
+        STRONG,
+        {"weight": 1.0},
+        "where no Hessian is below their mean by more than the weight, E - E*",
+    ),
+    ("acc-s-dane", STRONG, {"mu": 0.0}, "E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds"),
+    ("acc-s-dane", STRONG, {"mu": 0.6}, "none: the clients are not convex with constant mu"),
+    ("acc-s-dane", FLAT, {}, "E - E* <= 2 weight"),
+    ("acc-s-dane", CONCAVE, {"mu": 0.0}, "none: the clients are not convex"),
+    ("dual-lbfgs", STRONG, {}, "the dual error falls by a factor of at most 0.9900 in any two rounds"),
+    ("dual-lbfgs", STRONG, {"nu": 0.25}, "the dual error falls by a factor of at most 0.9950 in any two rounds"),
+    ("dual-lbfgs", STRONG, {"nu": 0.6}, "none: nu exceeds mu"),
+    ("dual-lbfgs", hinge(mu=0.25), {}, "the dual function falls with every accepted point; no rate without"),
     ("gradient-descent", STRONG, {}, f"|theta - theta*| contracts by {1.0 - 0.75 / 7.0:.4f} per round"),
     ("gradient-descent", STRONG, {"step": 0.28}, f"|theta - theta*| contracts by {0.28 * 7.0 - 1.0:.4f} per round"),
     ("gradient-descent", STRONG, {"step": 2.0 / 7.0}, "none: it needs a strongly convex mean and a step below 2/L"),
@@ -175,6 +206,11 @@ SUGGESTED = [
         ("anderson-fedsplit", f, {}, {"step": 1.0 / (0.3 * w)})
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
     ),
+    ("acc-s-dane", STRONG, {}, {"weight": 9.5, "mu": 0.5}),
+    ("acc-s-dane", STRONG, {"weight": 1.0, "mu": 0.1}, {"weight": 1.0, "mu": 0.1}),
+    ("acc-s-dane", FLAT, {}, {"mu": 0.0}),
+    ("dual-lbfgs", STRONG, {}, {"nu": 0.5}),
+    ("dual-lbfgs", STRONG, {"nu": 0.1}, {"nu": 0.1}),
     ("gradient-descent", STRONG, {}, {"step": 1.0 / 7.0}),
     ("gradient-descent", STRONG, {"step": 0.1}, {"step": 0.1}),
     ("fedprox", hinge(mu=0.25), {}, {"mu_prox": 0.25}),
@@ -239,9 +275,10 @@ def test_a_step_that_is_still_open_is_asked_for() -> None:
 
 
 USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit", "lazy-a-fedpd"]
+ACCELERATED = ["acc-s-dane", "anderson-dane", "anderson-fedsplit", "dual-lbfgs"]
 
 
-@pytest.mark.parametrize("name", [*USUAL, "anderson-dane", "anderson-fedsplit", "optimized-dualfl", "fedspeed"])
+@pytest.mark.parametrize("name", [*USUAL, *ACCELERATED, "optimized-dualfl", "fedspeed"])
 def test_the_usual_solver_is_suggested_unless_there_is_one(name: str) -> None:
     options = {"radius": 0.0} if name == "fedspeed" else {}
     kind = ALGORITHMS[name]
@@ -284,14 +321,15 @@ NEEDED = [
             ("fedspeed", "rho"),
             ("fedsplit", "step"),
             ("anderson-fedsplit", "step"),
+            ("acc-s-dane", "weight"),
             ("gradient-descent", "step"),
         )
     ),
-    *((name, f, "nu") for name in ("dualfl", "optimized-dualfl") for f in (FLAT, CONCAVE)),
+    *((name, f, "nu") for name in ("dualfl", "optimized-dualfl", "dual-lbfgs") for f in (FLAT, CONCAVE)),
     *((name, f, "objective") for name in ("fivegcs", "apda-inexact") for f in (FLAT, CONCAVE, hinge())),
     *((name, f, "probability") for name in ("scaffnew",) for f in (FLAT, CONCAVE)),
     *((name, hinge(), "objective") for name in ("gradient-descent", "distributed-lbfgs", "distributed-newton-cg")),
-    ("anderson-dane", hinge(), "objective"),
+    *((name, hinge(), "objective") for name in ("anderson-dane", "giant", "acc-s-dane")),
     *((name, hinge(), "solver") for name in ("fedsam", "fedcm", "feddualavg", "scaffold", "scaffnew")),
 ]
 

@@ -92,6 +92,7 @@ METHODS = {
             Selected("tests/algorithms/test_arguments.py", "fedsplit"),
         )
     ),
+    "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane",)),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/algorithms/test_fedsam.py")),
     "_dual_parameters": Judges(
@@ -117,8 +118,9 @@ METHODS = {
             Selected("dualopt/algorithms/_line_search.py"),
             Selected("tests/algorithms/test_distributed.py"),
             Selected("tests/algorithms/test_contract.py", "distributed"),
+            Selected("tests/algorithms/test_dual_lbfgs.py"),
         ),
-        ("lbfgs_is_central", "newton_cg_is_central"),
+        ("lbfgs_is_central", "newton_cg_is_central", "dual_lbfgs_is_central"),
     ),
     "_anderson": Judges(
         (
@@ -133,6 +135,7 @@ METHODS = {
     "apda_inexact": _method("apda_inexact", ""),
     "distributed_lbfgs": _method("distributed_lbfgs", "", DISTRIBUTED, claims=("lbfgs_is_central",)),
     "distributed_newton_cg": _method("distributed_newton_cg", "", DISTRIBUTED, claims=("newton_cg_is_central",)),
+    "dual_lbfgs": _method("dual_lbfgs", "", claims=("dual_lbfgs_descent", "dual_lbfgs_is_central")),
     "dualfl": _method(
         "dualfl",
         "",
@@ -164,6 +167,7 @@ METHODS = {
         claims=("fedsplit_contraction", "identity_fedsplit_averages", "sampled_fedsplit"),
     ),
     "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
+    "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
     "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/algorithms/test_restarts.py")),

@@ -7,13 +7,14 @@ import pytest
 import sympy as sp
 
 from dualopt.algorithms import DualFL, OptimizedDualFL
+from dualopt.algorithms.acc_s_dane import growth, limit_factor
 from dualopt.algorithms.feddyn import largest_growth
 from dualopt.algorithms.sampled_dualfl import last_step, next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided
+from theory.frontier import accelerated_dane, giant, scaled_dualfl
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
-from theory.frontier import scaled_dualfl
 from theory.optimized_dualfl._runs import growths
 
 gamma, mu, L, p, d, e, b, x, mean = positive("gamma mu L p d e b x mean")
@@ -116,3 +117,72 @@ def test_bounds_with_one_parameter_for_each_client(kind: type) -> None:
         error = 2.0 / (n + 1) ** 2 * norm if kind is DualFL else norm / ((1.0 - rho) * A)
         gained = float(np.sum(nu)) / (2.0 * (1.0 - rho))  # times |theta - theta*|^2 is at most the error
         same(found.rhs, error / gained)
+
+
+def test_one_solution_of_acc_s_dane() -> None:
+    """(1): with two clients, E = h |.|^2/2 and d_j = +-(c |.|^2/2 + e .), the difference is a sum of squares."""
+    w, h, c, e, y = sp.symbols("w h c e y", real=True)
+    u, local = sp.symbols("u"), []
+    f = [h * u**2 / 2 + sign * (c * u**2 / 2 + e * u) for sign in (1, -1)]
+    slopes = [sp.diff(part, u) for part in f]
+    g = sum(slopes) / 2
+    for slope in slopes:
+        linear = (g - slope).subs(u, y)
+        local.append(sp.solve(slope + linear + w * (u - y), u)[0])
+    mean = sum(local) / 2
+    gradients = [slope.subs(u, x) for slope, x in zip(slopes, local, strict=True)]
+    assert sp.simplify(sum(gradients) / 2 - w * (y - mean)) == 0  # the third vector
+    parts = [part.subs(u, x) + s * (mean - x) for part, x, s in zip(f, local, gradients, strict=True)]
+    Q = sum(parts) / 2 + w / 2 * (mean - y) ** 2
+    V = sum((x - mean) ** 2 for x in local) / 2
+    moved = [(x - y) ** 2 for x in local]
+    claimed = (w + h) / 2 * V + c / 4 * (moved[0] - moved[1]) + w / 4 * sum(moved)
+    difference = Q - sum(part.subs(u, mean) for part in f) / 2 - claimed
+    assert sp.simplify(difference) == 0
+    assert sp.simplify(difference + w / 4 * sum(moved)) != 0
+
+
+def test_one_iteration_of_acc_s_dane() -> None:
+    """The minimum of psi and its curvature, and the numbers of the first and of late iterations."""
+    w, alpha, v, gradient, x = sp.symbols("w alpha v gradient x", real=True)
+    u = sp.symbols("u")
+    psi = w * alpha**2 / 2 * (u - v) ** 2 + alpha * (gradient * u + mu / 2 * (u - x) ** 2)  # b (1 - alpha) = w alpha^2
+    least = sp.solve(sp.diff(psi, u), u)[0]
+    claimed = (w * alpha * v + mu * x - gradient) / (w * alpha + mu)
+    assert sp.simplify(least - claimed) == 0
+    assert sp.simplify(sp.diff(psi, u, 2) - (w * alpha**2 + mu * alpha)) == 0
+    for weight, strong in ((2.0, 0.5), (7.0, 1e-3)):
+        late = 1.0 - limit_factor(weight, strong)
+        same(weight * late**2 + strong * late, strong)
+        same(growth(np.inf, weight, strong)[1], weight + strong)
+        same(growth(strong, weight, strong)[1], strong)
+    assert accelerated_dane.growth is growth
+
+
+def test_constants_of_giant() -> None:
+    """Armijo's rule at the longest step, and Kantorovich's bound with a share r of the best step."""
+    t, c, slope, w = positive("t c slope w")
+    bound = -t * slope * (1 - t * L / (2 * (mu + w)))  # of the change of E
+    longest = 2 * (1 - c) * (mu + w) / L
+    assert sp.simplify(bound.subs(t, longest) + c * longest * slope) == 0
+    case = stand_in(mu=0.5, L=10.0, algorithm=stand_in(weight=0.25, relaxation=0.2, steps=(1.0, 0.25)))
+    same(giant.shortest_step(case), 0.1 * float(longest.subs({c: 1e-4, mu: 0.5, w: 0.25, L: 10.0})))
+    r, k, rho = positive("r k rho")
+    kept = 1 - r * (2 - r) * 4 * k / (k + 1) ** 2  # of E - E*, by Kantorovich's inequality
+    assert sp.simplify(kept.subs(r, 1) - ((k - 1) / (k + 1)) ** 2) == 0
+    same(sp.simplify(kept.subs(r, 1 - rho)), rho**2 + (1 - rho**2) * ((k - 1) / (k + 1)) ** 2)
+
+
+def test_constants_of_the_dual_lbfgs() -> None:
+    """For one coordinate of f_j = h |.|^2/2: the fall of a plain step, the error by the gradient, and (3)."""
+    nu, h, zeta, least, z = positive("nu h zeta least z")
+    D = nu * z**2 / (2 * h) - least * z  # f_j*(nu z)/nu, with a multiplier for the sum of the parts
+    q = sp.diff(D, z)
+    plain = sp.factor((D - D.subs(z, z - q)) / q**2)
+    assert sp.simplify(plain - (1 - nu / (2 * h))) == 0
+    same(plain.subs(h, nu), sp.Rational(1, 2))
+    minimum = sp.solve(q, z)[0]
+    same(sp.simplify(q**2 / (D - D.subs(z, minimum))).subs(h, L), 2 * nu / L)
+    theta, best = nu * zeta / h, nu * least / h  # gradients of f_j* at nu zeta and at the solution
+    fenchel = (nu * zeta) ** 2 / (2 * h) - (nu * least) ** 2 / (2 * h) - best * nu * (zeta - least)
+    same(sp.simplify(fenchel / (theta - best) ** 2), h / 2)
