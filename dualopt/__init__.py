@@ -5,8 +5,8 @@ The public names, by what they are for:
 * problems: :func:`linear_model`, :func:`mlp`, :class:`Quadratic`, :class:`NonconvexPenalty`, :class:`Composite` with
   the regularisers :class:`L1` and :class:`L2`, :class:`LocalProblem`, and the losses;
 * methods, all of :mod:`dualopt.algorithms`: :class:`DualFL`, :class:`FedPD`, :class:`FedDyn`, :class:`AFedPD`, ...;
-* who takes part: :class:`Full`, :class:`UniformSubset`, :class:`Bernoulli`, :class:`CommunicateWithProbability`,
-  :class:`Schedule`;
+* who takes part: :class:`Full`, :class:`UniformSubset`, :class:`WeightedSubset`, :class:`Bernoulli`,
+  :class:`CommunicateWithProbability`, :class:`Schedule`;
 * what happens before the first round: :class:`OneShotAverage`, :class:`SketchedMetric`;
 * local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.stopping`;
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
@@ -68,7 +68,15 @@ from dualopt.objectives import (
     linear_model,
     mlp,
 )
-from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Round, Schedule, UniformSubset
+from dualopt.participation import (
+    Bernoulli,
+    CommunicateWithProbability,
+    Full,
+    Round,
+    Schedule,
+    UniformSubset,
+    WeightedSubset,
+)
 from dualopt.preparation import OneShotAverage, SketchedMetric
 from dualopt.recording import run
 from dualopt.reference import NotOptimalError, Reference, cvxpy, newton, solve
@@ -137,6 +145,7 @@ __all__ = [
     "Squared",
     "Trace",
     "UniformSubset",
+    "WeightedSubset",
     "certificate",
     "cvxpy",
     "iterate",

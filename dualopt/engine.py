@@ -15,7 +15,7 @@ from dualopt.client_states import ClientStates
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.oracle import Oracle
-from dualopt.participation import Full, Participation, Round
+from dualopt.participation import Full, Participation, Round, WeightedSubset
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
@@ -187,7 +187,7 @@ def complete(algorithm: Algorithm, objective: Objective, participation: Particip
 
 
 def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
-    """Return the method with its parameter ``fraction``, if it has one that is open, as the participation expects it.
+    """Return the method with its parameters ``fraction`` and ``inclusion``, where open, as the participation has them.
 
     Examples
     --------
@@ -196,15 +196,15 @@ def informed(algorithm: Algorithm, objective: Objective, participation: Particip
     >>> from dualopt.participation import UniformSubset
     >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
     >>> informed(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
-    FedDyn(..., fraction=0.25)
+    FedDyn(..., fraction=0.25, ...)
     """
-    if participation is None or "fraction" not in parameters(type(algorithm)):
-        return algorithm
-    if getattr(algorithm, "fraction", None) is not None:
-        return algorithm
-    fraction = participation.fraction(objective.n_clients)
-    changes: dict[str, Any] = {"fraction": fraction or None}  # nobody, ever: nothing depends on it
-    return replace(algorithm, **changes)
+    open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
+    known: dict[str, Any] = {}
+    if participation is not None and "fraction" in open_:
+        known["fraction"] = participation.fraction(objective.n_clients) or None  # nobody, ever: nothing depends on it
+    if isinstance(participation, WeightedSubset) and participation.weights is not None and "inclusion" in open_:
+        known["inclusion"] = participation.inclusion(objective.n_clients)
+    return replace(algorithm, **known) if known else algorithm
 
 
 def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:
@@ -232,6 +232,8 @@ def rounds_of(
     state = _held(algorithm, objective, initial_state(algorithm, objective, theta0))
     holding = np.zeros(n_clients, dtype=bool)  # who holds the present message
     size = _size(state.message)
+    if isinstance(participation, WeightedSubset) and participation.weights is None:
+        participation = replace(participation, weights=algorithm.sampling_weights())
     for round in (participation or Full()).rounds(n_clients, seed):
         state, upload, solution = _advance(algorithm, objective, state, round)
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)

@@ -18,12 +18,15 @@ spawn key                 stream
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, cycle
 from typing import Protocol
 
 from numpy.random import Generator, SeedSequence, default_rng
+
+from dualopt._pivotal import Cohort, cohorts, drawn, inclusion_probabilities
 
 __all__ = [
     "Bernoulli",
@@ -33,6 +36,7 @@ __all__ = [
     "Round",
     "Schedule",
     "UniformSubset",
+    "WeightedSubset",
     "first_round",
     "parse_participation",
     "preparation_rng",
@@ -116,9 +120,10 @@ class Participation(Protocol):
     """A rule that says who is active in each round and whether the round ends with communication."""
 
     def needs(self, n_clients: int | None = None) -> frozenset[str]:
-        """Return what a method must support: "partial" (some clients inactive), "skip" (no communication in a round).
+        """Return what a method must support.
 
-        Where the number of clients is not known, what it may need.
+        "partial" (some clients inactive), "skip" (no communication in a round), "unequal" (some clients active more
+        often than others). Where the number of clients is not known, what it may need.
         """
         ...
 
@@ -208,6 +213,81 @@ class UniformSubset:
         for n in count():
             chosen = rng.choice(n_clients, self.size, replace=False)
             yield Round(n=n, n_clients=n_clients, clients=_sorted(chosen), communicate=True, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedSubset:
+    r"""In each round ``size`` clients take part, some more often than others: importance sampling.
+
+    Client j is active with probability :math:`\pi_j = \min(1, Ka_j)`, K such that the sum is ``size``. Cohorts are
+    those of the sequential pivotal design (Deville and Tillé 1998; ``dualopt/_pivotal.py``): the size is fixed, the
+    :math:`\pi_j` are exact. Means over such cohorts are biased, so that only methods support it whose fixed point does
+    not depend on who is active.
+
+    Parameters
+    ----------
+    size : int
+        Number ``P`` of active clients.
+    weights : tuple of float, optional
+        The :math:`a_j`. When not given, those that the method of a run suggests: the weights :math:`\alpha_j` of FedDyn
+        and the :math:`\nu_j` of SampledDualFL with one scale for each client, otherwise equal ones.
+
+    Raises
+    ------
+    ValueError
+        If ``size`` is less than 1 or a weight is not positive; from ``rounds`` if ``size`` exceeds the number of
+        clients, or there is not one weight for each of them.
+
+    Examples
+    --------
+    >>> chance = WeightedSubset(size=2, weights=(1.0, 1.0, 2.0))
+    >>> chance.inclusion(3), chance.cohorts(3)
+    ((0.5, 0.5, 1.0), {(0, 2): 0.5, (1, 2): 0.5})
+    >>> rounds = chance.rounds(3, seed=0)
+    >>> [next(rounds).clients for _ in range(3)]
+    [(0, 2), (0, 2), (1, 2)]
+    """
+
+    size: int
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, not {self.size}.")
+        if self.weights is not None and not all(0 < a < math.inf for a in self.weights):
+            raise ValueError(f"weights must be positive finite numbers, not {self.weights}.")
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial" and "unequal", or nothing if the subset is everybody.
+
+        >>> sorted(WeightedSubset(size=2).needs(5)), sorted(WeightedSubset(size=5).needs(5))
+        (['partial', 'unequal'], [])
+        """
+        return frozenset() if self.size == n_clients else frozenset({"partial", "unequal"})
+
+    def fraction(self, n_clients: int) -> float:
+        """Return ``P/N``."""
+        return self.size / n_clients
+
+    def inclusion(self, n_clients: int) -> tuple[float, ...]:
+        """Return the probabilities with which the clients are active."""
+        if self.size > n_clients:
+            raise ValueError(f"size must not exceed the number of clients, {n_clients}, but it is {self.size}.")
+        weights = self.weights or (1.0,) * n_clients
+        if len(weights) != n_clients:
+            raise ValueError(f"weights must be {n_clients} numbers, one for each client, not {len(weights)}.")
+        return inclusion_probabilities(weights, self.size)
+
+    def cohorts(self, n_clients: int) -> dict[Cohort, float]:
+        """Return all cohorts with their probabilities."""
+        return cohorts(self.inclusion(n_clients))
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield rounds with ``size`` active clients each."""
+        rng, probabilities = _stream(seed), self.inclusion(n_clients)
+        for n in count():
+            chosen = drawn(probabilities, rng.random)
+            yield Round(n=n, n_clients=n_clients, clients=chosen, communicate=True, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,6 +442,7 @@ class Schedule:
 
 _RULES: dict[str, Callable[[float], Participation]] = {
     "subset": lambda size: UniformSubset(size=_whole("subset", size)),
+    "importance": lambda size: WeightedSubset(size=_whole("importance", size)),
     "bernoulli": lambda probability: Bernoulli(probability=probability),
     "communicate": lambda probability: CommunicateWithProbability(probability=probability),
 }
@@ -370,8 +451,9 @@ _RULES: dict[str, Callable[[float], Participation]] = {
 def parse_participation(text: str) -> Participation:
     """Read who takes part from text.
 
-    ``"full"`` is everybody in every round, ``"subset=10"`` ten clients drawn uniformly, ``"bernoulli=0.3"`` each client
-    with probability 0.3, and ``"communicate=0.5"`` everybody with communication in half of the rounds.
+    ``"full"`` is everybody in every round, ``"subset=10"`` ten clients drawn uniformly, ``"importance=10"`` ten drawn
+    with the weights that the method suggests, ``"bernoulli=0.3"`` each client with probability 0.3, and
+    ``"communicate=0.5"`` everybody with communication in half of the rounds.
 
     Raises
     ------

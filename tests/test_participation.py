@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import replace
 from itertools import combinations, islice
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -21,11 +24,18 @@ from dualopt.participation import (
     Round,
     Schedule,
     UniformSubset,
+    WeightedSubset,
     parse_participation,
 )
 from tests.problems import quadratic
 
-RULES = [Full(), UniformSubset(size=2), Bernoulli(probability=0.3), CommunicateWithProbability(probability=0.7)]
+RULES = [
+    Full(),
+    UniformSubset(size=2),
+    Bernoulli(probability=0.3),
+    CommunicateWithProbability(probability=0.7),
+    WeightedSubset(size=2),
+]
 
 
 def first(participation, n_clients: int, rounds: int, seed: int = 0) -> list[Round]:
@@ -160,7 +170,8 @@ def test_bad_arguments_are_named(wrong, sentence: str) -> None:
 
 
 def test_participation_from_text() -> None:
-    found = [parse_participation(text) for text in ("full", "subset=3", "bernoulli=0.3", "communicate=0.7")]
+    texts = ("full", "subset=3", "bernoulli=0.3", "communicate=0.7", "importance=2")
+    found = [parse_participation(text) for text in texts]
     assert found == [Full(), UniformSubset(size=3), *RULES[2:]]
 
 
@@ -282,3 +293,47 @@ class AnyCoin(RuleBasedStateMachine):
 
 AnyCoin.TestCase.settings = settings(max_examples=SEQUENCES, stateful_step_count=15, deadline=None)
 TestAnyCoin = AnyCoin.TestCase
+
+
+# ---- cohorts with unequal probabilities ----
+
+
+@hypothesis.given(
+    weights=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8),
+    share=st.floats(0.0, 0.999),
+)
+def test_inclusion_probabilities_are_exact(weights: list[float], share: float) -> None:
+    N, size = len(weights), 1 + int(share * len(weights))
+    chance = WeightedSubset(size=size, weights=tuple(weights))
+    probabilities, cohorts = np.array(chance.inclusion(N)), chance.cohorts(N)
+    assert all(len(cohort) == size for cohort in cohorts)
+    marginals = [sum(p for cohort, p in cohorts.items() if j in cohort) for j in range(N)]
+    np.testing.assert_allclose(marginals, probabilities, rtol=0, atol=1e-11)
+    free = probabilities < 1
+    if np.any(free):  # proportional to the weights, and the others have at least their share
+        K = probabilities[free] / np.array(weights)[free]
+        np.testing.assert_allclose(K, K[0], rtol=1e-11)
+        assert np.all(np.array(weights)[~free] * K[0] >= 1 - 1e-11)
+
+
+def test_drawn_cohorts_have_their_probabilities() -> None:
+    chance = WeightedSubset(size=2, weights=(1.0, 2.0, 3.0, 4.0, 5.0))
+    expected, n = chance.cohorts(5), 20000
+    found = Counter(r.clients for r in islice(chance.rounds(5, seed=1), n))
+    assert set(found) <= set(expected)
+    for cohort, p in expected.items():
+        assert abs(found[cohort] / n - p) < 4.5 * np.sqrt(p * (1 - p) / n)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"size": 0}, "size must be at least 1, not 0."),
+        ({"size": 2, "weights": (1.0, 0.0)}, "weights must be positive finite numbers, not (1.0, 0.0)."),
+        ({"size": 5}, "size must not exceed the number of clients, 4, but it is 5."),
+        ({"size": 2, "weights": (1.0, 2.0)}, "weights must be 4 numbers, one for each client, not 2."),
+    ],
+)
+def test_weighted_subsets_refuse(arguments, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        next(WeightedSubset(**arguments).rounds(4, seed=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
@@ -10,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.engine import State, advance
-from dualopt.participation import CommunicateWithProbability, Full, Participation, Round, UniformSubset
+from dualopt.participation import (
+    CommunicateWithProbability,
+    Full,
+    Participation,
+    Round,
+    UniformSubset,
+    WeightedSubset,
+)
 from dualopt.xp import Array
 
 __all__ = ["Outcome", "coin", "expectation", "outcomes_of", "subsets", "worst_growth"]
@@ -60,7 +68,7 @@ def outcomes_of(participation: Participation, n_clients: int, *, n: int = 0, see
     Raises
     ------
     TypeError
-        If the rounds of the participation are not one subset of a given size, or one coin for all.
+        If the rounds of the participation are not subsets of a given size, or one coin for all.
 
     Examples
     --------
@@ -72,6 +80,10 @@ def outcomes_of(participation: Participation, n_clients: int, *, n: int = 0, see
         return subsets(n_clients, n_clients, **common)
     if isinstance(participation, UniformSubset):
         return subsets(n_clients, participation.size, **common)
+    if isinstance(participation, WeightedSubset):
+        rounds = Round(n_clients=n_clients, clients=(), communicate=True, **common)
+        found = participation.cohorts(n_clients).items()
+        return [Outcome(chance, replace(rounds, clients=clients)) for clients, chance in found]
     if isinstance(participation, CommunicateWithProbability):
         return coin(n_clients, participation.probability, **common)
     raise TypeError(f"the outcomes of {type(participation).__name__} are not listed.")

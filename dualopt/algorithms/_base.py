@@ -74,7 +74,8 @@ class Algorithm:
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
-    """Which of "partial" (participation), "skip" (communication) and "regulariser" the method admits."""
+    """Which of "partial" (participation), "unequal" (some clients more often than others), "skip" (communication) and
+    "regulariser" the method admits."""
 
     listens: ClassVar[frozenset[str]] = frozenset()
     """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
@@ -132,6 +133,10 @@ class Algorithm:
     def suggested(self, objective: Objective) -> Self:
         """Return the method with every parameter left open filled in from ``mu``, ``L`` and ``N``; here the solver."""
         return self if self.solver is not None else replace(self, solver=default_solver(objective))
+
+    def sampling_weights(self) -> tuple[float, ...] | None:
+        """Return the weights with which a ``WeightedSubset`` that has none draws the clients; None for equal ones."""
+        return None
 
     def check(self, objective: Objective) -> None:
         """Refuse by a ValueError of one sentence what an assumption of the method excludes; here nothing."""

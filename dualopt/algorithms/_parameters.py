@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dualopt._checks import require
 from dualopt.algorithms._scales import constants
 from dualopt.objectives import Objective
 from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah
@@ -25,6 +26,7 @@ __all__ = [
     "require_smooth_clients",
     "smallest",
     "step_of",
+    "step_scales",
     "suggested_weight",
     "within",
 ]
@@ -87,6 +89,14 @@ def suggested_weight(objective: Objective, name: str, factor: float = 1.0) -> fl
     if not math.isfinite(L):
         raise ValueError(f"{name} must be given: neither mu nor L is known, so nothing can be suggested.")
     return factor * 2.0 / fedpd_step_limit(L)
+
+
+def step_scales(objective: Objective) -> tuple[float, ...]:
+    r"""Return the steps :math:`1/\sqrt{L_j\mu_j}` of the clients in units of :math:`1/\sqrt{L\mu}`."""
+    products = [mu * L for mu, L in constants(objective)]
+    usable = all(0 < product < math.inf for product in products)
+    require(usable, "scaled must be False for clients that are not smooth and strongly convex")
+    return tuple(suggested_weight(objective, "scales") / math.sqrt(product) for product in products)
 
 
 def reflection_factor(objective: Objective, step: float | Sequence[float]) -> float | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from dualopt._checks import require
+from dualopt._pivotal import inclusion_probabilities
 from dualopt.objectives import Objective
+from dualopt.objectives.local_problem import per_client
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace, asarray_like, to_numpy
 
-__all__ = ["constants", "of_clients", "require_scales", "weights"]
+__all__ = ["cohort_weights", "constants", "multiplied", "of_clients", "require_scales", "same", "weights"]
 
 Scales = tuple[float, ...]
 
@@ -58,3 +61,43 @@ def weights(numbers: Scales, round: Round, like: Array) -> Array:
     mean = sum(numbers) / len(numbers)
     found = asarray_like([numbers[j] / mean for j in round.clients], like)
     return array_namespace(like).reshape(found, (-1,) + (1,) * (like.ndim - 1))
+
+
+def same(some: Sequence[float], others: Sequence[float]) -> bool:
+    """Tell whether probabilities are the same, up to the rounding of the weights that they come from."""
+    return all(math.isclose(p, q, rel_tol=1e-9) for p, q in zip(some, others, strict=True))
+
+
+def multiplied(factor: float | Array, array: Array) -> Array:
+    """Return an array of clients, shape ``(P, *shape)``, times a number, or times one number for each of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> multiplied(np.array([1.0, 2.0]), np.ones((2, 3)))
+    array([[1., 1., 1.],
+           [2., 2., 2.]])
+    """
+    return per_client(factor, array) * array
+
+
+def cohort_weights(numbers: Scales, inclusion: Scales | None, round: Round, like: Array) -> Array:
+    r"""Return P times the weights of the clients of a round in its mean, :math:`a_j/\pi_j` up to a common factor.
+
+    The plain mean of arrays times these is :math:`\sum_Sc_jy_j` with :math:`c_j \ge 0` and :math:`\sum_Sc_j = 1`. For
+    cohorts of fixed size with :math:`\pi_j = \min(1, Ka_j)`, those of ``inclusion`` when not given, :math:`c_j =
+    \omega_j/\pi_j` with :math:`\omega_j = a_j/\sum_ia_i`: the k clients with :math:`\pi_j = 1` are in every cohort, and
+    each of the P - k other places adds :math:`1/(K\sum_ia_i)`, together what the other :math:`\omega_j` add up to. So
+    the mean of the sum over all cohorts is :math:`\sum_j\omega_jy_j`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.participation import Round
+    >>> r = Round(n=0, n_clients=3, clients=(1, 2), communicate=True, seed=0)
+    >>> cohort_weights((1.0, 1.0, 6.0), None, r, np.zeros(1)) / 2  # pi = (1/2, 1/2, 1)
+    array([0.25, 0.75])
+    """
+    chances = inclusion_probabilities(numbers, round.n_active) if inclusion is None else inclusion
+    found = [numbers[j] / chances[j] for j in round.clients]
+    return asarray_like([len(found) * c / sum(found) for c in found], like)

@@ -8,13 +8,15 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt._checks import require, require_fraction, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import largest, require_convex_local_problem, smallest, suggested_weight, within
+from dualopt.algorithms._feddyn_rules import guarantee, scaled_guarantee, suggested_scales, suggested_weights
+from dualopt.algorithms._parameters import require_convex_local_problem
+from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, require_scales
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace, zeros_like
 
-__all__ = ["FedDyn", "best_weight", "largest_growth"]
+__all__ = ["FedDyn"]
 
 
 class Server(NamedTuple):
@@ -22,6 +24,13 @@ class Server(NamedTuple):
 
     theta: Array  # theta^t
     h: Array  # h^t, the mean of all gradient memories
+
+
+class Upload(NamedTuple):
+    """What a client sends where there is one scale for each of them."""
+
+    theta: Array  # theta_j, with its weight in the mean of the cohort
+    moved: Array  # theta_j - theta, times its scale
 
 
 class Client(NamedTuple):
@@ -59,28 +68,55 @@ class FedDyn(Algorithm):
     factor e, where Theorem 3 has :math:`\kappa`. Without smoothness, :math:`\alpha` that grows by ``growth`` in each
     round gives :math:`\mathbb E|x - \theta^*|^2 = O(1/n^2)` (Theorem C).
 
+    **One weight for each client** (Theorem A'). With :math:`\alpha_j = \alpha s_j` in the local problems and
+    memories, cohorts of fixed size that contain client j with probability :math:`\pi_j`, and :math:`\omega_j =
+    \alpha_j/\sum_i\alpha_i`, the server takes
+
+    .. math::
+        x^+ = \textstyle\sum_{\text{active}} \frac{\omega_j}{\pi_j}\theta_j, \quad
+        h^+ = h - \tfrac1N\textstyle\sum_{\text{active}} \alpha_j(\theta_j - \theta), \quad
+        \theta^+ = x^+ - h^+ / \bigl(\tfrac1N\textstyle\sum_i\alpha_i\bigr).
+
+    If :math:`\pi_j = \min(1, K\alpha_j)` and :math:`L_j\mu_j\gamma_j^2 + 2(1 - \pi_j)m_j\gamma_j \le \pi_j` for
+    all :math:`\gamma_j = 1/\alpha_j`, a Lyapunov function falls by :math:`\max_j1/(1 + 2\gamma_jm_j)` per round in
+    the mean. Where scales spread over a factor S, and the :math:`\kappa_j` do not, the best weights are as the scales
+    to the power 2/3, and take about :math:`S^{1/3}` times the rounds of equal clients, at most; one weight takes
+    :math:`S^{1/2}` times as many. The server needs two sums over the cohort, unless all :math:`\alpha_j` are equal or
+    all clients active, where they are one: two vectors go up here. A server that sees the vectors of the single clients
+    knows both sums from one vector each.
+
     Parameters
     ----------
     alpha : float, optional
-        Weight of the proximal term; suggested: the best one of Theorem A (:func:`best_weight`), which is
+        Weight of the proximal term; suggested: the best one of Theorem A, which is
         :math:`\sqrt{L\mu}` if all clients take part; ``mu`` when the clients are not smooth,
         :math:`8L/(\sqrt5-1)` when they are not strongly convex. Clients that are alike (rows dealt out at random)
         reach the solution in fewer rounds with :math:`\sqrt{L\mu}`, the lighter weight, whoever takes part.
         Theorems 2 and 3 ask for :math:`\alpha \ge 25L` (convex) and :math:`\alpha \ge \max(5\mu N/P, 30L)` (strongly
         convex), Theorem 4 for :math:`20LN/P` (nonconvex).
     growth : float, optional
-        What :math:`\alpha` gains in every round; Theorem C admits up to :func:`largest_growth`, which is suggested with
-        the suggested ``alpha`` if the clients are not smooth and some of them are idle; otherwise nothing.
+        What :math:`\alpha` gains in every round; Theorem C admits :math:`\sqrt{\alpha^2 + 2\alpha\mu} - \alpha`,
+        which is suggested with the suggested ``alpha`` if the clients are not smooth and some of them are idle;
+        otherwise nothing.
     fraction : float, optional
         The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` and the guarantee use and
         nothing else; in a run that of its participation, else 1.
+    scaled : bool, default False
+        Whether ``scales`` are suggested: the smallest :math:`\alpha_j` that Theorem A' admits, all at once.
+    scales : tuple of float, optional
+        The clients' weights :math:`\alpha_j` in units of ``alpha``; 1 when not given.
+        :class:`dualopt.participation.WeightedSubset` draws cohorts with them (``--participation importance=P``).
+    inclusion : tuple of float, optional
+        The :math:`\pi_j`, which the server's mean uses where there are scales; in a run those of a
+        ``WeightedSubset`` whose weights are given, else those of Theorem A'.
     solver, stop
         As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range; from ``check`` if the local problems have no unique solution.
+        If a parameter is out of range, or there are scales and growth; from ``check`` if the local problems have no
+        unique solution.
 
     Examples
     --------
@@ -88,134 +124,89 @@ class FedDyn(Algorithm):
     0.1
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
 
     alpha: float = OPEN
     growth: float | None = None
     fraction: float | None = None
+    scaled: bool = False
+    scales: tuple[float, ...] | None = None
+    inclusion: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         require_positive(alpha=self.alpha)
         require(0 <= (self.growth or 0.0) < math.inf, "growth must be a finite number, at least 0", self.growth)
         require_fraction(fraction=self.fraction)
+        require_scales(self.scales)
+        if self.growth and (self.scaled or self.scales):
+            raise ValueError("growth must be 0 with one scale for each client: no theorem has both.")
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in ``alpha``, ``growth`` and the solver."""
-        alpha, growth = self._weights(objective)
+        """Fill in ``alpha``, ``growth``, the scales if they are asked for, and the solver."""
+        if self.scaled and self.scales is None:
+            alphas = suggested_scales(objective, self._size(objective))
+            mean = sum(alphas) / len(alphas)
+            alpha = mean if self.alpha is None else self.alpha
+            return replace(self, alpha=alpha, scales=tuple(a / mean for a in alphas)).suggested(objective)
+        alpha, growth = suggested_weights(objective, self.alpha, self.growth, self._p)
         return replace(super().suggested(objective), alpha=alpha, growth=growth)
 
-    def _weights(self, objective: Objective) -> tuple[float, float]:
-        """Return ``alpha`` and ``growth``, suggested where they are open."""
-        growth = self.growth or 0.0
-        if self.alpha is not None:
-            return self.alpha, growth
-        mu, L = smallest(objective.mu), largest(objective.L)
-        if mu > 0 and math.isfinite(L):
-            return best_weight(mu, L, self._p), growth
-        alpha = suggested_weight(objective, "alpha")
-        if mu > 0 and self._p < 1 and self.growth is None:
-            growth = largest_growth(alpha, mu)
-        return alpha, growth
+    @property
+    def _p(self) -> float:
+        return self.fraction or 1.0
+
+    def _size(self, objective: Objective) -> int:
+        """Return the number P of active clients."""
+        return max(1, round(self._p * objective.n_clients))
+
+    def sampling_weights(self) -> tuple[float, ...] | None:
+        """Return the weights with which Theorem A' has cohorts drawn."""
+        return self.scales
 
     def alpha_of(self, n: int) -> float:
         """Return the weight in round ``n``, counted from 0."""
         return self.alpha + n * (self.growth or 0.0)
 
     def check(self, objective: Objective) -> None:
-        """Refuse ``alpha`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, self.alpha, "alpha")
+        """Refuse ``alpha`` with which local problems are not strongly convex, and scales of other clients."""
+        require_scales(self.scales, objective.n_clients)
+        require_convex_local_problem(objective, self.alpha * min(self.scales or (1.0,)), "alpha")
 
     def guarantee(self, objective: Objective) -> str:
-        """Say which theorems cover ``alpha`` when the expected fraction of the clients takes part."""
-        found = [said for said in (self._paper(objective), self._frontier(objective)) if said]
-        limit = 20.0 * largest(objective.L) / self._p
-        return "; ".join(found) or f"none: alpha is below 20 L N/P = {limit:.3g}, or growth above its limit"
-
-    @property
-    def _p(self) -> float:
-        return self.fraction or 1.0
-
-    def _paper(self, objective: Objective) -> str:
-        """Return what the theorems of the paper say of a constant ``alpha``."""
-        (alpha, growth), mu, L = self._weights(objective), smallest(objective.mu), largest(objective.L)
-        if growth > 0:
-            return ""
-        if mu > 0 and alpha >= max(30.0 * L, 5.0 * mu / self._p):
-            return f"Theorem 3: O((1 + mu/alpha)^-T), a factor of {1.0 / (1.0 + mu / alpha):.6f} per round"
-        if mu >= 0 and alpha >= 25.0 * L:
-            return "Theorem 2: E of the mean of the models = O(1/T)"
-        if alpha >= 20.0 * L / self._p:
-            return "Theorem 4: the mean of |grad E|^2 = O(1/T)"
-        return ""
-
-    def _frontier(self, objective: Objective) -> str:
-        """Return what Theorems A and C say."""
-        (alpha, growth), mu, L = self._weights(objective), smallest(objective.mu), largest(objective.L)
-        if not mu > 0:
-            return ""
-        if growth > 0:
-            fits = within(growth, largest_growth(alpha, mu))
-            return "Theorem C: E |x - theta*|^2 = O(1/n^2), any loss" if fits else ""
-        if math.isfinite(L) and within(best_weight(mu, L, self._p), alpha):
-            factor = 1.0 / (1.0 + 2.0 * half_harmonic_mean(mu, L) / alpha)
-            return f"Theorem A: E Psi falls by a factor of {factor:.6f} per round"
-        return ""
+        """Say which theorems cover the weights when the expected fraction of the clients takes part."""
+        method = self.suggested(objective)
+        if method.scales is None:
+            return guarantee(objective, method.alpha, method.growth or 0.0, self._p, self.inclusion)
+        alphas = [method.alpha * scale for scale in method.scales]
+        return scaled_guarantee(objective, alphas, self._size(objective), self.inclusion)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No gradients are remembered."""
         zero, zeros = zeros_like(theta0), zeros_like(copies)
         return Server(theta0, zero), theta0, Client(zeros)
 
-    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array | Upload]:
         """Solve the regularised problem (1) and follow its gradient by (2)."""
-        alpha = self.alpha_of(round.n)
+        scales = of_clients(self.scales, round, message)
+        alpha = self.alpha_of(round.n) * scales
         theta = oracle.solve(start=message, linear=-c.gradient, weight=alpha, center=message).theta
-        return Client(c.gradient - alpha * (theta - message)), theta
+        client = Client(c.gradient - multiplied(alpha, theta - message))
+        if self.scales is None:
+            return client, theta
+        weights = cohort_weights(self.scales, self.inclusion, round, message)
+        return client, Upload(multiplied(weights, theta), multiplied(scales, theta - message))
 
-    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
+    def server(self, server: Server, mean: Array | Upload, round: Round) -> tuple[Server, Array]:
         """Correct the average of the active models by the memory of all gradients."""
-        h = server.h - self.alpha_of(round.n) * round.fraction * (mean - server.theta)
-        theta = mean - h / self.alpha_of(round.n + 1)
+        if isinstance(mean, Upload):
+            x, moved, scale = mean.theta, mean.moved, sum(self.scales or ()) / round.n_clients
+        else:
+            x, moved, scale = mean, mean - server.theta, 1.0
+        h = server.h - self.alpha_of(round.n) * round.fraction * moved
+        theta = x - h / (self.alpha_of(round.n + 1) * scale)
         return Server(theta, h), theta
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser the memories hold the gradients, whose mean is zero."""
         server = Server(theta, array_namespace(theta).zeros_like(theta))
         return server, theta, Client(objective.gradient(theta))
-
-
-def half_harmonic_mean(mu: float, L: float) -> float:
-    r"""Return :math:`m = L\mu/(L + \mu)`.
-
-    Examples
-    --------
-    >>> half_harmonic_mean(1.0, 3.0)
-    0.75
-    """
-    return L * mu / (L + mu)
-
-
-def best_weight(mu: float, L: float, fraction: float) -> float:
-    r"""Return the smallest :math:`\alpha` that Theorem A admits, which has the fastest rate.
-
-    It is :math:`1/\gamma` for the positive root of :math:`L\mu\gamma^2 + 2(1 - p)m\gamma = p` with
-    :math:`m = L\mu/(L + \mu)`: :math:`\sqrt{L\mu}` at p = 1, about :math:`\sqrt{L\mu/p}` otherwise.
-
-    Examples
-    --------
-    >>> best_weight(1.0, 100.0, 1.0), round(best_weight(1.0, 100.0, 0.1), 6)
-    (10.0, 41.765175)
-    """
-    m = (1.0 - fraction) * half_harmonic_mean(mu, L)
-    return (m + math.sqrt(m * m + fraction * L * mu)) / fraction
-
-
-def largest_growth(alpha: float, mu: float) -> float:
-    r"""Return the largest g with :math:`(\alpha + g)^2 \le \alpha^2 + 2\mu\alpha`, which Theorem C admits.
-
-    Examples
-    --------
-    >>> largest_growth(1.0, 4.0)
-    2.0
-    """
-    return math.sqrt(alpha * (alpha + 2.0 * mu)) - alpha

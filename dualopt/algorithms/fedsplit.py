@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt._checks import require, require_positive
+from dualopt._checks import require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import reflection_factor, require_convex_local_problem, suggested_weight
-from dualopt.algorithms._scales import constants, of_clients, require_scales, weights
+from dualopt.algorithms._parameters import (
+    reflection_factor,
+    require_convex_local_problem,
+    step_scales,
+    suggested_weight,
+)
+from dualopt.algorithms._scales import of_clients, require_scales, weights
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import per_client
 from dualopt.oracle import Oracle
@@ -83,7 +87,7 @@ class FedSplit(Algorithm):
     'all'
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
 
     step: float = OPEN
     average: str = "all"
@@ -104,7 +108,7 @@ class FedSplit(Algorithm):
     def suggested(self, objective: Objective) -> Self:
         """Fill in the step, the scales if they are asked for, and the solver."""
         step = 1.0 / suggested_weight(objective, "step") if self.step is None else self.step
-        scales = _suggested_scales(objective) if self.scaled and self.scales is None else self.scales
+        scales = step_scales(objective) if self.scaled and self.scales is None else self.scales
         return replace(super().suggested(objective), step=step, scales=scales)
 
     def check(self, objective: Objective) -> None:
@@ -147,11 +151,3 @@ class FedSplit(Algorithm):
         step = self.step * of_clients(self.scales, first_round(objective.n_clients), gradient)
         z = theta - per_client(step, gradient) * gradient
         return Server(theta, theta), theta, Client(z, broadcast(theta, z.shape))
-
-
-def _suggested_scales(objective: Objective) -> tuple[float, ...]:
-    r"""Return the :math:`1/\sqrt{L_j\mu_j}` in units of :math:`1/\sqrt{L\mu}`."""
-    products = [mu * L for mu, L in constants(objective)]
-    usable = all(0 < product < math.inf for product in products)
-    require(usable, "scaled must be False for clients that are not smooth and strongly convex")
-    return tuple(suggested_weight(objective, "step") / math.sqrt(product) for product in products)

@@ -26,7 +26,8 @@ class LoopOptions:
     rounds : int
         Largest number of communication rounds.
     participation : str
-        Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5, everybody half the time.
+        Who takes part: full, subset=10, importance=10 (the method weights the clients), bernoulli=0.3; or
+        communicate=0.5, everybody half the time.
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
     atol : float

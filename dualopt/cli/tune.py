@@ -48,7 +48,7 @@ class SearchOptions:
     rounds : int
         Largest number of communication rounds of each run.
     participation : str
-        Who takes part: full, subset=10, bernoulli=0.3, communicate=0.5; can be in the grid.
+        Who takes part: full, subset=10, importance=10, bernoulli=0.3, communicate=0.5; can be in the grid.
     check_assumptions : bool
         Refuse parameters that the theory does not cover.
     jobs : int

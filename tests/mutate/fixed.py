@@ -113,8 +113,8 @@ FIXED = [
     _fixed(
         "FedDyn with the sum over the active clients for 1/N of it",
         "algorithms/feddyn.py",
-        "self.alpha_of(round.n) * round.fraction * (mean",
-        "self.alpha_of(round.n) * (mean",
+        "self.alpha_of(round.n) * round.fraction * moved",
+        "self.alpha_of(round.n) * moved",
         BOXES,
         r"boxes\[FedDyn",
     ),

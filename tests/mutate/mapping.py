@@ -59,7 +59,7 @@ DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition
 FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
 FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_theorem_3", "feddyn_theorem_4")
 RESTARTS = ("restart_gap", "restart_epochs", "restart_energy")
-SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl")
+SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl", "weighted_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
 UNEQUAL = "tests/test_unequal_clients.py"
 IDENTITIES = "tests/algorithms/test_identities.py"
@@ -147,9 +147,11 @@ METHODS = {
     "fedadmm": _method("fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift")),
     "fedavg": _method("fedavg", "FedAvg", claims=("fedavg_bias", "fedavg_constant_step")),
     "fedcm": _method("fedcm", ""),
-    "feddr": _method("feddr", "FedDR|feddr", claims=("feddr_contraction", "identity_fedadmm_feddr")),
+    "feddr": _method("feddr", "FedDR|feddr", claims=("feddr_contraction", "sampled_feddr", "identity_fedadmm_feddr")),
     "feddualavg": _method("feddualavg", ""),
-    "feddyn": _method("feddyn", "FedDyn|weights_of_rows", claims=(*FEDDYN, "sampled_feddyn", "growing_feddyn")),
+    "feddyn": _method(
+        "feddyn", "FedDyn|weights_of_rows", claims=(*FEDDYN, "sampled_feddyn", "weighted_feddyn", "growing_feddyn")
+    ),
     "fedpd": _method(
         "fedpd",
         r"\[FedPD|full_part",

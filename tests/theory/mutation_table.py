@@ -22,6 +22,7 @@ from tests.theory import (
     test_mutations_baselines,
     test_mutations_feddyn,
     test_mutations_fedpd,
+    test_mutations_frontier_scales,
     test_optimized_dualfl,
 )
 
@@ -58,6 +59,11 @@ PAPERS = (
     Paper("A-FedPD, FedADMM, identities", test_mutations_afedpd.MUTATIONS, test_mutations_afedpd),
     Paper("Compared methods", test_mutations_baselines.MUTATIONS, test_mutations_baselines),
     Paper("Beyond the papers", test_frontier.MUTATIONS, test_frontier),
+    Paper(
+        "One scale for each client under sampling",
+        test_mutations_frontier_scales.MUTATIONS,
+        test_mutations_frontier_scales,
+    ),
 )
 
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.algorithms import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
+from dualopt.algorithms._feddyn_rules import best_weight
 from dualopt.algorithms._scales import weights
-from dualopt.algorithms.feddyn import best_weight
 from dualopt.algorithms.sampled_dualfl import next_step
 from dualopt.claims import Claim, check
 from dualopt.engine import iterate

@@ -7,8 +7,8 @@ import pytest
 import sympy as sp
 
 from dualopt.algorithms import DualFL, OptimizedDualFL
+from dualopt.algorithms._feddyn_rules import largest_growth
 from dualopt.algorithms.acc_s_dane import growth, limit_factor
-from dualopt.algorithms.feddyn import largest_growth
 from dualopt.algorithms.sampled_dualfl import last_step, next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided

@@ -21,6 +21,13 @@ y_j = x^*` and :math:`u_j = u_j^* \in \partial f_j(x^*)` with :math:`\bar u^* = 
 
 .. math:: \mathbb E|x^+ - x^*|^2 \le [|d|^2], \qquad \mathbb E[|b^+|^2] = (1 - p)[|b|^2] + p[|e|^2]. \tag{3}
 
+**One weight for each client**, :math:`\gamma_j = 1/\alpha_j`, and weights :math:`\omega_j` with the sum 1 and
+:math:`\omega_j\gamma_j = \Gamma/N` for all j; :math:`\theta = x - \Gamma\bar u`. Again the inner products of
+:math:`x - x^*` and :math:`[b]` cancel, in :math:`\sum_j\omega_j|d_j + \gamma_je_j|^2`:
+
+.. math:: \sum_j\omega_j\bigl(|d_j|^2 + 2\gamma_j\langle d_j, e_j\rangle + \gamma_j^2|e_j|^2\bigr)
+          = |x - x^*|^2 - \Gamma^2|[b]|^2 + \sum_j\omega_j\gamma_j^2|b_j|^2. \tag{4}
+
 Theorems A and C add what the clients' convexity says of :math:`\langle d, e\rangle`. The Lyapunov function is written
 as the squared norm of :func:`feddyn_errors`, so that its growth is known for all states.
 """
@@ -39,21 +46,26 @@ from theory.baselines.contraction import Errors
 __all__ = ["feddyn_errors"]
 
 
-def feddyn_errors(case: Case, dual: float, *, n: int = 0) -> Errors:
-    r"""Return :math:`x - x^*` and :math:`\sqrt{\text{dual}/N}\,(u_j - u_j^*)` for states before round ``n``."""
+def feddyn_errors(case: Case, dual: float | Array, *, n: int = 0) -> Errors:
+    r"""Return :math:`x - x^*` and :math:`\sqrt{\text{dual}/N}\,(u_j - u_j^*)` for states before round ``n``.
+
+    ``dual`` is a number, or one for each client, shape (N,).
+    """
     f, method = case.objective, case.algorithm
     size, shape = math.prod(f.shape), case.subgradients.shape
-    scale = math.sqrt(dual / f.n_clients)
+    scale = np.reshape(np.sqrt(np.asarray(dual) / f.n_clients), (-1, *(1,) * len(f.shape)))
+    alpha = method.alpha_of(n) * float(np.mean(method.scales or 1.0))
     start = initial_state(method, f, case.theta)
 
     def of(state: State) -> Array:
-        x = state.server.theta + state.server.h / method.alpha_of(n)
-        return np.concatenate([np.ravel(x - case.theta), scale * np.ravel(state.clients.gradient - case.subgradients)])
+        x = state.server.theta + state.server.h / alpha
+        memories = scale * (state.clients.gradient - case.subgradients)
+        return np.concatenate([np.ravel(x - case.theta), np.ravel(memories)])
 
     def state(e: Array) -> State:
         x, u = case.theta + e[:size].reshape(f.shape), case.subgradients + e[size:].reshape(shape) / scale
         h = np.mean(u, axis=0)
-        theta = x - h / method.alpha_of(n)
+        theta = x - h / alpha
         return State(start.server._replace(theta=theta, h=h), theta, start.clients._replace(gradient=u))
 
     return Errors(size + case.subgradients.size, of, state)

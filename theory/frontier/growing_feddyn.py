@@ -34,7 +34,7 @@ from functools import cache
 import numpy as np
 
 from dualopt.algorithms import FedDyn
-from dualopt.algorithms.feddyn import largest_growth
+from dualopt.algorithms._feddyn_rules import largest_growth
 from dualopt.claims import Inequality, claim
 from dualopt.engine import State
 from dualopt.losses import AbsoluteDeviation

@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dualopt.algorithms import FedDyn
-from dualopt.algorithms.feddyn import best_weight, half_harmonic_mean
+from dualopt.algorithms._feddyn_rules import best_weight, half_harmonic_mean
 from dualopt.claims import Inequality, claim
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict
