@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,7 +10,9 @@ import numpy as np
 
 from dualopt.algorithms import Algorithm
 from dualopt.algorithms._base import parameters, require_complete
+from dualopt.amounts import NOTHING, of_message, of_upload
 from dualopt.client_states import ClientStates
+from dualopt.compressors import Compressor, Identity
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.oracle import Oracle
@@ -22,7 +23,18 @@ from dualopt.solvers import LocalSolution
 from dualopt.tree import tree_map
 from dualopt.xp import Array, array_namespace, broadcast
 
-__all__ = ["Snapshot", "State", "advance", "complete", "informed", "initial_state", "iterate", "rounds_of", "shown"]
+__all__ = [
+    "Snapshot",
+    "State",
+    "advance",
+    "complete",
+    "compressing",
+    "informed",
+    "initial_state",
+    "iterate",
+    "rounds_of",
+    "shown",
+]
 
 
 class State(NamedTuple):
@@ -49,7 +61,9 @@ class Snapshot:
     solution : LocalSolution or None
         Of the active clients; None when there were none.
     floats_up, floats_down : int
-        Numbers uploaded by and sent to all clients together in this round.
+        Numbers uploaded by and sent to all clients together in this round, whatever their width.
+    bits_up, bits_down : int
+        The bits of all that: the width of every number, or what a compressor makes of it.
     """
 
     round: Round
@@ -60,6 +74,8 @@ class Snapshot:
     solution: LocalSolution | None
     floats_up: int
     floats_down: int
+    bits_up: int
+    bits_down: int
     _own: Any = None  # server, where that above shows its model in other coordinates
 
     def __repr__(self) -> str:
@@ -106,6 +122,7 @@ def iterate(
     participation: Participation | None = None,
     seed: int = 0,
     prepare: Preparation | Sequence[Preparation] | None = None,
+    compressor: Compressor | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
 
@@ -125,12 +142,14 @@ def iterate(
         What happens before the first round (:mod:`dualopt.preparation`). Models and local solutions are in the
         coordinates of ``objective`` whatever those of the method are; the other states are in those of the method.
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
+    compressor : Compressor, optional
+        What uploads go through, in place of the method's own field ``compressor``.
 
     Raises
     ------
     ValueError
-        If the method does not support the participation, or the regulariser of the objective, or the objective is not
-        one for the preparation.
+        If the method does not support the participation, a compressor, or the regulariser of the objective, or the
+        objective is not one for the preparation.
 
     Examples
     --------
@@ -149,7 +168,7 @@ def iterate(
     """
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
-    algorithm = complete(algorithm, prepared.objective, participation)
+    algorithm = complete(algorithm, prepared.objective, participation, compressor)
     return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, participation, seed), prepared, objective)
 
 
@@ -167,15 +186,22 @@ def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objectiv
     return map(one, snapshots)
 
 
-def complete(algorithm: Algorithm, objective: Objective, participation: Participation | None = None) -> Algorithm:
+def complete(
+    algorithm: Algorithm,
+    objective: Objective,
+    participation: Participation | None = None,
+    compressor: Compressor | None = None,
+) -> Algorithm:
     """Return the method with no parameter open; refuse what it does not support.
 
     Raises
     ------
     ValueError
-        If the method does not support the participation, or the regulariser of the objective, or leaves a parameter
-        open.
+        If the method does not support the participation, a compressor, or the regulariser of the objective, or leaves a
+        parameter open.
     """
+    if compressor is not None:
+        algorithm = compressing(algorithm, compressor)
     needs = frozenset() if participation is None else participation.needs(objective.n_clients)
     for need in sorted(needs - algorithm.supports):
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support {need} participation.")
@@ -184,6 +210,30 @@ def complete(algorithm: Algorithm, objective: Objective, participation: Particip
     algorithm = informed(algorithm, objective, participation).suggested(objective)
     require_complete(algorithm)
     return algorithm
+
+
+def compressing(algorithm: Algorithm, compressor: Compressor) -> Algorithm:
+    """Return the method with this compressor for its uploads.
+
+    Raises
+    ------
+    ValueError
+        If the method supports none.
+
+    Examples
+    --------
+    >>> from dualopt import DualFL, FedSplit
+    >>> from dualopt.compressors import RandK
+    >>> compressing(FedSplit(), RandK(size=3)).compressor
+    RandK(size=3)
+    >>> compressing(DualFL(), RandK(size=3))
+    Traceback (most recent call last):
+    ValueError: algorithm DualFL does not support compression.
+    """
+    if "compression" not in algorithm.supports:
+        raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
+    changes: dict[str, Any] = {"compressor": compressor}
+    return replace(algorithm, **changes)
 
 
 def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
@@ -231,20 +281,21 @@ def rounds_of(
     n_clients = objective.n_clients
     state = _held(algorithm, objective, initial_state(algorithm, objective, theta0))
     holding = np.zeros(n_clients, dtype=bool)  # who holds the present message
-    size = _size(state.message)
+    compressor = getattr(algorithm, "compressor", Identity())
+    size = of_message(state.message)
     if isinstance(participation, WeightedSubset) and participation.weights is None:
         participation = replace(participation, weights=algorithm.sampling_weights())
     for round in (participation or Full()).rounds(n_clients, seed):
         state, upload, solution = _advance(algorithm, objective, state, round)
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
-        up, down = 0, (round.n_active - int(np.count_nonzero(holding[active]))) * size
+        up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
         holding[active] = True
         if upload is not None:
-            up, size = _size(upload), _size(state.message)
+            up, size = of_upload(upload, compressor, round), of_message(state.message)
             holding[:] = "inactive" in algorithm.listens
             holding[active] = "active" in algorithm.listens
-            down += int(np.count_nonzero(holding)) * size
-        yield Snapshot(round, *state, solution, up, down)
+            down = down.plus(size.times(int(np.count_nonzero(holding))))
+        yield Snapshot(round, *state, solution, up.numbers, down.numbers, up.bits, down.bits)
 
 
 def advance(
@@ -337,10 +388,3 @@ def _solver_state(algorithm: Algorithm, objective: Objective) -> Any:
 def _stacked(before: Any, after: Any, n: int) -> Any:
     """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
     return after if after is before else tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)
-
-
-def _size(tree: Any) -> int:
-    """Return how many numbers a tree holds."""
-    if isinstance(tree, tuple):
-        return sum(map(_size, tree))
-    return 0 if tree is None else math.prod(tree.shape) if hasattr(tree, "shape") else 1

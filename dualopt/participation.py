@@ -13,6 +13,8 @@ spawn key                 stream
 ``(4,)``                  synthetic data
 ``(5,)``                  the first model of a network
 ``(6,)``, ``(6, id)``     common to all, or of a client, before the first round
+``(6, n, j)``             what client ``j`` sends in round ``n``, if compressed
+``(7, n)``                the same, common to all
 ========================  ==========================================
 """
 
@@ -92,6 +94,14 @@ class Round:
     def rng(self) -> Generator:
         """Return the random generator that all participants of the round share."""
         return default_rng(SeedSequence(self.seed, spawn_key=(2, self.n)))
+
+    def compression_rngs(self) -> list[Generator]:
+        """Return one random generator for what each client of the call sends, the same whoever else takes part."""
+        return [default_rng(SeedSequence(self.seed, spawn_key=(6, self.n, j))) for j in self.clients]
+
+    def compression_rng(self) -> Generator:
+        """Return the random generator that decides for all participants together what each of them sends."""
+        return default_rng(SeedSequence(self.seed, spawn_key=(7, self.n)))
 
 
 def first_round(n_clients: int) -> Round:

@@ -77,6 +77,8 @@ LABELS = {
     "gradients": "local gradients per client",
     "floats_up": "numbers uploaded by all clients",
     "floats_down": "numbers sent to all clients",
+    "bits_up": "bits uploaded by all clients",
+    "bits_down": "bits sent to all clients",
     "seconds": "seconds of computing",
     "energy": r"energy $E$",
     "error": r"relative error $(E - E^*)/|E^*|$",

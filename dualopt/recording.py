@@ -16,18 +16,20 @@ from threadpoolctl import threadpool_limits
 
 from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
+from dualopt.compressors import Compressor
 from dualopt.engine import Snapshot, complete, rounds_of, shown
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
 from dualopt.participation import Participation
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.trace import Trace
-from dualopt.xp import Array, array_namespace, device, epsilon
+from dualopt.xp import Array, array_namespace, device, epsilon, width
 
 __all__ = ["communicated", "describe", "run", "versions"]
 
 STALL_ROUNDS = 10
 EXPLOSION = 1e8
+SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
 
 
 def run(
@@ -50,12 +52,13 @@ def run(
     threads: int | None = None,
     parameters: Mapping[str, Any] | None = None,
     prepare: Preparation | Sequence[Preparation] | None = None,
+    compressor: Compressor | None = None,
 ) -> Trace:
     """Run a method and record every round.
 
     Parameters
     ----------
-    algorithm, objective, theta0, participation, seed, prepare
+    algorithm, objective, theta0, participation, seed, prepare, compressor
         As in :func:`dualopt.iterate`.
     rounds : int, default 100
         Largest number of rounds.
@@ -91,8 +94,8 @@ def run(
     -------
     Trace
         Row 0 is the start, after ``prepare``, with what that took. ``communications`` counts the rounds so far in which
-        something was sent, ``floats_up`` and ``floats_down`` the numbers, ``gradients`` the local gradients (mean over
-        the clients), ``seconds`` the time of the method alone.
+        something was sent, ``floats_up`` and ``floats_down`` the numbers, ``bits_up`` and ``bits_down`` their bits,
+        ``gradients`` the local gradients (mean over the clients), ``seconds`` the time of the method alone.
 
     Raises
     ------
@@ -125,7 +128,7 @@ def run(
     with threadpool_limits(limits=threads) if threads else nullcontext():
         prepared = prepared_by(prepare, objective, theta)
     seconds = time.perf_counter() - started if prepare else 0.0
-    algorithm = complete(algorithm, prepared.objective, participation)
+    algorithm = complete(algorithm, prepared.objective, participation, compressor)
     if check_assumptions:
         algorithm.check(prepared.objective)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
@@ -210,6 +213,8 @@ class _Recorder:
             "communications": float(prepared.exchanges),
             "floats_up": float(prepared.floats_up),
             "floats_down": float(prepared.floats_down),
+            "bits_up": float(prepared.floats_up * width(theta)),
+            "bits_down": float(prepared.floats_down * width(theta)),
             "gradients": self.gradients / self.objective.n_clients,
             "seconds": seconds,
         }
@@ -229,8 +234,7 @@ class _Recorder:
         row = {
             "round": float(len(self.rows)),
             "communications": last["communications"] + float(communicated(snapshot)),
-            "floats_up": last["floats_up"] + snapshot.floats_up,
-            "floats_down": last["floats_down"] + snapshot.floats_down,
+            **{name: last[name] + getattr(snapshot, name) for name in SENT},
             "gradients": self.gradients / self.objective.n_clients,
             "seconds": last["seconds"] + seconds,
         }

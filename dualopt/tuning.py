@@ -23,6 +23,7 @@ METRICS = {
     "rounds": ("round",),
     "communications": ("communications",),
     "floats": ("floats_up", "floats_down"),
+    "bits": ("bits_up", "bits_down"),
     "gradients": ("gradients",),
 }
 """The columns of a trace that add up to each cost; none of them ever falls."""
@@ -160,7 +161,7 @@ def tune(
         The clients.
     metric : str, default "rounds"
         What a run costs: ``rounds``, ``communications`` (rounds that send something), ``floats`` (numbers sent, up
-        and down) or ``gradients`` (local ones, mean over the clients).
+        and down), ``bits`` (of these) or ``gradients`` (local ones, mean over the clients).
     target : float, default 1e-6
         The relative error to reach: the certified one, or with ``reference`` the true one.
     rounds : int, default 100

@@ -11,6 +11,7 @@ import dualopt.algorithms
 import dualopt.solvers
 from dualopt._text import convert, pairs
 from dualopt.algorithms import Algorithm
+from dualopt.compressors import parse_compressor
 from dualopt.discover import discover, lookup
 from dualopt.engine import informed
 from dualopt.objectives import Objective
@@ -23,7 +24,7 @@ __all__ = ["MethodOptions", "Variant", "parse_variant"]
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """How clients solve their local problems.
+    """How clients solve their local problems, and what they send.
 
     Parameters
     ----------
@@ -33,6 +34,8 @@ class MethodOptions:
         Parameter of the local solver, such as history=20; repeatable.
     stop : str, optional
         When a local solver stops, such as reduction=0.05 (see: dualopt list stopping).
+    compressor : str, optional
+        What uploads go through, such as natural or rand-k=10 (see: dualopt list compressors).
 
     Examples
     --------
@@ -43,6 +46,7 @@ class MethodOptions:
     solver: str | None = None
     solver_param: list[str] = field(default_factory=list)
     stop: str | None = None
+    compressor: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +67,8 @@ class Variant:
         Parameters of the local solver.
     stop : str, optional
         The stopping rule of the local solver, as :func:`dualopt.stopping.parse_stop` reads it.
+    compressor : str, optional
+        What uploads go through, as :func:`dualopt.compressors.parse_compressor` reads it.
 
     Examples
     --------
@@ -81,6 +87,7 @@ class Variant:
     solver: str | None = None
     solver_parameters: Mapping[str, str] = field(default_factory=dict)
     stop: str | None = None
+    compressor: str | None = None
 
     @classmethod
     def from_point(
@@ -93,10 +100,10 @@ class Variant:
         algorithm : str
             Name of the algorithm.
         point : dict of str to str
-            Parameters of the algorithm, ``solver``, ``stop``, and ``solver.NAME`` for the parameters of the local
-            solver.
+            Parameters of the algorithm, ``solver``, ``stop``, ``compressor``, and ``solver.NAME`` for the parameters of
+            the local solver.
         defaults : MethodOptions, optional
-            Solver and stopping rule where the point names none.
+            Solver, stopping rule and compressor where the point names none.
         label : str, optional
             The name of the algorithm when not given.
 
@@ -109,7 +116,7 @@ class Variant:
         defaults = MethodOptions() if defaults is None else defaults
         parameters = dict(point)
         solver = parameters.pop("solver", None)
-        stop = parameters.pop("stop", None)
+        stop, compressor = parameters.pop("stop", None), parameters.pop("compressor", None)
         own = {n.removeprefix("solver."): parameters.pop(n) for n in list(parameters) if n.startswith("solver.")}
         # Parameters of the default solver would be wrong for another one.
         common = {} if solver is not None else pairs(defaults.solver_param, "solver_param")
@@ -120,6 +127,7 @@ class Variant:
             solver=solver or defaults.solver,
             solver_parameters=common | own,
             stop=stop or defaults.stop,
+            compressor=compressor or defaults.compressor,
         )
 
     @cached_property
@@ -138,6 +146,9 @@ class Variant:
         if self.solver is not None or self.solver_parameters:
             _require_slot("solver", slots, owner)
             given["solver"] = self._solver()
+        if self.compressor is not None:
+            self._require_support({"compression"}, f"compressor {self.compressor}")
+            given["compressor"] = parse_compressor(self.compressor)
         algorithm = kind(**given)
         if self.stop is not None:
             _require_slot("stop", slots, owner)

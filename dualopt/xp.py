@@ -33,6 +33,7 @@ __all__ = [
     "silent",
     "to_numpy",
     "uploader",
+    "width",
     "zeros_like",
 ]
 
@@ -218,6 +219,26 @@ def limits(x: Array) -> tuple[float, float]:
     if found is None:
         info = array_namespace(x).finfo(x.dtype)
         found = _limits[kind] = float(info.eps), float(info.smallest_normal)
+    return found
+
+
+_widths: dict[tuple[type, Any], int] = {}
+
+
+def width(x: Array) -> int:
+    """Return the bits of a number of the type of ``x``, remembered for each type.
+
+    Examples
+    --------
+    >>> width(np.zeros(1)), width(np.zeros(1, dtype=np.float32)), width(np.zeros(1, dtype=np.int16))
+    (64, 32, 16)
+    """
+    kind = type(x), x.dtype
+    found = _widths.get(kind)
+    if found is None:
+        xp = array_namespace(x)
+        info = xp.iinfo if xp.isdtype(x.dtype, "integral") else xp.finfo
+        found = _widths[kind] = int(info(x.dtype).bits)
     return found
 
 

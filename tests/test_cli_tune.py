@@ -120,6 +120,20 @@ def test_who_takes_part_can_be_searched(program):
     assert "no winner: no point has reached the relative error 0.01." in out
 
 
+def test_compressors_can_be_searched_by_bits(program):
+    """The command for the winner repeats its run."""
+    code, out, _ = program(
+        *QUICK, "--algorithm", "fedsplit", "--grid", "compressor=identity,natural", "--metric", "bits",
+    )  # fmt: skip
+    assert code == 0
+    words = shlex.split(out.splitlines()[-1])
+    assert words[words.index("--compressor") + 1] == "natural"
+    assert program(*words[1:], "--out", "again")[0] == 0
+    final = json.loads(Path("again/run.json").read_text())["final"]
+    best = min((row for row in table() if row["status"] == "converged"), key=lambda row: float(row["bits"]))
+    assert f"{final['bits_up'] + final['bits_down']:.12g}" == best["bits"]
+
+
 def test_processes_write_what_one_does(program):
     assert program(*QUICK, *GRID, "--out", "one")[0] == 0
     code, out, err = program(*QUICK, *GRID, "--out", "two", "--jobs", "2")
@@ -288,7 +302,7 @@ def test_a_damaged_record_is_refused(program, text):
         ("--grid paper --algorithm fedavg", "grid paper is there for apda-inexact, dualfl, "),
         (
             "--grid eta=1 --metric round",
-            "metric must be one of rounds, communications, floats, gradients; not 'round' (did you",
+            "metric must be one of rounds, communications, floats, bits, gradients; not 'round' (did you",
         ),
         ("--grid eta=1 --target 0", "target must be positive"),
         ("--grid eta=1 --rounds 0", "rounds must be at least 1"),

@@ -89,7 +89,8 @@ def is_sharpness_aware(algorithm) -> bool:
     return algorithm.suggested(f).local_objective(f) is not f
 
 
-PRODUCTS = (1, 3)  # rounds of Newton-CG in which clients compute products with Hessians only
+# Rounds in which clients compute products with Hessians only.
+PRODUCTS = {"distributed-newton-cg": (1, 3), "giant": (1,)}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -99,7 +100,7 @@ def test_local_gradients_are_those_at_the_local_models(name: str) -> None:
     for s in islice(iterate(ALGORITHMS[name](), f, participation=participation), 4):
         assert s.local_models is not None
         assert s.local_models.shape == (s.round.n_active, *f.shape)
-        if is_sharpness_aware(ALGORITHMS[name]()) or (name == "distributed-newton-cg" and s.round.n in PRODUCTS):
+        if is_sharpness_aware(ALGORITHMS[name]()) or s.round.n in PRODUCTS.get(name, ()):
             assert s.local_gradients is None
         else:
             assert s.local_gradients is not None

@@ -197,7 +197,7 @@ def test_nobody_wins_when_nobody_arrives():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"metric": "seconds"}, "metric must be one of rounds, communications, floats, gradients; not 'seconds'"),
+        ({"metric": "seconds"}, "metric must be one of rounds, communications, floats, bits, gradients; not 'seconds'"),
         ({"target": 0.0}, "target must be positive, not 0.0"),
         ({"target": float("nan")}, "target must be positive, not nan"),
         ({"rounds": 0}, "rounds must be at least 1, not 0"),

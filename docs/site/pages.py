@@ -29,6 +29,7 @@ MODULES = [
     "dualopt.algorithms",
     "dualopt.losses",
     "dualopt.objectives",
+    "dualopt.compressors",
     "dualopt.regularisers",
     "dualopt.solvers",
     "dualopt.stopping",

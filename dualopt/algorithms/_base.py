@@ -74,8 +74,10 @@ class Algorithm:
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
-    """Which of "partial" (participation), "unequal" (some clients more often than others), "skip" (communication) and
-    "regulariser" the method admits."""
+    """Which of "partial" (participation), "unequal" (some clients more often than others), "skip" (communication),
+    "regulariser" and "compression" the method admits.
+
+    With "compression" the method has a field ``compressor``, by default ``Identity()``, which its ``local`` applies."""
 
     listens: ClassVar[frozenset[str]] = frozenset()
     """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""

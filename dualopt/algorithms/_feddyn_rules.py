@@ -18,6 +18,8 @@ from dualopt.objectives import Objective
 __all__ = [
     "best_weight",
     "best_weights",
+    "compressed_guarantee",
+    "guarantee",
     "half_harmonic_mean",
     "largest_growth",
     "scaled_guarantee",
@@ -121,6 +123,15 @@ def guarantee(
     of_all = (_of_paper(objective, alpha, growth, fraction), _of_frontier(objective, alpha, growth, fraction))
     limit = 20.0 * largest(objective.L) / fraction
     said = "; ".join(filter(None, of_all))
+    return said or f"none: alpha is below 20 L N/P = {limit:.3g}, or growth above its limit"
+
+
+def compressed_guarantee(objective: Objective, alpha: float, growth: float, fraction: float, cohorts: bool) -> str:
+    """Say what Theorem D says where every coordinate comes from this fraction of the clients, drawn as ``cohorts``."""
+    if growth > 0 or not cohorts:
+        return "none: Theorem D asks for cohorts of coordinates and a constant alpha"
+    limit = 20.0 * largest(objective.L) / fraction
+    said = _of_frontier(objective, alpha, growth, fraction)
     return said or f"none: alpha is below 20 L N/P = {limit:.3g}, or growth above its limit"
 
 

@@ -8,9 +8,16 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt._checks import require, require_fraction, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._feddyn_rules import guarantee, scaled_guarantee, suggested_scales, suggested_weights
+from dualopt.algorithms._feddyn_rules import (
+    compressed_guarantee,
+    guarantee,
+    scaled_guarantee,
+    suggested_scales,
+    suggested_weights,
+)
 from dualopt.algorithms._parameters import require_convex_local_problem
 from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, require_scales
+from dualopt.compressors import Compressor, CoordinateCohorts, Identity, kept, received
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
@@ -85,6 +92,10 @@ class FedDyn(Algorithm):
     all clients active, where they are one: two vectors go up here. A server that sees the vectors of the single clients
     knows both sums from one vector each.
 
+    With a compressor C the server receives :math:`\theta + C_j(\theta_j - \theta)` for :math:`\theta_j`, and both ends
+    take :math:`\alpha/(1 + \omega)` for :math:`\alpha` in the memories. If every coordinate comes from c of the N
+    clients, all of them active, that is Theorem A with p = c/N (Theorem D, ``theory/frontier/compressed.py``).
+
     Parameters
     ----------
     alpha : float, optional
@@ -109,14 +120,18 @@ class FedDyn(Algorithm):
     inclusion : tuple of float, optional
         The :math:`\pi_j`, which the server's mean uses where there are scales; in a run those of a
         ``WeightedSubset`` whose weights are given, else those of Theorem A'.
+    compressor : Compressor
+        What :math:`\theta_j - \theta` goes through; only :class:`CoordinateCohorts` has a theorem, whose c/N the
+        suggestion of ``alpha`` and the guarantee use.
     solver, stop
         As in :class:`dualopt.algorithms.Algorithm`.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or there are scales and growth; from ``check`` if the local problems have no
-        unique solution.
+        If a parameter is out of range, or there are scales and growth, or scales and a compressor; from ``check`` if
+        the local problems have no unique solution, the compressor is not one that the theory covers, or clients are
+        idle beside it.
 
     Examples
     --------
@@ -124,7 +139,7 @@ class FedDyn(Algorithm):
     0.1
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
 
     alpha: float = OPEN
     growth: float | None = None
@@ -132,6 +147,7 @@ class FedDyn(Algorithm):
     scaled: bool = False
     scales: tuple[float, ...] | None = None
     inclusion: tuple[float, ...] | None = None
+    compressor: Compressor = Identity()
 
     def __post_init__(self) -> None:
         require_positive(alpha=self.alpha)
@@ -140,6 +156,8 @@ class FedDyn(Algorithm):
         require_scales(self.scales)
         if self.growth and (self.scaled or self.scales):
             raise ValueError("growth must be 0 with one scale for each client: no theorem has both.")
+        if self.compressor != Identity() and (self.scaled or self.scales):
+            raise ValueError("compressor must not be given with one scale for each client: no theorem has both.")
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``alpha``, ``growth``, the scales if they are asked for, and the solver."""
@@ -148,16 +166,16 @@ class FedDyn(Algorithm):
             mean = sum(alphas) / len(alphas)
             alpha = mean if self.alpha is None else self.alpha
             return replace(self, alpha=alpha, scales=tuple(a / mean for a in alphas)).suggested(objective)
-        alpha, growth = suggested_weights(objective, self.alpha, self.growth, self._p)
+        alpha, growth = suggested_weights(objective, self.alpha, self.growth, self._p(objective))
         return replace(super().suggested(objective), alpha=alpha, growth=growth)
 
-    @property
-    def _p(self) -> float:
-        return self.fraction or 1.0
+    def _p(self, objective: Objective) -> float:
+        """Return which part of the clients a coordinate is expected to come from."""
+        return (self.fraction or 1.0) / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
 
     def _size(self, objective: Objective) -> int:
         """Return the number P of active clients."""
-        return max(1, round(self._p * objective.n_clients))
+        return max(1, round((self.fraction or 1.0) * objective.n_clients))
 
     def sampling_weights(self) -> tuple[float, ...] | None:
         """Return the weights with which Theorem A' has cohorts drawn."""
@@ -168,17 +186,25 @@ class FedDyn(Algorithm):
         return self.alpha + n * (self.growth or 0.0)
 
     def check(self, objective: Objective) -> None:
-        """Refuse ``alpha`` with which local problems are not strongly convex, and scales of other clients."""
+        """Refuse weights with which local problems are not strongly convex, and compressors without a theorem."""
         require_scales(self.scales, objective.n_clients)
+        covered = isinstance(self.compressor, Identity | CoordinateCohorts)
+        require(covered, "compressor must be cohorts=NUMBER for FedDyn (FedSplit takes all)", self.compressor)
+        alone = self.compressor == Identity() or self.fraction in (None, 1.0)
+        require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
+        self.compressor.omega(objective.shape, objective.n_clients)
         require_convex_local_problem(objective, self.alpha * min(self.scales or (1.0,)), "alpha")
 
     def guarantee(self, objective: Objective) -> str:
         """Say which theorems cover the weights when the expected fraction of the clients takes part."""
-        method = self.suggested(objective)
-        if method.scales is None:
-            return guarantee(objective, method.alpha, method.growth or 0.0, self._p, self.inclusion)
-        alphas = [method.alpha * scale for scale in method.scales]
-        return scaled_guarantee(objective, alphas, self._size(objective), self.inclusion)
+        method, p = self.suggested(objective), self._p(objective)
+        if method.scales is not None:
+            alphas = [method.alpha * scale for scale in method.scales]
+            return scaled_guarantee(objective, alphas, self._size(objective), self.inclusion)
+        weights = method.alpha, method.growth or 0.0
+        if self.compressor != Identity():
+            return compressed_guarantee(objective, *weights, p, isinstance(self.compressor, CoordinateCohorts))
+        return guarantee(objective, *weights, p, self.inclusion)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No gradients are remembered."""
@@ -190,7 +216,8 @@ class FedDyn(Algorithm):
         scales = of_clients(self.scales, round, message)
         alpha = self.alpha_of(round.n) * scales
         theta = oracle.solve(start=message, linear=-c.gradient, weight=alpha, center=message).theta
-        client = Client(c.gradient - multiplied(alpha, theta - message))
+        theta = received(self.compressor, message, theta, round)
+        client = Client(c.gradient - multiplied(self._memory(message, round) * scales, theta - message))
         if self.scales is None:
             return client, theta
         weights = cohort_weights(self.scales, self.inclusion, round, message)
@@ -202,9 +229,13 @@ class FedDyn(Algorithm):
             x, moved, scale = mean.theta, mean.moved, sum(self.scales or ()) / round.n_clients
         else:
             x, moved, scale = mean, mean - server.theta, 1.0
-        h = server.h - self.alpha_of(round.n) * round.fraction * moved
+        h = server.h - self._memory(x, round) * round.fraction * moved
         theta = x - h / (self.alpha_of(round.n + 1) * scale)
         return Server(theta, h), theta
+
+    def _memory(self, model: Array, round: Round) -> float:
+        """Return the weight with which memories follow what is received: ``alpha``, damped by a compressor."""
+        return self.alpha_of(round.n) * kept(self.compressor, tuple(model.shape), round)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser the memories hold the gradients, whose mean is zero."""

@@ -123,6 +123,7 @@ def outcome(trace: Trace, accuracy: float | None) -> dict[str, str]:
     lines |= {
         "gradient norm |grad E|": f"{last['gradient_norm']:.2e}",
         "numbers sent": f"{last['floats_up']:,.0f} up, {last['floats_down']:,.0f} down",
+        "bits sent": f"{last['bits_up']:,.0f} up, {last['bits_down']:,.0f} down",
         "local gradients per client": f"{last['gradients']:.1f}",
         "seconds of computing": f"{last['seconds']:.3g}",
     }
@@ -148,6 +149,7 @@ def table_row(label: str, trace: Trace, accuracy: float | None) -> dict[str, str
     row |= {
         "gradients": f"{last['gradients']:.1f}",
         "numbers up": f"{last['floats_up']:,.0f}",
+        "bits up": f"{last['bits_up']:,.0f}",
         "seconds": f"{last['seconds']:.3g}",
     }
     if accuracy is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from threading import Event
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from typer import Argument, Exit, Option
 
 import dualopt.algorithms
+import dualopt.compressors
 import dualopt.losses
 import dualopt.regularisers
 import dualopt.solvers
@@ -55,6 +56,7 @@ def run(
         solver=method.solver,
         solver_parameters=pairs(method.solver_param, "solver_param"),
         stop=method.stop,
+        compressor=method.compressor,
     )
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
     session = _prepare(problem, preparation, loop, {algorithm: variant})
@@ -102,7 +104,7 @@ def compare(
     out = loop.out
     figure = plotting.convergence(
         {_escape(result.label): result.trace for result in results},
-        x=("communications", "gradients", "floats_up"),
+        x=("communications", "gradients", "bits_up"),
         y=plot or session.quality_column([result.trace for result in results]),
         title=session.problem_title(),
     )
@@ -124,7 +126,9 @@ def compare(
 def list_names(
     kind: Annotated[
         str | None,
-        Argument(help="algorithms, losses, regularisers, solvers, data, partitions or stopping; all by default."),
+        Argument(
+            help="algorithms, losses, regularisers, solvers, compressors, data, partitions or stopping; all by default."
+        ),
     ] = None,
 ) -> None:
     """List what there is to choose from, with one line for each name."""
@@ -133,6 +137,10 @@ def list_names(
         "losses": _summaries(discover(dualopt.losses)),
         "regularisers": {f"{name}=WEIGHT": text for name, text in _summaries(discover(dualopt.regularisers)).items()},
         "solvers": _summaries(discover(dualopt.solvers)),
+        "compressors": {
+            f"{name}=NUMBER" if fields(kind) else name: summary(kind)
+            for name, kind in discover(dualopt.compressors).items()
+        },
         "data": data.available()
         | {"FILE": "a file in LIBSVM format (.gz, .bz2), sparse or not, or a .npz with X and y"},
         "partitions": _summaries(data.partition_rules()),

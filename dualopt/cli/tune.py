@@ -40,7 +40,7 @@ class SearchOptions:
     Parameters
     ----------
     metric : str
-        What a run costs: rounds, communications, floats (sent, up and down) or gradients.
+        What a run costs: rounds, communications, floats or bits (sent, up and down), or gradients.
     target : float
         Relative error to reach: the certified one, or the true one.
     reference : bool
@@ -91,8 +91,8 @@ def tune(
     grid: Annotated[
         list[str] | None,
         Option(
-            help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop or participation; or paper, the grid of "
-            "Table 2 of the DualFL paper; repeatable, and all combinations are tried."
+            help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop, compressor or participation; or paper, "
+            "the grid of Table 2 of the DualFL paper; repeatable, and all combinations are tried."
         ),
     ] = None,
     units: Annotated[
@@ -280,6 +280,7 @@ def _command(
         solver=variant.solver,
         solver_param=[f"{name}={value}" for name, value in variant.solver_parameters.items()],
         stop=variant.stop,
+        compressor=variant.compressor,
     )
     words += [*_words(method), *_words(problem), *_words(preparation)]
     if setting.participation != "full":

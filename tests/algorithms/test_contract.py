@@ -164,7 +164,10 @@ def test_equal_clients_are_one_client(exact) -> None:
 def test_stacked_is_one_process_per_client(name: str, participation: Participation, problem: str) -> None:
     """Each client alone with its own rows, talking by pickled messages: the difference is exactly zero."""
     f = PROBLEMS[problem]
-    algorithm = complete(ALGORITHMS[name](), f, participation)
+    require_one_process_per_client(complete(ALGORITHMS[name](), f, participation), f, participation)
+
+
+def require_one_process_per_client(algorithm, f, participation: Participation) -> None:
     server, message, _, _ = initial_state(algorithm, f)
     alone = [pickle.loads(pickle.dumps(f.select((j,)))) for j in range(f.n_clients)]
     states = [initial_state(algorithm, one).clients for one in alone]

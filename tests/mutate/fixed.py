@@ -113,8 +113,8 @@ FIXED = [
     _fixed(
         "FedDyn with the sum over the active clients for 1/N of it",
         "algorithms/feddyn.py",
-        "self.alpha_of(round.n) * round.fraction * moved",
-        "self.alpha_of(round.n) * moved",
+        "self._memory(x, round) * round.fraction * moved",
+        "self._memory(x, round) * moved",
         BOXES,
         r"boxes\[FedDyn",
     ),

@@ -150,7 +150,10 @@ METHODS = {
     "feddr": _method("feddr", "FedDR|feddr", claims=("feddr_contraction", "sampled_feddr", "identity_fedadmm_feddr")),
     "feddualavg": _method("feddualavg", ""),
     "feddyn": _method(
-        "feddyn", "FedDyn|weights_of_rows", claims=(*FEDDYN, "sampled_feddyn", "weighted_feddyn", "growing_feddyn")
+        "feddyn",
+        "FedDyn|weights_of_rows",
+        Selected("tests/compressors/test_methods.py"),
+        claims=(*FEDDYN, "sampled_feddyn", "weighted_feddyn", "growing_feddyn", "compressed_feddyn"),
     ),
     "fedpd": _method(
         "fedpd",
@@ -166,7 +169,8 @@ METHODS = {
         "fedsplit",
         "FedSplit|fedsplit",
         Selected("tests/algorithms/test_scales.py"),
-        claims=("fedsplit_contraction", "identity_fedsplit_averages", "sampled_fedsplit"),
+        Selected("tests/compressors/test_methods.py"),
+        claims=("fedsplit_contraction", "identity_fedsplit_averages", "sampled_fedsplit", "compressed_fedsplit"),
     ),
     "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
     "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
@@ -259,6 +263,34 @@ TABLE |= {
         (
             Selected("dualopt/client_states.py"),
             Selected("tests/test_client_states.py", "AnyOrder|of_their_round|without|as_they_are|take_memory"),
+        )
+    ),
+    **{
+        f"dualopt/compressors/{name}.py": Judges(
+            (
+                Selected(f"dualopt/compressors/{name}.py"),
+                Selected("tests/compressors/test_compressors.py"),
+                Selected("tests/compressors/test_methods.py"),
+            ),
+            ("compressor_moments", "compressed_fedsplit"),
+        )
+        for name in (
+            "_parse",
+            "_protocol",
+            "_steps",
+            "cohorts",
+            "identity",
+            "natural",
+            "quantisation",
+            "rand_k",
+            "top_k",
+        )
+    },
+    "dualopt/amounts.py": Judges(
+        (
+            Selected("dualopt/amounts.py"),
+            Selected("tests/test_engine.py"),
+            Selected("tests/compressors/test_methods.py", "bits|64"),
         )
     ),
     "dualopt/engine.py": Judges(

@@ -24,172 +24,74 @@ the coordinates that were sent. Then Theorem A holds with p = c/N.
 :math:`\frac cNd` numbers up in a round and about :math:`\frac12\sqrt{\kappa N/c}` rounds per factor e, the numbers fall
 by :math:`\sqrt{N/c}` against c = N.
 
-The package has no such method yet: a run counts the numbers of an upload, whose zeros would count too.
+Both are FedSplit and FedDyn of the package with a compressor (:mod:`dualopt.compressors`). Cases give the methods
+every set of coordinates that chance may choose, as a mask or through the draws of the package's own compressors; those
+that round are in :mod:`theory.frontier.rounded`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import replace
 from functools import cache
-from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import FedDyn, FedSplit
+from dualopt.algorithms import FedSplit
 from dualopt.algorithms._parameters import reflection_factor
 from dualopt.claims import Inequality, claim
-from dualopt.engine import advance
+from dualopt.compressors import CoordinateCohorts, RandK
 from dualopt.objectives import Quadratic
-from theory._cases import Case, accurately, everybody
+from theory._cases import accurately
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import Instance, solved
 from theory.baselines._runs import baseline_case
 from theory.baselines.contraction import Errors, fedsplit_errors, three_directions
 from theory.frontier import sampled_feddyn
+from theory.frontier._compressed import CompressedCase, Ways, cohorts, compressed, drawn, independent, masked
+from theory.frontier._draws import orders_for_all, orders_for_each
 from theory.frontier._feddyn import feddyn_errors
 
-Mask = tuple[tuple[float, ...], ...]
-"""What each client uploads, 1 or 0 for each of its coordinates."""
+
+def fedsplit_case(f: Instance, ways: Ways, note: str) -> CompressedCase:
+    """Return FedSplit with the best step."""
+    method = FedSplit(step=1.0 / math.sqrt(f.L * f.mu), **accurately(f.objective))
+    return compressed(baseline_case(f, method, 12, attained=True), ways, note)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaskedFedSplit(FedSplit):
-    """FedSplit with uploads of some coordinates."""
-
-    mask: Mask = ()
-
-    def local(self, c: Any, message: Any, oracle: Any, round: Any) -> tuple[Any, Any]:
-        """Change these coordinates of ``z_j`` alone."""
-        new, change = super().local(c, message, oracle, round)
-        change = np.array(self.mask) * change
-        return new._replace(z=c.z + change), change
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaskedFedDyn(FedDyn):
-    """FedDyn in which every coordinate has a cohort of its own, of ``fraction`` of the clients."""
-
-    mask: Mask = ()
-
-    def local(self, c: Any, message: Any, oracle: Any, round: Any) -> tuple[Any, Any]:
-        """Change these coordinates of the memory alone."""
-        new, theta = super().local(c, message, oracle, round)
-        mask = np.array(self.mask)
-        return new._replace(gradient=c.gradient + mask * (new.gradient - c.gradient)), mask * theta
-
-    def server(self, server: Any, mean: Any, round: Any) -> tuple[Any, Any]:
-        """Average every coordinate over those that sent it."""
-        p = self.fraction or 1.0
-        h = server.h - self.alpha * (mean - p * server.theta)
-        theta = mean / p - h / self.alpha
-        return server._replace(theta=theta, h=h), theta
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MaskedCase(Case):
-    """A method and everything that its clients may upload, equally likely.
-
-    Attributes
-    ----------
-    masks : tuple of Mask
-        What may be uploaded.
-    kept : float
-        The expected part of the coordinates.
-    """
-
-    masks: tuple[Mask, ...]
-    kept: float
-
-    @property
-    def fraction(self) -> float:
-        """The part p of Theorem A."""
-        return self.kept
-
-
-def independent(n: int, d: int, k: int) -> tuple[Mask, ...]:
-    """Return all choices of k of d coordinates by each of n clients.
-
-    Examples
-    --------
-    >>> len(independent(3, 2, 1))
-    8
-    """
-    rows = [tuple(float(i in chosen) for i in range(d)) for chosen in combinations(range(d), k)]
-    return tuple(product(rows, repeat=n))
-
-
-def cohorts(n: int, d: int, c: int, *, together: bool = False) -> tuple[Mask, ...]:
-    """Return all choices of c of n clients for each of d coordinates; ``together``: shifted from one to the next.
-
-    Examples
-    --------
-    >>> len(cohorts(3, 2, 1)), len(cohorts(3, 2, 1, together=True))
-    (9, 3)
-    """
-    columns = [tuple(float(j in chosen) for j in range(n)) for chosen in combinations(range(n), c)]
-    if together:
-        chosen = [[tuple(np.roll(column, i)) for i in range(d)] for column in columns]
-    else:
-        chosen = [list(columns) for columns in product(columns, repeat=d)]
-    return tuple(tuple(zip(*columns, strict=True)) for columns in chosen)
-
-
-def masked(case: Case, method: Any, masks: tuple[Mask, ...], kept: float, note: str) -> MaskedCase:
-    """Return the case with what may be uploaded."""
-    known = {f.name: getattr(case, f.name) for f in fields(case)}
-    return MaskedCase(**known | {"name": f"{case.name}, {note}", "algorithm": method}, masks=masks, kept=kept)
-
-
-def fedsplit_case(f: Instance, k: int, *, attained: bool = False) -> MaskedCase:
-    """Return FedSplit with k coordinates of each client and the best step."""
-    n, d = f.objective.b.shape
-    method = MaskedFedSplit(step=1.0 / math.sqrt(f.L * f.mu), **accurately(f.objective))
-    case = baseline_case(f, method, 12, attained=attained)
-    return masked(case, method, independent(n, d, k), k / d, f"{k} of {d} coordinates")
-
-
-def feddyn_case(f: Instance, c: int, *, times: float = 1.0, together: bool = False) -> MaskedCase:
+def feddyn_case(f: Instance, c: int, *, times: float = 1.0, together: bool = False) -> CompressedCase:
     """Return FedDyn with c clients for each coordinate and ``times`` the best weight."""
     n, d = f.objective.b.shape
-    right = sampled_feddyn.sampled_case(f, c, times=times).algorithm
-    method = MaskedFedDyn(**{g.name: getattr(right, g.name) for g in fields(right)})
-    case = baseline_case(f, method, 12)
+    method = replace(sampled_feddyn.sampled_case(f, c, times=times).algorithm, fraction=None)
     note = f"{c} of {n} a coordinate, {times:g} alpha*" + (", cohorts shifted" if together else "")
-    return masked(case, method, cohorts(n, d, c, together=together), c / n, note)
+    ways = masked(cohorts(n, d, c, together=together), c / n)
+    return compressed(baseline_case(f, method, 12), ways, note)
 
 
-def one_step(case: MaskedCase, errors: Errors, factor: float) -> Iterator[Inequality]:
-    """Compare the mean over all masks with ``factor`` times the value before, on a path and at the worst state."""
-    f, rng = case.objective, np.random.default_rng(0)
-    methods = [type(case.algorithm)(**_parameters(case.algorithm) | {"mask": mask}) for mask in case.masks]
-    round = everybody(case.n_clients)
+def one_step(case: CompressedCase, errors: Errors, factor: float) -> Iterator[Inequality]:
+    """Compare the mean over all that may happen with ``factor`` times the value before, on a path and at the worst."""
+    rng = np.random.default_rng(0)
     state = errors.state(rng.standard_normal(errors.size))
     for n in range(1, case.rounds + 1):
-        after = [advance(method, f, state, round)[0] for method in methods]
+        after = case.after(state)
         mean = float(np.mean([errors.squared(a) for a in after]))
         yield Inequality(n, mean, factor * errors.squared(state), "mean after a round")
         state = after[rng.integers(len(after))]
-    units, form = [errors.state(unit) for unit in np.eye(errors.size)], 0.0
-    for method in methods:
-        rows = np.stack([errors.of(advance(method, f, unit, round)[0]) for unit in units])
-        form = form + rows @ rows.T / len(methods)
+    # rows[i, w]: the error in the way w after the i-th unit error
+    rows = np.stack([np.stack([errors.of(a) for a in case.after(errors.state(unit))]) for unit in np.eye(errors.size)])
+    form = np.einsum("iwk,jwk->ij", rows, rows) / len(case.ways)
     growth = float(np.linalg.eigvalsh(form)[-1])
     yield Inequality(0, growth, factor, "worst growth")
     if case.attained:
         yield Inequality(0, factor, growth, "factor and the worst growth")
 
 
-def _parameters(method: Any) -> dict[str, Any]:
-    return {g.name: getattr(method, g.name) for g in fields(method)}
-
-
-def unbiased(case: MaskedCase) -> list[str]:
-    """Return what fails: every coordinate is sent with the same probability, by everybody."""
-    means = np.mean(case.masks, axis=0)
-    return [] if np.ptp(means) <= ROUNDING and means[0, 0] > 0 else ["unbiased uploads"]
+def unbiased(case: CompressedCase) -> list[str]:
+    """Return what fails: the mean of what arrives is what was to be sent."""
+    ones = np.ones((case.n_clients, *case.objective.shape))
+    mean = np.mean([compressor.compress(ones, round) for compressor, round in case.ways], axis=0)
+    return [] if np.max(np.abs(mean - ones)) <= ROUNDING else ["unbiased uploads"]
 
 
 @cache
@@ -200,13 +102,18 @@ def directions() -> Instance:
 
 
 def compressed_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
-    """One coordinate of two and both, several steps; a coordinate that nobody ever sends."""
+    """One coordinate of two and both, the package's compressors; a coordinate that nobody ever sends."""
+    f = directions()
+    n, d = f.objective.b.shape
     for k in (1, 2):
-        yield ExpectedVerdict(fedsplit_case(directions(), k, attained=True))
-    never = fedsplit_case(directions(), 1)
-    yield ExpectedVerdict(
-        never.but(name=f"{never.name}, always the first", masks=(((1.0, 0.0),) * 3,)), "outside assumptions"
-    )
+        ways = masked(independent(n, d, k), k / d)
+        yield ExpectedVerdict(fedsplit_case(f, ways, f"{k} of {d} coordinates"))
+    yield ExpectedVerdict(fedsplit_case(f, drawn(RandK(size=1), orders_for_each(n, d)), "RandK(size=1)"))
+    for c in (1, 2):
+        ways = drawn(CoordinateCohorts(size=c), orders_for_all(n))
+        yield ExpectedVerdict(fedsplit_case(f, ways, f"CoordinateCohorts(size={c})"))
+    never = masked((((1.0, 0.0),) * n,), 0.5)
+    yield ExpectedVerdict(fedsplit_case(f, never, "1 of 2 coordinates, always the first"), "outside assumptions")
 
 
 @claim(
@@ -218,7 +125,7 @@ def compressed_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=ROUNDING,
     cases=compressed_fedsplit_cases,
 )
-def compressed_fedsplit(case: MaskedCase) -> Iterator[Inequality]:
+def compressed_fedsplit(case: CompressedCase) -> Iterator[Inequality]:
     """FedSplit that uploads some coordinates: it contracts, to the solution itself.
 
     Compare the exact expectation over what is uploaded, at the states of a path and at the worst of all states.
@@ -228,7 +135,7 @@ def compressed_fedsplit(case: MaskedCase) -> Iterator[Inequality]:
     yield from one_step(case, fedsplit_errors(case), 1.0 - case.kept * (1.0 - delta**2))
 
 
-def admitted(case: MaskedCase) -> list[str]:
+def admitted(case: CompressedCase) -> list[str]:
     """Return what fails of the uploads, and of the assumptions of Theorem A."""
     return unbiased(case) + sampled_feddyn.admitted(case)
 
@@ -239,6 +146,9 @@ def compressed_feddyn_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(feddyn_case(directions(), c))
     yield ExpectedVerdict(feddyn_case(directions(), 1, together=True))
     yield ExpectedVerdict(feddyn_case(directions(), 1, times=4.0))
+    for c in (1, 2):
+        case, ways = feddyn_case(directions(), c), drawn(CoordinateCohorts(size=c), orders_for_all(3))
+        yield ExpectedVerdict(case.but(name=f"{case.name}, CoordinateCohorts(size={c})", ways=ways))
     yield ExpectedVerdict(feddyn_case(directions(), 1, times=0.5), "outside assumptions")
 
 
@@ -250,7 +160,7 @@ def compressed_feddyn_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=ROUNDING,
     cases=compressed_feddyn_cases,
 )
-def compressed_feddyn(case: MaskedCase) -> Iterator[Inequality]:
+def compressed_feddyn(case: CompressedCase) -> Iterator[Inequality]:
     """FedDyn with a cohort for each coordinate: it contracts as Theorem A says.
 
     Compare the exact expectation over what is uploaded, at the states of a path and at the worst of all states.

@@ -1,0 +1,245 @@
+"""What every compressor must satisfy; a new file in ``dualopt/compressors`` is tested without editing a list."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import dualopt.compressors
+from dualopt.compressors import (
+    CoordinateCohorts,
+    Identity,
+    NaturalCompression,
+    RandK,
+    RandomQuantisation,
+    TopK,
+    damped,
+    kept,
+    parse_compressor,
+    received,
+)
+from dualopt.discover import discover
+from dualopt.participation import Round, first_round
+from dualopt.xp import to_numpy
+from theory.frontier._draws import orders_for_all, orders_for_each, scripted
+
+COMPRESSORS = discover(dualopt.compressors)
+N, SHAPE = 4, (2, 3)
+X = np.random.default_rng(1).standard_normal((N, *SHAPE))
+
+
+def of(clients: tuple[int, ...], *, n: int = 5, seed: int = 3) -> Round:
+    return Round(n=n, n_clients=N, clients=clients, communicate=True, seed=seed)
+
+
+@pytest.fixture(params=COMPRESSORS)
+def compressor(request: pytest.FixtureRequest):
+    kind = COMPRESSORS[request.param]
+    return kind(**kind.example)
+
+
+def test_all_backends_agree(compressor, backend) -> None:
+    x = backend(X)
+    found = compressor.compress(x, of((0, 1, 2, 3)))
+    assert type(found) is type(x)
+    assert found.device == x.device
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(to_numpy(found), compressor.compress(X, of((0, 1, 2, 3))), rtol=1e-15)
+
+
+def test_single_precision_stays_single(compressor) -> None:
+    assert compressor.compress(X.astype(np.float32), of((0, 1, 2, 3))).dtype == np.float32
+
+
+def test_what_a_client_sends_does_not_depend_on_who_else_does(compressor) -> None:
+    everybody = compressor.compress(X, of((0, 1, 2, 3)))
+    for clients in ((2,), (0, 3), (1, 2, 3)):
+        np.testing.assert_array_equal(compressor.compress(X[list(clients)], of(clients)), everybody[list(clients)])
+
+
+def test_one_stream_for_all_clients_would_be_noticed() -> None:
+    class OneStream(RandK):
+        def compress(self, x, round):
+            rng = round.compression_rng()
+            return np.where(np.stack([rng.permutation(6).reshape(SHAPE) for _ in x]) < self.size, x, 0.0)
+
+    with pytest.raises(AssertionError):
+        test_what_a_client_sends_does_not_depend_on_who_else_does(OneStream(size=2))
+
+
+def test_chance_is_that_of_the_seed_and_the_round(compressor) -> None:
+    """Other rounds, other seeds: other values for those with chance; the same ones for the same."""
+    first = compressor.compress(X, of((0, 1, 2, 3)))
+    np.testing.assert_array_equal(compressor.compress(X, of((0, 1, 2, 3))), first)
+    others = [compressor.compress(X, of((0, 1, 2, 3), n=n, seed=seed)) for n, seed in ((6, 3), (5, 4))]
+    chance = not isinstance(compressor, Identity | TopK)
+    assert all(bool(np.any(other != first)) == chance for other in others)
+
+
+def test_nothing_is_written_to_and_it_pickles(compressor) -> None:
+    x = X.copy()
+    compressor.compress(x, of((0, 1, 2, 3)))
+    np.testing.assert_array_equal(x, X)
+    assert pickle.loads(pickle.dumps(compressor)) == compressor
+
+
+def test_zero_is_sent_as_zero_and_nan_is_seen(compressor) -> None:
+    """Methods end where the changes vanish; a run that fails must not look well."""
+    np.testing.assert_array_equal(compressor.compress(0.0 * X, of((0, 1, 2, 3))), 0.0 * X)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(compressor.compress(np.nan * X, of((0, 1, 2, 3)))).any()
+
+
+def test_a_sign_is_never_changed(compressor) -> None:
+    assert (compressor.compress(X, of((0, 1, 2, 3))) * X >= 0).all()
+
+
+def test_numbers_are_counted(compressor) -> None:
+    """No more numbers arrive than are told, norms included; where zeros are sent too, as many as there are."""
+    for clients in ((0, 1, 2, 3), (1, 3)):
+        round = of(clients)
+        arrived = int(np.count_nonzero(compressor.compress(X[list(clients)], round)))
+        told = compressor.numbers(SHAPE, round)
+        if isinstance(compressor, RandomQuantisation):
+            assert told == len(clients) * 7
+        else:
+            assert told == arrived
+
+
+@pytest.mark.parametrize(
+    ("compressor", "per_client"),
+    [
+        (Identity(), 6 * 32),
+        (NaturalCompression(), 6 * 9),
+        (RandK(size=2), 2 * 32),
+        (TopK(size=2), 2 * (32 + 3)),
+        (RandomQuantisation(levels=1), 32 + 6 * 2),
+        (RandomQuantisation(levels=7), 32 + 6 * 4),
+        (RandomQuantisation(levels=8), 32 + 6 * 5),
+    ],
+)
+def test_bits_are_those_of_the_code(compressor, per_client: int) -> None:
+    assert compressor.bits(SHAPE, 32, of((0, 1, 2))) == 3 * per_client
+
+
+def test_a_code_of_that_many_bits_holds_every_value() -> None:
+    """Natural compression in nine bits: the first nine of an IEEE float32 tell the number."""
+    x = np.random.default_rng(0).standard_normal((1, 4000)) * 10.0 ** np.random.default_rng(1).uniform(-37, 37, 4000)
+    sent = NaturalCompression().compress(x, first_round(1))
+    words = sent.astype(np.float32).view(np.uint32)
+    code = words >> 23  # sign and exponent
+    assert int(code.max()) < 2**9
+    np.testing.assert_array_equal((code << 23).astype(np.uint32).view(np.float32).astype(float), sent)
+
+
+def test_quantisation_has_that_many_levels() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 500)) ** 3
+    sent = RandomQuantisation(levels=3).compress(x, first_round(2))
+    levels = 3 * sent / np.linalg.norm(x, axis=1, keepdims=True)
+    np.testing.assert_allclose(levels, np.round(levels), atol=1e-12)
+    assert len(np.unique(np.round(levels))) <= 7
+    assert 2 ** (RandomQuantisation(levels=3).bits((1,), 0, first_round(1))) >= 7
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_natural_compression_at_the_ends_of_its_exponents(dtype: type) -> None:
+    x = np.array([[2.0**-130, -(2.0**-126), 2.0**127, np.inf]], dtype=dtype)
+    up, down = (
+        NaturalCompression().compress(x, scripted(1, np.full((1, 4), draw)))[0].tolist() for draw in (0.0, 0.99)
+    )
+    assert up == [2.0**-126, -(2.0**-126), 2.0**127, np.inf]
+    assert down == [0.0, -(2.0**-126), 2.0**127, np.inf]
+    if dtype is np.float64:
+        far = NaturalCompression().compress(np.array([[-(2.0**127.5)]]), scripted(1, [[0.5]]))
+        assert far.tolist() == [[-np.inf]]
+
+
+def test_chosen_coordinates_have_their_law() -> None:
+    """All orders: the exact mean, and the exact second moment of a client."""
+    x = X[:2].reshape(2, 6)[:, :3]
+    sent = [RandK(size=2).compress(x, round) for round in orders_for_each(2, 3)]
+    np.testing.assert_allclose(np.mean(sent, axis=0), x, rtol=1e-14)
+    np.testing.assert_allclose(np.mean(np.square(sent), axis=0), 1.5 * x**2, rtol=1e-14)
+    assert RandK(size=2).omega((3,), 2) == 0.5
+    for c in (1, 2, 3, 4):
+        sent = [CoordinateCohorts(size=c).compress(X, round) for round in orders_for_all(N)]
+        np.testing.assert_allclose(np.mean(sent, axis=0), X, rtol=1e-14)
+        np.testing.assert_allclose(np.mean(np.square(sent), axis=0), N / c * X**2, rtol=1e-14)
+
+
+def test_every_coordinate_has_its_cohort() -> None:
+    """c clients in every round; all cohorts of a coordinate equally often over all permutations; counted exactly."""
+    for c in (1, 2, 3):
+        counts: dict[tuple[bool, ...], int] = {}
+        for round in orders_for_all(N):
+            chosen = CoordinateCohorts(size=c).compress(np.ones((N, 7)), round) != 0
+            assert (chosen.sum(axis=0) == c).all()
+            assert int(np.ptp(chosen.sum(axis=1))) <= 1
+            counts[tuple(chosen[:, 4])] = counts.get(tuple(chosen[:, 4]), 0) + 1
+            for clients in ((0,), (1, 2), (0, 1, 2, 3)):
+                part = replace(round, clients=clients)
+                for d in range(1, 8):
+                    told = CoordinateCohorts(size=c).numbers((d,), part)
+                    assert told == int(chosen[list(clients), :d].sum())
+        assert len(counts) == math.comb(N, c)
+        assert len(set(counts.values())) == 1
+
+
+def test_steps_of_methods() -> None:
+    """A damped step is the part 1/(1 + omega); what is received is the whole of it, from a point that both know."""
+    c, round = RandK(size=3), of((0, 1, 2, 3))
+    assert kept(c, SHAPE, round) == 0.5
+    np.testing.assert_allclose(damped(c, X, round), 0.5 * c.compress(X, round))
+    np.testing.assert_allclose(received(c, X[0], X, round), X[0] + c.compress(X - X[0], round))
+    assert received(Identity(), X[0], X, round) is X
+
+
+def test_the_largest_coordinates_are_kept() -> None:
+    for order in permutations((3.0, -2.0, 1.0, 0.5)):
+        sent = TopK(size=2).compress(np.array([order]), first_round(1))
+        assert sorted(sent[0].tolist()) == [-2.0, 0.0, 0.0, 3.0]
+    ties = TopK(size=1).compress(np.array([[1.0, -1.0]]), first_round(1))
+    assert ties.tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("naturel", "compressor must be one of cohorts, identity, natural, .*did you mean natural"),
+        ("rand-k", "compressor must be of the form rand-k=NUMBER"),
+        ("natural=3", "compressor must be of the form natural; not"),
+        ("rand-k=0", "size must be at least 1, not 0"),
+        ("rand-k=1.5", "compressor size must be a whole number, not '1.5'"),
+        ("top-k=0", "size must be at least 1, not 0"),
+        ("cohorts=0", "size must be at least 1, not 0"),
+        ("quantisation=0", "levels must be at least 1, not 0"),
+    ],
+)
+def test_mistakes_of_a_user(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        parse_compressor(text)
+
+
+def test_a_user_can_name_all_of_them() -> None:
+    for name, kind in COMPRESSORS.items():
+        value = next(iter(kind.example.values()), None)
+        assert parse_compressor(name if value is None else f"{name}={value}") == kind(**kind.example)
+
+
+@pytest.mark.parametrize(
+    ("compressor", "what"),
+    [
+        (RandK(size=7), "coordinates, 6, not 7"),
+        (TopK(size=7), "coordinates, 6, not 7"),
+        (CoordinateCohorts(size=5), "clients, 4, not 5"),
+    ],
+)
+def test_what_does_not_fit_is_refused(compressor, what: str) -> None:
+    for use in (lambda: compressor.omega(SHAPE, N), lambda: compressor.compress(X, of((0, 1, 2, 3)))):
+        with pytest.raises(ValueError, match=f"size of the compressor must be at most the number of {what}"):
+            use()
