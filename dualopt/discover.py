@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import is_dataclass
 from types import ModuleType
 
+from dualopt import plugins
+
 __all__ = ["discover", "lookup", "summary", "unknown_name"]
 
 
@@ -53,14 +55,14 @@ def lookup(package: ModuleType, name: str, argument: str) -> type:
     package : module
         Where to look, as in :func:`discover`.
     name : str
-        What the user typed.
+        What the user typed: a name of the package, or a plug-in as :mod:`dualopt.plugins` finds it.
     argument : str
         The argument that took the name, for the message.
 
     Raises
     ------
     ValueError
-        If there is no such name; the sentence lists all names and proposes a close one.
+        If there is no such name; the sentence lists all names and proposes a close one. If a plug-in cannot be used.
 
     Examples
     --------
@@ -69,9 +71,9 @@ def lookup(package: ModuleType, name: str, argument: str) -> type:
     'DualFL'
     """
     classes = discover(package)
-    if name not in classes:
-        raise unknown_name(argument, name, classes)
-    return classes[name]
+    if name in classes:
+        return classes[name]
+    return plugins.find(package.__name__.rpartition(".")[2], name, argument, classes)
 
 
 def unknown_name(argument: str, name: str, known: Iterable[str]) -> ValueError:

@@ -297,10 +297,10 @@ def _fit(n: np.ndarray, values: np.ndarray, terms: list[Regressor], confidence: 
     error = np.linalg.norm(y - X @ (inverse @ y)) / math.sqrt(freedom) * np.linalg.norm(inverse[1])
     # Errors and logarithms are rounded: without this, a sequence that is exactly 0.9^n could miss 0.9.
     noise = 4 * np.finfo(float).eps * np.max(1 + np.abs(logarithms)) * np.sum(np.abs(inverse[1]))
-    return float(inverse[1] @ y), float(_student_quantile((1 + confidence) / 2, freedom) * error + noise)
+    return float(inverse[1] @ y), float(student_quantile((1 + confidence) / 2, freedom) * error + noise)
 
 
-def _student_quantile(probability: float, freedom: int) -> float:
+def student_quantile(probability: float, freedom: int) -> float:
     """Invert Student's distribution above 1/2: for T = sqrt(freedom) tan(x), x has density ~ cos(x)^(freedom - 1)."""
     x = np.linspace(0.0, math.pi / 2, 10_001)
     density = np.cos(x) ** (freedom - 1)

@@ -16,6 +16,7 @@ from dualopt.discover import discover, lookup
 from dualopt.engine import informed
 from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
+from dualopt.plugins import split
 from dualopt.stopping import Stop, parse_stop
 from dualopt.xp import array_namespace
 
@@ -58,7 +59,7 @@ class Variant:
     label : str
         What it is called in tables and legends.
     algorithm : str
-        Name of the algorithm, as ``dualopt list algorithms`` has it.
+        Name of the algorithm, as ``dualopt list algorithms`` has it, or a plug-in such as ``my_method.py:Damped``.
     parameters : dict of str to str
         Parameters of the algorithm; those that are not here, or ``suggested``, are left open.
     solver : str, optional
@@ -222,6 +223,8 @@ class Variant:
 def parse_variant(text: str, defaults: MethodOptions | None = None) -> Variant:
     """Read ``"label@algorithm:name=value,..."``, where label and values may be left out.
 
+    The algorithm may be a plug-in, ``label@my_method.py:Damped:name=value``.
+
     Parameters
     ----------
     text : str
@@ -241,10 +244,12 @@ def parse_variant(text: str, defaults: MethodOptions | None = None) -> Variant:
     ('plain', 'dualfl', {'rho': '0'}, 'gradient=1e-8')
     """
     label, at, rest = text.rpartition("@")
-    algorithm, colon, listed = rest.partition(":")
-    if (at and not label) or not algorithm or (colon and not listed):
+    head, colon, listed = rest.partition(":")
+    # a name of the package ends at the first colon, that of a plug-in holds one itself
+    algorithm, tail = (head, colon + listed) if head in discover(dualopt.algorithms) else split(rest)
+    if (at and not label) or not algorithm or tail == ":":
         raise ValueError(f"algorithm must be of the form LABEL@NAME:name=value,name=value; not {text!r}.")
-    point = pairs(listed.split(","), "algorithm") if colon else {}
+    point = pairs(tail[1:].split(","), "algorithm") if tail else {}
     return Variant.from_point(algorithm, point, defaults, label=label or rest)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -14,7 +15,8 @@ from typer import Argument, Exit, Option, Typer
 
 import figures
 from dualopt.cli import output, program
-from dualopt.discover import summary, unknown_name
+from dualopt.discover import summary
+from dualopt.plugins import find, listed, load, origin
 from figures._curves import deviation, exactly
 from figures._output import table, write_all, write_caption, write_table
 from figures._settings import Settings
@@ -54,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @app.command()
 def draw(
-    names: Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Figures; all by default.")] = None,
+    names: Annotated[
+        list[str] | None, Argument(metavar="[NAME]...", help="Figures, or files of your own; all of these by default.")
+    ] = None,
     data: Annotated[str, Option(help="digits, mnist, fashion-mnist, ... or the path of a file.")] = "digits",
     data_home: Annotated[Path | None, Option(help="Folder that holds your data sets.")] = None,
     out: Annotated[Path, Option(help="Folder for the figures; traces go to its cache.")] = Path("figures-out"),
@@ -81,11 +85,15 @@ def draw(
     found = discover()
     for name in names or []:
         if name not in found:
-            raise unknown_name("figure", name, found)
+            found |= _plug_in(name, found)
     console = output.make_console()
     if show_list:
-        rows = [{"figure": name, "shows": summary(module), "takes": module.TIME} for name, module in found.items()]
-        output.show_table(console, "figures", rows)
+        own = [
+            {"figure": name, "shows": summary(module), "takes": getattr(module, "TIME", "")}
+            for name, module in found.items()
+        ]
+        others = [{"figure": name, "shows": line, "takes": ""} for name, line in listed("figures", found).items()]
+        output.show_table(console, "figures", own + others)
         return
     settings = Settings(
         data=data,
@@ -103,13 +111,24 @@ def draw(
     with threadpool_limits(limits=threads):
         _ = settings.whole  # refuses wrong data before the folder is made
         output.prepare_folder(out)
-        largest = [_make(name, found[name], settings, check) for name in names or found]
+        largest = [_make(Path(name).stem, found[name], settings, check) for name in names or found]
     if max(largest) > LARGEST_DEVIATION:
         raise Exit(1)
 
 
+def _plug_in(name: str, known: Iterable[str]) -> dict[str, ModuleType]:
+    """Return the figure that a file ``FIGURE.py`` or an entry point of the group ``dualopt.figures`` defines."""
+    if not name.endswith(".py"):
+        return {name: find("figures", name, "figure", known)}
+    if Path(name).stem in known:
+        raise ValueError(f"figure {name!r} has the name of a figure of this package: rename the file.")
+    return {name: load("figures", f"{name}:{Path(name).stem}", "figure")}
+
+
 def _make(name: str, module: ModuleType, settings: Settings, check: bool) -> float:
     """Compute, draw and write one figure; return the largest deviation from exact local solves (0 unchecked)."""
+    source = None if module.__name__.startswith("figures.") else origin(module)
+    settings = replace(settings, plug_in=None if source is None else source["sha256"])
     traces = module.compute(settings)
     deviations: dict[str, float] = {}
     if check:

@@ -61,6 +61,8 @@ class Settings:
         Largest number of rows that a search looks at.
     most_gradients : int
         Local gradients that tuned parameters may prescribe to a client, in all rounds together.
+    plug_in : str, optional
+        Hash of the file of a figure that is not of this package.
     console : Console
         Where progress is shown.
 
@@ -82,6 +84,7 @@ class Settings:
     rows: int | None = None
     part: int = 6000
     most_gradients: int = 10_000
+    plug_in: str | None = None
     console: Console = field(default_factory=make_console)
 
     @property
@@ -112,7 +115,7 @@ class Settings:
         Traceback (most recent call last):
         ValueError: redraw: the curve 'a' is not stored in 'nowhere/cache'; leave --redraw out to compute it.
         """
-        return stored_trace(self.cache, what, description, None if self.stored_only else compute)
+        return stored_trace(self.cache, what, self._own(description), None if self.stored_only else compute)
 
     def stored_columns(
         self, what: str, description: Mapping[str, Any], columns: Callable[[], Mapping[str, Any]]
@@ -122,7 +125,11 @@ class Settings:
 
     def stored_number(self, what: str, description: Mapping[str, Any], compute: Callable[[], float]) -> float:
         """Return the number that is stored for a description, else compute and store it, as in :meth:`stored`."""
-        return stored_number(self.cache, what, description, None if self.stored_only else compute)
+        return stored_number(self.cache, what, self._own(description), None if self.stored_only else compute)
+
+    def _own(self, description: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the hash of the file of a figure from outside: a changed file does not find what the old one stored."""
+        return description if self.plug_in is None else {**description, "plug_in": self.plug_in}
 
     @property
     def mu(self) -> float:

@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.losses import Hinge, Logistic, Multinomial, Squared
+from dualopt.contracts.problems import converted, hinge, logistic, quadratic, spd
+from dualopt.losses import Multinomial, Squared
 from dualopt.objectives import LinearModel, Quadratic, linear_model
 from theory import _problems
 
-
-def spd(rng: np.random.Generator, n: int, d: int, mu: float, L: float) -> np.ndarray:
-    """Symmetric matrices with eigenvalues exactly in [mu, L], both attained."""
-    matrices = []
-    for _ in range(n):
-        q, _ = np.linalg.qr(rng.standard_normal((d, d)))
-        eigenvalues = np.concatenate([[mu, L], rng.uniform(mu, L, d - 2)])
-        matrix = q @ np.diag(eigenvalues) @ q.T
-        matrices.append(0.5 * (matrix + matrix.T))
-    return np.stack(matrices)
-
-
-def quadratic(n: int = 5, d: int = 4, *, mu: float = 1.0, L: float = 20.0, seed: int = 0) -> Quadratic:
-    rng = np.random.default_rng(seed)
-    return Quadratic(A=spd(rng, n, d, mu, L), b=rng.standard_normal((n, d)), c=rng.uniform(1.0, 2.0, n))
-
-
-def converted(objective: Quadratic, array) -> Quadratic:
-    """The same quadratic in another array library."""
-    return Quadratic(A=array(objective.A), b=array(objective.b), c=array(objective.c))
-
-
-def logistic(n: int = 4, rows: int = 60, d: int = 3, *, mu: float = 0.05, seed: int = 0) -> LinearModel:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((rows, d))
-    y = np.sign(X[:, 0] - 0.3 * X[:, 1] + 0.5 * rng.standard_normal(rows))
-    return linear_model(X, y, loss=Logistic(), mu=mu, clients=n)
-
-
-def hinge(n: int = 4, rows: int = 60, d: int = 3, *, mu: float = 0.05, seed: int = 0) -> LinearModel:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((rows, d))
-    y = np.sign(X[:, 0] - 0.3 * X[:, 1] + 0.5 * rng.standard_normal(rows))
-    return linear_model(X, y, loss=Hinge(), mu=mu, clients=n)
+__all__ = [
+    "converted",
+    "digits",
+    "hinge",
+    "least_squares",
+    "logistic",
+    "lopsided",
+    "one_concave_client",
+    "one_flat_client",
+    "quadratic",
+    "spd",
+    "unequal_rows",
+]
 
 
 def digits(*, rows: int = 1797, mu: float = 1e-2) -> LinearModel:

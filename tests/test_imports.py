@@ -23,6 +23,8 @@ HOST_MODULES = {
     "rates.py",
     "testing.py",
     "attack.py",
+    "verification",
+    "contracts",
 }
 
 

@@ -17,12 +17,12 @@ from dualopt.algorithms import DualFL
 from dualopt.engine import iterate
 from dualopt.objectives import Quadratic
 from dualopt.rates import (
-    _student_quantile,
     assert_envelope,
     assert_linear_rate,
     assert_sublinear_rate,
     estimate_factor,
     estimate_order,
+    student_quantile,
 )
 from dualopt.recording import run
 from dualopt.solvers import Exact
@@ -164,9 +164,9 @@ def test_the_interval_is_that_of_batch_means() -> None:
         assert estimate_factor(errors, confidence=confidence)[:3] == pytest.approx(expected, rel=1e-7)
 
 
-def test_student_quantile() -> None:
+def teststudent_quantile() -> None:
     for probability in (0.5, 0.75, 0.975, 0.9995):
-        assert _student_quantile(probability, 7) == pytest.approx(stats.t.ppf(probability, 7), rel=1e-5, abs=1e-12)
+        assert student_quantile(probability, 7) == pytest.approx(stats.t.ppf(probability, 7), rel=1e-5, abs=1e-12)
 
 
 @given(factor=st.floats(0.5, 0.9), prefactor=st.integers(0, 2), scale=st.floats(1e-30, 1e30))

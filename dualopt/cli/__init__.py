@@ -1,7 +1,7 @@
 """The program ``dualopt``, and how programs report what a user did wrong.
 
-``run.py`` and ``tune.py`` hold the commands, which :func:`app` puts together; ``options.py`` turns dataclasses into
-options, ``output.py`` shows and writes results, ``record.py`` keeps the files of a search.
+``run.py``, ``tune.py`` and ``verify.py`` hold the commands, which :func:`app` puts together; ``options.py`` turns
+dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the files of a search.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def app(*, args: list[str] | None, prog_name: str) -> None:
     """Run one of the commands of ``dualopt``."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.cli import run, tune
+    from dualopt.cli import run, tune, verify
 
     commands = Typer(
         help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
@@ -59,6 +59,7 @@ def app(*, args: list[str] | None, prog_name: str) -> None:
     commands.command()(run.compare)
     commands.command(name="list")(run.list_names)
     commands.command()(tune.tune)
+    commands.command()(verify.verify)
     commands(args=args, prog_name=prog_name)
 
 
@@ -105,7 +106,7 @@ def exit_on_user_error(name: str) -> Iterator[None]:
     except ValueError as error:
         if not _is_ours(error):
             raise
-        _refuse(name, str(error))
+        _refuse(name, _placed(error))
     except MemoryError as error:
         _refuse(name, f"memory is too small: {error}." if str(error) else "memory is too small.")
     except OSError as error:
@@ -117,6 +118,14 @@ def _is_ours(error: BaseException) -> bool:
     """Tell whether this project raised the error; one from elsewhere is not written for the user to read."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return frame.f_globals.get("__name__", "").partition(".")[0] in OURS
+
+
+def _placed(error: BaseException) -> str:
+    """Return what the error says, and in which line of a plug-in it was raised: its author may need it."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    if not frame.f_globals.get("__name__", "").startswith("dualopt.plugins.files."):
+        return str(error)
+    return f"{str(error).rstrip('.')} ({frame.f_globals['__file__']}, line {line})."
 
 
 def _refuse(name: str, sentence: str) -> None:

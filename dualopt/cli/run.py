@@ -22,9 +22,11 @@ from dualopt._text import pairs
 from dualopt.algorithms import Algorithm
 from dualopt.cli import output
 from dualopt.cli.options import INTERRUPTED, LoopOptions, option_groups
+from dualopt.cli.plug_ins import plug_ins
 from dualopt.discover import discover, summary, unknown_name
 from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
+from dualopt.plugins import listed
 from dualopt.preparation import Preparation, PreparationOptions
 from dualopt.problem import Problem, ProblemOptions, build_problem
 from dualopt.recording import run as run_federation
@@ -38,7 +40,9 @@ __all__ = ["compare", "list_names", "run"]
 @option_groups
 def run(
     *,
-    algorithm: Annotated[str, Option(help="A method (see: dualopt list algorithms).")] = "dualfl",
+    algorithm: Annotated[
+        str, Option(help="A method (see: dualopt list algorithms), or FILE.py:NAME for one of yours.")
+    ] = "dualfl",
     param: Annotated[
         list[str] | None,
         Option("--param", "-p", help="Parameter of the algorithm, such as rho=1e-3; repeatable."),
@@ -83,7 +87,10 @@ def compare(
     *,
     algorithm: Annotated[
         list[str],
-        Option(help="A method, or LABEL@NAME:name=value,... such as plain@dualfl:rho=0,solver=newton; repeatable."),
+        Option(
+            help="A method, or LABEL@NAME:name=value,... such as plain@dualfl:rho=0,solver=newton, "
+            "or mine@FILE.py:NAME:alpha=3; repeatable."
+        ),
     ],
     plot: Annotated[
         str | None, Option(help="Column to draw, such as energy or test_accuracy; default: the best measure of error.")
@@ -131,17 +138,18 @@ def list_names(
         ),
     ] = None,
 ) -> None:
-    """List what there is to choose from, with one line for each name."""
+    """List what there is to choose from, plug-ins of installed packages included, with one line for each name."""
     catalogue = {
-        "algorithms": _summaries(discover(dualopt.algorithms)),
-        "losses": _summaries(discover(dualopt.losses)),
-        "regularisers": {f"{name}=WEIGHT": text for name, text in _summaries(discover(dualopt.regularisers)).items()},
-        "solvers": _summaries(discover(dualopt.solvers)),
+        "algorithms": _named(dualopt.algorithms),
+        "losses": _named(dualopt.losses),
+        "regularisers": {f"{name}=WEIGHT": text for name, text in _named(dualopt.regularisers).items()},
+        "solvers": _named(dualopt.solvers),
         "compressors": {
             f"{name}=NUMBER" if fields(kind) else name: summary(kind)
             for name, kind in discover(dualopt.compressors).items()
         },
         "data": data.available()
+        | listed("data", data.available())
         | {"FILE": "a file in LIBSVM format (.gz, .bz2), sparse or not, or a .npz with X and y"},
         "partitions": _summaries(data.partition_rules()),
         "stopping": {f"{name}=NUMBER": text for name, text in _summaries(stopping.RULES).items()},
@@ -185,6 +193,7 @@ class Session:
     loop: LoopOptions
     participation: Participation
     seed: int
+    plug_ins: Mapping[str, Any]  # by spelling: file and hash
     console: Console
 
     def compute(self) -> tuple[list[Result], bool]:
@@ -273,7 +282,7 @@ class Session:
         }
 
     def record(self) -> dict[str, Any]:
-        """Return what the JSON file says of the problem."""
+        """Return what the JSON file says of the problem, and the plug-ins."""
         problem = self.problem
         return {
             "problem": {
@@ -282,7 +291,8 @@ class Session:
                 "client_rows": problem.rows.sizes,
                 "kappa": problem.condition,
                 **problem.added,
-            }
+            },
+            "plug_ins": self.plug_ins,
         }
 
 
@@ -313,6 +323,7 @@ def _prepare(
         loop=loop,
         participation=participation,
         seed=options.seed,
+        plug_ins=plug_ins(options, variants.values()),
         console=output.make_console(),
     )
 
@@ -330,3 +341,9 @@ def _escape(text: str) -> str:
 
 def _summaries(documented: Mapping[str, Any]) -> dict[str, str]:
     return {name: summary(thing) for name, thing in documented.items()}
+
+
+def _named(package: Any) -> dict[str, str]:
+    """Return one line for each name of a package, and for the plug-ins of that kind."""
+    own = discover(package)
+    return _summaries(own) | listed(package.__name__.rpartition(".")[2], own)

@@ -18,6 +18,7 @@ from dualopt._text import pairs
 from dualopt.certificates import certificate
 from dualopt.cli import output
 from dualopt.cli.options import INTERRUPTED, default_of, option_groups
+from dualopt.cli.plug_ins import plug_ins
 from dualopt.cli.record import Record, load, search_progress
 from dualopt.discover import unknown_name
 from dualopt.participation import parse_participation
@@ -87,7 +88,9 @@ class Setting:
 @option_groups
 def tune(
     *,
-    algorithm: Annotated[str, Option(help="A method (see: dualopt list algorithms).")] = "dualfl",
+    algorithm: Annotated[
+        str, Option(help="A method (see: dualopt list algorithms), or FILE.py:NAME for one of yours.")
+    ] = "dualfl",
     grid: Annotated[
         list[str] | None,
         Option(
@@ -137,6 +140,8 @@ def tune(
             candidate.algorithm.check(changed)
     prepared = asdict(preparation) if steps else {}
     common = _common(built, problem, method, loop) | prepared | {"algorithm": algorithm, "param": shared}
+    if own := plug_ins(problem, [s.variant for s in chosen]):
+        common |= {"plug_ins": own}  # a file that has changed is another search
     record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh)
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     console = output.make_console()

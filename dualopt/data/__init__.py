@@ -7,7 +7,7 @@ module here that defines ``NAMES`` (name to description) and ``load(name, ...)``
 
 from __future__ import annotations
 
-from dualopt.data._dataset import Dataset
+from dualopt.data._dataset import Dataset, RawData
 from dualopt.data._registry import available, load
 from dualopt.data.label_priors import dirichlet_clients
 from dualopt.data.labels import class_count, encode_labels
@@ -27,6 +27,7 @@ from dualopt.data.scaling import scale
 
 __all__ = [
     "Dataset",
+    "RawData",
     "available",
     "by_label",
     "check_partition",

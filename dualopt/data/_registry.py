@@ -16,6 +16,7 @@ from dualopt.data import _libsvm, _npz, scaling
 from dualopt.data._dataset import Dataset, RawData, check_features
 from dualopt.data._files import FILE_SUFFIXES, find_bare, home
 from dualopt.data._modules import modules
+from dualopt.plugins import entry_points, find, is_spelled
 from dualopt.xp import is_sparse
 
 __all__ = ["available", "load"]
@@ -133,6 +134,8 @@ def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str
     named = _named()
     if name in named:
         return named[name].load, name
+    if is_spelled(name) or name in entry_points("data"):
+        return find("data", name, "data").load, name.rpartition(":")[2]
     path = Path(name).expanduser()
     if not path.is_file():
         in_folder = find_bare(name, folder)

@@ -1,6 +1,7 @@
 """Objectives: the local cost functions of all clients at once, and the local problem built on them."""
 
 from dualopt.objectives.composite import Composite
+from dualopt.objectives.convex_chain import ConvexChain
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.linear import LinearModel, linear_model
 from dualopt.objectives.local_problem import LocalProblem
@@ -17,6 +18,7 @@ __all__ = [
     "MLP",
     "ClientRows",
     "Composite",
+    "ConvexChain",
     "FiniteSum",
     "LinearModel",
     "LocalProblem",

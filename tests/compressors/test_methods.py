@@ -14,13 +14,13 @@ from dualopt.algorithms import DualFL, FedDyn, FedSplit, SampledDualFL
 from dualopt.algorithms._feddyn_rules import best_weight
 from dualopt.algorithms._parameters import reflection_factor
 from dualopt.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, TopK
+from dualopt.contracts.test_algorithms import require_one_process_per_client
 from dualopt.discover import discover
 from dualopt.engine import State, advance, complete, iterate
 from dualopt.participation import Bernoulli, Full, UniformSubset, first_round
 from dualopt.recording import run
 from dualopt.solvers import Exact
 from dualopt.xp import array_namespace, to_numpy
-from tests.algorithms.test_contract import require_one_process_per_client
 from tests.problems import converted, logistic, lopsided, quadratic
 
 # Of models with three coordinates or more.

@@ -304,6 +304,26 @@ TABLE |= {
             ),
         )
     ),
+    "dualopt/objectives/convex_chain.py": Judges(
+        (
+            Selected("dualopt/objectives/convex_chain.py"),
+            Selected("tests/objectives/test_convex_chain.py"),
+            Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink"),
+        )
+    ),
+    "dualopt/verification/claimed_rate.py": Judges(
+        (Selected("dualopt/verification/claimed_rate.py"), Selected("tests/verification/test_claimed_rate.py"))
+    ),
+    "dualopt/verification/chains.py": Judges(
+        (
+            Selected("dualopt/verification/chains.py"),
+            Selected("tests/verification/test_instances.py"),
+            Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink|power"),
+        )
+    ),
+    "dualopt/verification/verdict.py": Judges(
+        (Selected("dualopt/verification/verdict.py"), Selected("tests/verification/test_verdict.py"))
+    ),
     "dualopt/objectives/coordinates.py": Judges(
         (Selected("dualopt/objectives/coordinates.py"), Selected("tests/objectives/test_coordinates.py")),
         ("fedsplit_in_the_metric", "lbfgs_in_the_metric"),

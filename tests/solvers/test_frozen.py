@@ -8,66 +8,25 @@ from solver_instances import (
     OBJECTIVES,
     PAIRS,
     SOLVERS,
-    by_client,
     first,
-    in_turn,
     linear,
     local_problem,
     quadratic,
     starts,
 )
 
+from dualopt.contracts.test_solvers import (
+    CASES,
+    assert_same,
+    call,
+    pytest_generate_tests,
+    test_a_client_alone_gets_the_bits_of_its_row,
+)
 from dualopt.losses import Logistic, Multinomial
 from dualopt.solvers import Gradient
-from dualopt.stopping import Gap, GradientNorm, GradientReduction, RelativeEnergy, Steps
-from dualopt.tree import leaves, take_clients
+from dualopt.stopping import GradientNorm, Steps
 
-# Terms of the local problem and a rule; every rule and every kind of term occurs.
-CASES = {
-    "steps": ("linear", Steps(steps=3)),
-    "gradient": ("all", GradientNorm(tol=1e-4)),
-    "gap": ("linear", Gap(schedule=lambda round: 1e-4)),
-    "reduction": ("weight", GradientReduction(first=1e-2)),
-    "energy": ("all", RelativeEnergy(tol=1e-6)),
-}
-
-
-def assert_same(part, whole, ids):
-    """Assert that ``part`` has the bits of the rows ``ids`` of ``whole``."""
-    assert part.status == tuple(whole.status[j] for j in ids)
-    assert part.gradients == tuple(whole.gradients[j] for j in ids)
-    assert part.charged == whole.charged
-    if not hasattr(whole.length, "shape"):
-        assert part.length == whole.length
-    for a, b in zip(leaves(by_client(part)), leaves(take_clients(by_client(whole), ids)), strict=True):
-        assert a.dtype == b.dtype
-        assert a.shape == b.shape
-        assert a.tobytes() == b.tobytes()
-
-
-def call(solver, problem, start, stop, solver_state, ids, n=0):
-    """Solve for the clients ``ids`` alone."""
-    return solver(problem.select(ids), take_clients(start, ids), stop, take_clients(solver_state, ids), first(ids, n))
-
-
-@pytest.mark.parametrize(("name", "objective", "case"), in_turn(PAIRS, CASES))
-def test_a_client_alone_gets_the_bits_of_its_row(name, objective, case):
-    solver = SOLVERS[name]
-    terms, stop = CASES[case]
-    problem = local_problem(OBJECTIVES[objective](), terms)
-    start, solver_state = starts(problem), solver.initial_state(problem.objective)
-    everyone = tuple(range(problem.n_clients))
-    whole = call(solver, problem, start, stop, solver_state, everyone)
-    alone = list(CASES).index(case)  # another client for every rule
-    parts = [(alone,), (3, 1), (0, 2, 4)]
-    for ids in parts:
-        assert_same(call(solver, problem, start, stop, solver_state, ids), whole, ids)
-
-    # the next round starts from the state that the first one left
-    later = local_problem(problem.objective, terms, seed=5)
-    again = call(solver, later, whole.theta, stop, whole.solver_state, everyone, n=1)
-    for ids in parts:
-        assert_same(call(solver, later, whole.theta, stop, whole.solver_state, ids, n=1), again, ids)
+__all__ = ["pytest_generate_tests", "test_a_client_alone_gets_the_bits_of_its_row"]
 
 
 @pytest.mark.parametrize(("name", "objective"), [pair for pair in PAIRS if pair[0] != "exact"])

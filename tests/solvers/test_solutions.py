@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from functools import cache
 
 import numpy as np
 import pytest
-from scipy import optimize
 from solver_instances import (
     OBJECTIVES,
     PAIRS,
@@ -22,12 +20,17 @@ from solver_instances import (
     local_problem,
     move_problem,
     starts,
-    to_backend,
 )
 
 from dualopt.certificates import DualPoint, dual_point
+from dualopt.contracts.solver_problems import dot, reference
+from dualopt.contracts.test_solvers import (
+    pytest_generate_tests,
+    test_nothing_is_changed_and_a_call_can_be_repeated,
+    test_reaches_the_minimiser_with_an_honest_gap,
+)
 from dualopt.losses import Hinge, Logistic
-from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic
+from dualopt.objectives import LocalProblem, ObjectiveWrapper
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
 from dualopt.solvers.lbfgs import evaluate_start
@@ -35,6 +38,12 @@ from dualopt.stopping import Gap, GradientNorm, Steps
 from dualopt.tree import leaves
 from dualopt.xp import device, to_numpy
 from tests.conftest import BACKENDS, rounds_as_numpy
+
+__all__ = [
+    "pytest_generate_tests",
+    "test_nothing_is_changed_and_a_call_can_be_repeated",
+    "test_reaches_the_minimiser_with_an_honest_gap",
+]
 
 every_pair = pytest.mark.parametrize(("name", "objective"), PAIRS)
 ITERATIVE = [pair for pair in PAIRS if pair[0] != "exact"]
@@ -49,18 +58,8 @@ def solve(name, problem, stop, start=None, solver_state=None, n=0):
     return solver(problem, start, stop, solver_state, first(problem.n_clients, n))
 
 
-def dot(x, y):
-    return np.sum((x * y).reshape(len(x), -1), axis=-1)
-
-
 def spread(numbers, like):
     return np.asarray(numbers).reshape(-1, *(1,) * (like.ndim - 1))
-
-
-@cache
-def minimisers(objective, terms):
-    """Return the minimisers of ``reference``, which several solvers are compared with."""
-    return reference(local_problem(OBJECTIVES[objective](), terms))
 
 
 @cache
@@ -69,56 +68,6 @@ def lowest_values(objective, terms):
     problem = local_problem(OBJECTIVES[objective](), terms)
     accurate = "newton" if ("newton", objective) in PAIRS else "dual_coordinate"
     return problem.value(solve(accurate, problem, Gap(schedule=lambda round: 1e-13)).theta)
-
-
-def reference(problem):
-    """Return minimisers from another route: closed form, quasi-Newton or an interior-point method."""
-    f = problem.objective
-    shape = (problem.n_clients, *f.shape)
-    if isinstance(f, Quadratic):
-        shifted = f.A + np.asarray(problem.weight).reshape(-1, 1, 1) * np.eye(f.shape[0])
-        return np.stack([np.linalg.solve(a, r) for a, r in zip(shifted, f.b - problem.linear_term(), strict=True)])
-    if math.isinf(f.loss.curvature):
-        return interior_point(problem)
-    found = []
-    for j in range(problem.n_clients):
-        one = problem.select((j,))
-
-        def both(x, one=one):
-            there = one.evaluate(x.reshape(1, *one.objective.shape))
-            return there.value[0], there.gradient.ravel()
-
-        x = optimize.minimize(both, np.zeros(math.prod(f.shape)), jac=True, method="BFGS", options={"gtol": 1e-7}).x
-        found.append(x)
-    return np.stack(found).reshape(shape)
-
-
-def interior_point(problem):
-    cp = pytest.importorskip("cvxpy")
-    found = []
-    linear_term = problem.linear_term()
-    for j, (X, y, w) in enumerate(problem.objective.client_rows()):
-        theta = cp.Variable(X.shape[1])
-        z = X @ theta
-        losses = cp.pos(1 - cp.multiply(y, z)) if isinstance(problem.objective.loss, Hinge) else cp.abs(z - y)
-        energy = w @ losses + linear_term[j] @ theta + 0.5 * problem.mu[j] * cp.sum_squares(theta)
-        cp.Problem(cp.Minimize(energy)).solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-        found.append(theta.value)
-    return np.stack(found)
-
-
-@pytest.mark.parametrize(("name", "objective", "terms"), in_turn(PAIRS, ["linear", "all"]))
-def test_reaches_the_minimiser_with_an_honest_gap(name, objective, terms):
-    problem = local_problem(OBJECTIVES[objective](), terms)
-    stop = Gap(schedule=lambda round: 1e-12)
-    solution = solve(name, problem, stop)
-    assert solution.status == ("converged",) * problem.n_clients
-    assert np.all(solution.gap <= 1e-12)
-    best = minimisers(objective, terms)
-    distance = np.sqrt(dot(solution.theta - best, solution.theta - best))
-    # strong convexity turns the gap into a distance; the reference has its own error
-    assert np.all(distance <= np.sqrt(2 * solution.gap / problem.mu) + 2e-6)
-    assert np.all(problem.value(solution.theta) <= problem.value(best) + 2e-12)
 
 
 @pytest.mark.parametrize(("name", "objective", "terms"), in_turn(ITERATIVE, TERMS))
@@ -266,25 +215,6 @@ def test_every_library_gets_the_same_numbers_back(name, objective, terms, librar
     pairs |= {name: tuple(getattr(point, name) for point in points) for name in DualPoint._fields}
     for name, (a, b) in pairs.items():
         assert np.max(np.abs(to_numpy(a) - b)) <= 1e-10 * (1 + np.max(np.abs(b))), name
-
-
-@every_pair
-def test_nothing_is_changed_and_a_call_can_be_repeated(name, objective):
-    def read_only(x):
-        x = np.array(x)
-        x.flags.writeable = False
-        return x
-
-    problem = move_problem(local_problem(OBJECTIVES[objective](), "all"), read_only)
-    solver = SOLVERS[name]
-    solver_state = to_backend(solver.initial_state(problem.objective), read_only)
-    start = read_only(starts(problem))
-    once = solver(problem, start, Steps(steps=4), solver_state, first(5))
-    twice = solver(problem, start, Steps(steps=4), solver_state, first(5))
-    for a, b in zip(arrays(once), arrays(twice), strict=True):
-        assert a.tobytes() == b.tobytes()
-    solver_state = to_backend(once.solver_state, read_only)
-    solver(problem, read_only(once.theta), Steps(steps=4), solver_state, first(5, 1))
 
 
 @pytest.mark.parametrize("name", ["gradient", "aogm", "nesterov", "lbfgs", "newton"])
