@@ -10,6 +10,7 @@ The public names, by what they are for:
 * what happens before the first round: :class:`OneShotAverage`, :class:`SketchedMetric`;
 * local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.stopping`;
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
+* which method: :func:`recommend`;
 * references: :func:`newton`, :func:`cvxpy`, :func:`solve`.
 """
 
@@ -78,6 +79,7 @@ from dualopt.participation import (
     WeightedSubset,
 )
 from dualopt.preparation import OneShotAverage, SketchedMetric
+from dualopt.recommendation import Recommendation, recommend
 from dualopt.recording import run
 from dualopt.reference import NotOptimalError, Reference, cvxpy, newton, solve
 from dualopt.regularisers import L1, L2
@@ -132,6 +134,7 @@ __all__ = [
     "OneShotAverage",
     "OptimizedDualFL",
     "Quadratic",
+    "Recommendation",
     "Reference",
     "Round",
     "SampledDualFL",
@@ -152,6 +155,7 @@ __all__ = [
     "linear_model",
     "mlp",
     "newton",
+    "recommend",
     "run",
     "solve",
 ]

@@ -74,6 +74,9 @@ def draw(
     most_gradients: Annotated[
         int, Option(min=1, help="In a search, leave out what prescribes a client more local gradients in all.")
     ] = Settings.most_gradients,
+    page: Annotated[
+        Path | None, Option(help="A page into which which_method writes its tables, such as docs/which_method.md.")
+    ] = None,
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,
     show_list: Annotated[bool, Option("--list", help="List the figures and stop.")] = False,
 ) -> None:
@@ -106,6 +109,7 @@ def draw(
         rows=rows,
         part=part,
         most_gradients=most_gradients,
+        page=page,
         console=console,
     )
     with threadpool_limits(limits=threads):

@@ -63,6 +63,8 @@ class Settings:
         Local gradients that tuned parameters may prescribe to a client, in all rounds together.
     plug_in : str, optional
         Hash of the file of a figure that is not of this package.
+    page : Path, optional
+        A page of Markdown into which a figure writes its tables, if it has any.
     console : Console
         Where progress is shown.
 
@@ -85,6 +87,7 @@ class Settings:
     part: int = 6000
     most_gradients: int = 10_000
     plug_in: str | None = None
+    page: Path | None = None
     console: Console = field(default_factory=make_console)
 
     @property

@@ -133,6 +133,7 @@ _DERIVATIONS: Mapping[str, Sequence[str]] = {
     "frontier.py::test_steps_of_theorem_f": ["sampled_dualfl_step", "sampled_dualfl"],
     "frontier.py::test_bounds_with_one_parameter_for_each_client": ["scaled_dualfl"],
     "frontier.py::test_distances_of_theorem_f": ["sampled_dualfl_potential", "sampled_dualfl"],
+    "frontier.py::test_distances_of_theorem_f_with_scales": ["weighted_dualfl"],
     "restarts.py::test_the_gap_of_an_epoch": ["restart_gap"],
     "restarts.py::test_epochs": ["restart_epochs"],
     "restarts.py::test_energy_whatever_the_restarts": ["restart_energy"],
@@ -194,6 +195,8 @@ UNWITNESSED: Mapping[tuple[str, str], str] = {
     ("convex_smooth_rounds", "rounds of the method and ten times the least"): _COUNTS,
     ("convex_nonsmooth_rounds", "rounds of the method from below"): _COUNTS,
     ("convex_nonsmooth_rounds", "rounds of the method"): _COUNTS,
+    ("weighted_feddyn_weights", "gamma m of the slowest client"): "no constant: it follows from the ratio of weights,"
+    " whose bound 1 is attained",
     ("anderson_safeguard", "distance of the model"): "a chain of inequalities, none of which is attained with the next:"
     " of what it is made, the fall of the residual after a plain step is attained.",
 }

@@ -1,7 +1,8 @@
 """The program ``dualopt``, and how programs report what a user did wrong.
 
-``run.py``, ``tune.py`` and ``verify.py`` hold the commands, which :func:`app` puts together; ``options.py`` turns
-dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the files of a search.
+``run.py``, ``tune.py``, ``verify.py`` and ``recommend.py`` hold the commands, which :func:`app` puts together;
+``options.py`` turns dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the files of
+a search.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def app(*, args: list[str] | None, prog_name: str) -> None:
     """Run one of the commands of ``dualopt``."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.cli import run, tune, verify
+    from dualopt.cli import recommend, run, tune, verify
 
     commands = Typer(
         help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
@@ -60,6 +61,7 @@ def app(*, args: list[str] | None, prog_name: str) -> None:
     commands.command(name="list")(run.list_names)
     commands.command()(tune.tune)
     commands.command()(verify.verify)
+    commands.command()(recommend.recommend)
     commands(args=args, prog_name=prog_name)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL, dualfl
+from dualopt.algorithms import DualFL, _dual_parameters
 from dualopt.algorithms._parameters import largest
 from dualopt.algorithms.dualfl import momentum
 from dualopt.claims import Claim, Verdict, check
@@ -139,7 +139,7 @@ def test_the_greatest_mu_in_certificates_is_caught(function: str, name: str, mon
 
 def test_a_suggestion_with_the_greatest_mu_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is outside the assumptions of the theorem, and breaks its bound."""
-    monkeypatch.setattr(dualfl, "smallest", largest)
+    monkeypatch.setattr(_dual_parameters, "smallest", largest)
     with np.errstate(all="ignore"):
         wrong = [result for result in judge(CHAPTERS["theorem_3_3"], quick=True) if not result.as_expected]
     assert [result.verdict.verdict for result in wrong] == ["outside assumptions"]

@@ -104,6 +104,21 @@ def test_distances_of_theorem_f() -> None:
     assert sp.simplify(total - N * nu / (2 * (1 - rho))) == 0
 
 
+def test_distances_of_theorem_f_with_scales() -> None:
+    """The same with nu_j: the least of the strongly convex terms for a given sum is where e_j is as nu_j."""
+    nus, e, rho, s = positive("nu_0 nu_1 nu_2"), sp.symbols("e_0:3", real=True), positive("rho"), sp.Symbol("s")
+    total, q = sum(nus), rho / (1 - rho)
+    convex = sum(q / (2 * nu) * x**2 for nu, x in zip(nus, e, strict=True))
+    best = [s * nu / total for nu in nus]
+    slack = sp.symbols("d_0:2", real=True)  # any other point with the sum s is no better: a square is added
+    other = [best[0] + slack[0], best[1] + slack[1], best[2] - slack[0] - slack[1]]
+    least = convex.subs(dict(zip(e, best, strict=True)))
+    more = sum(q / (2 * nu) * x**2 for nu, x in zip(nus, (slack[0], slack[1], slack[0] + slack[1]), strict=True))
+    assert sp.simplify(convex.subs(dict(zip(e, other, strict=True))) - least - more) == 0
+    distance = s / total  # theta = -sum xi_j / sum nu_j
+    assert sp.simplify(s**2 / (2 * total) + least - total / (2 * (1 - rho)) * distance**2) == 0
+
+
 @pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
 def test_bounds_with_one_parameter_for_each_client(kind: type) -> None:
     """The dual error is at most |xi*|^2 2/(n + 1)^2 or |xi*|^2 (1 - rho)/A_n over 1 - rho, in the weighted norm."""

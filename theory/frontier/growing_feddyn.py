@@ -23,7 +23,7 @@ condition, as :math:`2\alpha_ng + g^2 \le 2\alpha_n\mu` holds in all rounds if i
 with :math:`\alpha = \mu` and :math:`g = (\sqrt3 - 1)\mu`, :math:`V_0/\alpha_n^2 \approx 1.87\,(|x^0 - x^*|^2 +
 \frac1{\mu^2P}\sum_j|u_j^*|^2)/n^2`. The recursion with equality grows like :math:`n\mu`, a factor 1.87 better in the
 bound, but ten times worse in practice on absolute deviations with 5 of 50 active clients. There SampledDualFL, whose
-order is the same, is ahead after 1000 rounds; with 1 of 50 it is not (docs/which_method.md).
+order is the same, is ahead after 1000 rounds; with 1 of 50 it is not (docs/experiments.md).
 """
 
 from __future__ import annotations

@@ -1,0 +1,160 @@
+"""The measurements of `which_method` as rows: written as CSV, read again, and compared with the rules."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from dualopt.rules import Facts, Rule, choose
+from dualopt.trace import Trace, write_atomically
+from figures._contestants import COLUMNS, TARGETS
+
+__all__ = [
+    "FAR",
+    "NAMES",
+    "Row",
+    "advice_rows",
+    "best",
+    "cell_rows",
+    "fact_rows",
+    "factor",
+    "misses",
+    "read_rows",
+    "to_facts",
+    "write_rows",
+]
+
+Row = Mapping[str, str]
+SPENT = COLUMNS[:-1]
+NAMES = {target: f"{target:.0e}".replace("e-0", "e-") for target in TARGETS}
+FAR = 1.5  # times the vectors of the best: where the rules are taken to be wrong
+Chooser = Callable[[Facts], Rule]
+
+
+def cell_rows(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
+    """Return a row for every cell: what was spent to each target, empty if it was not reached, and how it ended."""
+    rows = []
+    for label, trace in traces.items():
+        problem, _, method = label.rpartition(": ")
+        rows.append(
+            {"problem": problem, "group": trace.parameters["facts"]["group"], "method": method, **_spent(trace)}
+        )
+    return rows
+
+
+def _spent(trace: Trace) -> dict[str, str]:
+    row = {"end": str(trace.parameters["end"]), "certified": "yes" if trace.parameters["certified"] else "no"}
+    for target in TARGETS:
+        hits = np.flatnonzero(trace["error"] <= target)
+        for column in SPENT:
+            number = trace[column][hits[0]] if len(hits) else math.nan
+            row[f"{column} to {NAMES[target]}"] = f"{number:.6g}" if math.isfinite(number) else ""
+    return row
+
+
+def fact_rows(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
+    """Return a row for every problem: what the rules look at."""
+    facts = {label.rpartition(": ")[0]: trace.parameters["facts"] for label, trace in traces.items()}
+    return [
+        {"problem": problem, **{name: _written(x) for name, x in known.items()}} for problem, known in facts.items()
+    ]
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+def to_facts(row: Row) -> Facts:
+    """Return what :func:`fact_rows` wrote as the rules take it.
+
+    Examples
+    --------
+    >>> row = {"n_clients": "8", "mu": "0.01", "L": "6.5", "least_L": "5.9", "fraction": "1", "size": "31"}
+    >>> to_facts({**row, "partial": "0", "smooth": "1", "regularised": "0", "similarity": "nan"}).kappa
+    650.0
+    """
+    similarity = float(row["similarity"])
+    return Facts(
+        n_clients=int(row["n_clients"]),
+        size=int(row["size"]),
+        mu=float(row["mu"]),
+        L=float(row["L"]),
+        least_L=float(row["least_L"]),
+        fraction=float(row["fraction"]),
+        needs=frozenset({"partial"} if row["partial"] == "1" else ()),
+        smooth=row["smooth"] == "1",
+        regularised=row["regularised"] == "1",
+        similarity=None if math.isnan(similarity) else similarity,
+    )
+
+
+def factor(cells: Sequence[Row], problem: str, method: str, target: float) -> float:
+    """Return the vectors of a method to a target, relative to the best method of the package.
+
+    1 where none arrives, infinite where another does.
+    """
+    column = f"vectors to {NAMES[target]}"
+    found = {row["method"]: float(row[column]) for row in cells if row["problem"] == problem and row[column]}
+    return found.get(method, math.inf) / min(found.values()) if found else 1.0
+
+
+def misses(cells: Sequence[Row], facts: Sequence[Row], choose: Chooser = choose) -> dict[tuple[str, float], float]:
+    """Return where the recommended method takes more than ``FAR`` times the vectors of the best: problem and target."""
+    found = {}
+    for row in facts:
+        method = choose(to_facts(row)).label
+        for target in TARGETS:
+            if (number := factor(cells, row["problem"], method, target)) > FAR:
+                found[row["problem"], target] = number
+    return found
+
+
+def best(cells: Sequence[Row], problem: str, target: float) -> str | None:
+    """Return the method with the fewest vectors to a target; None where none arrives."""
+    column = f"vectors to {NAMES[target]}"
+    found = {row["method"]: float(row[column]) for row in cells if row["problem"] == problem and row[column]}
+    return min(found, key=lambda name: found[name]) if found else None
+
+
+def advice_rows(cells: Sequence[Row], facts: Sequence[Row]) -> list[dict[str, str]]:
+    """Return for every problem what the rules recommend, the best method in vectors, and the factor between them."""
+    rows = []
+    for row in facts:
+        known, problem = to_facts(row), row["problem"]
+        rule = choose(known)
+        line = {
+            "problem": problem,
+            "kappa": f"{known.kappa:,.0f}" if math.isfinite(known.kappa) else "-",
+            "similarity": "-" if known.similarity is None else f"{known.similarity:.2g}",
+            "recommended": rule.label,
+        }
+        for target in TARGETS:
+            first = best(cells, problem, target)
+            number = factor(cells, problem, rule.label, target)
+            words = f"{number:.2f}" if math.isfinite(number) else "not reached"
+            line[f"best to {NAMES[target]}"] = first or "none"
+            line[f"factor to {NAMES[target]}"] = words if first else "-"
+        rows.append(line)
+    return rows
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows as CSV."""
+
+    def write(file: IO[Any]) -> None:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+    write_atomically(path, write)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read what :func:`write_rows` wrote."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,184 @@
+"""The tables of docs/which_method.md in Markdown, and how they come between its markers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from dualopt.rules import RULES, Facts, choose
+from figures._cells import GROUPS
+from figures._contestants import TARGETS
+from figures._which_rows import FAR, NAMES, Row, best, misses, to_facts
+
+__all__ = ["fill", "sections", "whole_tables"]
+
+# Which columns a short table has: those that are among the best of a problem, and the usual ones to compare with.
+LEADING = 2
+PAPERS = ("dualfl", "fedsplit", "feddyn", "scaffold")
+OUTSIDE = ("scipy-lbfgs", "scikit-learn")
+
+
+def sections(cells: Sequence[Row], facts: Sequence[Row]) -> dict[str, str]:
+    """Return the generated parts of the page by the names of their markers."""
+    found = {"rules": _markdown(_rule_rows()), "advice": _advice(cells, facts)}
+    for group in GROUPS:
+        inside = [row for row in cells if row["group"] == group]
+        if inside:
+            found[group] = _short_table(inside, {row["problem"]: to_facts(row) for row in facts})
+    return found
+
+
+def _advice(cells: Sequence[Row], facts: Sequence[Row]) -> str:
+    """Say in how many cells the rules are right, and list the others."""
+    off = misses(cells, facts)
+    asked = sum(1 for row in facts for target in TARGETS if best(cells, row["problem"], target))
+    text = (
+        f"Of {asked} measured cases ({len(facts)} problems to two accuracies, where any method arrives) the rules are "
+        f"within a factor of {FAR} of the best method in vectors in {asked - len(off)}."
+    )
+    lines = []
+    for (problem, target), number in off.items():
+        row = next(row for row in facts if row["problem"] == problem)
+        words = f"{number:.2g} times" if math.isfinite(number) else "not reached, unlike by"
+        first, chosen = best(cells, problem, target), choose(to_facts(row)).label
+        lines.append(f"* {problem}, to {NAMES[target]}: `{chosen}`, {words} the best, `{first}`")
+    return "\n".join([text, *(["", "The others:", "", *lines] if lines else [])])
+
+
+def _rule_rows() -> list[dict[str, str]]:
+    rows = []
+    for number, rule in enumerate(RULES, start=1):
+        given = "".join(f" with `{name}={value}`" for name, value in rule.parameters.items())
+        runner_up = "-" if rule.runner_up is None else f"`{rule.runner_up}`"
+        rows.append(
+            {
+                "": f"{number}",
+                "your problem": rule.when,
+                "use": f"**`{rule.method}`**{given}",
+                "runner-up": runner_up,
+                "because": rule.because,
+            }
+        )
+    return rows
+
+
+def _short_table(cells: Sequence[Row], facts: Mapping[str, Facts]) -> str:
+    """Return the vectors and gradients of the methods that lead on some problem, and name the rest."""
+    problems = list(dict.fromkeys(row["problem"] for row in cells))
+    inside = {(row["problem"], row["method"]): row for row in cells}
+    methods = [m for m in dict.fromkeys(row["method"] for row in cells) if m not in OUTSIDE]
+    shown = [m for m in methods if m in _leading(cells, problems) or m in PAPERS]
+    shown = [m for m in shown if not all(inside[p, m]["end"].startswith("refuses") for p in problems)]
+    rows = []
+    for problem in problems:
+        row = {"vectors; gradients": problem, "kappa; similarity": _known(facts[problem])}
+        row |= {method: _in_short(inside[problem, method]) for method in shown}
+        rows.append(row | {"L-BFGS of SciPy, seconds": _pair(inside[problem, OUTSIDE[0]], "seconds", 2)})
+    never = [
+        m
+        for m in methods
+        if m not in shown and not any(inside[p, m][f"vectors to {NAMES[TARGETS[0]]}"] for p in problems)
+    ]
+    behind = [m for m in methods if m not in shown and m not in never]
+    lines = [_markdown(rows)]
+    words = []
+    if behind:
+        words.append(f"Behind the best two on every problem: {_quoted(behind)}.")
+    if never:
+        words.append(f"Not at {NAMES[TARGETS[0]]} within the limits on any, or refusing them: {_quoted(never)}.")
+    return "\n\n".join([lines[0], " ".join(words)] if words else lines)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _known(facts: Facts) -> str:
+    """Return the condition number and the similarity as the tables show them."""
+    kappa = f"{facts.kappa:,.0f}" if math.isfinite(facts.kappa) else "-"
+    return kappa if facts.similarity is None else f"{kappa}; {facts.similarity:.2g}"
+
+
+def _leading(cells: Sequence[Row], problems: Sequence[str]) -> set[str]:
+    """Return the methods that are among the best of some problem at some target."""
+    found: set[str] = set()
+    for problem in problems:
+        for target in TARGETS:
+            column = f"vectors to {NAMES[target]}"
+            rows = [row for row in cells if row["problem"] == problem and row[column]]
+            found |= {row["method"] for row in sorted(rows, key=lambda row: float(row[column]))[:LEADING]}
+    return found
+
+
+def _in_short(row: Row) -> str:
+    if row["end"].startswith("refuses"):
+        return "refuses"
+    return f"{_pair(row, 'vectors')}; {_pair(row, 'gradients')}"
+
+
+def _pair(row: Row, column: str, digits: int = 0) -> str:
+    """Return what both targets took."""
+    texts = (row[f"{column} to {name}"] for name in NAMES.values())
+    return " / ".join(f"{float(text):,.{digits}f}" if text else "-" for text in texts)
+
+
+def whole_tables(cells: Sequence[Row], facts: Sequence[Row]) -> str:
+    """Return the page of all tables: every problem with every method and everything that was counted."""
+    lines = [
+        "# All measurements",
+        "Written by `python -m figures which_method`; see [which_method.md](which_method.md). What it took to a "
+        "relative error of 1e-4 / 1e-10: *vectors* and *gradients* of a client on average, *seconds* of CPU time of "
+        "the method, *numbers* sent up and down by and to all clients, *bits* sent up. A dash: not reached; the last "
+        "column says why: the limit that cut the run off, or what the method can do at most.",
+    ]
+    for fact in facts:
+        known = to_facts(fact)
+        lines.append(f"## {fact['problem']}")
+        alike = "" if known.similarity is None else f", similarity {known.similarity:.2g}"
+        kappa = f"{known.kappa:,.0f}" if math.isfinite(known.kappa) else "infinite"
+        lines.append(f"{known.n_clients} clients, participation {fact['participation']}, kappa {kappa}{alike}.")
+        rows = [row for row in cells if row["problem"] == fact["problem"] and not row["end"].startswith("refuses")]
+        lines.append(_markdown([_whole_row(row) for row in sorted(rows, key=_order)]))
+        refusing = [r["method"] for r in cells if r["problem"] == fact["problem"] and r["end"].startswith("refuses")]
+        if refusing:
+            lines.append(f"Not for this problem: {_quoted(refusing)}.")
+    return "\n\n".join(lines) + "\n"
+
+
+def _whole_row(row: Row) -> dict[str, str]:
+    found = {"method": row["method"] + (" (certified)" if row["certified"] == "yes" else "")}
+    found |= {column: _pair(row, column, 2 * (column == "seconds")) for column in ("vectors", "gradients", "seconds")}
+    for title, column in (("numbers up", "numbers_up"), ("numbers down", "numbers_down"), ("bits up", "bits_up")):
+        texts = (row[f"{column} to {name}"] for name in NAMES.values())
+        found[title] = " / ".join(f"{float(text):.3g}" if text else "-" for text in texts)
+    return found | {"ended": row["end"]}
+
+
+def _order(row: Row) -> tuple[float, float]:
+    first, last = (row[f"vectors to {name}"] for name in NAMES.values())
+    return (float(last) if last else math.inf, float(first) if first else math.inf)
+
+
+def fill(page: str, parts: Mapping[str, str]) -> str:
+    r"""Return a page with the parts between their markers.
+
+    Raises
+    ------
+    ValueError
+        If the page has no marker for a part, or one without a part.
+
+    Examples
+    --------
+    >>> fill("a\n<!-- t -->\nold\n<!-- end -->\nb\n", {"t": "new"})
+    'a\n<!-- t -->\nnew\n<!-- end -->\nb\n'
+    """
+    pattern = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", flags=re.DOTALL)
+    if sorted(found := pattern.findall(page)) != sorted(parts):
+        raise ValueError(f"page must have the markers {', '.join(sorted(parts))}; it has {', '.join(sorted(found))}.")
+    return pattern.sub(lambda match: f"<!-- {match[1]} -->\n{parts[match[1]]}\n<!-- end -->", page)
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0]), *(" | ".join(row.values()) for row in rows)]
+    return "\n".join(f"| {line} |" for line in lines)

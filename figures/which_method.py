@@ -1,0 +1,158 @@
+"""Which method should I use: what every method spends, as suggested, on every measured problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from dualopt._workers import Limit, Workers
+from dualopt.recommendation import facts_of, similarity
+from dualopt.trace import Trace, write_atomically
+from figures._cells import Case, built, cases
+from figures._contestants import TARGETS, contestants, measured
+from figures._outsiders import OUTSIDERS
+from figures._settings import Settings
+from figures._store import missing, stored_trace
+from figures._which_picture import draw_grid
+from figures._which_rows import advice_rows, cell_rows, fact_rows, write_rows
+from figures._which_tables import fill, sections, whole_tables
+
+__all__ = ["compute", "draw", "publish", "tabulate"]
+
+TIME = "about 200 minutes"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method on a problem."""
+
+    case: Case
+    method: str
+
+    @property
+    def label(self) -> str:
+        """The name of its trace."""
+        return f"{self.case.name}: {self.method}"
+
+
+FACTS = ("n_clients", "size", "mu", "L", "least_L", "fraction", "smooth", "regularised")
+
+
+def facts(case: Case) -> Trace:
+    """Return what the rules look at, as a trace of one row: similarity NaN where the rules do not ask for it."""
+    objective, _ = built(case)
+    known = facts_of(objective, case.parsed)
+    alike = similarity(objective).factor if known.similarity_matters else math.nan
+    numbers: dict[str, float] = {"similarity": alike, "partial": float(known.partial)}
+    for name in FACTS:
+        numbers[name] = float(getattr(known, name))
+    columns = {name: [number] for name, number in numbers.items()}
+    return Trace(columns=columns, status="stopped", theta=None, parameters={"end": "known"})
+
+
+OTHERS: dict[str, Callable[[Case], Trace]] = {"facts": facts, **OUTSIDERS}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Return the stored trace of a cell, else measure and store it."""
+
+    cache: Path
+    stored_only: bool
+
+    def __call__(self, cell: Cell, limit: Limit) -> Trace:
+        """Return the trace."""
+        name, case = cell.method, cell.case
+        other = OTHERS.get(name)
+        plain = (
+            [*FACTS, "similarity if it matters"]
+            if other is facts
+            else None
+            if other
+            else contestants()[name].described()
+        )
+        description = {"figure": "which_method", **case.described(), "method": name, "algorithm": plain}
+        compute = (lambda: other(case)) if other else (lambda: measured(name, case))
+        return stored_trace(self.cache, f"the cell {cell.label!r}", description, None if self.stored_only else compute)
+
+
+def compute(settings: Settings) -> dict[str, Trace]:
+    """Measure every method on every problem; the traces are named ``problem: method``.
+
+    A method that refuses a problem has a trace without rows, whose ``parameters["end"]`` is the sentence. What is known
+    of the problem is in ``parameters["facts"]``. Where nothing may be computed, problems that are not measured whole
+    are left out.
+    """
+    measure = Measure(settings.cache, settings.stored_only)
+    cells = [cell for case in cases(settings) for cell in _cells_of(case, measure)]
+    found, waiting = {}, iter(cells)
+    for cell, trace in Workers(measure, settings.jobs).results(lambda: next(waiting, None), lambda: False):
+        found[cell.label] = trace
+        if cell.method != "facts":
+            settings.console.print(f"  {cell.label}: {_words(trace)}", highlight=False, markup=False, soft_wrap=True)
+    if not cells:
+        raise missing("a whole problem", settings.cache)
+    traces = {cell.label: _with_facts(cell, found) for cell in cells if cell.method != "facts"}
+    if settings.page is not None:
+        publish(settings.page, traces)
+    return traces
+
+
+def _cells_of(case: Case, measure: Measure) -> list[Cell]:
+    """Return the cells of a problem; none if some are not stored and nothing may be computed."""
+    cells = [Cell(case, name) for name in ("facts", *contestants(), *OUTSIDERS)]
+    if measure.stored_only:
+        try:
+            for cell in cells:
+                measure(cell, lambda: math.inf)
+        except ValueError:
+            return []
+    return cells
+
+
+def _with_facts(cell: Cell, found: Mapping[str, Trace]) -> Trace:
+    """Return the trace of a cell with what is known of its problem."""
+    trace, case = found[cell.label], cell.case
+    known = {"group": case.group, "participation": case.participation, **found[f"{case.name}: facts"].last}
+    return replace(trace, parameters={**trace.parameters, "facts": known})
+
+
+def _words(trace: Trace) -> str:
+    """Return the vectors to both targets, and how the run ended."""
+    hits = [np.flatnonzero(trace["error"] <= target) for target in TARGETS]
+    shown = ["-" if not len(hit) else f"{trace['vectors'][hit[0]]:,.3g}" for hit in hits]
+    return f"{' / '.join(shown)} vectors ({trace.parameters['end']})"
+
+
+def publish(page: Path, traces: Mapping[str, Trace]) -> None:
+    """Write the tables into a page between its markers, and beside it all tables and what they are made from.
+
+    For ``page = which_method.md`` these are ``which_method_all.md``, ``which_method_cells.csv`` and
+    ``which_method_problems.csv``.
+
+    Raises
+    ------
+    ValueError
+        If the page lacks a marker of a table.
+    """
+    cells, problems = cell_rows(traces), fact_rows(traces)
+    text = fill(page.read_text(), sections(cells, problems))
+    write_rows(page.with_name(f"{page.stem}_cells.csv"), cells)
+    write_rows(page.with_name(f"{page.stem}_problems.csv"), problems)
+    write_atomically(page.with_name(f"{page.stem}_all.md"), lambda file: file.write(whole_tables(cells, problems)))
+    write_atomically(page, lambda file: file.write(text))
+
+
+def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
+    """Return for every problem what the rules recommend and what was best."""
+    return advice_rows(cell_rows(traces), fact_rows(traces))
+
+
+def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
+    """Draw the vectors of every method on every problem, relative to the best."""
+    return draw_grid(cell_rows(traces))

@@ -1,0 +1,231 @@
+"""What is recommended, from which facts, and what the program shows of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dualopt.algorithms
+from dualopt import Composite, NonconvexPenalty, Quadratic, iterate, linear_model, run
+from dualopt.algorithms import AndersonDANE, FedSplit
+from dualopt.cli import main
+from dualopt.discover import discover
+from dualopt.losses import AbsoluteDeviation, Hinge
+from dualopt.objectives import mlp
+from dualopt.participation import Bernoulli, CommunicateWithProbability, UniformSubset
+from dualopt.recommendation import recommend, similarity
+from dualopt.regularisers import L1
+from dualopt.rules import RULES, Facts, choose
+
+PLAIN = Facts(n_clients=8, size=650, mu=1e-2, L=6.0, least_L=5.0, similarity=0.5)
+FEW = {"needs": frozenset({"partial"})}
+
+
+def quadratic(*A: np.ndarray, seed: int = 0, size: int = 40) -> Quadratic:
+    b = np.random.default_rng(seed).standard_normal((len(A), size))
+    return Quadratic(A=np.stack(A), b=b, c=np.full(len(A), 1e3))
+
+
+def scaled(*factors: float, size: int = 40) -> Quadratic:
+    """Quadratics whose Hessians are multiples of one another."""
+    H = np.diag(np.linspace(1.0, 10.0, size))
+    return quadratic(*(factor * H for factor in factors), size=size)
+
+
+# The rules.
+
+
+@pytest.mark.parametrize(
+    ("changes", "method"),
+    [
+        ({}, "anderson-fedsplit"),
+        ({"similarity": 0.1}, "anderson-dane"),
+        ({"similarity": 0.1, "dear": "gradients"}, "distributed-lbfgs"),
+        ({"size": 29}, "distributed-lbfgs"),
+        ({"size": 29, "similarity": 0.1}, "anderson-dane"),
+        ({"smooth": False}, "optimized-dualfl"),
+        ({"smooth": False, **FEW, "fraction": 0.5}, "sampled-dualfl"),
+        ({**FEW, "fraction": 0.24}, "sampled-dualfl"),
+        ({**FEW, "fraction": 0.25}, "fedsplit"),
+        ({"mu": 0.0}, "distributed-lbfgs"),
+        ({"mu": 0.0, **FEW, "fraction": 0.5}, "feddyn"),
+        ({"mu": -1.0, **FEW, "fraction": 0.1}, "feddyn"),
+        ({"mu": -1.0}, "fedpd"),
+        ({"regularised": True}, "feddr"),
+        ({"regularised": True, **FEW, "fraction": 0.1}, "feddr"),
+        ({"needs": frozenset({"skip"})}, "scaffnew"),
+    ],
+)
+def test_the_first_rule_that_applies_decides(changes, method):
+    assert choose(replace(PLAIN, **changes)).method == method
+
+
+def test_the_rules_name_methods_that_admit_what_they_are_recommended_for():
+    known = discover(dualopt.algorithms)
+    for rule in RULES:
+        assert rule.method in known
+        assert rule.runner_up is None or rule.runner_up in known
+        for name in filter(None, (rule.method, rule.runner_up)):
+            supports = known[name].supports
+            assert "few clients" not in rule.when or "partial" in supports
+            assert "regulariser" not in rule.when or "regulariser" in supports
+            assert "skip" not in rule.when or "skip" in supports
+    assert RULES[-1].applies(PLAIN)
+
+
+# The similarity.
+
+
+def test_the_similarity_is_the_gradient_at_the_mean_of_the_minimisers():
+    rng = np.random.default_rng(1)
+    A = [M @ M.T + np.eye(40) for M in rng.standard_normal((3, 40, 40))]
+    f = quadratic(*A)
+    b = np.asarray(f.b)
+    mean = np.mean([np.linalg.solve(H, x) for H, x in zip(A, b, strict=True)], axis=0)
+    expected = np.linalg.norm(np.mean(A, axis=0) @ mean - b.mean(axis=0)) / np.linalg.norm(b.mean(axis=0))
+    assert similarity(f).factor == pytest.approx(expected, rel=1e-8)
+
+
+def test_clients_of_one_hessian_are_alike_whatever_their_gradients():
+    assert similarity(scaled(1.0, 1.0, 1.0)).factor < 1e-12
+    assert similarity(scaled(1.0, 4.0, 9.0)).factor > 0.1
+
+
+def test_the_similarity_is_measured_without_the_regulariser_and_without_moving_the_start():
+    f = scaled(1.0, 2.0)
+    assert similarity(Composite(objective=f, regulariser=L1(weight=1.0))).factor == similarity(f).factor
+    assert similarity(Quadratic(A=np.stack([np.eye(2)] * 2), b=np.zeros((2, 2)))).factor == 0.0
+
+
+def test_the_cost_of_the_similarity_is_what_it_takes():
+    f = scaled(1.0, 2.0)
+    first = next(iterate(AndersonDANE(), f))
+    assert first.solution is not None
+    found = similarity(f)
+    assert found.vectors == 3  # a minimiser and two gradients
+    assert found.gradients == sum(first.solution.gradients) / 2 + 2.0
+
+
+def test_the_similarity_runs_on_every_array_library(backend):
+    f = scaled(1.0, 2.0)
+    other = Quadratic(A=backend(np.asarray(f.A)), b=backend(np.asarray(f.b)), c=backend(np.asarray(f.c)))
+    assert similarity(other).factor == pytest.approx(similarity(f).factor, rel=1e-9)
+    assert recommend(other).method == recommend(f).method
+
+
+# What comes back.
+
+
+def test_the_method_is_ready_for_run():
+    f = scaled(1.0, 1.1, 1.2)
+    found = recommend(f)
+    assert found.method == "anderson-dane"
+    assert run(found.algorithm, f, rounds=60, tol=1e-8).status == "converged"
+    assert "they are alike" in found.reasons
+    different = recommend(scaled(1.0, 30.0))
+    assert different.method == "anderson-fedsplit"
+    assert "they are not alike" in different.reasons
+
+
+def test_who_takes_part_is_passed_on():
+    f = scaled(*([1.0] * 8))
+    few = recommend(f, UniformSubset(size=1))
+    assert few.method == "sampled-dualfl"
+    assert few.measured is None
+    half = recommend(f, Bernoulli(probability=0.5))
+    assert isinstance(half.algorithm, FedSplit)
+    assert half.algorithm.scaled
+    assert half.facts.fraction == pytest.approx(0.5, abs=0.01)
+    assert recommend(f, CommunicateWithProbability(probability=0.5)).method == "scaffnew"
+    assert recommend(f, dear="gradients").method == "distributed-lbfgs"
+
+
+def test_losses_with_kinks_and_concave_penalties():
+    X, y = np.random.default_rng(0).standard_normal((20, 3)), np.array([-1.0, 1.0] * 10)
+    parts = [list(range(10)), list(range(10, 20))]
+    f = linear_model(X, y, loss=Hinge(), mu=0.1, clients=parts)
+    assert recommend(f).method == "optimized-dualfl"
+    assert recommend(f, UniformSubset(size=1)).method == "sampled-dualfl"
+    assert recommend(NonconvexPenalty(objective=scaled(1.0, 2.0), lam=5.0)).method == "fedpd"
+
+
+@pytest.mark.parametrize(
+    ("case", "sentence"),
+    [
+        ("dear", "dear must be one of vectors, gradients; not 'bits'."),
+        ("network", "objective must have a known mu for a recommendation: compare methods on networks instead."),
+        ("flat", "nu cannot be suggested because mu is 0: give mu > 0 (Section 4 adds a ridge)."),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_one_sentence(case, sentence):
+    X, y = np.ones((4, 2)), np.array([0, 1, 0, 1])
+    objective = {
+        "dear": scaled(1.0, 2.0),
+        "network": mlp(X, y, layers=(3,), classes=2, ridge=0.1, clients=[[0, 1], [2, 3]]),
+        "flat": linear_model(X, y.astype(float), loss=AbsoluteDeviation(), mu=0.0, clients=[[0, 1], [2, 3]]),
+    }[case]
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        recommend(objective, dear="bits" if case == "dear" else "vectors")
+
+
+# The program.
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch, capsys):
+    """Return a function that runs the program in an empty folder and returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return int(end.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def test_the_program_says_what_to_use_and_why(program, tmp_path):
+    options = ["--rows", "300", "--clients", "4", "--partition", "by-label", "--no-intercept"]
+    code, out, err = program("recommend", *options)
+    assert (code, err) == (0, "")
+    for words in ("kappa", "L_j", "similarity", "3 vectors", "anderson-fedsplit", "runner-up", "distributed-lbfgs"):
+        assert words in out
+    last = out.strip().splitlines()[-1]
+    assert last == f"dualopt run --algorithm anderson-fedsplit {shlex.join(options)} --rounds 1000"
+    assert list(tmp_path.iterdir()) == []
+    code, out, err = program(*shlex.split(last)[1:])
+    assert (code, err) == (0, "")
+    assert "converged" in out
+
+
+def test_the_command_passes_participation_and_parameters_on(program):
+    code, out, _ = program("recommend", "--rows", "200", "--clients", "4", "--participation", "subset=2")
+    assert code == 0
+    last = out.strip().splitlines()[-1]
+    assert last == (
+        "dualopt run --algorithm fedsplit -p scaled=true --rows 200 --clients 4 --participation subset=2 --rounds 1000"
+    )
+    code, out, _ = program(*shlex.split(last)[1:-1], "3")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--dear", "time"], "dear must be one of vectors, gradients; not 'time'."),
+        (["--participation", "subset=9"], "size must not exceed the number of clients, 8, but it is 9."),
+        (["--participation", "most"], "participation must be"),
+        (["--partition", "odd"], "partition must be one of"),
+        (["--model", "mlp=3"], "objective must have a known mu"),
+    ],
+)
+def test_mistakes_give_one_sentence(program, arguments, sentence):
+    code, out, err = program("recommend", "--rows", "200", *arguments)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"dualopt: [^\n]+[.?]\n", err)
+    assert sentence in err
