@@ -148,8 +148,8 @@ def table_row(label: str, trace: Trace, accuracy: float | None) -> dict[str, str
         row["error"] = f"{last['error']:.1e}"
     row |= {
         "gradients": f"{last['gradients']:.1f}",
-        "numbers up": f"{last['floats_up']:,.0f}",
-        "bits up": f"{last['bits_up']:,.0f}",
+        "numbers up": in_thousands(last["floats_up"]),
+        "bits up": in_thousands(last["bits_up"]),
         "seconds": f"{last['seconds']:.3g}",
     }
     if accuracy is not None:
@@ -157,6 +157,18 @@ def table_row(label: str, trace: Trace, accuracy: float | None) -> dict[str, str
     if "test_accuracy" in last:
         row["test accuracy"] = f"{last['test_accuracy']:.2%}"
     return row
+
+
+def in_thousands(number: float) -> str:
+    """Return a count in few characters.
+
+    Examples
+    --------
+    >>> [in_thousands(n) for n in (0, 999, 12_345, 33_280_000, 2e12)]
+    ['0', '999', '12.3k', '33.3M', '2T']
+    """
+    power = 0 if number < 1000 else min(4, int(math.log10(number) // 3))
+    return f"{number / 1000**power:.3g}{('', 'k', 'M', 'G', 'T')[power]}"
 
 
 def parameters_in_words(algorithm: Any) -> dict[str, str]:
