@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dualopt._objects import as_compressor, with_objects
 from dualopt.algorithms import Algorithm
 from dualopt.algorithms._base import parameters, require_complete
 from dualopt.amounts import NOTHING, of_message, of_upload
@@ -16,7 +17,7 @@ from dualopt.compressors import Compressor, Identity
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.oracle import Oracle
-from dualopt.participation import Full, Participation, Round, WeightedSubset
+from dualopt.participation import Full, Participation, Round, WeightedSubset, as_participation
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
@@ -115,27 +116,27 @@ class Snapshot:
 
 
 def iterate(
-    algorithm: Algorithm,
+    algorithm: Algorithm | str,
     objective: Objective,
     *,
     theta0: Array | None = None,
-    participation: Participation | None = None,
+    participation: Participation | str | None = None,
     seed: int = 0,
     prepare: Preparation | Sequence[Preparation] | None = None,
-    compressor: Compressor | None = None,
+    compressor: Compressor | str | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
 
     Parameters
     ----------
-    algorithm : Algorithm
-        The method; parameters left open are filled in by ``suggested``.
+    algorithm : Algorithm or str
+        The method, or its name, such as "dualfl"; parameters left open are filled in by ``suggested``.
     objective : Objective
         The clients.
     theta0 : array, shape ``shape``, optional
         Where to start; when not given, what the objective's ``initial(seed)`` returns (networks have one), else zero.
-    participation : Participation, optional
-        Who takes part; everybody when not given.
+    participation : Participation or str, optional
+        Who takes part, also as text, such as "subset=10"; everybody when not given.
     seed : int, default 0
         Seed of every random stream.
     prepare : Preparation or sequence of Preparation, optional
@@ -166,10 +167,12 @@ def iterate(
     >>> snapshot
     <Snapshot after round 30: 2 of 2 clients; model of shape (2,)>
     """
+    who = as_participation(participation)
+    algorithm = with_objects(algorithm, objective)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
-    algorithm = complete(algorithm, prepared.objective, participation, compressor)
-    return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, participation, seed), prepared, objective)
+    algorithm = complete(algorithm, prepared.objective, who, compressor)
+    return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed), prepared, objective)
 
 
 def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objective) -> Iterator[Snapshot]:
@@ -187,32 +190,33 @@ def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objectiv
 
 
 def complete(
-    algorithm: Algorithm,
+    algorithm: Algorithm | str,
     objective: Objective,
     participation: Participation | None = None,
-    compressor: Compressor | None = None,
+    compressor: Compressor | str | None = None,
 ) -> Algorithm:
-    """Return the method with no parameter open; refuse what it does not support.
+    """Return the method with no parameter open and no name left to look up; refuse what it does not support.
 
     Raises
     ------
     ValueError
-        If the method does not support the participation, a compressor, or the regulariser of the objective, or leaves a
-        parameter open.
+        If a name is unknown, a class is passed in place of an instance, or the method does not support the
+        participation, a compressor, or the regulariser of the objective, or leaves a parameter open.
     """
+    method = with_objects(algorithm, objective)
     if compressor is not None:
-        algorithm = compressing(algorithm, compressor)
+        method = compressing(method, compressor)
     needs = frozenset() if participation is None else participation.needs(objective.n_clients)
-    for need in sorted(needs - algorithm.supports):
-        raise ValueError(f"algorithm {type(algorithm).__name__} does not support {need} participation.")
-    if objective.regulariser != Zero() and "regulariser" not in algorithm.supports:
-        raise ValueError(f"algorithm {type(algorithm).__name__} does not support an objective with a regulariser.")
-    algorithm = informed(algorithm, objective, participation).suggested(objective)
-    require_complete(algorithm)
-    return algorithm
+    for need in sorted(needs - method.supports):
+        raise ValueError(f"algorithm {type(method).__name__} does not support {need} participation.")
+    if objective.regulariser != Zero() and "regulariser" not in method.supports:
+        raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
+    method = informed(method, objective, participation).suggested(objective)
+    require_complete(method)
+    return method
 
 
-def compressing(algorithm: Algorithm, compressor: Compressor) -> Algorithm:
+def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm:
     """Return the method with this compressor for its uploads.
 
     Raises
@@ -232,7 +236,7 @@ def compressing(algorithm: Algorithm, compressor: Compressor) -> Algorithm:
     """
     if "compression" not in algorithm.supports:
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
-    changes: dict[str, Any] = {"compressor": compressor}
+    changes: dict[str, Any] = {"compressor": as_compressor(compressor)}
     return replace(algorithm, **changes)
 
 

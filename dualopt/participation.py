@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, cycle
-from typing import Protocol
+from typing import Any, Protocol
 
 from numpy.random import Generator, SeedSequence, default_rng
 
@@ -39,6 +39,7 @@ __all__ = [
     "Schedule",
     "UniformSubset",
     "WeightedSubset",
+    "as_participation",
     "first_round",
     "parse_participation",
     "preparation_rng",
@@ -486,6 +487,29 @@ def parse_participation(text: str) -> Participation:
         known = ", ".join(f"{name}=NUMBER" for name in _RULES)
         raise ValueError(f"participation must be full or one of {known}; not {text!r}.")
     return _RULES[kind](value)
+
+
+def as_participation(participation: Any) -> Any:
+    """Return who takes part, also where it is text; None, which means everybody, remains.
+
+    Raises
+    ------
+    ValueError
+        If the text is wrong, or a class is passed in place of an instance.
+
+    Examples
+    --------
+    >>> as_participation("bernoulli=0.5")
+    Bernoulli(probability=0.5)
+    """
+    if isinstance(participation, str):
+        return parse_participation(participation)
+    if isinstance(participation, type):
+        raise ValueError(
+            f"participation must be an instance, such as {participation.__name__}(...), not the class "
+            f"{participation.__name__}."
+        )
+    return participation
 
 
 def _whole(name: str, number: float) -> int:

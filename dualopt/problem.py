@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import dualopt.losses
-import dualopt.regularisers
 from dualopt._text import convert, pairs
-from dualopt.data import class_count, encode_labels, load, natural, partition, subsample
+from dualopt.data import class_count, class_names, encode_labels, load, natural, partition, subsample
 from dualopt.discover import lookup
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.rows import predictors
-from dualopt.xp import Array, array_namespace, is_sparse, uploader
+from dualopt.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 
 __all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
+
+LARGE_CONDITION = 1e6  # from here on a hint says how to make it smaller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,10 @@ class ProblemOptions:
         Name of a data set (see: dualopt list data) or path of a file.
     data_home : Path, optional
         Folder that holds your data sets.
+    label : str, optional
+        Column of the labels of a table (csv, parquet).
+    client : str, optional
+        Column of a table that says whose a row is: the clients.
     data_param : list of str
         Option of the data set, such as m=5000; repeatable.
     split : str, optional
@@ -49,7 +54,7 @@ class ProblemOptions:
     clients : int
         Number of clients.
     partition : str
-        How rows are dealt out (see: dualopt list partitions).
+        How rows are dealt out (see: dualopt list partitions); auto: natural with --client, else iid.
     alpha : float
         Concentration of the Dirichlet partitions.
     sigma : float, optional
@@ -82,6 +87,8 @@ class ProblemOptions:
 
     data: str = "digits"
     data_home: Path | None = None
+    label: str | None = None
+    client: str | None = None
     data_param: list[str] = field(default_factory=list)
     split: str | None = None
     scale: str = "auto"
@@ -90,7 +97,7 @@ class ProblemOptions:
     storage: str = "auto"
     device: str = "cpu"
     clients: int = 8
-    partition: str = "iid"
+    partition: str = "auto"
     alpha: float = 0.3
     sigma: float | None = None
     weights: str = "clients"
@@ -265,6 +272,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")
     if options.loss != "auto":
         lookup(dualopt.losses, options.loss, "loss")  # before the data, which may take long to load
+    options = replace(options, partition=_partition_rule(options))
     upload = uploader(options.device)
     if test and options.split is not None:
         raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
@@ -289,14 +297,20 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         seed=options.seed,
         clients=owners,
     )
+    names = {
+        "classes": class_names(data.y, loss.labels),
+        "feature_names": data.feature_names,
+        "client_names": data.client_names if options.partition == "natural" else None,
+    }
     objective, rows, network = _objective(
-        options, layers, upload(X), upload(y), loss, [part.tolist() for part in clients]
+        options, layers, upload(X), upload(y), loss, [part.tolist() for part in clients], names
     )
     held_out = None
     if test:
         other = load(options.data, **load_options, split="test")
         classes = None if loss.labels == "real" else data.y
         held_out = upload(other.X), upload(encode_labels(other.y, loss.labels, classes=classes))
+    hint = _scale_hint(rows, options.mu) if layers is None else {}
     sizes = rows.sizes
     spread = f"{min(sizes)} rows" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)} rows"
     return Problem(
@@ -308,7 +322,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
-        added=_added(options) | ({} if options.device == "cpu" else {"device": options.device}),
+        added=_added(options) | hint | ({} if options.device == "cpu" else {"device": options.device}),
         test=held_out,
     )
 
@@ -347,12 +361,21 @@ def automatic_loss(labels: Any) -> str:
 def _load_options(options: ProblemOptions) -> dict[str, Any]:
     """Return the arguments of ``dualopt.data.load``, the options of the data set among them."""
     own = {name: _number(text) for name, text in pairs(options.data_param, "data_param").items()}
-    for name in sorted({"name", "data_home", "scale", "dtype", "seed"} & set(own)):
+    for name in sorted({"name", "data_home", "scale", "dtype", "seed", "label", "client"} & set(own)):
         raise ValueError(f"data_param must not be {name}, which has an option of its own.")
-    if options.split is not None:
-        own["split"] = options.split
+    columns = {"split": options.split, "label": options.label, "client": options.client}
+    own |= {name: given for name, given in columns.items() if given is not None}
     scale = _number(options.scale)
     return {"data_home": options.data_home, "scale": scale, "dtype": options.dtype, "seed": options.seed} | own
+
+
+def _partition_rule(options: ProblemOptions) -> str:
+    """Return the rule that deals out the rows: the clients that a column names, unless there is none."""
+    if options.client is None:
+        return "iid" if options.partition == "auto" else options.partition
+    if options.partition not in ("auto", "natural"):
+        raise ValueError(f"partition must be natural where client names a column, not {options.partition!r}.")
+    return "natural"
 
 
 def _client_number(options: ProblemOptions, rows: int, everyone: Any, present: Any) -> int:
@@ -401,11 +424,12 @@ def _objective(
     y: Array,
     loss: Loss,
     clients: Sequence[Sequence[int]],
+    names: Mapping[str, Any],
 ) -> tuple[Any, FiniteSum, MLP | None]:
     """Return the objective, the rows of the clients, and the network if there is one."""
     network: MLP | None = None
     if layers is None:
-        rows: FiniteSum = linear_model(
+        model = linear_model(
             X,
             y,
             loss=loss,
@@ -415,7 +439,8 @@ def _objective(
             weights=options.weights,
             storage=options.storage,
         )
-        objective: Any = rows
+        objective: Any = replace(model, **names)
+        rows: FiniteSum = objective
     else:
         network = mlp(
             X,
@@ -430,18 +455,36 @@ def _objective(
     if options.penalty:
         objective = NonconvexPenalty(objective=objective, lam=options.penalty)
     if options.regulariser is not None:
-        objective = Composite(objective=objective, regulariser=_regulariser(options.regulariser))
+        objective = Composite(objective=objective, regulariser=options.regulariser)
     return objective, rows, network
 
 
-def _regulariser(text: str) -> Any:
-    name, _, number = text.partition("=")
-    kind: Any = lookup(dualopt.regularisers, name, "regulariser")
-    try:
-        weight = float(number)
-    except ValueError:
-        raise ValueError(f"regulariser must be of the form NAME=WEIGHT, such as l1=0.01; not {text!r}.") from None
-    return kind(weight=weight)
+def _scale_hint(rows: FiniteSum, mu: float) -> dict[str, str]:
+    """Say that features, the column of ones included, need scaling where their sizes differ and the condition is bad.
+
+    The condition grows with the square of their ratio: 1e3 explains 1e6.
+    """
+    xp = array_namespace(rows.zeros())
+    if not 0 < mu * LARGE_CONDITION < float(xp.max(rows.L)) < math.inf:
+        return {}
+    sizes = _column_sizes(rows)
+    largest, smallest = max(sizes), min((size for size in sizes if size > 0), default=0.0)
+    if largest <= math.sqrt(LARGE_CONDITION) * smallest:
+        return {}
+    how = "--scale unit-rows or --scale max" if rows.rows.is_sparse else "--scale standard"
+    return {"hint": f"columns have sizes from {smallest:.1g} to {largest:.1g}, which makes kappa large: try {how}"}
+
+
+def _column_sizes(rows: FiniteSum) -> list[float]:
+    """Return the largest absolute value of every column over the rows of all clients."""
+    largest: Any = None
+    for X, _, _ in rows.client_rows():
+        if is_sparse(X):
+            own = to_numpy(abs(X).max(axis=0).toarray()).reshape(-1)
+        else:
+            own = to_numpy(array_namespace(X).max(array_namespace(X).abs(X), axis=0))
+        largest = own if largest is None else array_namespace(own).maximum(largest, own)
+    return largest.tolist()
 
 
 def _added(options: ProblemOptions) -> dict[str, str]:

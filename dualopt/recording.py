@@ -14,13 +14,14 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from dualopt._objects import with_objects
 from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
 from dualopt.compressors import Compressor
 from dualopt.engine import Snapshot, complete, rounds_of, shown
-from dualopt.objectives import Objective
+from dualopt.objectives import Objective, ObjectiveWrapper
 from dualopt.objectives._compiled import numba_version
-from dualopt.participation import Participation
+from dualopt.participation import Participation, as_participation
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.trace import Trace
 from dualopt.xp import Array, array_namespace, device, epsilon, width
@@ -33,12 +34,12 @@ SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
 
 
 def run(
-    algorithm: Algorithm,
+    algorithm: Algorithm | str,
     objective: Objective,
     *,
     rounds: int = 100,
     theta0: Array | None = None,
-    participation: Participation | None = None,
+    participation: Participation | str | None = None,
     seed: int = 0,
     tol: float | None = None,
     atol: float | None = None,
@@ -52,7 +53,7 @@ def run(
     threads: int | None = None,
     parameters: Mapping[str, Any] | None = None,
     prepare: Preparation | Sequence[Preparation] | None = None,
-    compressor: Compressor | None = None,
+    compressor: Compressor | str | None = None,
 ) -> Trace:
     """Run a method and record every round.
 
@@ -113,6 +114,7 @@ def run(
     >>> trace.status, trace.theta.round(3).tolist(), bool(trace["certificate"][-1] <= 1e-6 * trace["energy"][-1])
     ('converged', [1.0], True)
     """
+    algorithm = with_objects(algorithm, objective)
     _check(
         rounds=rounds,
         tol=tol,
@@ -123,12 +125,13 @@ def run(
         theta0=theta0,
         objective=objective,
     )
+    who = as_participation(participation)
     theta = objective.initial(seed) if theta0 is None else theta0
     started = time.perf_counter()
     with threadpool_limits(limits=threads) if threads else nullcontext():
         prepared = prepared_by(prepare, objective, theta)
     seconds = time.perf_counter() - started if prepare else 0.0
-    algorithm = complete(algorithm, prepared.objective, participation, compressor)
+    algorithm = complete(algorithm, prepared.objective, who, compressor)
     if check_assumptions:
         algorithm.check(prepared.objective)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
@@ -136,7 +139,7 @@ def run(
     with threadpool_limits(limits=threads) if threads else nullcontext():
         theta = prepared.shown(prepared.theta0)
         recorder.start(theta, certificate(objective, theta) if every else None, prepared, seconds)
-        rounds_here = rounds_of(algorithm, prepared.objective, prepared.theta0, participation, seed)
+        rounds_here = rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed)
         snapshots = shown(rounds_here, prepared, objective)
         status, still, last = "max_rounds", 0, theta
         largest = EXPLOSION * (1.0 + _largest(theta))
@@ -171,6 +174,7 @@ def run(
         "algorithm": type(algorithm).__name__,
         "hyperparameters": describe(algorithm),
         "n_clients": objective.n_clients,
+        **_origin(objective, theta),
         "rounds": rounds,
         "seed": seed,
         "tol": tol,
@@ -191,6 +195,20 @@ def _listed(prepare: Preparation | Sequence[Preparation]) -> Sequence[Preparatio
 def communicated(snapshot: Snapshot) -> bool:
     """Tell whether anything was sent in the round: it communicates, and somebody was active."""
     return snapshot.round.communicate and snapshot.solution is not None
+
+
+def _origin(objective: Any, theta: Array) -> dict[str, Any]:
+    """Return the type in which all was computed, and the labels that codes stand for."""
+    while isinstance(objective, ObjectiveWrapper):
+        objective = objective.objective
+    classes = getattr(objective, "classes", None)
+    kind = {"dtype": str(theta.dtype).rpartition(".")[2]}
+    return kind if classes is None else kind | {"classes": [_plain(c) for c in classes]}
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as JSON has it."""
+    return label if isinstance(label, bool | int | float | str) else repr(label)
 
 
 class _Recorder:

@@ -219,7 +219,7 @@ RULES: dict[str, Any] = {
 """The rules by the names that :func:`parse_stop` takes; its number is the first parameter, but the scale of a gap."""
 
 
-def parse_stop(text: str, *, nu: float, rho: float) -> Stop:
+def parse_stop(text: str, *, nu: float | None = None, rho: float | None = None) -> Stop:
     """Read a stopping rule from text.
 
     ``"steps=10"``, ``"gradient=1e-8"``, ``"reduction=0.1"`` and ``"energy=1e-12"`` name the rules; ``"gap=SCALE"`` is
@@ -228,7 +228,7 @@ def parse_stop(text: str, *, nu: float, rho: float) -> Stop:
     Raises
     ------
     ValueError
-        If the text is not a rule.
+        If the text is not a rule, or a schedule without ``nu`` and ``rho``.
 
     Examples
     --------
@@ -243,6 +243,8 @@ def parse_stop(text: str, *, nu: float, rho: float) -> Stop:
     if kind not in RULES or not math.isfinite(value):
         raise ValueError(f"stop must be one of {', '.join(f'{name}=NUMBER' for name in RULES)}; not {text!r}.")
     if kind == "gap":
+        if nu is None or rho is None:
+            raise ValueError(f"stop {text!r} needs nu and rho: pass Gap(schedule=...).")
         schedule = SublinearSchedule(nu=nu, scale=value) if rho == 0 else LinearSchedule(rho=rho, scale=value)
         return Gap(schedule=schedule)
     if kind == "steps":

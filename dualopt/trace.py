@@ -133,6 +133,9 @@ class Trace:
         """Write everything, the model included, to a NumPy archive."""
         head = json.dumps({"status": self.status, "parameters": dict(self.parameters)})
         arrays = {f"column_{name}": column for name, column in self.columns.items()}
+        if (classes := self.parameters.get("classes")) is not None:
+            known = np.array(classes)  # also in the head, which is what is read
+            arrays["classes"] = known.astype(str) if known.dtype.kind == "O" else known
         write_atomically(path, lambda f: np.savez(f, head=np.array(head), theta=_host(self.theta), **arrays), "wb")
 
     @classmethod

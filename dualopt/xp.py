@@ -19,10 +19,13 @@ __all__ = [
     "asarray_like",
     "broadcast",
     "csr_matrix",
+    "detached",
     "device",
     "epsilon",
+    "host_array",
     "host_zeros",
     "indices",
+    "is_array",
     "is_host",
     "is_numpy",
     "is_sparse",
@@ -115,6 +118,49 @@ def to_numpy(x: Array) -> np.ndarray:
         return x.asnumpy()
     if compat.is_array_api_strict_namespace(xp := array_namespace(x)):  # it exports from its CPU alone
         x = x.to_device(xp.Device("CPU_DEVICE"))
+    return np.asarray(x)
+
+
+def is_array(x: Any) -> bool:
+    """Tell whether ``x`` is an array of a library that follows the Array API standard; masked ones do not.
+
+    Examples
+    --------
+    >>> is_array(np.ones(2)), is_array([1.0, 2.0])
+    (True, False)
+    """
+    return compat.is_array_api_obj(x) and not isinstance(x, np.ma.MaskedArray)
+
+
+def detached(x: Array) -> Array:
+    """Return a tensor of PyTorch without the history of its gradients, any other array as it is.
+
+    Examples
+    --------
+    >>> x = np.ones(2)
+    >>> detached(x) is x
+    True
+    """
+    return x.detach() if compat.is_torch_array(x) else x
+
+
+def host_array(x: Any) -> np.ndarray:
+    """Return what is no array of a known library as a NumPy array: by DLPack where it exports that, else as NumPy does.
+
+    Raises
+    ------
+    TypeError, ValueError, BufferError, RuntimeError
+        If NumPy cannot read it.
+
+    Examples
+    --------
+    >>> host_array([1.0, 2.0])
+    array([1., 2.])
+    """
+    if is_array(x):
+        return to_numpy(x)
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+        return np.from_dlpack(x)
     return np.asarray(x)
 
 

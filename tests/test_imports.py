@@ -23,6 +23,8 @@ HOST_MODULES = {
     "rates.py",
     "testing.py",
     "attack.py",
+    "inputs",  # data as people have them, before they are arrays of any library
+    "estimators",  # for scikit-learn, whose arrays are NumPy's
     "verification",
     "contracts",
 }

@@ -150,7 +150,7 @@ def list_names(
         },
         "data": data.available()
         | listed("data", data.available())
-        | {"FILE": "a file in LIBSVM format (.gz, .bz2), sparse or not, or a .npz with X and y"},
+        | {"FILE": "LIBSVM format (.gz, .bz2), sparse or not, a .npz with X and y, or a .csv or .parquet with --label"},
         "partitions": _summaries(data.partition_rules()),
         "stopping": {f"{name}=NUMBER": text for name, text in _summaries(stopping.RULES).items()},
     }

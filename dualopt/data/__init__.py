@@ -10,7 +10,7 @@ from __future__ import annotations
 from dualopt.data._dataset import Dataset, RawData
 from dualopt.data._registry import available, load
 from dualopt.data.label_priors import dirichlet_clients
-from dualopt.data.labels import class_count, encode_labels
+from dualopt.data.labels import class_count, class_names, encode_labels
 from dualopt.data.partitions import (
     by_label,
     check_partition,
@@ -32,6 +32,7 @@ __all__ = [
     "by_label",
     "check_partition",
     "class_count",
+    "class_names",
     "consecutive",
     "dirichlet",
     "dirichlet_clients",

@@ -56,6 +56,10 @@ class RawData:
         The source in one line.
     clients : array of integers, shape (m,), optional
         The number of the client that each row belongs to; None when the source names no clients.
+    client_names : tuple, optional
+        The names of the clients, by their numbers from 0.
+    feature_names : tuple of str, optional
+        The names of the columns.
     """
 
     X: Any
@@ -63,6 +67,8 @@ class RawData:
     scale: str | float
     description: str
     clients: np.ndarray | None = None
+    client_names: tuple[Any, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,6 +88,10 @@ class Dataset:
     clients : array of integers, shape (m,), optional
         The number of the client that each row belongs to, which `dualopt.data.natural` turns into a partition;
         None when the source names no clients.
+    client_names : tuple, optional
+        The names of the clients, by their numbers from 0.
+    feature_names : tuple of str, optional
+        The names of the columns.
 
     Raises
     ------
@@ -104,6 +114,8 @@ class Dataset:
     name: str
     description: str
     clients: np.ndarray | None = None
+    client_names: tuple[Any, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that no objective could use."""

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 __all__ = ["FILE_SUFFIXES", "find", "find_bare", "home", "open_binary"]
 
-FILE_SUFFIXES = (".bz2", ".npz", ".gz", ".svm", ".libsvm", ".txt")
+FILE_SUFFIXES = (".bz2", ".npz", ".gz", ".svm", ".libsvm", ".txt", ".csv", ".csv.gz", ".tsv", ".parquet")
 
 
 def home(data_home: str | os.PathLike[str] | None) -> Path | None:

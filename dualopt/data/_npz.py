@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dualopt.data._dataset import RawData
+from dualopt.data._tables import codes_of
 
 __all__ = ["load"]
 
@@ -17,8 +18,8 @@ def load(path: Path, *, split: str | None = None) -> RawData:
     """Read features and labels from a NumPy archive.
 
     Features with more than two axes are flattened row by row. Unsigned bytes are taken for pixels: their
-    default scale is 255. An array clients (clients_train, clients_test) holds the number of the client that
-    each row belongs to. Objects are never unpickled.
+    default scale is 255. An array clients (clients_train, clients_test) holds the number or the name of
+    the client that each row belongs to. Objects are never unpickled.
 
     Parameters
     ----------
@@ -43,11 +44,15 @@ def load(path: Path, *, split: str | None = None) -> RawData:
         with np.load(path, allow_pickle=False) as arrays:
             X, y = (arrays[name] for name in wanted)
             owners = f"clients{suffix}"
-            clients = arrays[owners] if owners in stored else None
+            clients, client_names = (arrays[owners] if owners in stored else None), None
+            if clients is not None and clients.ndim == 1 and clients.dtype.kind in "USb":
+                clients, client_names = codes_of(clients)
     except (EOFError, OSError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"path {str(path)!r} cannot be read as a NumPy archive: {reason}.") from error
     if X.ndim > 2 and X.size:
         X = X.reshape(X.shape[0], -1)
     scale = 255.0 if X.dtype == np.uint8 else "none"
-    return RawData(X=X, y=y, scale=scale, description=f"NumPy archive {path}", clients=clients)
+    return RawData(
+        X=X, y=y, scale=scale, description=f"NumPy archive {path}", clients=clients, client_names=client_names
+    )

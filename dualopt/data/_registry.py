@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.data import _libsvm, _npz, scaling
+from dualopt.data import _libsvm, _npz, _tables, scaling
 from dualopt.data._dataset import Dataset, RawData, check_features
 from dualopt.data._files import FILE_SUFFIXES, find_bare, home
 from dualopt.data._modules import modules
@@ -58,9 +58,9 @@ def load(
     Parameters
     ----------
     name : str or path
-        A name of `available`; the path of a LIBSVM file (plain, ``.gz`` or ``.bz2``) or of a NumPy archive
-        (``.npz``); or the bare name NAME of such a file in ``data_home``, ``data_home/libsvm`` or
-        ``data_home/NAME``, where the suffix may be left out.
+        A name of `available`; the path of a LIBSVM file (plain, ``.gz`` or ``.bz2``), of a NumPy archive (``.npz``) or
+        of a table (``.csv``, ``.tsv``, plain or compressed, ``.parquet``); or the bare name NAME of such a file in
+        ``data_home``, ``data_home/libsvm`` or ``data_home/NAME``, where the suffix may be left out.
     data_home : str or path, optional
         The user's folder of data sets; None means the environment variable ``DUALOPT_DATA_HOME``.
     scale : str or float
@@ -73,7 +73,7 @@ def load(
     **options
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
         "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of
-        LIBSVM files; those of synthetic data are listed by `available`.
+        LIBSVM files; ``label`` and ``client``, columns of a table; those of synthetic data are listed by `available`.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def load(
         If the name or an option is unknown, a file is missing or damaged, the features hold NaN or infinite
         values, or an argument is out of its range. The message is one sentence that names the argument.
     ModuleNotFoundError
-        If the data set needs scikit-learn and it is not installed.
+        If the data set needs scikit-learn, or a table PyArrow, and it is not installed.
 
     Examples
     --------
@@ -121,7 +121,15 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which Dataset refuses
         X = raw.X.astype(dtype) if is_sparse(raw.X) else np.require(raw.X, dtype=dtype, requirements="C")
     X = scaling.scale_in_place(X, raw.scale if scale == "auto" else scale)
-    return Dataset(X=X, y=raw.y, name=name, description=raw.description, clients=raw.clients)
+    return Dataset(
+        X=X,
+        y=raw.y,
+        name=name,
+        description=raw.description,
+        clients=raw.clients,
+        client_names=raw.client_names,
+        feature_names=raw.feature_names,
+    )
 
 
 def _named() -> dict[str, ModuleType]:
@@ -142,6 +150,8 @@ def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str
         if in_folder is None:
             raise ValueError(_not_found(name, folder, list(named)))
         path = in_folder
+    if _tables.is_table_file(path):
+        return _tables.load, path
     return (_npz.load if path.suffix == ".npz" else _libsvm.load), path
 
 

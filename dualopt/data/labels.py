@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-__all__ = ["class_count", "encode_labels"]
+from dualopt.inputs import classes_of
+
+__all__ = ["class_count", "class_names", "encode_labels"]
 
 KINDS = ("real", "binary", "class")
 
@@ -86,6 +89,30 @@ def encode_labels(
         )
     codes = np.searchsorted(values, y)
     return 2.0 * codes - 1.0 if kind == "binary" else codes.astype(np.int64)
+
+
+def class_names(y: np.ndarray, kind: str) -> tuple[Any, ...] | None:
+    """Return the labels in the order of the codes that `encode_labels` gives them; None where they are their own codes.
+
+    Parameters
+    ----------
+    y : array, shape (m,)
+        Raw labels.
+    kind : str
+        The kind of labels that the loss takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.data.labels import class_names
+    >>> class_names(np.array(["no", "yes", "no"]), "binary"), class_names(np.array([0, 1, 2]), "class")
+    (('no', 'yes'), None)
+    """
+    if kind == "real":
+        return None
+    names, _ = classes_of(_labels(y))
+    codes = [-1, 1] if kind == "binary" else list(range(len(names)))
+    return None if names == codes and not isinstance(names[0], bool) else tuple(names)
 
 
 def class_count(y: np.ndarray) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import dualopt.regularisers
+from dualopt.named import resolved
 from dualopt.objectives.wrapper import ObjectiveWrapper
-from dualopt.regularisers import Regulariser, Zero
+from dualopt.regularisers import Zero, parse_regulariser
 
 __all__ = ["Composite", "without_regulariser"]
 
@@ -25,8 +27,8 @@ class Composite(ObjectiveWrapper):
     ----------
     objective : Objective
         The ``f_j``.
-    regulariser : Regulariser
-        ``g``.
+    regulariser : Regulariser or str
+        ``g``, or its name and weight, such as "l1=0.01".
 
     Raises
     ------
@@ -47,9 +49,12 @@ class Composite(ObjectiveWrapper):
     """
 
     objective: Any
-    regulariser: Regulariser = field()  # without field() the default of the base class would be taken
+    regulariser: Any = field()  # without field() the default of the base class would be taken
 
     def __post_init__(self) -> None:
+        if isinstance(self.regulariser, str):
+            object.__setattr__(self, "regulariser", parse_regulariser(self.regulariser))
+        resolved(self.regulariser, dualopt.regularisers, "regulariser")  # refuses a class
         if self.objective.regulariser != Zero():
             raise ValueError("objective has a regulariser already.")
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from numbers import Real
+from typing import Any, Self
 
+import dualopt.losses
+from dualopt.discover import lookup
+from dualopt.inputs import prepare
 from dualopt.losses import Loss, Squared
+from dualopt.named import open_parameters, resolved
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
@@ -37,6 +42,11 @@ class LinearModel(FiniteSum):
         Weight of the squared norm; the strong convexity constant ``mu`` of every ``f_j``.
     rows : ClientRows
         Features ``x_ji``, labels ``y_ji`` and weights ``w_ji``.
+    classes : tuple, optional
+        The labels that were encoded, in the order of their codes (for a binary loss those of -1 and +1); None where
+        labels were codes already.
+    feature_names, client_names : tuple, optional
+        The names of columns and clients, where data had some.
 
     Examples
     --------
@@ -49,6 +59,9 @@ class LinearModel(FiniteSum):
     loss: Loss
     ridge: float
     rows: ClientRows
+    classes: tuple[Any, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    client_names: tuple[Any, ...] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -190,6 +203,8 @@ class LinearModel(FiniteSum):
         """Return the objective of the clients ``ids``; data, cached factors and known constants are shared."""
         chosen = super().select(ids)
         if chosen is not self:
+            if self.client_names is not None:
+                chosen = replace(chosen, client_names=tuple(self.client_names[i] for i in ids))
             pass_on(COMPUTED, self, chosen, ids)
         return chosen
 
@@ -228,35 +243,43 @@ class LinearModel(FiniteSum):
 
 
 def linear_model(
-    X: Array,
-    y: Array,
+    X: Any,
+    y: Any,
     *,
-    loss: Loss,
+    loss: Loss | str,
     mu: float,
-    clients: Sequence[Sequence[int]] | int = 1,
+    clients: Any = 1,
     intercept: bool = True,
-    weights: Literal["clients", "rows"] | Array = "clients",
+    weights: Any = "clients",
     storage: str = "auto",
 ) -> LinearModel:
     r"""Build a :class:`LinearModel` from rows and a partition.
 
+    Everything is computed in one type, that of ``X``: float32 stays float32, float16 becomes float32, whatever else
+    float64; labels and weights follow, whatever their type. Arrays stay in their library and on their device.
+
     Parameters
     ----------
-    X : array or sparse matrix of SciPy or CuPy, shape (m, d)
-        Features.
-    y : array, shape (m,)
-        Labels in the form the loss expects (``dualopt.data.encode_labels`` makes it).
-    loss : Loss
-        ``phi``.
+    X : matrix, shape (m, d)
+        Features: lists, an array of any library, a sparse matrix of SciPy or CuPy, a DataFrame of any library that
+        narwhals knows (``pip install "dualopt[frames]"``), or anything that NumPy can read or that exports DLPack.
+    y : vector, shape (m,), or str
+        Labels; of a DataFrame, the name of a column. What is encoded stays: -1 and +1 for a binary loss, integers from
+        0 to k - 1 for one of k classes. Other labels, such as 0 and 1, truth values or words, are numbered in their
+        order, and kept as ``classes``.
+    loss : Loss or str
+        ``phi``, or its name, such as "logistic"; "multinomial" counts the labels.
     mu : float
         Weight of the ridge, at least 0.
-    clients : sequence of integer sequences, or int
-        Row indices of each client; an integer ``N`` cuts the rows into ``N`` consecutive clients.
+    clients : int, sequence of integer sequences, dict, vector of shape (m,), or str
+        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the row indices of each client, in a dict with
+        its name. Or the name of the client of each row, anything hashable: clients are in the order of their names
+        where they have one, else as they occur. Of a DataFrame, also the name of a column.
     intercept : bool, default True
         Whether to append a constant column of ones (its weights are regularised too, as in the paper).
-    weights : "clients", "rows" or array of shape (m,)
+    weights : "clients", "rows" or vector of shape (m,)
         ``"clients"``: ``w_ji = 1/m_j``, every client counts alike. ``"rows"``: ``w_ji = N/m``, so that ``E`` is the
-        mean over all rows. An array gives ``w`` itself.
+        mean over all rows. A vector gives ``w`` itself.
     storage : "auto", "sparse" or "dense"
         How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
         faster. Every method works with both. Products with dense NumPy features of four million numbers and more are
@@ -268,6 +291,8 @@ def linear_model(
     ------
     ValueError
         If an argument does not fit, with one sentence that names it.
+    ModuleNotFoundError
+        If a DataFrame needs a package that is missing.
 
     Examples
     --------
@@ -276,8 +301,35 @@ def linear_model(
     >>> f = linear_model(np.eye(3), np.array([1.0, 2.0, 3.0]), loss=Squared(), mu=0.1, clients=[[0, 1], [2]])
     >>> f.n_clients, f.shape, f.value(f.zeros()).tolist()
     (2, (4,), [1.25, 4.5])
+    >>> X, y = [[1, 0], [0, 1], [1, 1]], ["no", "yes", "yes"]
+    >>> g = linear_model(X, y, loss="logistic", mu=0.1, clients=["b", "a", "b"])
+    >>> g.classes, g.client_names, g.sizes
+    (('no', 'yes'), ('a', 'b'), (1, 2))
     """
-    if not (math.isfinite(mu) and mu >= 0):
+    if not (isinstance(mu, Real) and math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
-    rows = ClientRows.build(X, y, loss=loss, clients=clients, intercept=intercept, weights=weights, storage=storage)
-    return LinearModel(loss=loss, ridge=float(mu), rows=rows)
+    data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights)
+    rows = ClientRows.build(
+        data.X,
+        data.y,
+        loss=data.loss,
+        clients=data.clients,
+        intercept=intercept,
+        weights=data.weights,
+        storage=storage,
+    )
+    return LinearModel(
+        loss=data.loss,
+        ridge=float(mu),
+        rows=rows,
+        classes=data.classes,
+        feature_names=data.feature_names,
+        client_names=data.client_names,
+    )
+
+
+def _loss(loss: Any) -> Any:
+    """Return the loss, or for a name that needs the number of classes alone its class."""
+    if isinstance(loss, str) and open_parameters(kind := lookup(dualopt.losses, loss, "loss")) == ["classes"]:
+        return kind
+    return resolved(loss, dualopt.losses, "loss")

@@ -367,6 +367,22 @@ TABLE |= {
             Selected("tests/solvers/test_solutions.py"),
         )
     ),
+    **{
+        f"dualopt/inputs/{module}.py": Judges(
+            (
+                Selected(f"dualopt/inputs/{module}.py"),
+                Selected("tests/inputs/test_good_inputs.py"),
+                Selected("tests/inputs/test_bad_inputs.py"),
+            )
+        )
+        for module in ("__init__", "_clients", "_features", "_frames", "_labels", "_values")
+    },
+    "dualopt/estimators/_base.py": Judges(
+        (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
+    ),
+    "dualopt/estimators/classifier.py": Judges(
+        (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
+    ),
     "dualopt/oracle.py": Judges(
         (Selected("dualopt/oracle.py"), Selected("tests/test_oracle.py"), Selected("tests/test_engine.py"))
     ),

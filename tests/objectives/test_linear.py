@@ -401,17 +401,14 @@ BAD = {
     "X is a vector": ({"X": X[:, 0]}, r"X must be a matrix .*\(3,\)"),
     "X has no rows": ({"X": X[:0], "y": Y[:0]}, r"X must be a matrix .*\(0, 2\)"),
     "X has no columns": ({"X": X[:, :0]}, r"X must be a matrix .*\(3, 0\)"),
-    "X holds integers": ({"X": X.astype(np.int64)}, "X must hold floating-point numbers, not int64"),
+    "X holds complex numbers": ({"X": X.astype(complex)}, "X must hold floating-point numbers, not complex128"),
     "y is short": ({"y": Y[:2]}, r"y must have one label .* 3 rows .*\(2,\)"),
     "y is a column": ({"y": Y[:, None]}, r"y must have one label .*\(3, 1\)"),
-    "y is 0 and 1": ({"y": np.asarray([0.0, 1.0, 1.0])}, r"y must hold only -1 and \+1"),
+    "y is 0, 1 and 2": ({"y": np.asarray([0.0, 1.0, 2.0])}, r"y must hold only -1 and \+1"),
     "y has NaN": ({"y": changed(Y, np.nan)}, "y must hold finite numbers"),
     "y real has inf": ({"y": changed(Y, np.inf), "loss": Squared()}, "y must hold finite numbers"),
-    "y binary is int": ({"y": Y.astype(np.int64)}, "y must hold finite numbers of the type float64"),
-    "y of another type": (
-        {"y": Y.astype(np.float32), "loss": Squared()},
-        "y must hold finite numbers of the type float64",
-    ),
+    "y binary is 0": ({"y": np.zeros(3, dtype=np.int64)}, r"y must hold only -1 and \+1"),
+    "y of another type": ({"y": np.asarray(["1", "2", "3"]), "loss": Squared()}, "y must hold numbers, not words"),
     "y class is float": ({"loss": Multinomial(classes=3)}, "y must hold integers 0 to 2"),
     "y class too large": ({"y": np.asarray([0, 1, 3]), "loss": Multinomial(classes=3)}, "y must hold integers 0 to 2"),
     "y class negative": ({"y": np.asarray([0, 1, -1]), "loss": Multinomial(classes=3)}, "y must hold integers 0 to 2"),
@@ -428,8 +425,8 @@ BAD = {
     "weights short": ({"weights": np.ones(2)}, "weights must be 3 finite nonnegative"),
     "weights negative": ({"weights": np.asarray([1.0, -1.0, 1.0])}, "weights must be 3 finite nonnegative"),
     "weights NaN": ({"weights": np.asarray([1.0, math.nan, 1.0])}, "weights must be 3 finite nonnegative"),
-    "weights of another type": ({"weights": np.ones(3, dtype=np.float32)}, "weights must be .* float64"),
-    "weights are integers": ({"weights": np.ones(3, dtype=np.int64)}, "weights must be .* float64"),
+    "weights of another type": ({"weights": np.asarray(["1", "1", "1"])}, "weights must hold numbers, not words"),
+    "weights are integers below 0": ({"weights": -np.ones(3, dtype=np.int64)}, "weights must be .* float64"),
 }
 
 

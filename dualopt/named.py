@@ -1,0 +1,64 @@
+"""Objects by their names: ``"logistic"`` for ``Logistic()``, wherever an object is taken."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from types import ModuleType
+from typing import Any
+
+from dualopt.discover import lookup
+
+__all__ = ["open_parameters", "resolved"]
+
+
+def resolved(value: Any, package: ModuleType, argument: str) -> Any:
+    """Return an object, or the one that a name stands for.
+
+    Parameters
+    ----------
+    value : object or str
+        What a user passed; a name is one of ``dualopt list``.
+    package : module
+        Where names are looked up, such as ``dualopt.losses``.
+    argument : str
+        The argument that took it, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or stands for a class with parameters that have no default, or a class is passed in place
+        of an instance.
+
+    Examples
+    --------
+    >>> import dualopt.losses
+    >>> resolved("hinge", dualopt.losses, "loss")
+    Hinge()
+    >>> resolved(dualopt.losses.Hinge, dualopt.losses, "loss")
+    Traceback (most recent call last):
+    ValueError: loss must be an instance, such as Hinge(), not the class Hinge.
+    """
+    if isinstance(value, type):
+        open_ones = ", ".join(f"{name}=..." for name in open_parameters(value))
+        raise ValueError(
+            f"{argument} must be an instance, such as {value.__name__}({open_ones}), not the class {value.__name__}."
+        )
+    if not isinstance(value, str):
+        return value
+    kind = lookup(package, value, argument)
+    if needed := open_parameters(kind):
+        example = f"{kind.__name__}({', '.join(f'{name}=...' for name in needed)})"
+        raise ValueError(f"{argument} {value!r} needs {' and '.join(needed)}: pass {example}.")
+    return kind()
+
+
+def open_parameters(kind: type) -> list[str]:
+    """Return the parameters of a dataclass that have no default.
+
+    >>> from dualopt.losses import Hinge, Multinomial
+    >>> open_parameters(Multinomial), open_parameters(Hinge)
+    (['classes'], [])
+    """
+    if not is_dataclass(kind):
+        return []
+    return [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]

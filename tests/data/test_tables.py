@@ -1,0 +1,274 @@
+"""Tables in files: what NumPy arrays give is what csv and Parquet give, and each defect has its sentence."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from dualopt import Trace, linear_model
+from dualopt.cli import main
+from dualopt.data import load
+from dualopt.problem import ProblemOptions, build_problem
+
+RNG = np.random.default_rng(3)
+M = 40
+X = RNG.standard_normal((M, 3))
+HOSPITALS = np.array(["Lyon", "Basel", "NA"])[RNG.integers(0, 3, M)]
+SICK = np.where(RNG.random(M) < 0.5, "yes", "no")
+TABLE = pd.DataFrame({"age": X[:, 0], "größe": X[:, 1], "dose": X[:, 2], "hospital": HOSPITALS, "sick": SICK})
+
+
+def semicolons(path: Path) -> Path:
+    TABLE.to_csv(path / "t.csv", index=False, sep=";")
+    return path / "t.csv"
+
+
+def compressed(path: Path, module: Any, end: str) -> Path:
+    file = path / f"t.csv.{end}"
+    file.write_bytes(module.compress(TABLE.to_csv(index=False).encode()))
+    return file
+
+
+def written(path: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
+    (path / name).write_bytes(text.encode(encoding))
+    return path / name
+
+
+def saved(path: Path, name: str, save: Any) -> Path:
+    save(path / name)
+    return path / name
+
+
+WRITERS = {
+    "csv": lambda p: saved(p, "t.csv", lambda f: TABLE.to_csv(f, index=False)),
+    "csv of polars": lambda p: saved(p, "t.csv", pl.DataFrame(TABLE.to_dict("list")).write_csv),
+    "semicolons": semicolons,
+    "tabs": lambda p: saved(p, "t.tsv", lambda f: TABLE.to_csv(f, index=False, sep="\t")),
+    "bars": lambda p: saved(p, "t.csv", lambda f: TABLE.to_csv(f, index=False, sep="|")),
+    "quotes": lambda p: saved(p, "t.csv", lambda f: TABLE.to_csv(f, index=False, quoting=1)),
+    "gz": lambda p: compressed(p, gzip, "gz"),
+    "bz2": lambda p: compressed(p, bz2, "bz2"),
+    "Windows": lambda p: written(p, "t.csv", TABLE.to_csv(index=False, lineterminator="\r\n"), "utf-8-sig"),
+    "Parquet": lambda p: saved(p, "t.parquet", TABLE.to_parquet),
+    "Parquet with an index": lambda p: saved(p, "t.parquet", TABLE.set_index(np.arange(M)[::-1]).to_parquet),
+    "Parquet of polars": lambda p: saved(p, "t.parquet", pl.DataFrame(TABLE.to_dict("list")).write_parquet),
+    "Parquet categories": lambda p: saved(p, "t.pq", TABLE.astype({"hospital": "category"}).to_parquet),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_table_is_the_arrays_that_it_holds(name: str, tmp_path: Path) -> None:
+    path = WRITERS[name](tmp_path)
+    problem = build_problem(ProblemOptions(data=str(path), label="sick", client="hospital", scale="none", mu=0.1))
+    reference = linear_model(X, SICK, loss="logistic", mu=0.1, clients=HOSPITALS)
+    theta = RNG.standard_normal(4)
+    for one, other in zip(problem.rows.value_and_gradient(theta), reference.value_and_gradient(theta), strict=True):
+        np.testing.assert_array_equal(one, other)
+    model: Any = problem.rows
+    assert model.classes == ("no", "yes")
+    assert model.client_names == ("Basel", "Lyon", "NA")  # a word, not a missing one
+    assert model.feature_names == ("age", "größe", "dose")
+
+
+def test_names_written_as_integers_are_in_their_order(tmp_path: Path) -> None:
+    path = written(tmp_path, "t.csv", "x,y,site\n1,0,9\n2,1,10\n3,0,9\n4,1,10\n")
+    data = load(path, label="y", client="site")
+    assert data.client_names == (9, 10)
+    path = written(tmp_path, "t.csv", "x,y,site\n1,0,09\n2,1,9\n3,0,09\n4,1,9\n")
+    assert load(path, label="y", client="site").client_names == ("09", "9")
+
+
+def test_kinds_of_labels(tmp_path: Path) -> None:
+    for labels, expected in {
+        "truth": (["true", "false"] * 2, [True, False] * 2),
+        "integers": (["3", "7"] * 2, [3, 7] * 2),
+        "numbers": (["0.5", "-1e3"] * 2, [0.5, -1000.0] * 2),
+    }.values():
+        text = "x,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels))
+        np.testing.assert_array_equal(load(written(tmp_path, "t.csv", text), label="y").y, expected)
+
+
+def test_without_clients_rows_are_dealt_out(tmp_path: Path) -> None:
+    path = WRITERS["csv"](tmp_path)
+    table = TABLE.drop(columns="hospital")
+    table.to_csv(path, index=False)
+    problem = build_problem(ProblemOptions(data=str(path), label="sick", clients=4))
+    assert problem.rows.n_clients == 4
+    assert "(iid)" in problem.partition
+
+
+def test_an_archive_with_named_clients(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X=X, y=SICK, clients=HOSPITALS)
+    problem = build_problem(ProblemOptions(data=str(tmp_path / "a.npz"), partition="natural", mu=0.1))
+    reference = linear_model(X, SICK, loss="logistic", mu=0.1, clients=HOSPITALS)
+    theta = RNG.standard_normal(4)
+    np.testing.assert_array_equal(problem.rows.value(theta), reference.value(theta))
+    model: Any = problem.rows
+    assert model.client_names == reference.client_names
+
+
+def test_the_program_keeps_the_classes(tmp_path: Path, capsys, undrawn) -> None:
+    path, out = WRITERS["csv"](tmp_path), tmp_path / "out"
+    with pytest.raises(SystemExit) as end:
+        main(
+            ["run", "--data", str(path), "--label", "sick", "--client", "hospital", "--rounds", "2", "--out", str(out)]
+        )
+    assert end.value.code in (None, 0)
+    assert "3 (natural)" in capsys.readouterr().out
+    trace = Trace.from_npz(out / "trace.npz")
+    assert trace.parameters["classes"] == ["no", "yes"]
+    assert trace.parameters["dtype"] == "float64"
+    with np.load(out / "trace.npz") as archive:
+        assert archive["classes"].tolist() == ["no", "yes"]
+    options = json.loads((out / "run.json").read_text())["options"]
+    assert (options["label"], options["client"]) == ("sick", "hospital")
+    assert Trace.from_csv(out / "trace.csv").parameters["classes"] == ["no", "yes"]
+
+
+def test_features_of_very_different_scale_get_a_hint(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    TABLE.assign(dose=1e5 * TABLE["dose"]).to_csv(path, index=False)
+    options: dict[str, Any] = {"data": str(path), "label": "sick", "client": "hospital"}
+    problem = build_problem(ProblemOptions(**options))
+    assert problem.condition > 1e6
+    assert problem.added["hint"].endswith("which makes kappa large: try --scale standard")
+    assert build_problem(ProblemOptions(**options, scale="standard")).added == {}
+    TABLE.to_csv(path, index=False)  # a small mu makes kappa large, and scaling would not help
+    problem = build_problem(ProblemOptions(**options, mu=1e-8))
+    assert problem.condition > 1e6
+    assert problem.added == {}
+
+
+GOOD = "x,y,c\n1,0,a\n2,1,b\n3,0,a\n4,1,b\n"
+BAD: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "no label": ("t.csv", GOOD, {}, "label must name the column of labels, one of 'x', 'y', 'c'."),
+    "another label": ("t.csv", GOOD, {"label": "z"}, "label must name a column, one of 'x', 'y', 'c'; not 'z'."),
+    "another client": (
+        "t.csv",
+        GOOD,
+        {"label": "y", "client": "z"},
+        "client must name a column, one of 'x', 'c'; not 'z'.",
+    ),
+    "one column twice": (
+        "t.csv",
+        GOOD,
+        {"label": "y", "client": "y"},
+        "client must name a column, one of 'x', 'c'; not",
+    ),
+    "words": ("t.csv", GOOD, {"label": "y"}, "X: column 'c' must hold numbers, but row 0 (counted from 0) holds 'a'."),
+    "decimal commas": ("t.csv", "x;y\n1,5;0\n2,5;1\n", {"label": "y"}, "X: column 'x' must hold numbers, but row 0"),
+    "an empty cell": (
+        "t.csv",
+        "x,y\n1,0\n,1\n",
+        {"label": "y"},
+        "X: column 'x' must not have missing values, but row 1",
+    ),
+    "an empty label": ("t.csv", "x,y\n1,0\n2,\n", {"label": "y"}, "y must have no missing label, but row 1"),
+    "an empty client": (
+        "t.csv",
+        "x,y,c\n1,0,a\n2,1,\n",
+        {"label": "y", "client": "c"},
+        "clients must have no missing name, but row 1",
+    ),
+    "nan": (
+        "t.csv",
+        "x,y\n1,0\nnan,1\n",
+        {"label": "y"},
+        "X: column 'x' must not have missing or infinite values, but row 1",
+    ),
+    "dates": (
+        "t.csv",
+        "x,y\n2020-01-01,0\n2020-01-02,1\n",
+        {"label": "y"},
+        "X: column 'x' must hold numbers, not times",
+    ),
+    "no names": (
+        "t.csv",
+        "1,0\n2,1\n",
+        {"label": "y"},
+        "path .* must begin with a line of column names, not with numbers.",
+    ),
+    "names twice": ("t.csv", "x,x,y\n1,1,0\n", {"label": "y"}, "X has two columns named 'x': rename or drop one."),
+    "row numbers": (
+        "t.csv",
+        ",x,y\n0,1,0\n1,2,1\n",
+        {"label": "y"},
+        "path .* has a column without a name, perhaps row numbers",
+    ),
+    "ragged": (
+        "t.csv",
+        "x,y\n1,0\n2\n",
+        {"label": "y"},
+        "path .* cannot be read as a table: CSV parse error: Expected 2 col",
+    ),
+    "empty": ("t.csv", "", {"label": "y"}, "path .* cannot be read as a table: Empty CSV file."),
+    "no rows": ("t.csv", "x,y\n", {"label": "y"}, "X must be a matrix with at least one row and one column"),
+    "labels alone": ("t.csv", "y\n1\n0\n", {"label": "y"}, "X must be a matrix with at least one row and one column"),
+    "no Parquet": (
+        "t.parquet",
+        GOOD,
+        {"label": "y"},
+        "path .* cannot be read as a table: Parquet magic bytes not found",
+    ),
+    "no gzip": ("t.csv.gz", GOOD, {"label": "y"}, "path .* cannot be read"),
+    "an option of another kind": (
+        "t.csv",
+        GOOD,
+        {"label": "y", "split": "test"},
+        "option 'split' is not known for data",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_each_defect_has_its_sentence(name: str, tmp_path: Path) -> None:
+    file, text, options, sentence = BAD[name]
+    path = written(tmp_path, file, text)
+    pattern = re.escape(sentence).replace(r"path\ \.\*", "path .*")
+    with pytest.raises(ValueError, match="^" + pattern) as info:
+        load(str(path), **options)
+    assert str(info.value).endswith(".")
+    assert "\n" not in str(info.value)
+
+
+def test_latin_1_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "t.csv", "größe,y\n1,0\n2,1\n", "latin-1")
+    with pytest.raises(ValueError, match=r"^path .* cannot be read as a table: it is not in UTF-8\.$"):
+        load(str(path), label="größe")
+
+
+def test_a_partition_beside_a_column_is_refused(tmp_path: Path) -> None:
+    path = WRITERS["csv"](tmp_path)
+    with pytest.raises(ValueError, match=r"^partition must be natural where client names a column, not 'by-label'\.$"):
+        build_problem(ProblemOptions(data=str(path), label="sick", client="hospital", partition="by-label"))
+    with pytest.raises(ValueError, match=r"^data_param must not be label, which has an option of its own\.$"):
+        build_problem(ProblemOptions(data=str(path), data_param=["label=sick"]))
+    with pytest.raises(ValueError, match=r"^option 'label' is not known for data 'digits', which takes none\.$"):
+        build_problem(ProblemOptions(data="digits", label="sick"))
+
+
+def test_without_pyarrow_the_sentence_says_what_to_install(tmp_path: Path, monkeypatch, capsys) -> None:
+    import importlib
+
+    real = importlib.import_module
+
+    def missing(name: str, *rest: Any) -> Any:
+        if name.startswith("pyarrow"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *rest)
+
+    path = WRITERS["csv"](tmp_path)
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(SystemExit) as end:
+        main(["run", "--data", str(path), "--label", "sick"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "dualopt: data 't.csv' needs pyarrow: pip install \"dualopt[frames]\".\n"

@@ -1,0 +1,225 @@
+"""The estimators inside scikit-learn's tools: pipelines, searches, routing of clients, clone, pickle, warm starts."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dualopt import DualFL, FedAvg, FedDyn, Huber, Multinomial, OptimizedDualFL, UniformSubset
+from dualopt.estimators import FederatedClassifier, FederatedRegressor
+from dualopt.solvers import LBFGS
+
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = StandardScaler().fit_transform(X)[:120, :6], Y[:120]
+SITES = np.array([f"site {i % 4}" for i in range(120)])
+FAST: dict[str, Any] = {"mu": 0.1, "tol": 1e-4}
+
+
+def test_a_pipeline_with_clients_by_name() -> None:
+    pipeline: Any = make_pipeline(StandardScaler(), FederatedClassifier(**FAST))
+    pipeline.fit(X, Y, federatedclassifier__clients=SITES)
+    assert pipeline[-1].client_names_ == tuple(sorted(set(SITES)))
+    assert pipeline.score(X, Y) > 0.9
+
+
+def test_a_grid_over_numbers_and_methods() -> None:
+    search = GridSearchCV(
+        FederatedClassifier(clients=3, tol=1e-4),
+        {"mu": [1e-1, 1e2], "algorithm": [DualFL(), OptimizedDualFL(), "feddyn"]},
+        cv=3,
+        scoring="neg_log_loss",
+    ).fit(X, Y)
+    assert search.best_params_["mu"] == 0.1
+    scores = search.cv_results_["mean_test_score"]
+    assert np.ptp(scores[::2]) < 0.02  # with mu = 0.1, all methods find the same model
+    assert search.best_estimator_.certified_gap_ < 1e-4
+
+
+def test_a_grid_with_routed_clients() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        for name in ("groups", "clients"):
+            model = FederatedClassifier(**FAST).set_fit_request(**{name: True})
+            search = GridSearchCV(make_pipeline(StandardScaler(), model), {"federatedclassifier__mu": [0.1, 1.0]}, cv=3)
+            search.fit(X, Y, **{name: SITES})
+            assert search.best_estimator_[-1].client_names_ == tuple(sorted(set(SITES)))
+
+
+def test_groups_go_to_the_splitter_and_to_the_model() -> None:
+    """With whole clients left out, every fold trains on three of four."""
+    seen = []
+
+    class Watching(FederatedClassifier):
+        def fit(self, X, y, groups=None, clients=None):
+            super().fit(X, y, groups=groups, clients=clients)
+            seen.append(self.client_names_)
+            return self
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = Watching(**FAST).set_fit_request(groups=True)
+        scores = cross_val_score(model, X, Y, cv=GroupKFold(4), params={"groups": SITES})
+    assert len(scores) == 4
+    assert [len(names) for names in seen] == [3, 3, 3, 3]
+
+
+def test_clone_keeps_methods_and_losses() -> None:
+    algorithm, loss = FedAvg(solver=LBFGS(history=3)), Multinomial(classes=2)
+    model = FederatedClassifier(algorithm=algorithm, loss=loss, participation=UniformSubset(size=2))
+    copy: Any = clone(model)
+    assert copy is not model
+    assert (copy.algorithm, copy.loss, copy.participation) == (algorithm, loss, UniformSubset(size=2))
+    assert copy.get_params() == model.get_params()
+
+
+def test_pickle() -> None:
+    model = FederatedClassifier(algorithm=DualFL(), **FAST).fit(X, Y, groups=SITES)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.certified_gap_ == model.certified_gap_
+    assert len(again.trace_) == len(model.trace_)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_clients_are_a_column(library) -> None:
+    columns = [f"feature {i}" for i in range(6)]
+    frame = library.DataFrame({name: X[:, i] for i, name in enumerate(columns)} | {"site": SITES})
+    by_parameter = FederatedClassifier(clients="site", **FAST).fit(frame, Y)
+    by_argument = FederatedClassifier(**FAST).fit(frame, Y, groups="site")
+    plain = FederatedClassifier(**FAST).fit(X, Y, groups=SITES)
+    np.testing.assert_array_equal(by_parameter.coef_, plain.coef_)
+    np.testing.assert_array_equal(by_argument.coef_, plain.coef_)
+    assert by_parameter.client_names_ == plain.client_names_
+    assert list(by_parameter.feature_names_in_) == columns
+    rest = frame.drop(columns="site") if library is pd else frame.drop("site")
+    np.testing.assert_array_equal(by_parameter.predict(frame), by_parameter.predict(rest))
+
+
+def test_a_warm_start_goes_on() -> None:
+    model = FederatedClassifier(algorithm="feddyn", tol=1e-9, warm_start=True, max_rounds=8)
+    with pytest.warns(ConvergenceWarning, match=r"^The certified gap is .* after 8 rounds \(max_rounds\)"):
+        model.fit(X, Y)
+    first = model.trace_["energy"]
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, Y)
+    assert model.trace_["energy"][0] == pytest.approx(first[-1], rel=1e-12)
+    with pytest.warns(ConvergenceWarning):
+        cold = FederatedClassifier(algorithm="feddyn", tol=1e-9, max_rounds=8).fit(X, Y)
+    assert model.certified_gap_ < cold.certified_gap_
+
+
+def test_some_clients_take_part() -> None:
+    model = FederatedClassifier(algorithm=FedDyn(), participation="subset=2", mu=0.1, tol=1e-4).fit(X, Y, groups=SITES)
+    everybody = FederatedClassifier(mu=0.1, tol=1e-8).fit(X, Y, groups=SITES)
+    allowed = model.certified_distance_ + everybody.certified_distance_
+    assert np.linalg.norm(model.coef_ - everybody.coef_) <= allowed < 0.05
+
+
+def test_clients_alike_is_another_problem() -> None:
+    """With clients of 100 and 20 rows the mean over clients differs from the mean over rows."""
+    owners = np.arange(120) < 100
+    rows, clients = (
+        FederatedClassifier(weights=weights, mu=0.1, tol=1e-8).fit(X, Y, groups=owners)
+        for weights in ("rows", "clients")
+    )
+    assert np.linalg.norm(rows.coef_ - clients.coef_) > 10 * (rows.certified_distance_ + clients.certified_distance_)
+
+
+def test_more_classes_for_a_loss_of_two() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = OneVsRestClassifier(FederatedClassifier(loss="smoothed-hinge", mu=0.1, tol=1e-3)).fit(X, y)
+    assert model.score(X, y) > 0.6
+    words = np.array(["setosa", "versicolor", "virginica"])[y]
+    assert set(FederatedClassifier(mu=0.01, tol=1e-3).fit(X, words).predict(X)) == set(words)
+
+
+def test_probabilities_sum_to_one_and_agree_with_decisions() -> None:
+    for loss in ("logistic", "multinomial"):
+        model = FederatedClassifier(loss=loss, mu=0.1, tol=1e-6).fit(X, Y)
+        p = model.predict_proba(X)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-15)
+        np.testing.assert_allclose(np.log(p[:, 1] / p[:, 0]), model.decision_function(X), atol=1e-12)
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p, atol=1e-15)
+
+
+def test_features_that_need_scaling_are_named() -> None:
+    wild = np.column_stack([X[:, 0] * 1e6, X[:, 1]])
+    with pytest.warns(ConvergenceWarning, match=r"kappa = L/mu is .*: scale the features\.$"):
+        FederatedClassifier(max_rounds=2).fit(wild, Y)
+
+
+def test_a_zero_target_is_certified() -> None:
+    """E* is 0, so that no relative error is: the model is zero and the gap is."""
+    model = FederatedRegressor().fit(X, np.zeros(120))
+    assert np.all(model.coef_ == 0.0)
+    assert model.certified_gap_ < 1e-290
+
+
+BAD = {
+    "loss is a class": ({"loss": Huber}, "loss must be an instance, such as Huber(), not the class Huber."),
+    "loss of numbers": ({"loss": "squared"}, "loss squared is for numbers: use FederatedRegressor."),
+    "unknown loss": ({"loss": "logistics"}, "did you mean logistic?"),
+    "algorithm is a class": ({"algorithm": DualFL}, "algorithm must be an instance, such as DualFL(), not the class"),
+    "unknown algorithm": ({"algorithm": "dualfi"}, "did you mean dualfl?"),
+    "algorithm is an objective": (
+        {"algorithm": 3},
+        "algorithm must be an Algorithm or its name, such as 'dualfl', not a",
+    ),
+    "mu zero": ({"mu": 0.0}, "mu must be a positive finite number, not 0.0."),
+    "mu word": ({"mu": "small"}, "mu must be a positive finite number, not 'small'."),
+    "tol negative": ({"tol": -1e-6}, "tol must be a positive finite number, not -1e-06."),
+    "max_rounds": ({"max_rounds": 1.5}, "max_rounds must be an integer of at least 1, not 1.5."),
+    "clients": ({"clients": 0}, "clients must be a number of at least 1 or the name of a column, not 0."),
+    "clients is a column of an array": ({"clients": "site"}, "clients = 'site' names a column, but X is a ndarray"),
+    "more clients than rows": ({"clients": 500}, "a minimum of 500 is required"),
+    "participation": ({"participation": "half"}, "participation must be full or one of"),
+    "participation class": (
+        {"participation": UniformSubset},
+        "participation must be an instance, such as UniformSubset",
+    ),
+    "participation unsupported": ({"participation": "subset=2"}, "algorithm DualFL does not support partial"),
+    "weights": ({"weights": "sizes"}, "weights must be 'clients', 'rows' or an array, not 'sizes'."),
+}
+
+
+@pytest.mark.parametrize(("parameters", "sentence"), BAD.values(), ids=BAD)
+def test_bad_parameters_give_one_sentence(parameters, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        FederatedClassifier(**parameters).fit(X, Y)
+
+
+BAD_FITS = {
+    "both": ({"groups": SITES, "clients": SITES}, "groups and clients mean the same: give one of them."),
+    "too few": ({"groups": SITES[:5]}, "clients must have one name for each of the 120 rows of X, not shape (5,)."),
+    "a missing name": ({"clients": [None, *SITES[1:]]}, "clients must have no missing name, but row 0 (counted"),
+    "lists": ({"clients": [[0]] * 120}, "clients must have hashable names, but row 0 (counted from 0) has a list."),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD_FITS.values(), ids=BAD_FITS)
+def test_bad_clients_give_one_sentence(arguments, sentence: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(sentence)):
+        FederatedClassifier().fit(X, Y, **arguments)
+
+
+def test_without_sklearn_the_sentence_says_what_to_install() -> None:
+    code = 'import sys\nsys.modules["sklearn"] = None\nimport dualopt\nimport dualopt.estimators'
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    *_, last = done.stderr.strip().splitlines()
+    assert last == (
+        'ModuleNotFoundError: dualopt.estimators needs scikit-learn: install it with pip install "dualopt[app]".'
+    )

@@ -1,0 +1,165 @@
+r"""Coefficients equal those of scikit-learn's estimators of the same problem, to the accuracy that is certified.
+
+``E`` is ``mu``-strongly convex, so that a model with ``E - E* <= g`` is at most ``sqrt(2 g / mu)`` away from the
+minimiser. The certificate gives ``g`` of our model. That of scikit-learn's is ``E`` of its model minus the lower bound
+of ``E*`` which our certificate is. Two models differ by at most the sum of the two distances: that is the tolerance,
+and it must be small enough to tell something.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
+
+from dualopt import AbsoluteDeviation, Hinge, Huber, Logistic, Multinomial, SmoothedHinge, Squared, linear_model
+from dualopt.estimators import FederatedClassifier, FederatedRegressor
+
+MU = 0.05
+SMALL, NONSMOOTH = 1e-3, 1e-2  # what a tolerance may be, of the size of the model
+
+
+def scaled(load) -> tuple[np.ndarray, np.ndarray]:
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:150], y[:150]
+
+
+CANCER, WINE, DIABETES = scaled(load_breast_cancer), scaled(load_wine), scaled(load_diabetes)
+DIABETES = DIABETES[0], (DIABETES[1] - DIABETES[1].mean()) / DIABETES[1].std()
+M, FEW = 150, 60  # without smoothness rounds are many: few rows
+
+
+def weights_of(model: Any) -> np.ndarray:
+    """Return weights and intercepts, one row per output."""
+    coef = np.atleast_2d(model.coef_)
+    return np.hstack([coef, np.broadcast_to(model.intercept_, len(coef))[:, None]])
+
+
+def distance_allowed(ours: Any, theirs: Any, X: np.ndarray, y: np.ndarray, loss: Any, mu: float) -> float:
+    f = linear_model(X, y, loss=loss, mu=mu, weights="rows")  # with a column of ones, on which 0 may stand
+
+    def energy(model: Any) -> float:
+        return float(np.mean(f.value(weights_of(model).reshape(f.shape))))
+
+    least = energy(ours) - ours.certified_gap_
+    gap = max(energy(theirs) - least, 0.0)
+    return ours.certified_distance_ + math.sqrt(2.0 * gap / mu)
+
+
+CLASSIFIERS = {
+    "logistic": ("logistic", Logistic(), CANCER, LogisticRegression(C=1 / (MU * M), fit_intercept=False, tol=1e-12)),
+    "multinomial": (
+        "auto",
+        Multinomial(classes=3),
+        WINE,
+        LogisticRegression(C=1 / (MU * M), fit_intercept=False, tol=1e-12, max_iter=10_000),
+    ),
+    "hinge": (
+        "hinge",
+        Hinge(),
+        CANCER,
+        LinearSVC(loss="hinge", C=1 / (MU * FEW), tol=1e-10, max_iter=1_000_000, random_state=0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("clients", [1, 7])
+def test_classifiers(name: str, clients: int) -> None:
+    kind, loss, (X, y), theirs = CLASSIFIERS[name]
+    X, y = (X[:FEW], y[:FEW]) if name == "hinge" else (X, y)
+    ours = FederatedClassifier(
+        loss=kind,
+        algorithm="optimized-dualfl",
+        mu=MU,
+        tol=1e-6 if name == "hinge" else 1e-9,
+        clients=clients,
+        fit_intercept=name == "hinge",
+        max_rounds=5000,
+    ).fit(X, y)
+    theirs.fit(X, y)
+    labels = y if isinstance(loss, Multinomial) else 2.0 * y - 1.0
+    allowed = distance_allowed(ours, theirs, X, labels, loss, MU)
+    size, small = np.linalg.norm(weights_of(theirs)), NONSMOOTH if name == "hinge" else SMALL
+    assert np.linalg.norm(weights_of(ours) - weights_of(theirs)) <= allowed <= small * size
+    assert (ours.trace_.status, ours.coef_.shape) == ("converged", theirs.coef_.shape)
+    if name != "hinge":
+        # the slope of a probability in the weights is at most |x|
+        room = allowed * np.linalg.norm(X, axis=1).max()
+        np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0.0, atol=room)
+    sure = np.sort(np.abs(np.atleast_2d(theirs.decision_function(X).T)), axis=0)[-1] > 0  # nobody on the boundary
+    assert np.mean(ours.predict(X)[sure] == theirs.predict(X)[sure]) > 0.99
+
+
+def test_another_weight_of_the_ridge_is_noticed() -> None:
+    """The same comparison with a wrong C fails: the tolerance is not one that anything meets."""
+    X, y = CANCER
+    ours = FederatedClassifier(mu=MU, tol=1e-9, fit_intercept=False, algorithm="optimized-dualfl").fit(X, y)
+    theirs = LogisticRegression(C=1.05 / (MU * M), fit_intercept=False, tol=1e-12).fit(X, y)
+    right = LogisticRegression(C=1.0 / (MU * M), fit_intercept=False, tol=1e-12).fit(X, y)
+    allowed = distance_allowed(ours, right, X, 2.0 * y - 1.0, Logistic(), MU)
+    assert np.linalg.norm(ours.coef_ - theirs.coef_) > 10 * allowed
+
+
+def test_ridge() -> None:
+    X, y = DIABETES
+    ours = FederatedRegressor(mu=MU, tol=1e-10, clients=5, fit_intercept=False, algorithm="optimized-dualfl").fit(X, y)
+    theirs = Ridge(alpha=MU * M, fit_intercept=False, solver="cholesky").fit(X, y)
+    allowed = distance_allowed(ours, theirs, X, y, Squared(), MU)
+    assert np.linalg.norm(ours.coef_ - theirs.coef_) <= allowed <= SMALL * np.linalg.norm(theirs.coef_)
+    assert ours.intercept_ == 0.0
+
+
+def test_support_vector_regression() -> None:
+    X, y = DIABETES[0][:FEW, :4], DIABETES[1][:FEW]
+    ours = FederatedRegressor(
+        loss="absolute-deviation", mu=MU, tol=1e-6, clients=5, algorithm="optimized-dualfl", max_rounds=20_000
+    ).fit(X, y)
+    theirs = LinearSVR(epsilon=0.0, C=1 / (MU * FEW), tol=1e-8, max_iter=1_000_000, random_state=0).fit(X, y)
+    allowed = distance_allowed(ours, theirs, X, y, AbsoluteDeviation(), MU)
+    difference = weights_of(ours) - weights_of(theirs)
+    assert np.linalg.norm(difference) <= allowed <= NONSMOOTH * np.linalg.norm(weights_of(theirs))
+
+
+def test_huber() -> None:
+    """scikit-learn's scale is part of its solution; for that scale, its weights solve ours."""
+    X, y = DIABETES
+    theirs = HuberRegressor(epsilon=1.35, alpha=5.0, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(X, y)
+    loss, mu = Huber(delta=1.35 * theirs.scale_), 5.0 * theirs.scale_ / M
+    ours = FederatedRegressor(
+        loss=loss, mu=mu, tol=1e-9, clients=5, fit_intercept=False, algorithm="optimized-dualfl", max_rounds=5000
+    ).fit(X, y)
+    allowed = distance_allowed(ours, theirs, X, y, loss, mu)
+    assert np.linalg.norm(ours.coef_ - theirs.coef_) <= allowed <= SMALL * np.linalg.norm(theirs.coef_)
+
+
+def test_sparse_rows_and_other_ways_to_deal_them_out_give_the_same_model() -> None:
+    X, y = CANCER
+    X = np.where(np.abs(X) < 1.0, 0.0, X)
+    common: dict[str, Any] = {"mu": MU, "tol": 1e-9, "algorithm": "optimized-dualfl"}
+    dense = FederatedClassifier(**common).fit(X, y)
+    for other, owners in [
+        (sparse.csr_matrix(X), None),
+        (sparse.coo_array(X), np.arange(M) % 3),
+        (X, [f"client {i % 11}" for i in range(M)]),
+        (X, y),  # each client has one class
+    ]:
+        model = FederatedClassifier(**common).fit(other, y, groups=owners)
+        allowed = dense.certified_distance_ + model.certified_distance_
+        assert np.linalg.norm(weights_of(model) - weights_of(dense)) <= allowed <= SMALL * np.linalg.norm(dense.coef_)
+
+
+def test_losses_given_as_objects() -> None:
+    X, y = CANCER
+    loss = SmoothedHinge(gamma=0.5)
+    model = FederatedClassifier(loss=loss, mu=MU, tol=1e-6).fit(X, y)
+    assert model.trace_.status == "converged"
+    assert not hasattr(model, "predict_proba")
+    assert model.score(X, y) > 0.9
