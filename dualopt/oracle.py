@@ -136,8 +136,10 @@ class Oracle:
         return self._last.evaluation
 
     def value(self, theta: Array) -> Array:
-        """Return ``f_j(theta_j)``, shape ``(P,)``; half a gradient."""
+        """Return ``f_j(theta_j)`` at ``theta``, shape ``(P, *shape)`` or ``shape``; half a gradient."""
         self._charge((0.5,) * self.objective.n_clients)
+        theta = self._stacked(theta)
+        self._worked(theta)
         return self.objective.value(theta)
 
     def hessian_product(self, theta: Array, v: Array) -> Array:
@@ -173,11 +175,11 @@ class Oracle:
 
     @property
     def solution(self) -> LocalSolution | None:
-        """The latest solution, evaluation or first product, with all that was charged; None if nothing was asked."""
+        """The latest solution or evaluation, or the first product or value, with all charges; None if there is none."""
         return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
 
     def _worked(self, theta: Array) -> None:
-        """Note a round of products only, which is work too; it says nothing of local problems."""
+        """Note a round of products or values only, which is work too; it says nothing of local problems."""
         if self._last is None:
             status = ("converged",) * self.objective.n_clients
             self._last = LocalSolution(theta, None, None, None, self.solver_state, (), status)

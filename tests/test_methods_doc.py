@@ -157,6 +157,8 @@ def test_the_local_problem(name: str) -> None:
     """The weight by its formula; whether there are a linear term and a center, after four rounds from zero states."""
     f, told = quadratic(), row(name)
     method = ALGORITHMS[name]().suggested(f)
+    if getattr(method, "weight", method) is None:  # it adapts: what is told is the fixed one
+        method = replace(method, weight=method.first)
     if method.solver is not None:
         method = replace(method, solver=Watched(step=getattr(method.solver, "step", None)))
     Watched.seen.clear()

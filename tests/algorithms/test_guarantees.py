@@ -132,16 +132,34 @@ SAID = [
     ),
     ("giant", STRONG, {"weight": 1.0}, "E falls in every iteration, by a factor"),
     ("giant", FLAT, {"weight": 1.0}, NONE),
-    ("acc-s-dane", STRONG, {}, f"E - E* = O(q^n), q = {1.0 - 2.0 / (1.0 + math.sqrt(77.0)):.4f} per two rounds"),
+    (
+        "acc-s-dane",
+        STRONG,
+        {"weight": 9.5},
+        f"E - E* = O(q^n), q = {1.0 - 2.0 / (1.0 + math.sqrt(77.0)):.4f} per two rounds",
+    ),
+    (
+        "acc-s-dane",
+        STRONG,
+        {},
+        "E - E* = O(q^n), q = 1 - 2/(1 + sqrt(1 + 4 w/0.5)), after n accepted iterations of three rounds, w = max(0.95,"
+        " 2 delta), where no Hessian is below their mean by more than delta",
+    ),
+    ("acc-s-dane", FLAT, {"first": 3.0}, "E - E* <= 2 w |theta0 - theta*|^2/n^2 after n accepted iterations of three"),
     (
         "acc-s-dane",
         STRONG,
         {"weight": 1.0},
         "where no Hessian is below their mean by more than the weight, E - E*",
     ),
-    ("acc-s-dane", STRONG, {"mu": 0.0}, "E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds"),
+    (
+        "acc-s-dane",
+        STRONG,
+        {"weight": 9.5, "mu": 0.0},
+        "E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
+    ),
     ("acc-s-dane", STRONG, {"mu": 0.6}, "none: the clients are not convex with constant mu"),
-    ("acc-s-dane", FLAT, {}, "E - E* <= 2 weight"),
+    ("acc-s-dane", FLAT, {"weight": 10.0}, "E - E* <= 2 weight"),
     ("acc-s-dane", CONCAVE, {"mu": 0.0}, "none: the clients are not convex"),
     ("dual-lbfgs", STRONG, {}, "the dual error falls by a factor of at most 0.9900 in any two rounds"),
     ("dual-lbfgs", STRONG, {"nu": 0.25}, "the dual error falls by a factor of at most 0.9950 in any two rounds"),
@@ -206,7 +224,8 @@ SUGGESTED = [
         ("anderson-fedsplit", f, {}, {"step": 1.0 / (0.3 * w)})
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
     ),
-    ("acc-s-dane", STRONG, {}, {"weight": 9.5, "mu": 0.5}),
+    ("acc-s-dane", STRONG, {}, {"mu": 0.5, "first": 0.95}),
+    ("acc-s-dane", STRONG, {"weight": 9.5}, {"weight": 9.5, "mu": 0.5, "first": 9.5}),
     ("acc-s-dane", STRONG, {"weight": 1.0, "mu": 0.1}, {"weight": 1.0, "mu": 0.1}),
     ("acc-s-dane", FLAT, {}, {"mu": 0.0}),
     ("dual-lbfgs", STRONG, {}, {"nu": 0.5}),

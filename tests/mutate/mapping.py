@@ -92,7 +92,10 @@ METHODS = {
             Selected("tests/algorithms/test_arguments.py", "fedsplit"),
         )
     ),
-    "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane",)),
+    "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane", "acc_s_dane_adaptive")),
+    "_estimate": _method(
+        "acc_s_dane", "", Selected("dualopt/algorithms/_estimate.py"), claims=("acc_s_dane_adaptive",)
+    ),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/algorithms/test_fedsam.py")),
     "_dual_parameters": Judges(

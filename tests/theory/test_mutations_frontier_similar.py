@@ -11,13 +11,14 @@ import pytest
 
 from dualopt.algorithms import GIANT, AccSDANE, DualLBFGS
 from dualopt.algorithms._line_search import Upload
+from dualopt.algorithms.acc_s_dane import FALL, SOLVE, growth
 from dualopt.algorithms.giant import DIRECTION, POINT, SLOPES
 from dualopt.claims import check
 from theory._cases import Case
 from theory._claims import discover
 from theory.frontier import accelerated_dane, dual_lbfgs, giant
 
-MODULES = {f"theory.frontier.{name}" for name in ("giant", "accelerated_dane", "dual_lbfgs")}
+MODULES = {f"theory.frontier.{name}" for name in ("giant", "accelerated_dane", "adaptive_dane", "dual_lbfgs")}
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.module in MODULES}
 
 
@@ -105,7 +106,7 @@ class OwnGradientKept(AccSDANE):
 
     def local(self, clients, message, oracle, round):
         new, upload = super().local(clients._replace(gradient=0 * clients.gradient), message, oracle, round)
-        return (clients, upload) if message.solve else (new, upload)
+        return (clients, upload) if message.asks == SOLVE else (new, upload)
 
 
 class NoMomentum(AccSDANE):
@@ -113,7 +114,7 @@ class NoMomentum(AccSDANE):
 
     def server(self, server, mean, round):
         new, message = super().server(server, mean, round)
-        if not server.solving:
+        if server.asked != SOLVE:
             return new, message
         return new._replace(point=mean, v=mean), message._replace(vector=mean)
 
@@ -122,7 +123,8 @@ class HalfTheWeight(AccSDANE):
     """The local problems have half of the weight that the server counts with."""
 
     def local(self, clients, message, oracle, round):
-        return AccSDANE.local(replace(self, weight=0.5 * self.weight), clients, message, oracle, round)
+        weight: Any = self.weight
+        return AccSDANE.local(replace(self, weight=0.5 * weight), clients, message, oracle, round)
 
 
 class ThirdVectorForgotten(AccSDANE):
@@ -130,10 +132,11 @@ class ThirdVectorForgotten(AccSDANE):
 
     def server(self, server, mean, round):
         new, message = super().server(server, mean, round)
-        if not server.solving:
+        if server.asked != SOLVE:
             return new, message
-        alpha, _ = accelerated_dane.growth(server.b, self.weight, self.mu)
-        return new._replace(v=new.v + self.weight * (server.point - mean) / (self.weight * alpha + self.mu)), message
+        weight: Any = self.weight
+        alpha, _ = accelerated_dane.growth(server.b, weight, self.mu)
+        return new._replace(v=new.v + weight * (server.point - mean) / (weight * alpha + self.mu)), message
 
 
 class TripleMu(AccSDANE):
@@ -141,6 +144,85 @@ class TripleMu(AccSDANE):
 
     def server(self, server, mean, round):
         return AccSDANE.server(replace(self, mu=3.0 * self.mu), server, mean, round)
+
+
+class WrongSign(AccSDANE):
+    """The Bregman distances are added: a bound above E."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        return super()._judged(server, mean._replace(excess=-np.asarray(mean.excess)))
+
+
+class NothingIsJudged(AccSDANE):
+    """The weight falls, and the share is alpha, whatever the solutions are."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        held = mean._replace(excess=0.0 * np.asarray(mean.excess))
+        found: Any = super()._judged(server, held)
+        new, message = found
+        weight = server.search.weight * FALL
+        search = new.search._replace(weight=weight, accepted=True)
+        return new._replace(search=search), message._replace(weight=weight)
+
+
+class OldWeight(AccSDANE):
+    """The gradient of the bound, and the point that follows, belong to the weight before."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        older = server.search._replace(weight=server.search.weight / FALL)
+        return super()._judged(server._replace(search=older), mean)
+
+
+class PointOfTheOldWeight(AccSDANE):
+    """The next point is made for the weight that has just been judged."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        found: Any = super()._judged(server, mean)
+        new, message = found
+        alpha, _ = growth(new.b, server.search.weight, self.mu)
+        point = (1.0 - alpha) * new.theta + alpha * new.v
+        return new._replace(point=point), message._replace(vector=point)
+
+
+class NeverRaised(AccSDANE):
+    """A refused weight falls too."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        found: Any = super()._judged(server, mean)
+        new, message = found
+        weight = min(new.search.weight, server.search.weight * FALL)
+        return new._replace(search=new.search._replace(weight=weight)), message._replace(weight=weight)
+
+
+class RaisedTooFar(AccSDANE):
+    """A refused weight becomes 16 times as large."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        found: Any = super()._judged(server, mean)
+        new, message = found
+        weight = new.search.weight * (8.0 if new.search.accepted is False else 1.0)
+        return new._replace(search=new.search._replace(weight=weight)), message._replace(weight=weight)
+
+
+class AlwaysTaken(AccSDANE):
+    """The new point is the model whatever its energy is."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        found: Any = super()._judged(server, mean)
+        new, message = found
+        return new._replace(theta=server.search.mean), message
+
+
+class FullShare(AccSDANE):
+    """A refused step is made in full."""
+
+    def _judged(self, server: Any, mean: Any) -> Any:
+        found: Any = super()._judged(server, mean)
+        new, message = found
+        if new.search.accepted is not False:
+            return found
+        full: Any = super()._judged(server, mean._replace(excess=0.0 * np.asarray(mean.excess)))[0]
+        return full._replace(search=new.search._replace(share=full.search.share)), message
 
 
 class ShortPlainSteps(DualLBFGS):
@@ -198,6 +280,10 @@ MUTATIONS: dict[str, tuple[type, ...]] = {
     "giant_quadratics": (UnitSteps, ThirdOfAStep, FirstClientsDirection, OwnGradients),
     "giant_descent": (TinySteps, DoubledDirection, AFifthOfTheDirection, OwnGradients, EverythingIsAccepted),
     "acc_s_dane": (OwnGradientKept, NoMomentum, HalfTheWeight, ThirdVectorForgotten, TripleMu),
+    "acc_s_dane_adaptive": (
+        *(OwnGradientKept, WrongSign, NothingIsJudged, OldWeight, PointOfTheOldWeight),
+        *(NeverRaised, RaisedTooFar, AlwaysTaken, FullShare),
+    ),
     "dual_lbfgs_descent": (ShortPlainSteps, NothingIsRefused, LocalModels),
     "dual_lbfgs_is_central": (DoubledPlainSteps, LocalModels, MeanForgotten, OldPairs),
 }

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.algorithms import DualFL, OptimizedDualFL
+from dualopt.algorithms import DualFL, OptimizedDualFL, acc_s_dane
 from dualopt.algorithms._feddyn_rules import largest_growth
 from dualopt.algorithms.acc_s_dane import growth, limit_factor
 from dualopt.algorithms.sampled_dualfl import last_step, next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided
-from theory.frontier import accelerated_dane, giant, scaled_dualfl
+from theory.frontier import accelerated_dane, adaptive_dane, giant, scaled_dualfl
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
 from theory.optimized_dualfl._runs import growths
@@ -172,6 +172,33 @@ def test_one_iteration_of_acc_s_dane() -> None:
         same(growth(np.inf, weight, strong)[1], weight + strong)
         same(growth(strong, weight, strong)[1], strong)
     assert accelerated_dane.growth is growth
+
+
+def test_shares_of_adaptive_acc_s_dane() -> None:
+    """The bound with Bregman distances, the least value of the estimate, and the quadratic equation of the share."""
+    u, v, b, share, h, fall = sp.symbols("u v b share h fall", real=True)
+    x, f, slope = (sp.symbols(f"{name}:2", real=True) for name in "xfs")
+    mean, at_mean = sum(x) / 2, sp.symbols("m:2", real=True)
+    lower = sum(f[j] + slope[j] * (u - x[j]) + mu / 2 * (u - x[j]) ** 2 for j in (0, 1)) / 2
+    excess = sum(at_mean[j] - f[j] - slope[j] * (mean - x[j]) - mu / 2 * (mean - x[j]) ** 2 for j in (0, 1)) / 2
+    bound = sum(at_mean) / 2 - excess + sum(slope) / 2 * (u - mean) + mu / 2 * (u - mean) ** 2
+    assert sp.simplify(bound - lower) == 0
+    assert sp.simplify(bound + 2 * excess - lower) != 0
+    height, gradient = sp.symbols("height gradient", real=True)  # of the bound at v, above E at the new point
+    curvature = (1 - share) * b + share * mu
+    estimate = (1 - share) * (h + fall + b / 2 * (u - v) ** 2)
+    estimate += share * (height + gradient * (u - v) + mu / 2 * (u - v) ** 2)
+    least = estimate.subs(u, v - share / curvature * gradient)
+    assert sp.simplify(sp.diff(estimate, u).subs(u, v - share / curvature * gradient)) == 0
+    assert sp.simplify(least - (1 - share) * (h + fall) - share * height + share**2 * gradient**2 / 2 / curvature) == 0
+    c0, c1, c2 = 2 * h * b, 2 * ((height - h) * b - h * (b - mu)), 2 * (height - h) * (b - mu) + gradient**2
+    assert sp.simplify(2 * curvature * least.subs(fall, 0) - (c0 + c1 * share - c2 * share**2)) == 0
+    late, heavy = 1.0 - limit_factor(14.0, 0.5), 14.0
+    same(heavy * late**2 + 0.5 * late, 0.5)
+    rules = adaptive_dane.WEIGHTS
+    same(rules["rise"], acc_s_dane.RISE)
+    same(1.0 / rules["first fall"], acc_s_dane.FIRST_FALL)
+    same(1.0 / rules["fall"], acc_s_dane.FALL)
 
 
 def test_constants_of_giant() -> None:

@@ -56,7 +56,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.algorithms import AccSDANE
-from dualopt.algorithms.acc_s_dane import growth, limit_factor, widest
+from dualopt.algorithms.acc_s_dane import POINT, growth, limit_factor, widest
 from dualopt.claims import Inequality, claim
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
@@ -93,11 +93,12 @@ def difference(f: Quadratic) -> float:
 
 
 def acc_case(f: Instance, times: float | None = 1.0, **more: float) -> Case:
-    r"""Return the method with ``times`` :math:`\delta` for its weight, None: the suggested one."""
+    r"""Return the method with ``times`` :math:`\delta` for its weight, None: :math:`L - \mu`, unless it is given."""
     start = f.theta + np.random.default_rng(3).standard_normal(f.theta.shape)
     if times is not None:
         more["weight"] = times * difference(f.objective)
-    note = "suggested weight" if times is None else f"w = {times:g} delta"
+    more.setdefault("weight", widest(f.objective))
+    note = f"w = {more['weight']:.4g}" if times is None else f"w = {times:g} delta"
     method = AccSDANE(**more, **accurately(f.objective, tol=ACCURATE))
     lowest = float(np.mean(f.objective.value(f.theta)))
     return baseline_case(f, method, 2 * ITERATIONS, note, theta0=start, lowest=lowest)
@@ -147,7 +148,7 @@ def acc_s_dane(case: Case) -> Iterator[Inequality]:
     start = case.distance(case.theta0)
     last, b, first, n = math.nan, math.inf, math.nan, 0
     for s in case.snapshots():
-        if s.server.solving:  # a round of gradients
+        if s.server.asked != POINT:  # a round of gradients
             continue
         n += 1
         alpha, b = growth(b, w, mu)
