@@ -3,8 +3,136 @@
 from __future__ import annotations
 
 import math
+import re
+import types
+from dataclasses import fields
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, Self, get_args, get_type_hints
 
-__all__ = ["require", "require_at_least", "require_fraction", "require_positive"]
+__all__ = [
+    "Typed",
+    "is_flag",
+    "is_integer",
+    "is_number",
+    "require",
+    "require_at_least",
+    "require_flags",
+    "require_fraction",
+    "require_integers",
+    "require_numbers",
+    "require_positive",
+]
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a real number, also one of NumPy's, or an array without axes; truth values are none.
+
+    >>> is_number(1.5), is_number(True), is_number("1"), is_number(1j)
+    (True, False, False, False)
+    """
+    if isinstance(value, Real):
+        return not is_flag(value)
+    if getattr(value, "shape", None) != () or hasattr(value, "mask"):
+        return False
+    kind = str(value.dtype).rpartition(".")[2]
+    return kind.startswith(("float", "int", "uint", "bfloat"))
+
+
+def is_integer(value: Any) -> bool:
+    """Tell whether a value is an integer, also one of NumPy's; truth values are none.
+
+    >>> is_integer(2), is_integer(2.0), is_integer(True)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not is_flag(value)
+
+
+def is_flag(value: Any) -> bool:
+    """Tell whether a value is True or False, also of NumPy.
+
+    >>> is_flag(True), is_flag("no"), is_flag(0)
+    (True, False, False)
+    """
+    return isinstance(value, bool) or type(value).__name__ == "bool"
+
+
+KINDS = {int: (is_integer, "a whole number"), float: (is_number, "a number"), bool: (is_flag, "true or false")}
+KINDS |= {str: (lambda value: isinstance(value, str), "a word")}
+
+
+class Typed:
+    """A dataclass that refuses plain parameters of another type: numbers, truth values and words, or None if it may be.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Step(Typed):
+    ...     length: float | None = None
+    >>> Step(length=1)
+    Step(length=1)
+    >>> Step(length="long")
+    Traceback (most recent call last):
+    ValueError: length must be a number, not 'long'.
+    """
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Check the types before anything compares the values."""
+        for name, value in given.items():
+            if (kind := _plain(cls).get(name)) is not None and value is not None:
+                holds, words = KINDS[kind]
+                _require_type(holds(value), f"{name} must be {words}", value)
+        return super().__new__(cls)
+
+
+@cache
+def _plain(cls: type) -> dict[str, type]:
+    """Return the fields of a dataclass that hold one plain type, perhaps or None."""
+    try:
+        hints = get_type_hints(cls)
+    except NameError:  # of a class in a function, whose names nobody else sees
+        return {}
+    found: dict[str, type] = {}
+    for f in fields(cls):  # pyright: ignore[reportArgumentType]
+        choices = [t for t in (get_args(hints[f.name]) or (hints[f.name],)) if t is not types.NoneType]
+        if len(choices) == 1 and choices[0] in KINDS:
+            found[f.name] = choices[0]
+    return found
+
+
+def require_numbers(**parameters: Any) -> None:
+    """Refuse what is no real number, or NaN; None, a parameter left open, passes.
+
+    >>> require_numbers(tol="small")
+    Traceback (most recent call last):
+    ValueError: tol must be a number, not 'small'.
+    """
+    for name, value in parameters.items():
+        holds = value is None or (is_number(value) and not math.isnan(value))
+        _require_type(holds, f"{name} must be a number", value)
+
+
+def require_integers(**parameters: Any) -> None:
+    """Refuse what is no integer.
+
+    >>> require_integers(rounds=1.5)
+    Traceback (most recent call last):
+    ValueError: rounds must be a whole number, not 1.5.
+    """
+    for name, value in parameters.items():
+        _require_type(is_integer(value), f"{name} must be a whole number", value)
+
+
+def require_flags(**parameters: Any) -> None:
+    """Refuse what is neither True nor False.
+
+    >>> require_flags(intercept="no")
+    Traceback (most recent call last):
+    ValueError: intercept must be True or False, not 'no'.
+    """
+    for name, value in parameters.items():
+        _require_type(is_flag(value), f"{name} must be True or False", value)
 
 
 def require(condition: object, sentence: str, *value: object) -> None:
@@ -34,7 +162,7 @@ def require(condition: object, sentence: str, *value: object) -> None:
     ValueError: split must not be given with reference.
     """
     if not condition:
-        raise ValueError(f"{sentence}, not {value[0]}." if value else f"{sentence}.")
+        raise ValueError(f"{sentence}, not {_shown(value[0])}." if value else f"{sentence}.")
 
 
 def require_positive(**parameters: float | None) -> None:
@@ -54,7 +182,11 @@ def require_positive(**parameters: float | None) -> None:
     """
     for name, value in parameters.items():
         if value is not None:
-            require(math.isfinite(value) and value > 0, f"{name} must be a positive finite number", value)
+            require(
+                is_number(value) and math.isfinite(value) and value > 0,
+                f"{name} must be a positive finite number",
+                value,
+            )
 
 
 def require_at_least(least: float, **parameters: float | None) -> None:
@@ -73,7 +205,7 @@ def require_at_least(least: float, **parameters: float | None) -> None:
     """
     for name, value in parameters.items():
         if value is not None:
-            require(value >= least, f"{name} must be at least {least}", value)
+            require(is_number(value) and value >= least, f"{name} must be at least {least}", value)
 
 
 def require_fraction(**parameters: float | None) -> None:
@@ -92,4 +224,20 @@ def require_fraction(**parameters: float | None) -> None:
     """
     for name, value in parameters.items():
         if value is not None:
-            require(0 < value <= 1, f"{name} must lie in (0, 1]", value)
+            require(is_number(value) and 0 < value <= 1, f"{name} must lie in (0, 1]", value)
+
+
+def _require_type(holds: bool, sentence: str, value: Any) -> None:
+    """Refuse a value of another type, which is shown as it is written: words in quotes."""
+    if not holds:
+        raise ValueError(f"{sentence}, not {value if is_number(value) or is_flag(value) else _written(value)}.")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a sentence shows it: numbers and names plainly, on one line."""
+    plain = is_number(value) or is_flag(value) or (isinstance(value, str) and value.isidentifier())
+    return str(value) if plain else _written(value)
+
+
+def _written(value: Any) -> str:
+    return re.sub(r" at 0x\w+|\s+", " ", repr(value))

@@ -85,7 +85,7 @@ def unknown_name(argument: str, name: str, known: Iterable[str]) -> ValueError:
     "x must be one of round, gradient; not 'gradients' (did you mean gradient?)."
     """
     known = list(known)
-    close = difflib.get_close_matches(name, known, 1)
+    close = difflib.get_close_matches(name, known, 1) if isinstance(name, str) else []
     hint = f" (did you mean {close[0]}?)" if close else ""
     return ValueError(f"{argument} must be one of {', '.join(known)}; not {name!r}{hint}.")
 

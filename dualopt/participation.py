@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 from numpy.random import Generator, SeedSequence, default_rng
 
+from dualopt._checks import Typed
 from dualopt._pivotal import Cohort, cohorts, drawn, inclusion_probabilities
 
 __all__ = [
@@ -174,7 +175,7 @@ class Full:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniformSubset:
+class UniformSubset(Typed):
     """In each round ``size`` clients take part; every subset of that size is equally likely.
 
     Parameters
@@ -227,7 +228,7 @@ class UniformSubset:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedSubset:
+class WeightedSubset(Typed):
     r"""In each round ``size`` clients take part, some more often than others: importance sampling.
 
     Client j is active with probability :math:`\pi_j = \min(1, Ka_j)`, K such that the sum is ``size``. Cohorts are
@@ -302,7 +303,7 @@ class WeightedSubset:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bernoulli:
+class Bernoulli(Typed):
     """Each client takes part with the same probability, independently of the others; perhaps nobody does.
 
     Parameters
@@ -344,7 +345,7 @@ class Bernoulli:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommunicateWithProbability:
+class CommunicateWithProbability(Typed):
     """Every client works in every round; one coin for all decides whether the round ends with communication.
 
     Parameters
@@ -509,6 +510,8 @@ def as_participation(participation: Any) -> Any:
             f"participation must be an instance, such as {participation.__name__}(...), not the class "
             f"{participation.__name__}."
         )
+    if participation is not None and not hasattr(participation, "needs"):
+        raise ValueError(f"participation must be a Participation or text such as 'subset=10', not {participation!r}.")
     return participation
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -280,6 +282,18 @@ def save(figure: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     kind = path.suffix.lstrip(".") or "png"
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*does not have a glyph|Glyph .* missing")  # a box stands for the letter
+        log.setLevel(logging.ERROR)  # of formulas
+        try:
+            _write(figure, path, kind)
+        finally:
+            log.setLevel(level)
+
+
+def _write(figure: Figure, path: Path, kind: str) -> None:
     write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=150), "wb")
 
 

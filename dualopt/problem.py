@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import dualopt.losses
 from dualopt._text import convert, pairs
-from dualopt.data import class_count, class_names, encode_labels, load, natural, partition, subsample
+from dualopt.data import class_count, class_names, encode_labels, load, natural, partition, partition_rules, subsample
 from dualopt.discover import lookup
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.rows import predictors
+from dualopt.regularisers import parse_regulariser
 from dualopt.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 
 __all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
@@ -273,6 +275,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
     if options.loss != "auto":
         lookup(dualopt.losses, options.loss, "loss")  # before the data, which may take long to load
     options = replace(options, partition=_partition_rule(options))
+    _check_options(options)
     upload = uploader(options.device)
     if test and options.split is not None:
         raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
@@ -392,6 +395,30 @@ def _client_number(options: ProblemOptions, rows: int, everyone: Any, present: A
     return number
 
 
+def _check_options(options: ProblemOptions) -> None:
+    """Refuse what needs no data to be wrong, before these are loaded."""
+    for name, value in (("clients", options.clients), ("rows", options.rows)):
+        if value is not None and value < 1:
+            limits = "between 1 and the number of rows" if name == "clients" else "at least 1"
+            raise ValueError(f"{name} must be {limits}, not {value}.")
+    if options.seed < 0:
+        raise ValueError(f"seed must be at least 0, got {options.seed}.")
+    for name, value in (("mu", options.mu), ("sigma", options.sigma)):
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"{name} must be a finite number, at least 0, not {value}.")
+    if not 0 < options.alpha < math.inf:
+        raise ValueError(f"alpha must be positive and finite, got {options.alpha}.")
+    if options.partition not in (rules := partition_rules()):
+        close = get_close_matches(options.partition, rules, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        raise ValueError(f"partition must be one of {', '.join(rules)}, got {options.partition!r}{hint}")
+    for name, words in (("weights", ("clients", "rows")), ("storage", ("auto", "sparse", "dense"))):
+        if (value := getattr(options, name)) not in words:
+            raise ValueError(f"{name} must be one of {', '.join(words)}; not {value!r}.")
+    if options.regulariser is not None:
+        parse_regulariser(options.regulariser)
+
+
 def _hidden_layers(text: str) -> tuple[int, ...] | None:
     """Read ``"linear"`` (None) or ``"mlp=200,100"``, the widths of the hidden layers."""
     if text == "linear":
@@ -410,7 +437,9 @@ def _loss(name: str, texts: list[str], labels: Any) -> Any:
     kind: Any = lookup(dualopt.losses, name, "loss")
     given = convert(kind, pairs(texts, "loss_param"), "loss_param", f"loss {name}")
     if "classes" in {f.name for f in fields(kind)}:
-        given = {"classes": class_count(labels)} | given
+        if (count := class_count(labels)) < 2:
+            raise ValueError(f"loss {name} needs labels of at least two classes, but those of the data are all alike.")
+        given = {"classes": count} | given
     loss = kind(**given)
     if loss.labels == "class" and loss.outputs < (count := class_count(labels)):
         raise ValueError(f"loss_param classes must be at least the {count} classes of the data, not {loss.outputs}.")

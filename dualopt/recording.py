@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from dualopt._checks import is_number, require, require_at_least, require_flags, require_integers
 from dualopt._objects import with_objects
 from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
@@ -31,6 +33,8 @@ __all__ = ["communicated", "describe", "run", "versions"]
 STALL_ROUNDS = 10
 EXPLOSION = 1e8
 SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
+COLUMNS = ("round", "communications", *SENT, "gradients", "seconds", "energy", "certificate", "certified_error")
+COLUMNS += ("gradient_norm", "error")
 
 
 def run(
@@ -85,7 +89,8 @@ def run(
     callback : callable, optional
         ``callback(snapshot, row)``, after each round; a true answer ends the run with status ``stopped``.
     check_assumptions : bool, default True
-        Whether to refuse parameters outside the theory.
+        Whether to refuse parameters that break an assumption of the method. What is left may still be covered by no
+        theorem: :meth:`Algorithm.guarantee` tells.
     threads : int, optional
         Number of threads of the linear algebra libraries during the run.
     parameters : dict, optional
@@ -115,16 +120,18 @@ def run(
     ('converged', [1.0], True)
     """
     algorithm = with_objects(algorithm, objective)
-    _check(
+    check_run(
         rounds=rounds,
+        seed=seed,
         tol=tol,
         atol=atol,
         certify_every=certify_every,
         measure_every=measure_every,
         threads=threads,
-        theta0=theta0,
-        objective=objective,
+        reference=reference,
     )
+    _check_functions(measure, stop, callback, check_assumptions, parameters)
+    _check_start(theta0, objective)
     who = as_participation(participation)
     theta = objective.initial(seed) if theta0 is None else theta0
     started = time.perf_counter()
@@ -334,34 +341,79 @@ def _largest(theta: Array) -> float:
     return float(xp.max(xp.abs(theta)))
 
 
-def _check(
+def check_threads(threads: Any) -> None:
+    """Refuse a number of threads that libraries of linear algebra cannot take: they count in C.
+
+    >>> check_threads(0)
+    Traceback (most recent call last):
+    ValueError: threads must be at least 1, not 0.
+    """
+    if threads is not None:
+        require_integers(threads=threads)
+        require_at_least(1, threads=threads)
+        require(threads < 2**31, "threads must be at most 2147483647", threads)
+
+
+def check_run(
     *,
-    rounds: int,
-    tol: float | None,
-    atol: float | None,
-    certify_every: int,
-    measure_every: int,
-    threads: int | None,
-    theta0: Array | None,
-    objective: Objective,
+    rounds: Any,
+    seed: Any,
+    tol: Any,
+    atol: Any,
+    certify_every: Any,
+    measure_every: Any,
+    threads: Any,
+    reference: Any = None,
 ) -> None:
-    if rounds < 0:
-        raise ValueError(f"rounds must be at least 0, not {rounds}.")
-    if tol is not None and not tol > 0:
-        raise ValueError(f"tol must be positive, not {tol}.")
-    if atol is not None and not atol > 0:
-        raise ValueError(f"atol must be positive, not {atol}.")
-    if certify_every < 0:
-        raise ValueError(f"certify_every must be at least 0, not {certify_every}.")
-    if measure_every < 1:
-        raise ValueError(f"measure_every must be at least 1, not {measure_every}.")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}.")
-    if theta0 is not None:
-        zero = objective.zeros()
-        if tuple(theta0.shape) != tuple(objective.shape):
-            raise ValueError(f"theta0 must have shape {tuple(objective.shape)}, not {tuple(theta0.shape)}.")
-        if theta0.dtype != zero.dtype or device(theta0) != device(zero):
-            raise ValueError("theta0 must have the array type and device of the data.")
-        if not bool(array_namespace(theta0).all(array_namespace(theta0).isfinite(theta0))):
-            raise ValueError("theta0 must not contain NaN or infinite entries.")
+    """Refuse numbers that :func:`run` cannot take, before there is an objective.
+
+    Raises
+    ------
+    ValueError
+        If one is of another type or out of range.
+
+    Examples
+    --------
+    >>> check_run(rounds=1.5, seed=0, tol=None, atol=None, certify_every=0, measure_every=1, threads=None)
+    Traceback (most recent call last):
+    ValueError: rounds must be a whole number, not 1.5.
+    """
+    require_integers(rounds=rounds, seed=seed, certify_every=certify_every, measure_every=measure_every)
+    require_at_least(0, rounds=rounds, seed=seed, certify_every=certify_every)
+    require_at_least(1, measure_every=measure_every)
+    check_threads(threads)
+    for name, value in (("tol", tol), ("atol", atol)):
+        require(value is None or (is_number(value) and value > 0), f"{name} must be positive", value)
+        require(value is None or value < math.inf, f"{name} must be finite", value)
+    holds = reference is None or (is_number(reference) and math.isfinite(reference))
+    require(holds, "reference must be a finite number", reference)
+
+
+def _check_functions(measure: Any, stop: Any, callback: Any, check_assumptions: Any, parameters: Any) -> None:
+    require_flags(check_assumptions=check_assumptions)
+    for name, function in (("stop", stop), ("callback", callback)):
+        require(function is None or callable(function), f"{name} must be a function", function)
+    require(measure is None or isinstance(measure, Mapping), "measure must map names to functions", measure)
+    for name, function in (measure or {}).items():
+        require(isinstance(name, str) and bool(name), "measure must have words as names", name)
+        require(name not in COLUMNS, f"measure must not have the name {name}, which is a column of every trace")
+        require(callable(function), f"measure {name} must be a function", function)
+    require(parameters is None or isinstance(parameters, Mapping), "parameters must map names to values", parameters)
+    require("status" not in (parameters or {}), "parameters must not have the name status, which a trace has itself")
+    try:
+        json.dumps(dict(parameters or {}))
+    except (TypeError, ValueError):
+        raise ValueError("parameters must hold what JSON can: words, numbers, truth values, lists of them.") from None
+
+
+def _check_start(theta0: Any, objective: Objective) -> None:
+    if theta0 is None:
+        return
+    require(hasattr(theta0, "shape") and hasattr(theta0, "dtype"), "theta0 must be an array", theta0)
+    zero = objective.zeros()
+    if tuple(theta0.shape) != tuple(objective.shape):
+        raise ValueError(f"theta0 must have shape {tuple(objective.shape)}, not {tuple(theta0.shape)}.")
+    if theta0.dtype != zero.dtype or device(theta0) != device(zero):
+        raise ValueError("theta0 must have the array type and device of the data.")
+    if not bool(array_namespace(theta0).all(array_namespace(theta0).isfinite(theta0))):
+        raise ValueError("theta0 must not contain NaN or infinite entries.")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol
 
-from dualopt._checks import require, require_positive
+from dualopt._checks import Typed, require, require_positive
 from dualopt.objectives.local_problem import gap_bound
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace
@@ -57,7 +57,7 @@ class Stop(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class Steps(Typed):
     """Stop after a fixed number of steps.
 
     Examples
@@ -79,7 +79,7 @@ class Steps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientNorm:
+class GradientNorm(Typed):
     """Stop when the norm of the local gradient is at most ``tol``."""
 
     tol: float
@@ -93,7 +93,7 @@ class GradientNorm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientReduction:
+class GradientReduction(Typed):
     r"""Stop when the local gradient has shrunk by ``factor`` since the start of this call.
 
     With warm starts the gradient at the start is what the last round changed, ``nu |zeta^n - zeta^{n-1}|`` for DualFL.
@@ -122,7 +122,7 @@ class GradientReduction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelativeEnergy:
+class RelativeEnergy(Typed):
     """Stop when a step changes the local energy by at most ``tol`` relative to it (Section 7 of the DualFL paper)."""
 
     tol: float = 1e-12
@@ -156,7 +156,7 @@ class Gap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SublinearSchedule:
+class SublinearSchedule(Typed):
     r"""Accuracy for Theorem 3.2, equation (3.7).
 
     It is :math:`\text{scale} / (N \nu (n+1)^{4+\gamma})` in round ``n``.
@@ -183,7 +183,7 @@ class SublinearSchedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearSchedule:
+class LinearSchedule(Typed):
     r"""Accuracy for Theorem 3.3, equation (3.8).
 
     It is :math:`\frac{\text{scale}}{N} \left(\frac{1-\sqrt\rho}{1+\gamma}\right)^n` in round ``n``.

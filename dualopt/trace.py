@@ -7,6 +7,8 @@ import json
 import math
 import os
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -17,6 +19,7 @@ import numpy as np
 
 __all__ = ["STATUSES", "Trace", "write_atomically"]
 
+DAMAGED = (ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped")
 
 
@@ -116,18 +119,27 @@ class Trace:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> Trace:
-        """Read what :meth:`to_csv` wrote; the model is not in it (``theta`` is None)."""
+        """Read what :meth:`to_csv` wrote; the model is not in it (``theta`` is None).
+
+        Raises
+        ------
+        ValueError
+            If the file is none of these.
+        """
         head: dict[str, Any] = {}
         rows: list[list[str]] = []
-        with Path(path).open(newline="") as file:
-            for line in file:
-                if line.startswith("# "):
-                    key, _, value = line[2:].partition(": ")
-                    head[key] = json.loads(value)
-                else:
-                    rows.append(next(csv.reader([line])))
-        columns = {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
-        return cls(columns=columns, status=head.pop("status"), theta=None, parameters=head)
+        try:
+            with Path(path).open(newline="") as file:
+                for line in file:
+                    if line.startswith("# "):
+                        key, _, value = line[2:].partition(": ")
+                        head[key] = json.loads(value)
+                    else:
+                        rows.append(next(csv.reader([line])))
+            columns = {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+            return cls(columns=columns, status=head.pop("status"), theta=None, parameters=head)
+        except (ValueError, LookupError, csv.Error, RecursionError, StopIteration) as error:
+            raise ValueError(f"path {str(path)!r} is not a trace that to_csv wrote, or it is damaged.") from error
 
     def to_npz(self, path: str | Path) -> None:
         """Write everything, the model included, to a NumPy archive."""
@@ -140,12 +152,23 @@ class Trace:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> Trace:
-        """Read what :meth:`to_npz` wrote; no pickled object is ever loaded."""
-        with np.load(path, allow_pickle=False) as archive:
-            head = json.loads(str(archive["head"]))
-            columns = {k.removeprefix("column_"): archive[k] for k in archive.files if k.startswith("column_")}
-            theta = archive["theta"]
-        return cls(columns=columns, theta=theta, **head)
+        """Read what :meth:`to_npz` wrote; no pickled object is ever loaded.
+
+        Raises
+        ------
+        ValueError
+            If the file is none of these.
+        """
+        try:
+            with zipfile.ZipFile(path):  # refuses a damaged archive, of which NumPy would leave the file open
+                pass
+            with np.load(path, allow_pickle=False) as archive:
+                head = json.loads(str(archive["head"]))
+                columns = {k.removeprefix("column_"): archive[k] for k in archive.files if k.startswith("column_")}
+                theta = archive["theta"]
+            return cls(columns=columns, theta=theta, **head)
+        except DAMAGED as error:
+            raise ValueError(f"path {str(path)!r} is not a trace that to_npz wrote, or it is damaged.") from error
 
 
 def write_atomically(path: str | Path, write: Callable[[IO[Any]], Any], mode: str = "w") -> None:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dualopt._checks import require, require_at_least
+from dualopt._checks import is_number, require, require_at_least, require_flags, require_integers
 from dualopt._workers import Limit, Workers
 from dualopt.algorithms import Algorithm
 from dualopt.discover import unknown_name
@@ -28,6 +28,7 @@ METRICS = {
 }
 """The columns of a trace that add up to each cost; none of them ever falls."""
 DOMINATED = "dominated"
+MOST_JOBS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +210,11 @@ def tune(
     (1, ['dominated', 'converged', 'dominated'])
     """
     check(metric=metric, target=target, rounds=rounds, jobs=jobs)
+    require_integers(seed=seed)
+    require_at_least(0, seed=seed)
+    require_flags(check_assumptions=check_assumptions, early_stopping=early_stopping)
+    holds = isinstance(candidates, Sequence) and all(isinstance(c, Candidate) for c in candidates)
+    require(holds, "candidates must be a list of Candidate", candidates)
     search = _Search(objective, metric, target, rounds, seed, reference, check_assumptions, prepare)
     arrange = pruned if early_stopping else lambda found: dict(sorted(found.items()))
     outcomes = dict(known or {})
@@ -290,7 +296,10 @@ def check(*, metric: str, target: float, rounds: int, jobs: int) -> None:
     --------
     >>> check(metric="rounds", target=1e-6, rounds=100, jobs=1)
     """
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise unknown_name("metric", metric, METRICS)
-    require(target > 0, "target must be positive", target)
+    require(is_number(target) and target > 0, "target must be positive", target)
+    require(target < math.inf, "target must be finite", target)
+    require_integers(rounds=rounds, jobs=jobs)
     require_at_least(1, rounds=rounds, jobs=jobs)
+    require(jobs <= MOST_JOBS, f"jobs must be at most {MOST_JOBS}", jobs)

@@ -15,8 +15,10 @@ from typer import Argument, Exit, Option, Typer
 
 import figures
 from dualopt.cli import output, program
+from dualopt.cli.usage import OneSentence, Version
 from dualopt.discover import summary
 from dualopt.plugins import find, listed, load, origin
+from dualopt.recording import check_threads
 from figures._curves import deviation, exactly
 from figures._output import table, write_all, write_caption, write_table
 from figures._settings import Settings
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     program(app, "python -m figures", arguments)
 
 
-@app.command()
+@app.command(cls=OneSentence)
 def draw(
     names: Annotated[
         list[str] | None, Argument(metavar="[NAME]...", help="Figures, or files of your own; all of these by default.")
@@ -79,6 +81,7 @@ def draw(
     ] = None,
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,
     show_list: Annotated[bool, Option("--list", help="List the figures and stop.")] = False,
+    version: Version = False,
 ) -> None:
     """Compute and draw the figures of the papers: NAME.png, NAME.pdf and NAME.csv for each.
 
@@ -89,6 +92,7 @@ def draw(
     for name in names or []:
         if name not in found:
             found |= _plug_in(name, found)
+    check_threads(threads)
     console = output.make_console()
     if show_list:
         own = [

@@ -17,7 +17,7 @@ from dualopt.trace import Trace
 __all__ = ["digest", "key", "missing", "stored_number", "stored_trace"]
 
 FORMAT = 2  # to be raised when the meaning of what is stored changes
-DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
+DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile)
 
 
 def key(description: Mapping[str, Any]) -> dict[str, Any]:

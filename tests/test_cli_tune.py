@@ -23,11 +23,26 @@ from dualopt.tuning_grids import DUALFL_TABLE_2
 from tests import test_cli
 from tests.problems import quadratic
 
-program = test_cli.program
+bare_program = test_cli.program
 refusal = test_cli.refusal
+SINGLE = ("--algorithm", "--rounds", "--target", "--rows", "--clients")
 
 QUICK = ["tune", "--rows", "200", "--clients", "3", "--rounds", "30", "--target", "1e-2", "--algorithm", "fedpd"]
 GRID = ["--grid", "eta=0.3,10,30", "--grid", "solver.history=5,20", "--solver", "lbfgs"]
+
+
+@pytest.fixture
+def program(bare_program):
+    """Return the function of `test_cli.program`, for words that replace those of ``QUICK``: none is given twice."""
+
+    def call(*words):
+        kept = [str(word) for word in words]
+        for name in SINGLE if kept[0] == "tune" else ():
+            while kept.count(name) > 1:
+                del kept[(first := kept.index(name)) : first + 2]
+        return bare_program(*kept)
+
+    return call
 
 
 def table(folder="out"):

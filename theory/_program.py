@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,8 +17,9 @@ from dualopt._checks import require
 from dualopt._workers import Workers
 from dualopt.cli import output, program
 from dualopt.cli.progress import make_progress
-from dualopt.discover import unknown_name
+from dualopt.cli.usage import OneSentence, Version
 from dualopt.trace import write_atomically
+from dualopt.tuning import MOST_JOBS
 from theory._claims import ALIASES, Chapter, Result, discover, judge
 from theory._report import overview, record, report, statement_row, table
 from theory._statements import statements, summary
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     program(app, "python -m theory", arguments)
 
 
-@app.command()
+@app.command(cls=OneSentence)
 def check(
     names: Annotated[
         list[str] | None, Argument(metavar="[NAME]...", help="Claims, or papers such as fedpd; all by default.")
@@ -61,6 +63,7 @@ def check(
     show_statements: Annotated[
         bool, Option("--statements", help="List the statements of the papers with their claims, and stop.")
     ] = False,
+    version: Version = False,
 ) -> None:
     """Check the theorems of the papers, constants and all, on problems with known solutions.
 
@@ -79,8 +82,8 @@ def check(
         console.print(summary(known), highlight=False)
         return
     for option, file in (("json", json), ("report", report_to)):
-        if file is not None and not file.absolute().parent.is_dir():
-            raise ValueError(f"{option} {str(file)!r} is not in a folder that exists.")
+        if file is not None:
+            output.check_file(file, option)
     results = _judge_all(console, chapters, quick, processes)
     checked = [(chapters[name], of) for name, of in results.items()]
     brief = not (names or verbose)
@@ -107,7 +110,12 @@ def _chosen(found: Mapping[str, Chapter], names: Sequence[str]) -> dict[str, Cha
     wanted = [ALIASES.get(name, name) for name in names]
     for name in wanted:
         if name not in found and name not in selections:
-            raise unknown_name("claim", name, [*selections, *found])
+            close = get_close_matches(name, [*selections, *found], 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise ValueError(
+                f"claim must be one of {', '.join(selections)}, or of the {len(found)} that --list shows; "
+                f"not {name!r}{hint}."
+            )
     if not wanted:
         return dict(found)  # an erratum stands behind the claim that it corrects
     return {name: chapter for want in wanted for name, chapter in found.items() if want in (name, chapter.selection)}
@@ -138,8 +146,8 @@ def _jobs(jobs: int | None, n_claims: int) -> int:
     """Return the number of processes; one where the start of more takes longer than the work."""
     if jobs is None:
         return (os.cpu_count() or 1) if n_claims >= WORTH_PROCESSES else 1
-    require(jobs >= 1, "jobs must be at least 1", jobs)
-    return jobs
+    require(1 <= jobs <= MOST_JOBS, f"jobs must be at least 1 and at most {MOST_JOBS}", jobs)
+    return min(jobs, n_claims)
 
 
 def _explain(result: Result) -> str:

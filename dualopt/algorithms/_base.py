@@ -7,6 +7,7 @@ from dataclasses import Field, dataclass, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Final, Self
 
+from dualopt._checks import Typed
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
@@ -26,7 +27,7 @@ STEPS = ("init", "local", "server", "receive", "receive_inactive", "local_object
 
 
 @dataclass(frozen=True, kw_only=True)
-class Algorithm:
+class Algorithm(Typed):
     """A federated method: a subclass writes ``init``, ``local`` and ``server``, and what else applies to it.
 
     States are NamedTuples; ``server.theta`` is the model. Those of clients, and uploads, carry the client axis first;

@@ -7,10 +7,13 @@ a search.
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import Any
 
 __all__ = ["app", "exit_on_user_error", "main", "program"]
@@ -18,6 +21,7 @@ __all__ = ["app", "exit_on_user_error", "main", "program"]
 EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
 OURS = ("dualopt", "theory", "figures")
 USER_ERROR = 2  # exit code
+LONG, SHOWN = 200, 60  # characters of a word that a sentence does not quote in full, and what it shows of its ends
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -44,11 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     program(app, "dualopt", arguments)
 
 
-def app(*, args: list[str] | None, prog_name: str) -> None:
-    """Run one of the commands of ``dualopt``."""
+def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any:
+    """Run one of the commands of ``dualopt``, and return the exit code."""
     from typer import Typer  # of the extra "app", like what the commands import
 
     from dualopt.cli import recommend, run, tune, verify
+    from dualopt.cli.usage import OneSentence, about
 
     commands = Typer(
         help="Duality-based federated convex optimization: run a method, compare methods, see what there is.",
@@ -56,13 +61,12 @@ def app(*, args: list[str] | None, prog_name: str) -> None:
         add_completion=False,
         pretty_exceptions_enable=False,  # a traceback stays Python's own
     )
-    commands.command()(run.run)
-    commands.command()(run.compare)
-    commands.command(name="list")(run.list_names)
-    commands.command()(tune.tune)
-    commands.command()(verify.verify)
-    commands.command()(recommend.recommend)
-    commands(args=args, prog_name=prog_name)
+    commands.callback()(about)
+    named = {"run": run.run, "compare": run.compare, "list": run.list_names, "tune": tune.tune}
+    named |= {"verify": verify.verify, "recommend": recommend.recommend}
+    for name, command in named.items():
+        commands.command(name=name, cls=OneSentence)(command)
+    return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)
 
 
 def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None = None) -> None:
@@ -77,8 +81,16 @@ def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None 
     arguments : sequence of str, optional
         What follows the name; ``sys.argv[1:]`` when not given.
     """
-    with exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]):
-        app(args=None if arguments is None else list(arguments), prog_name=name)
+    from dualopt.xp import silent
+
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if isinstance(sys.stdout, TextIOWrapper):  # names of files may hold what no encoding has
+        sys.stdout.reconfigure(errors="backslashreplace")
+    with exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]), silent():
+        # Overflow is told by the status of a run. Without words, help is shown by the program itself.
+        code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
+        print(end="", flush=True)
+    raise SystemExit(code if isinstance(code, int) else 0)
 
 
 @contextmanager
@@ -113,7 +125,14 @@ def exit_on_user_error(name: str) -> Iterator[None]:
         _refuse(name, f"memory is too small: {error}." if str(error) else "memory is too small.")
     except OSError as error:
         where = f" {error.filename!r}" if error.filename else ""
+        _discard_output()
         _refuse(name, f"file{where} cannot be used: {error.strerror or error}.")
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # of the parser of options
+            raise
+        from dualopt.cli.usage import sentence
+
+        _refuse(name, sentence(error.format_message()))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -130,6 +149,20 @@ def _placed(error: BaseException) -> str:
     return f"{str(error).rstrip('.')} ({frame.f_globals['__file__']}, line {line})."
 
 
+def _discard_output() -> None:
+    """Drop what the standard output cannot take, so that the interpreter does not try again at its end."""
+    try:
+        print(end="", flush=True)
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _refuse(name: str, sentence: str) -> None:
+    """Print a sentence on one line, without control characters, and with what is long cut short; and end."""
+    if (output := sys.modules.get("dualopt.cli.output")) is not None:
+        output.remove_empty_folders()
+    sentence = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
+    sentence = re.sub(rf"\S{{{LONG},}}", lambda word: f"{word[0][:SHOWN]}...{word[0][-SHOWN:]}", sentence)
     print(f"{name}: {sentence}", file=sys.stderr)
     raise SystemExit(USER_ERROR)

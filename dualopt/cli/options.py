@@ -39,7 +39,7 @@ class LoopOptions:
     threads : int, optional
         Threads of the linear algebra.
     check_assumptions : bool
-        Refuse parameters that the theory does not cover.
+        Refuse parameters that break an assumption of the method; the line "theory" tells which theorem covers a run.
     reference : bool
         Solve to high accuracy first; record true errors.
     test_accuracy : bool

@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event
@@ -27,6 +27,7 @@ from dualopt.recording import describe
 from dualopt.trace import Trace, write_atomically
 
 __all__ = [
+    "check_file",
     "file_names",
     "interruptible",
     "make_console",
@@ -35,6 +36,8 @@ __all__ = [
     "parameters_in_words",
     "prepare_folder",
     "progress_bar",
+    "remove_empty_folders",
+    "shortened",
     "show_pairs",
     "show_table",
     "table_row",
@@ -48,7 +51,14 @@ REASONS = {
     "stalled": "the model no longer moves at machine precision",
     "stopped": "interrupted by Ctrl-C",
 }
+RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", "compare.png", "compare.json")
+RESULTS += ("tune.csv", "tune.json")
 WIDTH = 120
+LONGEST_TITLE = 60
+LONGEST_NAME = 200  # bytes; file systems take 255, of which a suffix and a temporary name need some
+
+
+_made: list[Path] = []  # folders for results that did not exist before
 
 
 def make_console() -> Console:
@@ -61,17 +71,56 @@ def make_console() -> Console:
 def prepare_folder(folder: Path) -> None:
     """Create the folder for the results and try to write in it, before anything is computed.
 
+    Parameters
+    ----------
+    folder : Path
+        Where results go.
+
     Raises
     ------
     ValueError
-        If the folder cannot be created or written.
+        If the folder cannot be created or written, or a folder has the name of a result; then nothing is left behind.
     """
+    new = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-    except OSError as error:
-        raise ValueError(f"out {str(folder)!r} is not a folder that can be written: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        for path in new:
+            with suppress(OSError, ValueError):
+                path.rmdir()
+        new.clear()
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"out {str(folder)!r} is not a folder that can be written: {reason}.") from None
+    for name in RESULTS:
+        if (folder / name).is_dir():
+            raise ValueError(f"out {str(folder)!r} cannot take the file {name!r}: a folder has this name.")
+    _made.extend(new)
+
+
+def remove_empty_folders() -> None:
+    """Remove the folders that `prepare_folder` made, as far as nothing has been written into them."""
+    while _made:
+        with suppress(OSError):
+            _made.pop(0).rmdir()  # the innermost first
+
+
+def check_file(file: Path, option: str) -> None:
+    """Refuse, before anything is computed, a file that cannot be written.
+
+    Raises
+    ------
+    ValueError
+        If it is a folder, or not in one that can be written.
+    """
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"{option} {str(file)!r} is not in a folder that exists.")
+    if file.is_dir():
+        raise ValueError(f"{option} {str(file)!r} is a folder, not a file.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{option} {str(file)!r} is in a folder that cannot be written.")
 
 
 @contextmanager
@@ -204,6 +253,15 @@ def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) 
     console.print(table, highlight=False)
 
 
+def shortened(text: str) -> str:
+    """Return a text for a legend or a title, where a long one would leave no room for the picture.
+
+    >>> len(shortened("a" * 500))
+    60
+    """
+    return text if len(text) <= LONGEST_TITLE else f"{text[: LONGEST_TITLE - 3]}..."
+
+
 def file_names(labels: Sequence[str]) -> list[str]:
     """Return a file name for every label, with nothing in it that a file system or a shell takes amiss.
 
@@ -220,6 +278,10 @@ def file_names(labels: Sequence[str]) -> list[str]:
     found: dict[str, str] = {}  # file systems may ignore case
     for label in labels:
         name = re.sub(r"[^\w.=+-]+", "-", label).lstrip(".-") or "run"
+        if len(os.fsencode(name)) > LONGEST_NAME:
+            raise ValueError(
+                f"algorithm {label!r} is too long for the name of a file: write a shorter LABEL@ before it."
+            )
         if name.casefold() in found:
             raise ValueError(f"algorithm {label!r} has no name of its own for its file: write LABEL@ before it.")
         found[name.casefold()] = name

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from dualopt.cli import output
 from dualopt.cli.progress import make_progress
+from dualopt.data._files import is_file
 from dualopt.trace import write_atomically
 from dualopt.tuning import Outcome, pruned, winner
 
@@ -76,13 +77,13 @@ def load(folder: Path, search: Mapping[str, Any], points: Sequence[Point], *, fr
     """
     search = json.loads(json.dumps(search, default=str))  # as it will be read again
     path = folder / "tune.json"
-    if fresh or not path.exists():
+    if fresh or not is_file(path):
         return Record(folder=folder, search=search, points=points, known={})
     try:
         stored = json.loads(path.read_text())
         other = dict(stored["search"])
         found = [(dict(entry.pop("parameters")), _outcome(entry)) for entry in stored["points"]]
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"file {str(path)!r} is not the record of a search: {FRESH}.") from None
     for name in [*search, *other]:
         if search.get(name) != other.get(name):

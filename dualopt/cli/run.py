@@ -29,8 +29,8 @@ from dualopt.participation import Participation, parse_participation
 from dualopt.plugins import listed
 from dualopt.preparation import Preparation, PreparationOptions
 from dualopt.problem import Problem, ProblemOptions, build_problem
+from dualopt.recording import check_run, versions
 from dualopt.recording import run as run_federation
-from dualopt.recording import versions
 from dualopt.trace import Trace
 from dualopt.variant import MethodOptions, Variant, parse_variant
 
@@ -300,6 +300,15 @@ def _prepare(
     options: ProblemOptions, preparation: PreparationOptions, loop: LoopOptions, variants: Mapping[str, Variant]
 ) -> Session:
     """Refuse whatever is wrong, cheapest check first, before anything is computed."""
+    check_run(
+        rounds=loop.rounds,
+        seed=options.seed,
+        tol=loop.tol or None,
+        atol=loop.atol or None,
+        certify_every=loop.certify_every,
+        measure_every=loop.measure_every,
+        threads=loop.threads,
+    )
     steps = preparation.steps(options.seed)
     regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
     for variant in variants.values():
@@ -336,7 +345,7 @@ def _columns(loop: LoopOptions) -> list[str]:
 
 def _escape(text: str) -> str:
     """Keep what a user typed from being read as a formula in a figure."""
-    return text.replace("$", r"\$")
+    return output.shortened(text).replace("$", r"\$")
 
 
 def _summaries(documented: Mapping[str, Any]) -> dict[str, str]:

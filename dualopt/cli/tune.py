@@ -51,7 +51,7 @@ class SearchOptions:
     participation : str
         Who takes part: full, subset=10, importance=10, bernoulli=0.3, communicate=0.5; can be in the grid.
     check_assumptions : bool
-        Refuse parameters that the theory does not cover.
+        Refuse parameters that break an assumption of the method; the line "theory" tells which theorem covers a run.
     jobs : int
         Number of processes, each with one thread of linear algebra.
     out : Path

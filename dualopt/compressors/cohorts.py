@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt._checks import require_at_least
+from dualopt._checks import Typed, require_at_least
 from dualopt.compressors._protocol import require_within, size_of
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace, asarray_like, device
@@ -14,7 +14,7 @@ __all__ = ["CoordinateCohorts"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoordinateCohorts:
+class CoordinateCohorts(Typed):
     r"""Each coordinate from exactly c of the N clients, scaled by N/c.
 
     One permutation :math:`\pi` of the clients is drawn for a round, and client j sends coordinate i if

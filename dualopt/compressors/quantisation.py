@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt._checks import require_at_least
+from dualopt._checks import Typed, require_at_least
 from dualopt.compressors._protocol import size_of
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace, asarray_like, width
@@ -15,7 +15,7 @@ __all__ = ["RandomQuantisation"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomQuantisation:
+class RandomQuantisation(Typed):
     r"""Round every number at random to a multiple of the norm over s.
 
     .. math:: C(x)_i = \mathrm{sign}(x_i)\tfrac{|x|}s \bigl(\lfloor a_i\rfloor + \text{a coin of probability }

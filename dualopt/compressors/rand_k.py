@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt._checks import require_at_least
+from dualopt._checks import Typed, require_at_least
 from dualopt.compressors._protocol import require_within, size_of
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace, asarray_like
@@ -14,7 +14,7 @@ __all__ = ["RandK"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandK:
+class RandK(Typed):
     r"""Some coordinates at random, rand-k: k of d, scaled by d/k.
 
     Every set of k coordinates is equally likely and every client draws its own, so that

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt._checks import require_at_least
+from dualopt._checks import Typed, require_at_least
 from dualopt.compressors._protocol import require_within, size_of
 from dualopt.participation import Round
 from dualopt.xp import Array, array_namespace
@@ -14,7 +14,7 @@ __all__ = ["TopK"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopK:
+class TopK(Typed):
     r"""The largest coordinates, top-k: the k of largest absolute value, as they are.
 
     **It is biased**, and no theorem of this package covers a method that uses it: Theorem D needs

@@ -11,7 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["FILE_SUFFIXES", "find", "find_bare", "home", "open_binary"]
+__all__ = [
+    "FILE_SUFFIXES",
+    "expanded",
+    "find",
+    "find_bare",
+    "free_memory",
+    "home",
+    "is_file",
+    "is_folder",
+    "open_binary",
+]
 
 FILE_SUFFIXES = (".bz2", ".npz", ".gz", ".svm", ".libsvm", ".txt", ".csv", ".csv.gz", ".tsv", ".parquet")
 
@@ -27,10 +37,40 @@ def home(data_home: str | os.PathLike[str] | None) -> Path | None:
     named = data_home if data_home is not None else os.environ.get("DUALOPT_DATA_HOME") or None
     if named is None:
         return None
-    folder = Path(named).expanduser()
-    if not folder.is_dir():
+    if not isinstance(named, str | os.PathLike) or str(named) == "":
+        raise ValueError(f"data_home must be the path of a folder, not {named!r}.")
+    folder = expanded(Path(named))
+    if not is_folder(folder):
         raise ValueError(f"data_home {str(named)!r} is not a folder.")
     return folder
+
+
+def expanded(path: Path) -> Path:
+    """Return a path with ``~`` replaced by the folder of the user, where there is such a user."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
+def is_file(path: Path) -> bool:
+    """Tell whether a path is a file; what no file system can hold is none.
+
+    >>> is_file(Path("a" * 5000))
+    False
+    """
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, a folder that must not be read, a null character
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether a path is a folder, as `is_file` does."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def find(data: str, data_home: Path | None, places: Iterable[str]) -> Path:
@@ -47,7 +87,7 @@ def find(data: str, data_home: Path | None, places: Iterable[str]) -> Path:
             f"data_home is needed for data {data!r}: pass the folder that holds {places[0]} or set DUALOPT_DATA_HOME."
         )
     for place in places:
-        if (data_home / place).is_file():
+        if is_file(data_home / place):
             return data_home / place
     raise ValueError(f"data_home {str(data_home)!r} has no file for data {data!r}: looked for {', '.join(places)}.")
 
@@ -58,7 +98,7 @@ def find_bare(name: str, data_home: Path | None) -> Path | None:
         return None
     folders = (data_home, data_home / "libsvm", data_home / name)
     candidates = (folder / (name + suffix) for folder in folders for suffix in ("", *FILE_SUFFIXES))
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in candidates if is_file(path)), None)
 
 
 @contextmanager
@@ -76,3 +116,21 @@ def open_binary(path: Path) -> Iterator[BinaryIO]:
             yield stream
     except (EOFError, OSError, zlib.error) as error:  # what gzip and bz2 raise on cut or damaged data
         raise ValueError(f"path {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def free_memory() -> float:
+    """Return the free memory in bytes, within the limit of this process; infinity where nobody tells."""
+    try:
+        free = float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # not a POSIX system, or one without this name
+        free = float("inf")
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            free = min(free, float(max(0, limit - used)))
+    except (ImportError, OSError):  # not Linux
+        pass
+    return free

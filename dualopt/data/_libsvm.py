@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from dualopt._checks import is_number
 from dualopt.data._dataset import RawData
 from dualopt.data._files import FILE_SUFFIXES, open_binary
+from dualopt.data._files import free_memory as _free_memory
 from dualopt.data._random import at_least
 from dualopt.data._sklearn import sklearn_datasets
 from dualopt.objectives._sparse import sparse_is_faster
 from dualopt.xp import csr_matrix
 
 __all__ = ["load"]
+
+LONGEST_LINE = 2**26  # bytes: a row of some million features
+MOST_EMPTY = 10**6
+MOST_COLUMNS = 2**31 - 2
+BYTES_PER_ENTRY = 16  # an index and a value take that much, or more
 
 
 class _Extent(NamedTuple):
@@ -66,13 +73,17 @@ def load(
     """
     if storage not in ("auto", "sparse", "dense"):
         raise ValueError(f"storage must be 'auto', 'sparse' or 'dense', not {storage!r}.")
+    if n_features is not None:
+        n_features = at_least(1, "n_features", n_features)
+    if max_bytes is not None and not (is_number(max_bytes) and max_bytes > 0):
+        raise ValueError(f"max_bytes must be a positive number, not {max_bytes!r}.")
     if split == "test":
         n_features = _scan(path).columns if n_features is None else n_features
         path = _test_file(path)
     elif split not in (None, "train"):
         raise ValueError(f'split must be "train" or "test", got {split!r}.')
     extent = _scan(path)
-    columns = extent.columns if n_features is None else at_least(1, "n_features", n_features)
+    columns = extent.columns if n_features is None else n_features
     if columns < extent.columns:
         raise ValueError(f"n_features = {columns} is too small: path {str(path)!r} has {extent.columns} features.")
     size = extent.rows * columns * np.dtype(dtype).itemsize
@@ -85,6 +96,8 @@ def load(
             f"path {str(path)!r} does not fit: {extent.rows} x {columns} dense {dtype} values need "
             f"{size:.3g} bytes and max_bytes is {limit:.3g}."
         )
+    if columns > MOST_COLUMNS:
+        raise ValueError(f"path {str(path)!r} has {columns} features, above the {MOST_COLUMNS} of a sparse matrix.")
     datasets = sklearn_datasets()
     try:
         with open_binary(path) as stream:
@@ -99,17 +112,17 @@ def load(
 def _scan(path: Path) -> _Extent:
     """Measure the matrix from the last index of each line, without parsing any value."""
     rows, largest, entries, zero_based = 0, -1, 0, False
+    room = _free_memory() / 2 / BYTES_PER_ENTRY
     with open_binary(path) as stream:
-        for number, line in enumerate(stream, 1):
-            content = line.partition(b"#")[0].strip()
-            if not content:
-                continue
+        for number, content in _lines(path, stream):
             rows += 1
+            if max(entries, rows) > room:
+                raise ValueError(f"path {str(path)!r} does not fit: half of the free memory is full after {rows} rows.")
             before, colon, _ = content.rpartition(b":")
             if not colon:  # a row of zeros
                 continue
             last = before.rsplit(None, 1)[-1:]
-            if not last or not last[0].isdigit():
+            if not last or not last[0].isdigit() or len(last[0]) > 18:
                 raise ValueError(_sentence(path, number, content))
             largest = max(largest, int(last[0]))
             entries += content.count(b":")
@@ -131,11 +144,30 @@ def _test_file(path: Path) -> Path:
 def _first_complaint(path: Path) -> str | None:
     """Return a sentence about the first malformed line, or None; only called when parsing has failed."""
     with open_binary(path) as stream:
-        for number, line in enumerate(stream, 1):
-            content = line.partition(b"#")[0].strip()
-            if content and not _well_formed(content):
+        for number, content in _lines(path, stream):
+            if not _well_formed(content):
                 return _sentence(path, number, content)
     return None
+
+
+def _lines(path: Path, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of each line that has a row; refuse what no file of rows looks like.
+
+    A compressed file of a few megabytes can hold a line of gigabytes: lines are read up to a limit.
+    """
+    number = empty = 0
+    while line := stream.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE:
+            raise ValueError(
+                f"path {str(path)!r} is malformed in line {number}: it is longer than {LONGEST_LINE} bytes."
+            )
+        if content := line.partition(b"#")[0].strip():
+            yield number, content
+            continue
+        empty += 1
+        if empty > MOST_EMPTY:
+            raise ValueError(f"path {str(path)!r} is malformed: it has more than {MOST_EMPTY} lines without a row.")
 
 
 def _well_formed(content: bytes) -> bool:
@@ -157,11 +189,3 @@ def _sentence(path: Path, number: int, content: bytes) -> str:
         f"path {str(path)!r} is malformed in line {number}: it needs a label and pairs index:value with "
         f"increasing indices, got {shown!r}."
     )
-
-
-def _free_memory() -> float:
-    """Return the free physical memory in bytes, infinity where the operating system does not tell."""
-    try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):  # not a POSIX system, or one without this name
-        return float("inf")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dualopt._checks import is_number
 from dualopt.data._random import at_least, nonnegative
 
 __all__ = ["as_clients", "check_clients", "concentration", "cut", "fill_empty", "lognormal_shares"]
@@ -23,7 +24,7 @@ def check_clients(m: int, n_clients: int) -> int:
 
 def concentration(alpha: float) -> float:
     """Return the parameter of a symmetric Dirichlet distribution, or refuse one that is not positive."""
-    if not 0 < alpha < np.inf:
+    if not (is_number(alpha) and 0 < alpha < np.inf):
         raise ValueError(f"alpha must be positive and finite, got {alpha!r}.")
     # Beyond 1e100 the proportions are equal to rounding, but the sum of the gamma variates behind them
     # overflows.
@@ -32,7 +33,7 @@ def concentration(alpha: float) -> float:
 
 def lognormal_shares(n_clients: int, sigma: float, rng: np.random.Generator) -> np.ndarray:
     """Return the shares ``w_j / sum_i w_i`` with ``w_j = exp(sigma e_j)`` and standard normal ``e_j``."""
-    exponents = nonnegative("sigma", sigma) * rng.standard_normal(n_clients)
+    exponents = min(nonnegative("sigma", sigma), 1e100) * rng.standard_normal(n_clients)  # beyond, one has all
     weights = np.exp(exponents - exponents.max())  # at most 1: no overflow, and the ratios are the same
     return weights / weights.sum()
 

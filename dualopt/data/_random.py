@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
+
+from dualopt._checks import is_integer, is_number
 
 __all__ = ["PARTITION_STREAM", "SAMPLE_STREAM", "SYNTHETIC_STREAM", "at_least", "generator", "nonnegative"]
 
@@ -13,16 +13,18 @@ __all__ = ["PARTITION_STREAM", "SAMPLE_STREAM", "SYNTHETIC_STREAM", "at_least", 
 PARTITION_STREAM = (3,)
 SAMPLE_STREAM = (3, 1)
 SYNTHETIC_STREAM = (4,)
+LARGEST = 10**12  # rows or columns: no memory has more
 
 
 def at_least(lower: int, name: str, value: int) -> int:
-    """Return ``value`` as an int, or refuse it when it is not an integer or is below ``lower``."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} must be an integer, got {value!r}.") from None
+    """Return ``value`` as an int, or refuse it when it is not an integer, below ``lower``, or no size of an array."""
+    if not is_integer(value):
+        raise ValueError(f"{name} must be an integer, got {value!r}.")
+    number = int(value)
     if number < lower:
         raise ValueError(f"{name} must be at least {lower}, got {number}.")
+    if name != "seed" and number > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST}, got {number}.")
     return number
 
 
@@ -33,7 +35,6 @@ def generator(seed: int, stream: tuple[int, ...]) -> np.random.Generator:
 
 def nonnegative(name: str, value: float) -> float:
     """Return ``value`` as a float, or refuse it when it is negative, infinite or NaN."""
-    number = float(value)
-    if not 0 <= number < np.inf:
+    if not (is_number(value) and 0 <= value < np.inf):
         raise ValueError(f"{name} must be nonnegative and finite, got {value!r}.")
-    return number
+    return float(value)

@@ -14,8 +14,9 @@ import numpy as np
 
 from dualopt.data import _libsvm, _npz, _tables, scaling
 from dualopt.data._dataset import Dataset, RawData, check_features
-from dualopt.data._files import FILE_SUFFIXES, find_bare, home
+from dualopt.data._files import FILE_SUFFIXES, expanded, find_bare, home, is_file
 from dualopt.data._modules import modules
+from dualopt.data._random import at_least
 from dualopt.plugins import entry_points, find, is_spelled
 from dualopt.xp import is_sparse
 
@@ -96,12 +97,15 @@ def load(
     >>> data.X.shape, data.y.shape
     ((100, 5), (100,))
     """
-    if dtype not in ("float64", "float32"):
+    if not isinstance(name, str | os.PathLike):
+        raise ValueError(f"name must be that of a data set or a file, not {name!r}.")
+    if not isinstance(dtype, str) or dtype not in ("float64", "float32"):
         raise ValueError(f'dtype must be "float64" or "float32", got {dtype!r}.')
-    if scale != "auto":
+    at_least(0, "seed", seed)
+    if not isinstance(scale, str) or scale != "auto":
         scaling.check_scale(scale)
     folder = home(data_home)
-    name = os.fspath(name)
+    name = os.fsdecode(name)
     reader, first = _reader(name, folder)
     accepted = inspect.signature(reader).parameters
     known = [option for option in list(accepted)[1:] if option not in _COMMON]
@@ -144,8 +148,8 @@ def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str
         return named[name].load, name
     if is_spelled(name) or name in entry_points("data"):
         return find("data", name, "data").load, name.rpartition(":")[2]
-    path = Path(name).expanduser()
-    if not path.is_file():
+    path = expanded(Path(name))
+    if not is_file(path):
         in_folder = find_bare(name, folder)
         if in_folder is None:
             raise ValueError(_not_found(name, folder, list(named)))

@@ -291,7 +291,7 @@ def partition(
     [array([1, 3]), array([0, 2])]
     """
     rules = partition_rules()
-    if kind not in rules:
+    if not isinstance(kind, str) or kind not in rules:
         close = difflib.get_close_matches(str(kind), rules, 1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ValueError(f"partition must be one of {', '.join(rules)}, got {kind!r}{hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from dualopt._checks import is_number
 from dualopt.xp import Array, array_namespace, asarray_like, epsilon
 
 __all__ = ["positive_number", "positive_step", "project_to_interval"]
@@ -11,7 +12,7 @@ __all__ = ["positive_number", "positive_step", "project_to_interval"]
 
 def positive_number(name: str, value: float) -> float:
     """Return ``value`` as a Python float, or raise ``ValueError`` unless it is positive and finite."""
-    if not (value > 0 and math.isfinite(value)):
+    if not (is_number(value) and value > 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be positive and finite, got {value!r}.")
     return float(value)
 

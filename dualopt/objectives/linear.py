@@ -332,4 +332,7 @@ def _loss(loss: Any) -> Any:
     """Return the loss, or for a name that needs the number of classes alone its class."""
     if isinstance(loss, str) and open_parameters(kind := lookup(dualopt.losses, loss, "loss")) == ["classes"]:
         return kind
-    return resolved(loss, dualopt.losses, "loss")
+    found = resolved(loss, dualopt.losses, "loss")
+    if not hasattr(found, "labels"):
+        raise ValueError(f"loss must be a Loss or its name, such as 'logistic', not a {type(found).__name__}.")
+    return found

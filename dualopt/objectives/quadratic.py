@@ -60,6 +60,9 @@ class Quadratic(Objective):
     c: Array | None = None
 
     def __post_init__(self) -> None:
+        for name, array in (("A", self.A), ("b", self.b)):
+            if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+                raise ValueError(f"{name} must be an array, not a {type(array).__name__}.")
         xp = array_namespace(self.A, self.b)
         if self.A.ndim != 3 or self.A.shape[1] != self.A.shape[2]:
             raise ValueError(f"A must have shape (N, d, d), not {tuple(self.A.shape)}.")

@@ -429,6 +429,11 @@ def row_norms(X: Any) -> Array:
     return unit * (xp.sqrt(squares @ xp.ones((X.shape[1],), dtype=X.data.dtype, device=device(X.data))) + room)
 
 
+def _largest_entry(X: Array, like: Array) -> float:
+    """Return the largest entry for which the sum of the squares of a row is finite."""
+    return math.sqrt(float(array_namespace(like).finfo(like.dtype).max) / X.shape[1])
+
+
 def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
     xp = array_namespace(like)
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
@@ -437,6 +442,11 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}.")
     if not bool(xp.all(xp.isfinite(like))):
         raise ValueError("X must not contain NaN or infinite features.")
+    largest, bound = float(xp.max(xp.abs(like))) if like.shape[0] else 0.0, _largest_entry(X, like)
+    if largest > bound:
+        raise ValueError(
+            f"X must have entries up to {bound:.2g}, whose squares can be summed, not {largest:.2g}: scale X."
+        )
     if tuple(y.shape) != (X.shape[0],):
         raise ValueError(f"y must have one label for each of the {X.shape[0]} rows of X, not shape {tuple(y.shape)}.")
     if loss.labels == "class":

@@ -119,6 +119,8 @@ def prepared_by(
     steps = [] if preparation is None else preparation if isinstance(preparation, Sequence) else [preparation]
     found = Prepared(objective=objective, theta0=theta0)
     for step in steps:
+        if isinstance(step, type) or not hasattr(step, "prepare"):
+            raise ValueError(f"prepare must be preparations, such as OneShotAverage(), not {step!r}.")
         found = step.prepare(found.objective, found.theta0).after(found)
     return found
 

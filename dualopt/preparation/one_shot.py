@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from dualopt._checks import require
+from dualopt._checks import Typed, require
 from dualopt.objectives import LinearModel, LocalProblem, Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.coordinates import InCoordinates
@@ -19,7 +19,7 @@ __all__ = ["OneShotAverage", "half"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneShotAverage:
+class OneShotAverage(Typed):
     r"""Start from the mean of the clients' own minimisers.
 
     .. math:: \theta^0 = \frac1N\sum_j\theta_j, \qquad \theta_j = \arg\min f_j

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ class PreparationOptions:
         name, equals, rank = self.coordinates.partition("=")
         if name not in COORDINATES:
             raise unknown_name("coordinates", name, COORDINATES)
-        if (equals and not rank.isdigit()) or (equals and name == "plain"):
+        if (equals and not re.fullmatch(r"[0-9]{1,9}", rank)) or (equals and name == "plain"):
             raise ValueError(f"coordinates must be of the form sketch=RANK, not {self.coordinates!r}.")
         if name == "plain":
             return None

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dualopt._checks import require
+from dualopt._checks import Typed, require
 from dualopt.objectives import Composite, LinearModel, Objective, Quadratic
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.coordinates import TYPICAL, Metric, in_coordinates, moments_product
@@ -22,7 +22,7 @@ OVERSAMPLED, POWERS = 10, 2  # in the clients' own sketches: directions beyond t
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchedMetric:
+class SketchedMetric(Typed):
     r"""Change coordinates by a metric ``M`` that clients sketch once: :math:`w = \theta M^{1/2}`.
 
     With the second moments :math:`G_j = X_j'W_jX_j` of the features of client ``j``, their mean G, the ridge and the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dualopt._checks import Typed
 from dualopt.regularisers._protocol import check_weight
 from dualopt.xp import Array, array_namespace
 
@@ -12,7 +13,7 @@ __all__ = ["L1"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class L1:
+class L1(Typed):
     r"""Sum of absolute values, weight times ``|theta|_1``: solutions have exact zeros.
 
     .. math:: g(\theta) = \text{weight} \sum_k |\theta_k|, \qquad

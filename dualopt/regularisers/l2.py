@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dualopt._checks import Typed
 from dualopt.regularisers._protocol import check_weight
 from dualopt.xp import Array, array_namespace
 
@@ -12,7 +13,7 @@ __all__ = ["L2"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class L2:
+class L2(Typed):
     r"""Squared norm, weight/2 times ``|theta|^2``, on the server instead of the clients.
 
     .. math:: g(\theta) = \tfrac{\text{weight}}{2} |\theta|^2, \qquad

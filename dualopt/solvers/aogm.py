@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import require
+from dualopt._checks import Typed, require
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AOGM:
+class AOGM(Typed):
     r"""Optimized gradient method with adaptive restart (Kim and Fessler 2018) and full backtracking.
 
     .. math::

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt._checks import Typed
 from dualopt.objectives._rounding import client_norm, gamma
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
@@ -34,7 +35,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualCoordinate:
+class DualCoordinate(Typed):
     r"""Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013), for any scalar loss of a linear model.
 
     With :math:`\bar\mu = \mu + \text{weight}` and a dual variable :math:`u_i` for each row, the primal point is

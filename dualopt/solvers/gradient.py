@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt._checks import Typed
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
 from dualopt.participation import Round
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
@@ -24,7 +25,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gradient:
+class Gradient(Typed):
     r"""Gradient descent, :math:`\theta_j \leftarrow \theta_j - \text{step}\, \nabla F_j(\theta_j)`.
 
     ``Steps(K)`` is charged K gradients: the one where it ends serves certificates alone, and is charged to a method

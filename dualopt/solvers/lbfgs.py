@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt._checks import Typed
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
 from dualopt.solvers._line_search import LineSearch, backtrack
@@ -46,7 +47,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LBFGS:
+class LBFGS(Typed):
     r"""Limited-memory BFGS (Liu and Nocedal 1989) with backtracking.
 
     A pair of a step and the change of the gradient, scaled to :math:`\langle s, y\rangle = 1`, changes the

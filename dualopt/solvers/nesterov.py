@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt._checks import Typed
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
 from dualopt.participation import Round
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
@@ -26,7 +27,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nesterov:
+class Nesterov(Typed):
     r"""Nesterov's accelerated gradient method with step ``1/L_j``.
 
     .. math:: x^+ = y - \tfrac1L \nabla F(y), \quad t_+ = \frac{1 - q t^2 + \sqrt{(1 - q t^2)^2 + 4 t^2}}{2}, \quad

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt._checks import Typed
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
 from dualopt.solvers._line_search import backtrack
@@ -28,7 +29,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewtonCG:
+class NewtonCG(Typed):
     r"""Damped Newton method with conjugate gradients.
 
     The systems :math:`\nabla^2 F_j(\theta_j) d = -\nabla F_j(\theta_j)` are preconditioned by the objective when it

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt._checks import Typed
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.objectives.rows import Block, ClientRows
@@ -55,7 +56,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowLBFGS:
+class RowLBFGS(Typed):
     r"""Limited-memory BFGS in the space of the rows, for smooth losses of linear models with sparse rows.
 
     With :math:`\bar\mu = \mu + \text{weight} > 0` and the linear term ``l`` of the local problem, its solution has the

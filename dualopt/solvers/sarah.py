@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dualopt._checks import Typed
 from dualopt.objectives.local_problem import LocalProblem, per_client
 from dualopt.participation import Round, first_round
 from dualopt.solvers._loop import LocalSolution, nowhere, require_sampling, sampled_solution
@@ -23,7 +24,7 @@ class SolverState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sarah:
+class Sarah(Typed):
     r"""Linearised proximal steps with a recursive gradient estimator (FedPD, Algorithm 4).
 
     For :math:`F_j = f_j + \langle b, \cdot\rangle + \tfrac{w}{2} |\cdot - c|^2`, with one

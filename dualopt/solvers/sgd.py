@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dualopt._checks import Typed
 from dualopt.objectives.local_problem import LocalProblem, client_dot, per_client
 from dualopt.participation import Round, first_round
 from dualopt.solvers._loop import LocalSolution, assemble, require_sampling, sampled_solution
@@ -17,7 +18,7 @@ __all__ = ["SGD"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGD:
+class SGD(Typed):
     r"""Stochastic gradient descent, :math:`\theta_j \leftarrow \theta_j - \text{step}\,\text{decay}^n\, G_j(\theta_j)`.
 
     :math:`G_j` estimates :math:`\nabla F_j` from ``batch`` rows of client ``j``, and ``n`` is the round, so that the

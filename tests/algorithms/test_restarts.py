@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -16,24 +15,55 @@ from dualopt import run
 from dualopt.algorithms import DualFL, OptimizedDualFL
 from dualopt.algorithms.dualfl import momentum
 from dualopt.algorithms.optimized_dualfl import coefficients
-from dualopt.engine import iterate
+from dualopt.contracts import test_algorithms as contract
+from dualopt.engine import State, advance, iterate
 from dualopt.objectives import ObjectiveWrapper, Quadratic
 from dualopt.participation import CommunicateWithProbability, Full, UniformSubset
 from dualopt.reference import newton
 from dualopt.solvers import LBFGS, SGD, Exact
-from tests.algorithms import test_contract
 from tests.problems import digits, hinge, logistic, quadratic
 from theory._problems import breast_cancer, lopsided
 from theory.frontier import restarts
 from theory.frontier.scaled_dualfl import unequal
 
-RESTARTED = {
-    "dualfl, gradient": partial(DualFL, restart="gradient"),
-    "dualfl, gap": partial(DualFL, restart="gap"),
-    "dualfl, gradient, scaled": partial(DualFL, restart="gradient", scaled=True),
-    "dualfl, gap, scaled": partial(DualFL, restart="gap", scaled=True),
-    "optimized-dualfl, gradient": partial(OptimizedDualFL, restart="gradient"),
-    "optimized-dualfl, gradient, scaled": partial(OptimizedDualFL, restart="gradient", scaled=True),
+
+@dataclass(frozen=True, kw_only=True)
+class GradientRestarted(DualFL):
+    restart: str | None = "gradient"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapRestarted(DualFL):
+    restart: str | None = "gap"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledGradientRestarted(GradientRestarted):
+    scaled: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledGapRestarted(GapRestarted):
+    scaled: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizedRestarted(OptimizedDualFL):
+    restart: str | None = "gradient"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledOptimizedRestarted(OptimizedRestarted):
+    scaled: bool = True
+
+
+RESTARTED: dict[str, type[DualFL] | type[OptimizedDualFL]] = {
+    "dualfl, gradient": GradientRestarted,
+    "dualfl, gap": GapRestarted,
+    "dualfl, gradient, scaled": ScaledGradientRestarted,
+    "dualfl, gap, scaled": ScaledGapRestarted,
+    "optimized-dualfl, gradient": OptimizedRestarted,
+    "optimized-dualfl, gradient, scaled": ScaledOptimizedRestarted,
 }
 every_restart = pytest.mark.parametrize("name", RESTARTED)
 
@@ -59,7 +89,7 @@ def restarted_loop(f: Quadratic, nu: np.ndarray, kind: type) -> Iterator[tuple[n
 
 def began(kind: type, server: Any) -> bool:
     """Whether a new epoch begins after a round."""
-    return server.t == 1.0 if kind is DualFL else server.A == 0.0
+    return server.t == 1.0 if issubclass(kind, DualFL) else server.A == 0.0
 
 
 @pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
@@ -130,37 +160,36 @@ def test_certificates_hold_through_restarts(name: str) -> None:
 @every_restart
 @pytest.mark.parametrize("problem", ["smooth", "nonsmooth"])
 def test_stacked_is_one_process_per_client(name: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(test_contract.ALGORITHMS, "restarted", RESTARTED[name])
-    test_contract.test_stacked_is_one_process_per_client("restarted", Full(), problem)
+    contract.test_stacked_is_one_process_per_client((RESTARTED[name], Full(), problem))
 
 
 @every_restart
 def test_stays_at_the_optimum(name: str) -> None:
     f = quadratic()
     method = RESTARTED[name](solver=Exact()).suggested(f)
-    state = test_contract.State(*method.fixed_point(f, f.minimiser()))
+    state = State(*method.fixed_point(f, f.minimiser()))
     for round in islice(Full().rounds(f.n_clients, seed=0), 8):
-        state, _, _ = test_contract.advance(method, f, state, round)
+        state, _, _ = advance(method, f, state, round)
         np.testing.assert_allclose(state.server.theta, f.minimiser(), atol=1e-13)
 
 
 @pytest.mark.parametrize("name", [name for name in RESTARTED if "scaled" not in name])
 def test_permuting_clients_and_copies_of_one(name: str) -> None:
-    method = RESTARTED[name](solver=Exact())
-    test_contract.test_permuting_clients_permutes_states(method)
-    test_contract.test_equal_clients_are_one_client(method)
-    test_contract.test_survives_pickling(method)
+    contract.test_permuting_clients_permutes_states(RESTARTED[name])
+    contract.test_equal_clients_are_one_client(RESTARTED[name])
+    contract.test_survives_pickling(RESTARTED[name])
 
 
 @every_restart
 def test_array_libraries_agree(name: str, backend) -> None:
-    test_contract.test_array_libraries_agree(RESTARTED[name](solver=Exact()), backend)
+    contract.test_array_libraries_agree(RESTARTED[name], backend)
 
 
 @every_restart
 def test_is_pure_and_keeps_single_precision(name: str) -> None:
-    test_contract.test_is_pure(RESTARTED[name](solver=LBFGS()))
-    test_contract.test_single_precision_stays_single(RESTARTED[name](solver=Exact()))
+    contract.test_is_deterministic(RESTARTED[name])
+    contract.test_writes_to_nothing_that_it_is_handed(RESTARTED[name])
+    contract.test_single_precision_stays_single(RESTARTED[name])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import gzip
 import numpy as np
 import pytest
 
-from dualopt.data import _libsvm, load
+from dualopt.data import _files, _libsvm, load
 
 pytest.importorskip("sklearn")
 
@@ -166,5 +166,5 @@ def test_free_memory_is_unlimited_where_the_system_does_not_tell(monkeypatch):
     def unknown(name):
         raise ValueError(name)
 
-    monkeypatch.setattr(_libsvm.os, "sysconf", unknown)
+    monkeypatch.setattr(_files.os, "sysconf", unknown)
     assert _libsvm._free_memory() == np.inf

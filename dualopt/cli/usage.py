@@ -1,0 +1,78 @@
+"""How programs read what is typed: a mistake gives one sentence that names the option, and nothing is taken twice."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+from typer import BadParameter, Exit, Option
+from typer.core import TyperCommand
+
+__all__ = ["OneSentence", "Version", "about", "sentence", "show_version"]
+
+NUMBERS = {"int": "a whole number", "float": "a number"}
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop, if that is wanted.
+
+    >>> show_version(False)
+    """
+    if wanted:
+        try:
+            print(f"dualopt {version('dualopt')}")
+        except PackageNotFoundError:  # a copy of the sources
+            print("dualopt, not installed")
+        raise Exit(0)
+
+
+Version = Annotated[bool, Option("--version", callback=show_version, is_eager=True, help="Show the version and stop.")]
+
+
+def about(version: Version = False) -> None:
+    """Duality-based federated convex optimization: run a method, compare methods, see what there is."""
+
+
+class OneSentence(TyperCommand):
+    """A command that refuses options given twice, of which all but the last would be lost, and empty values."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words, and say in one sentence what is wrong with them."""
+        given, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in order:
+            if option.param_type_name != "option" or option.multiple:
+                continue
+            if sum(other is option for other in order) > 1:
+                raise BadParameter(f"--{_name(option)} is given twice", ctx)
+            if given.get(option.name) == "":
+                raise BadParameter(f"--{_name(option)} must not be empty", ctx)
+        try:
+            return super().parse_args(ctx, list(args))
+        except BadParameter as error:
+            text = None if error.param is None else given.get(str(error.param.name))
+            if not isinstance(text, str) or (words := self._number(error.param)) is None:
+                raise
+            raise BadParameter(f"--{_name(error.param)} must be {words}, not {text!r}", ctx) from None
+
+    def _number(self, option: Any) -> str | None:
+        """Return what a number must be; None for anything else."""
+        assert self.callback is not None
+        kinds = str(inspect.signature(self.callback).parameters[option.name].annotation)
+        words = next((words for kind, words in NUMBERS.items() if re.search(rf"\b{kind}\b", kinds)), None)
+        least = getattr(option, "min", None)
+        return words if words is None or least is None else f"{words}, at least {least}"
+
+
+def sentence(message: str) -> str:
+    """Return what the parser of options has to say as a sentence.
+
+    >>> sentence("No such option: --bogus")
+    'No such option: --bogus.'
+    """
+    return message.removeprefix("Invalid value: ").strip().rstrip(".") + "."
+
+
+def _name(option: Any) -> str:
+    return next(name for name in option.opts if name.startswith("--")).removeprefix("--")
