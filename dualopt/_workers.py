@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -122,6 +123,9 @@ class Workers(Generic[Task, Result]):
                     for future in done:
                         yield running.pop(future), future.result()
             except BrokenProcessPool:
+                time.sleep(TICK)  # a signal to the whole group may reach the processes before this one
+                if over():
+                    return
                 raise MemoryError(f"one of {self._jobs} processes was killed, so use fewer jobs") from None
             finally:
                 self.lower(ENDED)

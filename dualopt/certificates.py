@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from dualopt.client_states import ClientStates
 from dualopt.objectives import Objective
@@ -140,6 +140,26 @@ class LatestSolutions:
             self._put(range(self._n_clients), self._whole)
             self._whole = None
         self._put(clients, solution)
+
+    @property
+    def kept(self) -> Any:
+        """All of that as a tree of arrays, from which :meth:`restore` makes it again; None as long as there is none."""
+        whole = self._whole
+        if whole is not None:
+            return (whole.theta, whole.evaluation.f, whole.evaluation.grad_f, whole.excess), None, self._exact
+        ids = self._rows.known
+        return None if not len(ids) else (self._rows.take(ids), ids, self._exact)
+
+    def restore(self, kept: Any) -> None:
+        """Go on from what another one kept."""
+        if kept is None:
+            return
+        (theta, f, grad_f, excess), ids, self._exact = kept
+        found = LocalSolution(theta, Evaluation(f, grad_f, f, grad_f), None, None, (), (), (), excess)
+        if ids is None:
+            self._whole = found
+        else:
+            self._rows, self._latest = self._rows.put(ids, (theta, f, grad_f, excess)), found
 
     def _put(self, clients: Sequence[int], solution: LocalSolution) -> None:
         f, excess = solution.evaluation.f, solution.excess

@@ -55,6 +55,13 @@ class ClientStates:
         return self._tree is not None or (self._rows is not None and self._rows.is_complete)
 
     @property
+    def known(self) -> Array:
+        """The clients that have a state, in the latest version."""
+        if self._tree is None and self._rows is not None:
+            return self._rows.known
+        return np.arange(self._n_clients if self.is_complete else 0)
+
+    @property
     def tree(self) -> Any:
         """The states of all clients, not to be written to; put together when it is first asked for."""
         if self._tree is None:
@@ -113,6 +120,11 @@ class _Rows:
     @property
     def is_complete(self) -> bool:
         return self._base is not None or self._count == len(self._place)
+
+    @property
+    def known(self) -> Array:
+        """The clients that have a row."""
+        return np.flatnonzero((self._place >= 0) | (self._base is not None))
 
     def places(self, ids: Any, like: Any) -> Array:
         """Return the places of the clients ``ids``, which are about to be written; a client without one gets it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from dualopt.tree import tree_map
 from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = [
+    "Carried",
     "Snapshot",
     "State",
     "advance",
@@ -45,6 +47,14 @@ class State(NamedTuple):
     message: Any  # what the clients know of it
     clients: Any  # states of all clients, client axis first
     solver: Any = ()  # states of their local solvers, client axis first; () before the first call
+
+
+class Carried(NamedTuple):
+    """All that the rounds to come depend on, besides method, objective, participation and seed."""
+
+    rounds: int  # that were done
+    state: State
+    holding: Array  # (N,)  who holds the present message
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -78,6 +88,7 @@ class Snapshot:
     bits_up: int
     bits_down: int
     _own: Any = None  # server, where that above shows its model in other coordinates
+    _holding: Any = None  # the clients that hold the message
 
     def __repr__(self) -> str:
         r, shape = self.round, tuple(self.server.theta.shape)
@@ -101,6 +112,11 @@ class Snapshot:
         """What the next round starts from."""
         server = self.server if self._own is None else self._own
         return State(server, self.message, self.clients, self.solver)
+
+    @property
+    def carried(self) -> Carried:
+        """What all later rounds start from."""
+        return Carried(self.round.n + 1, self.state, self._holding)
 
     @property
     def local_models(self) -> Array | None:
@@ -278,18 +294,27 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
 
 
 def rounds_of(
-    algorithm: Algorithm, objective: Objective, theta0: Array, participation: Participation | None, seed: int
+    algorithm: Algorithm,
+    objective: Objective,
+    theta0: Array,
+    participation: Participation | None,
+    seed: int,
+    since: Carried | None = None,
 ) -> Iterator[Snapshot]:
-    """Yield the rounds of a method with no parameter open."""
+    """Yield the rounds of a method with no parameter open; all, or those after a snapshot whose ``carried`` is given.
+
+    The participation draws the earlier rounds again: its stream is the same whatever its generator keeps.
+    """
     objective = without_regulariser(objective)  # the regulariser is the method's from here on
     n_clients = objective.n_clients
-    state = _held(algorithm, objective, initial_state(algorithm, objective, theta0))
-    holding = np.zeros(n_clients, dtype=bool)  # who holds the present message
     compressor = getattr(algorithm, "compressor", Identity())
-    size = of_message(state.message)
     if isinstance(participation, WeightedSubset) and participation.weights is None:
         participation = replace(participation, weights=algorithm.sampling_weights())
-    for round in (participation or Full()).rounds(n_clients, seed):
+    if since is None:
+        since = Carried(0, initial_state(algorithm, objective, theta0), np.zeros(n_clients, dtype=bool))
+    state, holding = _held(algorithm, objective, since.state), since.holding.copy()
+    size = of_message(state.message)
+    for round in islice((participation or Full()).rounds(n_clients, seed), since.rounds, None):
         state, upload, solution = _advance(algorithm, objective, state, round)
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
         up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
@@ -299,7 +324,8 @@ def rounds_of(
             holding[:] = "inactive" in algorithm.listens
             holding[active] = "active" in algorithm.listens
             down = down.plus(size.times(int(np.count_nonzero(holding))))
-        yield Snapshot(round, *state, solution, up.numbers, down.numbers, up.bits, down.bits)
+        sent = up.numbers, down.numbers, up.bits, down.bits
+        yield Snapshot(round, *state, solution, *sent, _holding=holding.copy())
 
 
 def advance(

@@ -24,6 +24,7 @@ __all__ = ["convergence", "dashes", "save", "single_run", "style", "style_axes",
 # Okabe and Ito (2008), made to be told apart by the colour-blind, without their yellow, too pale on white.
 COLOURS = ("#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#0072B2", "#000000")
 MARKERS = ("P", "s", "^", "D", "v", "o", "X")
+LAST_MARKER = "p"  # of the eighth lap
 # One for each lap through the colours, so that names that share a colour differ in two ways.
 DASHES = (
     "-",
@@ -33,8 +34,9 @@ DASHES = (
     (0, (3, 1.2)),
     (0, (6, 1.2, 1, 1.2, 1, 1.2)),
     (0, (10, 3)),
+    (0, (2, 3)),
 )
-PAIRS = len(COLOURS) * len(MARKERS)
+PAIRS = len(COLOURS) * len(DASHES)
 MARKS_PER_LINE = 12
 
 # The pairs that methods have in the pictures of the documentation, where those drawn together differ in colour. No
@@ -69,6 +71,7 @@ FIXED = {
     "giant": 27,
     "acc-s-dane": 28,
     "dual-lbfgs": 29,
+    "dual-ascent": 30,
 }
 
 SHARES = ("test_accuracy",)  # of what is right: the rest is drawn, which tells good models apart
@@ -138,6 +141,8 @@ def dashes(colour: str, marker: str) -> Any:
     >>> dashes(*style("dualfl")), dashes(*style("fivegcs"))
     ('-', (0, (1, 1.2)))
     """
+    if marker == LAST_MARKER:
+        return DASHES[-1]
     first = COLOURS.index(colour)
     return DASHES[(MARKERS.index(marker) - first) % len(MARKERS)]
 
@@ -316,9 +321,9 @@ def _slots() -> dict[str, int]:
 
 
 def _slot(index: int) -> tuple[str, str]:
-    """Return pair ``index`` of 49: seven colours with their own markers, then the same with markers shifted."""
+    """Return pair ``index`` of 56: seven colours with their own markers, these shifted, and the last one for all."""
     lap, colour = divmod(index, len(COLOURS))
-    return COLOURS[colour], MARKERS[(colour + lap) % len(MARKERS)]
+    return COLOURS[colour], LAST_MARKER if lap == len(MARKERS) else MARKERS[(colour + lap) % len(MARKERS)]
 
 
 def _panels(count: int, title: str | None) -> tuple[Figure, list[Axes]]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -19,10 +19,12 @@ from dualopt._checks import is_number, require, require_at_least, require_flags,
 from dualopt._objects import with_objects
 from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
+from dualopt.checkpoint import Checkpoint, Progress, table
 from dualopt.compressors import Compressor
-from dualopt.engine import Snapshot, complete, rounds_of, shown
+from dualopt.engine import Snapshot, complete, initial_state, rounds_of, shown
 from dualopt.objectives import Objective, ObjectiveWrapper
 from dualopt.objectives._compiled import numba_version
+from dualopt.objectives.composite import without_regulariser
 from dualopt.participation import Participation, as_participation
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.trace import Trace
@@ -58,6 +60,8 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     prepare: Preparation | Sequence[Preparation] | None = None,
     compressor: Compressor | str | None = None,
+    checkpoint: Checkpoint | None = None,
+    interruptible: bool = True,
 ) -> Trace:
     """Run a method and record every round.
 
@@ -95,6 +99,11 @@ def run(
         Number of threads of the linear algebra libraries during the run.
     parameters : dict, optional
         Further entries for ``Trace.parameters``.
+    checkpoint : Checkpoint, optional
+        Where the run is kept while it lasts, and from where it is continued (:mod:`dualopt.checkpoint`).
+    interruptible : bool, default True
+        Whether Ctrl-C (``KeyboardInterrupt``) ends the run with what was recorded so far and status ``stopped``;
+        otherwise it is passed on.
 
     Returns
     -------
@@ -146,35 +155,53 @@ def run(
     with threadpool_limits(limits=threads) if threads else nullcontext():
         theta = prepared.shown(prepared.theta0)
         recorder.start(theta, certificate(objective, theta) if every else None, prepared, seconds)
-        rounds_here = rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed)
-        snapshots = shown(rounds_here, prepared, objective)
-        status, still, last = "max_rounds", 0, theta
+        status, still, last, since = "max_rounds", 0, theta, None
         largest = EXPLOSION * (1.0 + _largest(theta))
-        while len(recorder.rows) <= rounds:
-            before = time.perf_counter()
-            snapshot = next(snapshots)
-            seconds = time.perf_counter() - before
-            theta = snapshot.server.theta
-            n = len(recorder.rows)
-            size = _largest(theta)
-            measured = n % measure_every == 0 or n == rounds or not size <= largest
-            certify = measured and bool(every) and n % every == 0
-            row, bound = recorder.add(snapshot, seconds, measured=measured, certify=certify)
-            if communicated(snapshot):
-                still = 0 if _moved(theta, last, size) else still + 1
-            last = theta
-            answer = None if callback is None else callback(snapshot, row)
-            if measured and recorder.diverged:
-                status = "diverged"
-            elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
-                status = "converged"
-            elif still >= max(STALL_ROUNDS, algorithm.rests):
-                status = "stalled"
-            elif answer:
-                status = "stopped"
-            else:
-                continue
-            break
+        if checkpoint is not None:
+            kept = checkpoint.begin(
+                _described(algorithm, objective, recorder, who, prepare, parameters)
+                | {"seed": seed, "tol": tol, "atol": atol, "every": every, "measure_every": measure_every},
+                (algorithm, objective, who),
+                _initial(algorithm, prepared) if checkpoint.resume else (),
+                theta,
+            )
+            if kept is not None:
+                recorder.resume(kept, checkpoint)
+                still, last, theta, since = kept.still, kept.theta, kept.theta, kept.carried
+                _check_rounds(rounds, since.rounds)
+        rounds_here = rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed, since)
+        snapshots = shown(rounds_here, prepared, objective)
+        try:
+            while len(recorder.rows) <= rounds:
+                before = time.perf_counter()
+                snapshot = next(snapshots)
+                seconds = time.perf_counter() - before
+                theta = snapshot.server.theta
+                n = len(recorder.rows)
+                size = _largest(theta)
+                measured = n % measure_every == 0 or n == rounds or not size <= largest
+                certify = measured and bool(every) and n % every == 0
+                row, bound = recorder.add(snapshot, seconds, measured=measured, certify=certify)
+                if communicated(snapshot):
+                    still = 0 if _moved(theta, last, size) else still + 1
+                last = theta
+                answer = None if callback is None else callback(snapshot, row)
+                if measured and recorder.diverged:
+                    status = "diverged"
+                elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
+                    status = "converged"
+                elif still >= max(STALL_ROUNDS, algorithm.rests):
+                    status = "stalled"
+                else:
+                    status = "stopped" if answer else status
+                    if checkpoint is not None and (n < rounds or answer):
+                        checkpoint.keep(partial(recorder.progress, still), now=status == "stopped")
+                if status != "max_rounds":
+                    break
+        except KeyboardInterrupt:
+            if not interruptible:
+                raise
+            status, theta = "stopped", recorder.interrupted()
         recorder.finish(theta)
         status = "diverged" if recorder.diverged else status
     described = {
@@ -193,6 +220,39 @@ def run(
         **(parameters or {}),
     }
     return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+
+
+def _described(
+    algorithm: Algorithm,
+    objective: Objective,
+    recorder: _Recorder,
+    participation: Participation | None,
+    prepare: Preparation | Sequence[Preparation] | None,
+    parameters: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return what tells one run from another, but for the data, of which the first row of the trace tells."""
+    return {
+        "algorithm": describe(algorithm),
+        "n_clients": objective.n_clients,
+        "shape": list(objective.shape),
+        "dtype": str(recorder.theta.dtype),
+        "participation": describe(participation),
+        "prepare": [] if prepare is None else [describe(p) for p in _listed(prepare)],
+        "reference": recorder.reference,
+        "columns": list(recorder.rows[0]),
+        "parameters": dict(parameters or {}),
+        "versions": {name: number for name, number in versions().items() if name != "numba"},  # loaded when it is used
+    }
+
+
+def _initial(algorithm: Algorithm, prepared: Prepared) -> Any:
+    """Return the states before the first round."""
+    return initial_state(algorithm, without_regulariser(prepared.objective), prepared.theta0)
+
+
+def _check_rounds(rounds: int, done: int) -> None:
+    if rounds < done:
+        raise ValueError(f"rounds must be at least the {done} that the checkpoint holds, not {rounds}.")
 
 
 def _listed(prepare: Preparation | Sequence[Preparation]) -> Sequence[Preparation]:
@@ -230,9 +290,12 @@ class _Recorder:
         self.limit = math.inf
         self.latest = LatestSolutions(objective)
         self.snapshot: Snapshot | None = None
+        self.theta: Any = None  # the model of the latest row
+        self._complete: tuple[int, Any, Any] = (0, None, None)  # rows that are, the model and snapshot of the last
+        self._adding = False
 
     def start(self, theta: Array, bound: Certificate | None, prepared: Prepared, seconds: float) -> None:
-        self.gradients = sum(prepared.gradients)
+        self.gradients, self.theta = sum(prepared.gradients), theta
         spent = {
             "round": 0.0,
             "communications": float(prepared.exchanges),
@@ -244,6 +307,7 @@ class _Recorder:
             "seconds": seconds,
         }
         self.rows.append(spent | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
+        self._complete = 1, theta, None
         energy = self.rows[0]["energy"]
         self.limit = min(energy + EXPLOSION * (1.0 + abs(energy)), sys.float_info.max)
 
@@ -251,7 +315,7 @@ class _Recorder:
         self, snapshot: Snapshot, seconds: float, *, measured: bool, certify: bool
     ) -> tuple[dict[str, float], Certificate | None]:
         last, theta = self.rows[-1], snapshot.server.theta
-        self.snapshot = snapshot
+        self._adding, self.snapshot = True, snapshot
         self.latest.update(snapshot.round.clients, snapshot.solution)
         bound = certificate(self.objective, theta, self.latest.solution) if certify else None
         if snapshot.solution is not None:
@@ -266,7 +330,41 @@ class _Recorder:
         names = [name for name in self.rows[0] if name not in row]
         row |= self._quality(theta, bound) | self._further() if measured else dict.fromkeys(names, math.nan)
         self.rows.append(row)
+        self.theta = theta
+        self._complete = len(self.rows), theta, snapshot
+        self._adding = False
         return row, bound
+
+    def progress(self, still: int) -> Progress:
+        """Return what a checkpoint holds of the run after the latest row."""
+        snapshot, names = self.snapshot, tuple(self.rows[0])
+        assert snapshot is not None
+        rows = table([[row[name] for name in names] for row in self.rows])
+        return Progress(names, rows, self.gradients, self.latest.kept, still, self.theta, snapshot.carried)
+
+    def resume(self, kept: Progress, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint, whose first row must be that of this run: data are not in the file."""
+        first, start = dict(zip(kept.columns, kept.rows[0].tolist(), strict=True)), self.rows[0]
+        for name in start:
+            close = math.isclose(first[name], start[name], rel_tol=epsilon(self.theta) ** 0.5)
+            if name != "seconds" and not close and not (math.isnan(first[name]) and math.isnan(start[name])):
+                raise ValueError(
+                    f"checkpoint {str(checkpoint.path)!r} is of other data: "
+                    f"{name} is {first[name]:.8g} at the start there and {start[name]:.8g} here."
+                )
+        self.rows = [dict(zip(kept.columns, row, strict=True)) for row in kept.rows.tolist()]
+        self.gradients, self.theta = kept.gradients, kept.theta
+        self.latest.restore(kept.latest)
+        self._complete = len(self.rows), kept.theta, None
+
+    def interrupted(self) -> Array:
+        """Return the model of the last row that is complete, and forget what an interrupt may have left half done."""
+        count, model, self.snapshot = self._complete
+        del self.rows[count:]
+        if self._adding:
+            self.latest = LatestSolutions(self.objective)
+            self.gradients = self.rows[-1]["gradients"] * self.objective.n_clients
+        return model
 
     def finish(self, theta: Array) -> None:
         """Measure and certify the final model if that is not done yet."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+
+from dualopt._files import write_atomically
 
 __all__ = ["STATUSES", "Trace", "write_atomically"]
 
@@ -169,22 +169,6 @@ class Trace:
             return cls(columns=columns, theta=theta, **head)
         except DAMAGED as error:
             raise ValueError(f"path {str(path)!r} is not a trace that to_npz wrote, or it is damaged.") from error
-
-
-def write_atomically(path: str | Path, write: Callable[[IO[Any]], Any], mode: str = "w") -> None:
-    """Write a file under a temporary name and rename it: an earlier file stays whole if anything fails."""
-    path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, mode) as file:
-            write(file)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)  # mkstemp makes files for the owner alone
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _short(x: float) -> str:

@@ -265,6 +265,7 @@ class _Search:
             check_assumptions=self.check_assumptions,
             prepare=self.prepare,
             threads=1,
+            interruptible=False,
         )
         errors = trace["certified_error" if certified else "error"][1:].tolist()
         return Outcome(

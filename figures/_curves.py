@@ -93,6 +93,7 @@ def trace_curves(curves: Mapping[str, Curve], settings: Settings) -> dict[str, T
                 rounds=curve.rounds,
                 participation=curve.participation,
                 callback=advance,
+                interruptible=False,
                 parameters={"guarantee": curve.algorithm.guarantee(objective)},
                 **curve.problem.options(objective),
             )

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
 import figures
+from dualopt._files import remove_leftovers
 from dualopt.cli import output, program
 from dualopt.cli.usage import OneSentence, Version
 from dualopt.discover import summary
@@ -39,7 +40,8 @@ def discover() -> dict[str, ModuleType]:
     >>> "fig1b_clients" in discover(), "_curves" in discover()
     (True, False)
     """
-    names = sorted(entry.name for entry in pkgutil.iter_modules(figures.__path__) if not entry.name.startswith("_"))
+    modules = [entry for entry in pkgutil.iter_modules(figures.__path__) if not entry.ispkg]
+    names = sorted(entry.name for entry in modules if not entry.name.startswith("_"))
     return {name: importlib.import_module(f"figures.{name}") for name in names}
 
 
@@ -80,13 +82,16 @@ def draw(
         Path | None, Option(help="A page into which which_method writes its tables, such as docs/which_method.md.")
     ] = None,
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,
+    keep_stale: Annotated[
+        bool, Option("--keep-stale", help="Keep stored traces that other code has computed, and say so.")
+    ] = False,
     show_list: Annotated[bool, Option("--list", help="List the figures and stop.")] = False,
     version: Version = False,
 ) -> None:
     """Compute and draw the figures of the papers: NAME.png, NAME.pdf and NAME.csv for each.
 
     A figure with a table leaves NAME_table.csv too, one with a caption NAME.txt. Traces are stored, so that only what
-    is missing is computed.
+    is missing is computed, or was computed by other code.
     """
     found = discover()
     for name in names or []:
@@ -109,6 +114,7 @@ def draw(
         rounds=ROUNDS[quick] if rounds is None else rounds,
         quick=quick,
         stored_only=redraw,
+        keep_stale=keep_stale,
         jobs=jobs,
         rows=rows,
         part=part,
@@ -119,6 +125,8 @@ def draw(
     with threadpool_limits(limits=threads):
         _ = settings.whole  # refuses wrong data before the folder is made
         output.prepare_folder(out)
+        for folder in (settings.cache, *settings.cache.glob("tune-*")):
+            remove_leftovers(folder)
         largest = [_make(Path(name).stem, found[name], settings, check) for name in names or found]
     if max(largest) > LARGEST_DEVIATION:
         raise Exit(1)

@@ -61,6 +61,8 @@ class Settings:
         Largest number of rows that a search looks at.
     most_gradients : int
         Local gradients that tuned parameters may prescribe to a client, in all rounds together.
+    keep_stale : bool
+        Whether to take stored results of other code, and say so.
     plug_in : str, optional
         Hash of the file of a figure that is not of this package.
     page : Path, optional
@@ -86,6 +88,7 @@ class Settings:
     rows: int | None = None
     part: int = 6000
     most_gradients: int = 10_000
+    keep_stale: bool = False
     plug_in: str | None = None
     page: Path | None = None
     console: Console = field(default_factory=make_console)
@@ -118,7 +121,8 @@ class Settings:
         Traceback (most recent call last):
         ValueError: redraw: the curve 'a' is not stored in 'nowhere/cache'; leave --redraw out to compute it.
         """
-        return stored_trace(self.cache, what, self._own(description), None if self.stored_only else compute)
+        allowed = None if self.stored_only else compute
+        return stored_trace(self.cache, what, self._own(description), allowed, self.stale)
 
     def stored_columns(
         self, what: str, description: Mapping[str, Any], columns: Callable[[], Mapping[str, Any]]
@@ -128,11 +132,20 @@ class Settings:
 
     def stored_number(self, what: str, description: Mapping[str, Any], compute: Callable[[], float]) -> float:
         """Return the number that is stored for a description, else compute and store it, as in :meth:`stored`."""
-        return stored_number(self.cache, what, self._own(description), None if self.stored_only else compute)
+        allowed = None if self.stored_only else compute
+        return stored_number(self.cache, what, self._own(description), allowed, self.stale)
 
     def _own(self, description: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the hash of the file of a figure from outside: a changed file does not find what the old one stored."""
         return description if self.plug_in is None else {**description, "plug_in": self.plug_in}
+
+    @property
+    def stale(self) -> Callable[[str], None] | None:
+        """What reports that a stored result of other code is taken; None where none is."""
+        return self._report_stale if self.keep_stale else None
+
+    def _report_stale(self, what: str) -> None:
+        self.console.print(f"{what} was computed by other code (--keep-stale)", highlight=False, markup=False)
 
     @property
     def mu(self) -> float:

@@ -1,4 +1,8 @@
-"""Results on disk: each is stored as soon as it is known, under a name that hashes everything that defines it."""
+"""Results on disk: each is stored as soon as it is known, under a name that hashes everything that defines it.
+
+A result also carries a hash of the code that computed it, :mod:`dualopt._sources`. That of other code is stale: it is
+computed again, unless stale results are to be kept.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +14,37 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dualopt._sources import sources
 from dualopt.cli.output import write_json
 from dualopt.recording import versions
 from dualopt.trace import Trace
 
 __all__ = ["digest", "key", "missing", "stored_number", "stored_trace"]
 
+Stale = Callable[[str], Any] | None
 FORMAT = 2  # to be raised when the meaning of what is stored changes
 DAMAGED = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile)
 
 
 def key(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description with the versions added, as JSON gives it back.
+    """Return the description with the versions and the code added, as JSON gives it back.
 
     Examples
     --------
     >>> key({"clients": (8, 16)})["clients"]
     [8, 16]
     """
-    return json.loads(json.dumps({"format": FORMAT, "dualopt": versions().get("dualopt"), **description}))
+    code = {"format": FORMAT, "dualopt": versions().get("dualopt"), "sources": sources(packages=("theory", "figures"))}
+    return json.loads(json.dumps({**code, **description}))
 
 
-def stored_trace(folder: Path, what: str, description: Mapping[str, Any], compute: Callable[[], Trace] | None) -> Trace:
+def stored_trace(
+    folder: Path,
+    what: str,
+    description: Mapping[str, Any],
+    compute: Callable[[], Trace] | None,
+    stale: Stale = None,
+) -> Trace:
     """Return the stored trace of this description; compute and store it when there is none, or a damaged one.
 
     Its ``parameters["key"]`` is the :func:`key`.
@@ -46,6 +59,8 @@ def stored_trace(folder: Path, what: str, description: Mapping[str, Any], comput
         Everything that defines the result.
     compute : callable, optional
         None refuses to compute.
+    stale : callable, optional
+        Called with ``what`` when a result of other code is taken; without it none is.
 
     Raises
     ------
@@ -57,7 +72,7 @@ def stored_trace(folder: Path, what: str, description: Mapping[str, Any], comput
     try:
         with zipfile.ZipFile(path):  # refuses a damaged archive, of which NumPy would leave the file open
             trace = Trace.from_npz(path)
-        if trace.parameters["key"] == wanted:
+        if _accepted(trace.parameters["key"], wanted, what, stale):
             return trace
     except DAMAGED:
         pass
@@ -71,7 +86,11 @@ def stored_trace(folder: Path, what: str, description: Mapping[str, Any], comput
 
 
 def stored_number(
-    folder: Path, what: str, description: Mapping[str, Any], compute: Callable[[], float] | None
+    folder: Path,
+    what: str,
+    description: Mapping[str, Any],
+    compute: Callable[[], float] | None,
+    stale: Stale = None,
 ) -> float:
     """Return the stored number of this description, computed as in :func:`stored_trace`.
 
@@ -84,7 +103,7 @@ def stored_number(
     path = folder / f"number-{digest(wanted)}.json"
     try:
         record = json.loads(path.read_text())
-        if record["key"] == wanted:
+        if _accepted(record["key"], wanted, what, stale):
             return float(record["number"])
     except DAMAGED:
         pass
@@ -97,8 +116,22 @@ def stored_number(
 
 
 def digest(wanted: Mapping[str, Any]) -> str:
-    """Return the name of what a key describes."""
-    return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:20]
+    """Return the name of what a key describes, whatever code computes it."""
+    return hashlib.sha256(json.dumps(_without_sources(wanted), sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _accepted(stored: Mapping[str, Any], wanted: Mapping[str, Any], what: str, stale: Stale) -> bool:
+    """Tell whether a stored result may be taken, and say so where other code has computed it."""
+    if stored == wanted:
+        return True
+    if stale is None or _without_sources(stored) != _without_sources(wanted):
+        return False
+    stale(what)
+    return True
+
+
+def _without_sources(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if name != "sources"}
 
 
 def missing(what: str, folder: Path) -> ValueError:

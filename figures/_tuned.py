@@ -17,7 +17,7 @@ from dualopt.tuning import Outcome, tune
 from dualopt.xp import array_namespace
 from figures._cached import CachedObjective
 from figures._settings import Settings
-from figures._store import digest, key, missing, stored_number
+from figures._store import digest, key, missing
 from figures._table2 import METHODS, Point, gradients_needed, grid, to_candidate
 
 __all__ = ["CLIENTS", "TARGET", "Search", "Tuned", "best"]
@@ -81,6 +81,7 @@ class Search:
         if left == 0:
             return record.known
         record.folder.mkdir(parents=True, exist_ok=True)
+        record = record.begin(fresh=not record.known)
         with search_progress(settings.console, f"tuning {METHODS[name].title}", left, record) as advance:
             return tune(
                 [to_candidate(name, p, stop=TUNING_STOP, communications=settings.rounds) for p in points],
@@ -136,7 +137,7 @@ class Search:
     def _number(self, what: str, compute: Callable[[], float]) -> float:
         settings = self.settings
         description = self._described | {"result": what}
-        return stored_number(settings.cache, f"the {what}", description, None if settings.stored_only else compute)
+        return settings.stored_number(f"the {what}", description, compute)
 
     def _work(self, point: Point) -> float:
         return gradients_needed(point, self.settings.rounds)
@@ -146,7 +147,8 @@ class Search:
         return SHORTEST <= step * self.smoothness <= LONGEST
 
     def _record(self, name: str, points: Sequence[Point]) -> Record:
-        """Return what is stored of a search: nothing if that is damaged."""
+        """Return what is stored of a search: nothing if that is damaged, or of other code."""
+        settings = self.settings
         described = self._described | {
             "method": name,
             "points": points,
@@ -157,11 +159,14 @@ class Search:
             "rounds": self.settings.rounds,
         }
         wanted = key(described)
-        folder = self.settings.cache / f"tune-{name}-{digest(wanted)}"
+        folder = settings.cache / f"tune-{name}-{digest(wanted)}"
         try:
-            return load(folder, wanted, points, fresh=False)
+            record = load(folder, wanted, points, fresh=False, keep_stale=settings.keep_stale)
         except ValueError:
             return load(folder, wanted, points, fresh=True)
+        if record.stale and settings.stale is not None:
+            settings.stale(f"the search for the parameters of {name!r}")
+        return record
 
 
 def best(outcomes: Mapping[int, Outcome]) -> int:

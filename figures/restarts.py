@@ -114,7 +114,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
 def _run(method: Any, f: Any, tol: float, most: int) -> dict[str, list[float]]:
     """Return the columns of a run."""
-    trace = run(method, f, rounds=most, tol=tol)
+    trace = run(method, f, rounds=most, tol=tol, interruptible=False)
     size = f.n_clients * math.prod(f.shape)
     rows = {
         "rounds": trace["round"],

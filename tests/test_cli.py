@@ -25,6 +25,7 @@ from dualopt.algorithms import DualFL
 from dualopt.cli import main
 from dualopt.cli import run as commands
 from dualopt.cli.options import LoopOptions, option_groups
+from dualopt.cli.resume import KeepOptions
 from dualopt.cli.tune import SearchOptions
 from dualopt.data import load
 from dualopt.discover import discover
@@ -193,14 +194,14 @@ def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):
     assert code == 0
     assert "undefined: nothing shows that E* > 0" in shown(out, "certified relative error")
     assert shown(out, "status").startswith("stalled")
-    code, out, _ = program(*zero, "--atol", "1e-9")
+    code, out, _ = program(*zero, "--atol", "1e-9", "--overwrite")
     assert code == 0
     assert shown(out, "status").startswith("converged")
     assert shown(out, "rounds") == "1"
     if reference:
         assert shown(out, "error E - E*, E* = 0") == "0.00e+00"
     assert program("compare", *zero[1:], "--algorithm", "dualfl", "--algorithm", "fedpd")[0] == 0
-    assert "atol must be positive" in refusal(program, *zero, "--atol", "-1")
+    assert "atol must be positive" in refusal(program, *zero, "--atol", "-1", "--overwrite")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -257,7 +258,9 @@ def test_partitions_and_stopping_rules_listed_are_those_that_exist():
         assert isinstance(parse_stop(f"{name}=0.5" if name != "steps" else "steps=2", nu=1.0, rho=0.0), rule)
 
 
-@pytest.mark.parametrize("group", [ProblemOptions, MethodOptions, PreparationOptions, LoopOptions, SearchOptions])
+@pytest.mark.parametrize(
+    "group", [ProblemOptions, MethodOptions, PreparationOptions, LoopOptions, KeepOptions, SearchOptions]
+)
 def test_every_option_is_explained_and_keeps_its_default(group):
     def command(*, group): ...
 
@@ -347,7 +350,7 @@ def earlier(program):
     ],
 )
 def test_a_mistake_gives_one_sentence_and_leaves_earlier_results_alone(program, arguments, sentence):
-    assert re.search(sentence, refusal(program, "run", *arguments.split()))
+    assert re.search(sentence, refusal(program, "run", "--overwrite", *arguments.split()))
 
 
 @pytest.mark.parametrize(
@@ -452,7 +455,7 @@ def test_ctrl_c_keeps_what_was_recorded(program, monkeypatch):
     assert code == 130
     assert "stopping after this round" in err
     assert shown(out, "status") == "stopped: interrupted by Ctrl-C"
-    assert {path.name for path in Path("out").iterdir()} == RUN_FILES
+    assert {path.name for path in Path("out").iterdir()} == RUN_FILES | {"run.checkpoint"}
     assert len(Trace.from_csv("out/trace.csv")) == 3
     assert json.loads(Path("out/run.json").read_text())["status"] == "stopped"
     assert signal.getsignal(signal.SIGINT) is handler
@@ -463,7 +466,8 @@ def test_ctrl_c_ends_a_comparison_after_the_present_run(program, monkeypatch):
     press_ctrl_c(monkeypatch, 5)  # in its last round the first run is complete; the second never begins
     code, out, _ = program("compare", *QUICK, "--algorithm", "dualfl", "--algorithm", "b@dualfl", "--tol", "0")
     assert code == 130
-    assert {path.name for path in Path("out").iterdir()} == {"compare.json", "compare.png", "dualfl.csv"}
+    written = {"compare.json", "compare.png", "dualfl.csv", "compare.checkpoint"}
+    assert {path.name for path in Path("out").iterdir()} == written
     assert "│ b " not in out
 
 
@@ -640,5 +644,5 @@ def test_rounds_that_send_nothing_are_told_apart(program):
     _, out, _ = program("run", *QUICK, "--algorithm", "scaffnew", *chance)
     coins = participation.CommunicateWithProbability(probability=0.3).rounds(3, seed=1)
     assert shown(out, "rounds") == f"5 ({sum(next(coins).communicate for _ in range(5))} sent)"
-    _, out, _ = program("run", *QUICK, "--tol", "0")
+    _, out, _ = program("run", *QUICK, "--tol", "0", "--overwrite")
     assert shown(out, "rounds") == "5"

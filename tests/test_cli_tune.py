@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dualopt import FedDyn, FedPD, Quadratic, run, tuning
-from dualopt.cli import output
+from dualopt.cli import main, output, tune
 from dualopt.cli.tune import parse_grid
 from dualopt.recording import run as run_federation
 from dualopt.solvers import Exact
@@ -268,7 +268,56 @@ def test_other_data_under_the_same_name_are_refused(program):
     assert program(*search)[0] == 0
     assert program(*search)[0] == 0
     np.savez("mine.npz", X=X, y=np.sign(X[:, 1]))
-    assert "holds another search (gradient at zero is" in refusal(program, *search)
+    assert "holds another search (data hash is" in refusal(program, *search)
+
+
+def test_other_clients_of_the_same_rows_are_other_data(program):
+    rng = np.random.default_rng(0)
+    X, owners = rng.standard_normal((60, 2)), np.repeat([0, 1, 2], 20)
+    search = ["tune", "--data", "mine.npz", "--partition", "natural", "--weights", "rows", "--rounds", "2"]
+    search += ["--grid", "rho=0"]
+    np.savez("mine.npz", X=X, y=np.sign(X[:, 0]), clients=owners)
+    assert program(*search)[0] == 0
+    np.savez("mine.npz", X=X, y=np.sign(X[:, 0]), clients=rng.permutation(owners))
+    assert "holds another search (data hash is" in refusal(program, *search)
+    np.savez("mine.npz", X=X, y=np.sign(X[:, 0]), clients=owners)
+    assert program(*search)[0] == 0
+    assert "weights is 'rows' there and 'clients' here" in refusal(program, *search, "--weights", "clients")
+
+
+def test_other_code_is_another_search_unless_it_is_kept(program, runs, monkeypatch):
+    program(*QUICK, *GRID)
+    rows = table()
+    monkeypatch.setattr(tune, "sources", lambda parts: "other")
+    assert "(sources is" in (words := refusal(program, *QUICK, *GRID))
+    assert "--keep-stale" in words
+    runs.clear()
+    code, out, _ = program(*QUICK, *GRID, "--keep-stale")
+    assert (code, runs, table()) == (0, [], rows)
+    assert "Part of this was computed by other code" in out
+    assert "(sources is" in refusal(program, *QUICK, *GRID)  # it remains stale
+    assert program(*QUICK, *GRID, "--fresh")[0] == 0
+    assert len(runs) == 6
+    assert program(*QUICK, *GRID)[0] == 0
+
+
+def test_two_searches_in_one_folder_lose_nothing(program, monkeypatch):
+    """Another process writes its points while this one computes; an outcome that either has is in the file."""
+    program(*QUICK, *GRID, "--out", "whole")
+    ran = []
+
+    def meanwhile(*arguments, **options):
+        ran.append(arguments)
+        if len(ran) == 1:
+            with pytest.raises(SystemExit):
+                main([*QUICK, "--grid", "eta=10,30", *GRID[2:]])
+        return run_federation(*arguments, **options)
+
+    monkeypatch.setattr(tuning, "run", meanwhile)
+    assert program(*QUICK, "--grid", "eta=0.3", *GRID[2:])[0] == 0
+    assert len(ran) == 6
+    found = timeless(table())
+    assert sorted(map(str, found)) == sorted(map(str, timeless(table("whole"))))
 
 
 def test_a_record_of_version_0_1_is_resumed(program, runs):

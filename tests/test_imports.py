@@ -13,6 +13,8 @@ FORBIDDEN = {"dualopt": {"theory", "figures", "tests"}, "theory": {"figures", "t
 ARRAYS = {"numpy", "cupy", "array_api_compat", "array_api_strict"}
 HOST_MODULES = {
     "xp.py",
+    "_packing.py",  # writes arrays to files and reads them, as the next one does
+    "checkpoint.py",
     "client_states.py",  # positions of clients are host integers, here and in the next two
     "tree.py",
     "engine.py",

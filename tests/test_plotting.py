@@ -134,7 +134,7 @@ def test_styles_of_one_figure_differ_in_colour_as_long_as_there_are_colours():
     assert len({colour for colour, _ in found.values()}) == 7
     assert found[names[0]] == style(names[0])
     many = styles(str(k) for k in range(60))  # more than there are pairs: repeated, not refused
-    assert len(set(many.values())) == 49
+    assert len(set(many.values())) == 56
 
 
 def test_markers_of_curves_that_coincide_stand_side_by_side():

@@ -121,7 +121,7 @@ def test_a_method_in_a_file_runs_and_results_say_which_file(program):
     assert source["file"] == str(Path("my_method.py").absolute())
     before = source["sha256"]
     Path("my_method.py").write_text(METHOD + "\n")
-    program("run", "--algorithm", "my_method.py:Damped", *QUICK)
+    program("run", "--algorithm", "my_method.py:Damped", *QUICK, "--overwrite")
     assert json.loads(Path("out/run.json").read_text())["plug_ins"]["my_method.py:Damped"]["sha256"] != before
     assert not Path("__pycache__").exists()
 
@@ -223,10 +223,10 @@ def test_entry_points_are_listed_and_run_and_a_broken_one_harms_nobody(folder, m
     code, _, err = program("run", "--algorithm", "damped", "--data", "two-blobs", "--clients", "3", "--rounds", "5")
     assert (code, err) == (0, "")
     assert set(json.loads(Path("out/run.json").read_text())["plug_ins"]) == {"damped", "two-blobs"}
-    sentence = refusal(program, "run", "--algorithm", "broken", *QUICK)
+    sentence = refusal(program, "run", "--algorithm", "broken", *QUICK, "--overwrite")
     assert sentence.startswith("algorithm 'broken' (no_such_module:X of package damped-package): there is no module")
     assert lookup(dualopt.algorithms, "dualfl", "algorithm") is dualopt.algorithms.DualFL
-    sentence = refusal(program, "run", "--algorithm", "dampd", *QUICK)
+    sentence = refusal(program, "run", "--algorithm", "dampd", *QUICK, "--overwrite")
     assert "did you mean damped?" in sentence
 
 

@@ -65,7 +65,7 @@ def test_run_says_that_rows_are_sparse_and_gives_what_dense_ones_give(folder, ca
     assert "sparse" in found["problem"]["data"]
     assert found["options"]["storage"] == "auto"
     assert "scipy" in found["versions"]
-    dense = recorded(*options, "--storage", "dense")
+    dense = recorded(*options, "--storage", "dense", "--overwrite")
     assert "stored dense" in capsys.readouterr().out
     assert found["training_accuracy"] == dense["training_accuracy"]
     for name in ("energy", "test_accuracy", "error"):  # 4 rounds of solves to a tenth: rounding stays rounding

@@ -741,7 +741,7 @@ def test_every_unbiased_method_runs_where_its_theory_admits_it() -> None:
     found = {(type(run.values[0]).__name__, run.values[1]) for run in RUNS}
     anywhere = {"AFedPD", "LazyAFedPD", "FedADMM", "FedDR", "FedDyn", "FedPD", "Scaffold"}
     anywhere |= {"AndersonFedSplit", "DistributedLBFGS", "DistributedNewtonCG", "GradientDescent"}
-    dual = {"DualFL", "DualLBFGS", "OptimizedDualFL", "SampledDualFL"}
+    dual = {"DualAscent", "DualFL", "DualLBFGS", "OptimizedDualFL", "SampledDualFL"}
     convex, strongly = {"FedSplit", "AccSDANE"}, dual | {"AndersonDANE", "GIANT", "FiveGCS", "Scaffnew", "APDAInexact"}
     expected = {(name, problem) for name in anywhere for problem in PROBLEMS}
     expected |= {(name, problem) for name in convex for problem in ("lopsided", "flat", "rows")}

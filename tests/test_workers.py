@@ -145,3 +145,39 @@ def test_workers_do_not_outlive_their_parent(tmp_path: Path, number: signal.Sign
         while any(map(alive, workers)) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not any(map(alive, workers))
+
+
+GROUP = """
+import signal, time
+from dualopt._workers import Workers
+from dualopt.cli.output import interruptible
+
+def long(task, limit):
+    print("at work", flush=True)
+    while limit() > 0:
+        time.sleep(0.01)
+    return task
+
+if __name__ == "__main__":
+    tasks = iter([1, 2])
+    with interruptible() as interrupt:
+        list(Workers(long, 2).results(lambda: next(tasks, None), interrupt.is_set))
+    print("ended", interrupt.exit_code)
+"""
+
+
+def test_a_signal_to_the_whole_group_is_no_lack_of_memory(tmp_path: Path) -> None:
+    """Job systems end all processes of a job at once."""
+    (tmp_path / "program.py").write_text(GROUP)
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
+    command = [sys.executable, str(tmp_path / "program.py")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        for _ in range(2):
+            assert parent.stdout.readline() == "at work\n"
+        os.killpg(parent.pid, signal.SIGTERM)
+        assert parent.stdout.read() == "ended 143\n"
+        assert "MemoryError" not in parent.stderr.read()
+    assert parent.returncode == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any, Self
 
@@ -58,6 +59,8 @@ class Case(claims.Case):
         Seed of the sampled path.
     attained : bool, default False
         Whether a constant is the best possible one on these very clients.
+    remember : bool, default False
+        Whether the run is computed once and its snapshots kept, which takes their memory.
     """
 
     objective: Any
@@ -69,6 +72,50 @@ class Case(claims.Case):
     participation: Participation = field(default_factory=Full)
     seed: int = 0
     attained: bool = False
+    remember: bool = False
+
+    @classmethod
+    def of(cls, algorithm: Any, objective: Any, *, rounds: int, name: str = "", **more: Any) -> Self:
+        """Return the case of a method on clients, its open parameters suggested and the solution found.
+
+        The run is remembered: claims and pictures that look at the case share it.
+
+        Parameters
+        ----------
+        algorithm : Algorithm
+            The method.
+        objective : Objective
+            The clients.
+        rounds : int
+            How many rounds to look at.
+        name : str
+            For tables; the name of the method when not given.
+        **more
+            Further attributes.
+
+        Examples
+        --------
+        >>> from dualopt.algorithms import DualFL
+        >>> case = Case.of(DualFL(), Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]])), rounds=2)
+        >>> case.theta.tolist(), [s.server.theta.tolist() for s in case.snapshots()]
+        ([2.0], [[2.0], [2.0]])
+        >>> next(case.snapshots()) is next(case.snapshots())
+        True
+        """
+        from theory._problems import solved  # which builds cases
+
+        method = algorithm.suggested(objective)
+        instance = solved(name or type(algorithm).__name__, objective)
+        lowest = float(np.mean(objective.value(instance.theta)))
+        return cls(
+            name=instance.name,
+            algorithm=method,
+            objective=objective,
+            theta=instance.theta,
+            subgradients=instance.subgradients,
+            rounds=rounds,
+            **{"lowest": lowest, "remember": True, **more},
+        )
 
     @property
     def n_clients(self) -> int:
@@ -109,6 +156,13 @@ class Case(claims.Case):
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the rounds of the sampled path from ``theta0``."""
+        return iter(self._remembered) if self.remember else self._computed()
+
+    @cached_property
+    def _remembered(self) -> list[Snapshot]:
+        return list(self._computed())
+
+    def _computed(self) -> Iterator[Snapshot]:
         run = iterate(
             self.algorithm, self.objective, theta0=self.theta0, participation=self.participation, seed=self.seed
         )

@@ -125,6 +125,7 @@ _DERIVATIONS: Mapping[str, Sequence[str]] = {
     "frontier.py::test_one_solution_of_acc_s_dane": ["acc_s_dane"],
     "frontier.py::test_one_iteration_of_acc_s_dane": ["acc_s_dane"],
     "frontier.py::test_shares_of_adaptive_acc_s_dane": ["acc_s_dane_adaptive"],
+    "frontier.py::test_constants_of_dual_ascent": ["dual_ascent_linear", "dual_ascent_any_loss"],
     "frontier.py::test_constants_of_the_dual_lbfgs": ["dual_lbfgs_descent"],
     "frontier.py::test_constants_of_giant": ["giant_descent", "giant_quadratics"],
     "frontier.py::test_constants_of_theorem_a": ["sampled_feddyn"],

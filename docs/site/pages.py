@@ -2,6 +2,7 @@
 
 * ``generated/docs``: the pages of ``docs/``, whose links to files become links to claims or to the listed sources;
 * ``generated/claims``: ``theory/REPORT.md``, one page for each paper;
+* ``generated/lessons``: the teachers' pages of ``docs/lessons``, with the exported lessons in ``generated/extra``;
 * ``generated/gallery.md``: every figure, with its command, its time and, where ``docs/`` has it, its picture;
 * ``generated/api``: one page for each public module.
 """
@@ -68,7 +69,9 @@ def escape_stars(lines: list[str]) -> None:
 
 def write_all() -> None:
     """Write all generated pages; those that did not change keep their time, so that a build takes up only the rest."""
-    wanted = {path: text for pages in (documents(), claims(), gallery(), reference()) for path, text in pages}
+    wanted = {
+        path: text for pages in (documents(), claims(), gallery(), lessons(), reference()) for path, text in pages
+    }
     for path in GENERATED.rglob("*"):
         if path.suffix in (".md", ".rst") and path not in wanted:
             path.unlink()
@@ -76,6 +79,7 @@ def write_all() -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
+    export_lessons()
     for picture in [*(ROOT / "docs").glob("*.png"), *(ROOT / "docs").glob("*.csv")]:
         target = GENERATED / "docs" / picture.name
         if not target.exists() or target.stat().st_mtime < picture.stat().st_mtime:
@@ -188,6 +192,39 @@ def gallery() -> Iterator[tuple[Path, str]]:
             if caption.exists():
                 parts.append(f"*{caption.read_text().strip()}*\n")
     yield GENERATED / "gallery.md", "\n".join(parts)
+
+
+def lessons() -> Iterator[tuple[Path, str]]:
+    """Yield the teachers' pages, each with a link to the exported lesson, and a page that lists them."""
+    from figures.lessons import discover
+
+    names = discover()
+    for name in names:
+        text = linked(
+            (ROOT / "docs" / "lessons" / f"{name}.md").read_text(encoding="utf-8").replace("](../../", "](../")
+        )
+        link = f'<p><a href="../../lessons/{name}.html">Open the lesson</a>: it needs no server and no network.</p>'
+        title, _, rest = text.partition("\n")
+        yield GENERATED / "lessons" / f"{name}.md", f"{title}\n\n{link}\n{rest}"
+    head = "# Lessons\n\nInteractive figures whose numbers are computed by the library, with a page for teachers each:"
+    link = '<a href="../../lessons/index.html">all of them</a>'
+    listed = "\n".join(names)
+    text = f"{head} {link}.\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    yield GENERATED / "lessons" / "index.md", text
+
+
+def export_lessons() -> None:
+    """Export the lessons where they are older than the code that computes them."""
+    from figures.lessons import discover
+    from figures.lessons._export import export
+
+    folder = GENERATED / "extra" / "lessons"
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = [p for part in ("dualopt", "theory", "figures/lessons") for p in (ROOT / part).rglob("*") if p.is_file()]
+    newest = max(p.stat().st_mtime for p in sources if "__pycache__" not in p.parts)
+    index = folder / "index.html"
+    if not index.exists() or index.stat().st_mtime < newest:
+        export(discover(), folder)
 
 
 def reference() -> Iterator[tuple[Path, str]]:

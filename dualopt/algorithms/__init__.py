@@ -9,6 +9,7 @@ from dualopt.algorithms.anderson_fedsplit import AndersonFedSplit
 from dualopt.algorithms.apda_inexact import APDAInexact
 from dualopt.algorithms.distributed_lbfgs import DistributedLBFGS
 from dualopt.algorithms.distributed_newton_cg import DistributedNewtonCG
+from dualopt.algorithms.dual_ascent import DualAscent
 from dualopt.algorithms.dual_lbfgs import DualLBFGS
 from dualopt.algorithms.dualfl import DualFL
 from dualopt.algorithms.fedadmm import FedADMM
@@ -44,6 +45,7 @@ __all__ = [
     "AndersonFedSplit",
     "DistributedLBFGS",
     "DistributedNewtonCG",
+    "DualAscent",
     "DualFL",
     "DualLBFGS",
     "FedADMM",

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from threading import current_thread, main_thread
 from typing import Any
 
-__all__ = ["app", "exit_on_user_error", "main", "program"]
+__all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 
 EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
 OURS = ("dualopt", "theory", "figures")
 USER_ERROR = 2  # exit code
+TERMINATED = 143  # what shells report for a program that SIGTERM ended
 LONG, SHOWN = 200, 60  # characters of a word that a sentence does not quote in full, and what it shows of its ends
 
 
@@ -86,11 +89,28 @@ def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None 
     words = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, TextIOWrapper):  # names of files may hold what no encoding has
         sys.stdout.reconfigure(errors="backslashreplace")
-    with exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]), silent():
+    with terminable(), exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]), silent():
         # Overflow is told by the status of a run. Without words, help is shown by the program itself.
         code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
         print(end="", flush=True)
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Turn SIGTERM into ``SystemExit`` with exit code 143: files are put away and workers end, as after Ctrl-C."""
+
+    def end(*_: object) -> None:
+        raise SystemExit(TERMINATED)
+
+    if current_thread() is not main_thread():  # the others receive no signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

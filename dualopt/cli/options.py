@@ -10,7 +10,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from typer import Exit, Option
+from typer import Context, Exit, Option
+
+from dualopt.cli.resume import repeated
 
 __all__ = ["INTERRUPTED", "LoopOptions", "default_of", "option_groups"]
 
@@ -68,17 +70,22 @@ def option_groups(function: Callable[..., None]) -> Callable[..., None]:
     group. A flag that is off by default has no ``--no-`` form. Parameters of other types stay what they are, so that
     commands share options without repeating them. Ctrl-C ends the command with exit code 130.
     """
+    contexts: list[Context] = []  # of the call, if one of the options asks for it
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if name in groups:
-            parameters += _parameters(groups[name])
+            parameters += _parameters(groups[name], contexts)
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
     @wraps(function)
     def command(**values: Any) -> None:
+        if values.get("from_record") is not None:
+            source = contexts[-1].get_parameter_source
+            typed = [name for name in values if getattr(source(name), "name", None) == "COMMANDLINE"]
+            values = repeated(function.__name__, values, typed)
         grouped = {name: group(**{f.name: values.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
         try:
             function(**grouped, **values)
@@ -95,13 +102,21 @@ def default_of(field: Field) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
-def _parameters(group: type) -> Iterable[inspect.Parameter]:
-    """Return one parameter per field."""
+def _parameters(group: type, contexts: list[Any]) -> Iterable[inspect.Parameter]:
+    """Return one parameter per field; a field whose metadata name an option appends the context to the list."""
+
+    def remember(context: Context, value: Any) -> Any:
+        contexts.append(context)
+        return value
+
     hints, (title, texts) = get_type_hints(group), _documented(group)
     for f in fields(group):
         default = default_of(f)
         names = [f"--{f.name.replace('_', '-')}"] if default is False else []
-        option = Option(*names, help=texts.get(f.name), rich_help_panel=title)
+        options: dict[str, Any] = {"help": texts.get(f.name), "rich_help_panel": title}
+        if "option" in f.metadata:  # a name that is a word of Python's
+            names, options = [f.metadata["option"]], options | {"callback": remember}
+        option = Option(*names, **options)
         annotation = Annotated[hints[f.name], option]
         yield inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dualopt._files import SUFFIX, remove_leftovers
 from dualopt.algorithms import parameters
 from dualopt.cli.progress import make_progress
 from dualopt.engine import Snapshot
@@ -27,6 +28,7 @@ from dualopt.recording import describe
 from dualopt.trace import Trace, write_atomically
 
 __all__ = [
+    "Interrupt",
     "check_file",
     "file_names",
     "interruptible",
@@ -49,7 +51,7 @@ REASONS = {
     "max_rounds": "all rounds were run",
     "diverged": "the energy exploded or is not finite",
     "stalled": "the model no longer moves at machine precision",
-    "stopped": "interrupted by Ctrl-C",
+    "stopped": "interrupted by {signal}",
 }
 RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", "compare.png", "compare.json")
 RESULTS += ("tune.csv", "tune.json")
@@ -71,6 +73,8 @@ def make_console() -> Console:
 def prepare_folder(folder: Path) -> None:
     """Create the folder for the results and try to write in it, before anything is computed.
 
+    What killed processes have left there half written is removed.
+
     Parameters
     ----------
     folder : Path
@@ -84,7 +88,7 @@ def prepare_folder(folder: Path) -> None:
     new = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=folder, prefix=".", suffix=SUFFIX):
             pass
     except (OSError, ValueError) as error:
         for path in new:
@@ -93,6 +97,7 @@ def prepare_folder(folder: Path) -> None:
         new.clear()
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"out {str(folder)!r} is not a folder that can be written: {reason}.") from None
+    remove_leftovers(folder)
     for name in RESULTS:
         if (folder / name).is_dir():
             raise ValueError(f"out {str(folder)!r} cannot take the file {name!r}: a folder has this name.")
@@ -123,21 +128,39 @@ def check_file(file: Path, option: str) -> None:
         raise ValueError(f"{option} {str(file)!r} is in a folder that cannot be written.")
 
 
-@contextmanager
-def interruptible() -> Iterator[Event]:
-    """Turn the first Ctrl-C into an event, so that the round can be finished; the second interrupts at once."""
-    interrupt = Event()
+class Interrupt(Event):
+    """Set by the first signal that asks the program to end."""
 
-    def ask(*_: object) -> None:
+    number = signal.SIGINT
+
+    @property
+    def exit_code(self) -> int:
+        """What shells report for a program that the signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
+        return 128 + self.number
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Turn the first Ctrl-C or SIGTERM into an event, so that the round can be finished; the second ends at once."""
+    interrupt = Interrupt()
+
+    def ask(number: int, _: object) -> None:
+        interrupt.number = signal.Signals(number)
         interrupt.set()
-        signal.signal(signal.SIGINT, before)
+        restore()
         print("dualopt: stopping after this round (Ctrl-C again stops at once).", file=sys.stderr)
 
-    before = signal.signal(signal.SIGINT, ask)
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        for number in before:
+            signal.signal(number, ask)
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 @contextmanager
@@ -156,11 +179,11 @@ def progress_bar(
         yield advance
 
 
-def outcome(trace: Trace, accuracy: float | None) -> dict[str, str]:
-    """Say in words and numbers how a run ended."""
+def outcome(trace: Trace, accuracy: float | None, *, signal: str = "Ctrl-C") -> dict[str, str]:
+    """Say in words and numbers how a run ended, if need be by which signal."""
     last = trace.last
     lines = {
-        "status": f"{trace.status}: {REASONS[trace.status]}",
+        "status": f"{trace.status}: {REASONS[trace.status].format(signal=signal)}",
         "rounds": _rounds(trace),
         "energy E": f"{last['energy']:.10g}",
         "certified gap": _bound(last["certificate"]),

@@ -7,12 +7,13 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
 
+from dualopt._files import locked
 from dualopt.cli import output
 from dualopt.cli.progress import make_progress
 from dualopt.data._files import is_file
@@ -34,13 +35,33 @@ class Record:
     search: Mapping[str, Any]  # what all points have in common
     points: Sequence[Point]
     known: Mapping[int, Outcome]
+    stale: bool = False  # whether other code has computed a part
 
     def names(self) -> list[str]:
         """Name the parameters that vary, or that some points alone have."""
         return list(dict.fromkeys(name for point in self.points for name in point))
 
-    def save(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Write both files; whatever happens, each is whole."""
+    def begin(self, *, fresh: bool) -> Record:
+        """Write the record before anything is computed, so that another search cannot take the folder; return it."""
+        with locked(self.folder, "tune"):
+            record = load(self.folder, self.search, self.points, fresh=fresh)
+            record = replace(record, stale=self.stale)
+            record._write(record.known)
+        return record
+
+    def save(self, outcomes: Mapping[int, Outcome]) -> tuple[Record, Mapping[int, Outcome]]:
+        """Write both files, each whole whatever happens; return what they hold.
+
+        Points that another process has written meanwhile, of the same search in the same folder, stay in them.
+        """
+        with locked(self.folder, "tune"):
+            there = load(self.folder, self.search, self.points, fresh=False)
+            together = pruned({**there.known, **outcomes})
+            record = replace(there, stale=self.stale)
+            record._write(together)
+        return record, together
+
+    def _write(self, outcomes: Mapping[int, Outcome]) -> None:
         found = [{"parameters": self.points[n], **asdict(outcome)} for n, outcome in sorted(outcomes.items())]
         output.write_json(self.folder / "tune.json", {"command": "tune", "search": self.search, "points": found})
         write_atomically(self.folder / "tune.csv", lambda file: self._table(file, outcomes))
@@ -54,7 +75,9 @@ class Record:
             writer.writerow([*values, outcome.status, f"{outcome.cost:.12g}", outcome.error, outcome.seconds])
 
 
-def load(folder: Path, search: Mapping[str, Any], points: Sequence[Point], *, fresh: bool) -> Record:
+def load(
+    folder: Path, search: Mapping[str, Any], points: Sequence[Point], *, fresh: bool, keep_stale: bool = False
+) -> Record:
     """Return the record of a search, with the outcomes that the folder holds.
 
     Points of earlier grids stay, behind those of the present one: what they reached still dominates other runs.
@@ -69,6 +92,8 @@ def load(folder: Path, search: Mapping[str, Any], points: Sequence[Point], *, fr
         The points of the present grid.
     fresh : bool
         Whether to leave out what the folder holds.
+    keep_stale : bool, default False
+        Whether to take what other code has computed; the record remains one of that code.
 
     Raises
     ------
@@ -85,15 +110,19 @@ def load(folder: Path, search: Mapping[str, Any], points: Sequence[Point], *, fr
         found = [(dict(entry.pop("parameters")), _outcome(entry)) for entry in stored["points"]]
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         raise ValueError(f"file {str(path)!r} is not the record of a search: {FRESH}.") from None
+    stale = keep_stale and search.get("sources") != other.get("sources")
+    if stale:
+        search = {**search, "sources": other.get("sources")}
     for name in [*search, *other]:
         if search.get(name) != other.get(name):
             there, here = other.get(name), search.get(name)
+            instead = f"{FRESH}, or --keep-stale to keep it" if name == "sources" else FRESH
             raise ValueError(
-                f"out {str(folder)!r} holds another search ({name} is {there!r} there and {here!r} here): {FRESH}."
+                f"out {str(folder)!r} holds another search ({name} is {there!r} there and {here!r} here): {instead}."
             )
     everything = [*points, *(point for point, _ in found if point not in points)]
     known = {everything.index(point): outcome for point, outcome in found}
-    return Record(folder=folder, search=search, points=everything, known=pruned(known))
+    return Record(folder=folder, search=search, points=everything, known=pruned(known), stale=stale)
 
 
 @contextmanager

@@ -18,11 +18,16 @@ import dualopt.losses
 import dualopt.regularisers
 import dualopt.solvers
 from dualopt import data, plotting, stopping
+from dualopt._checks import require
+from dualopt._data_hash import data_hash
+from dualopt._sources import sources
 from dualopt._text import pairs
 from dualopt.algorithms import Algorithm
-from dualopt.cli import output
-from dualopt.cli.options import INTERRUPTED, LoopOptions, option_groups
+from dualopt.checkpoint import Checkpoint
+from dualopt.cli import TERMINATED, output
+from dualopt.cli.options import LoopOptions, option_groups
 from dualopt.cli.plug_ins import plug_ins
+from dualopt.cli.resume import KeepOptions, Kept, Results
 from dualopt.discover import discover, summary, unknown_name
 from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
@@ -33,6 +38,7 @@ from dualopt.recording import check_run, versions
 from dualopt.recording import run as run_federation
 from dualopt.trace import Trace
 from dualopt.variant import MethodOptions, Variant, parse_variant
+from dualopt.xp import asarray_like
 
 __all__ = ["compare", "list_names", "run"]
 
@@ -51,6 +57,7 @@ def run(
     method: MethodOptions,
     preparation: PreparationOptions,
     loop: LoopOptions,
+    keep: KeepOptions,
 ) -> None:
     """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
     variant = Variant(
@@ -63,35 +70,39 @@ def run(
         compressor=method.compressor,
     )
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
+    trace_npz, trace_csv, record_json, picture = files = ["trace.npz", "trace.csv", "run.json", "convergence.png"]
+    results = Results(command="run", folder=loop.out, options=options, keep=keep, files=files)
+    if _is_done(results):
+        return
     session = _prepare(problem, preparation, loop, {algorithm: variant})
-    (result,), interrupted = session.compute()
-    trace, out = result.trace, loop.out
-    files = ["convergence.png", "trace.csv", "trace.npz", "run.json"]
+    with results.opened(session.problem, session.parts()) as kept:
+        (result,), ending = session.compute(kept, {algorithm: "run"})
+        trace, out = result.trace, loop.out
+        trace.to_npz(out / trace_npz)  # the model first, the picture last
+        trace.to_csv(out / trace_csv)
+        output.write_json(out / record_json, session.record(results, ending) | result.record())
+        ending.close(kept)
     title = f"{algorithm} on {session.problem_title()}"
-    plotting.save(plotting.single_run(trace, x="communications", title=title), out / files[0])
-    trace.to_csv(out / files[1])
-    trace.to_npz(out / files[2])
-    record = {"command": "run", "options": options, "versions": dict(versions()), **session.record(), **result.record()}
-    output.write_json(out / files[3], record)
+    plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
     lines = session.described() | output.parameters_in_words(result.algorithm)
     lines["theory"] = result.algorithm.guarantee(session.changed)
-    lines |= output.outcome(trace, result.accuracy)
+    lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines["files"] = f"{out}: {', '.join(files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
-    if interrupted:
-        raise Exit(INTERRUPTED)
+    if ending.exit_code:
+        raise Exit(ending.exit_code)
 
 
 @option_groups
 def compare(
     *,
     algorithm: Annotated[
-        list[str],
+        list[str] | None,
         Option(
             help="A method, or LABEL@NAME:name=value,... such as plain@dualfl:rho=0,solver=newton, "
             "or mine@FILE.py:NAME:alpha=3; repeatable."
         ),
-    ],
+    ] = None,
     plot: Annotated[
         str | None, Option(help="Column to draw, such as energy or test_accuracy; default: the best measure of error.")
     ] = None,
@@ -99,16 +110,28 @@ def compare(
     method: MethodOptions,
     preparation: PreparationOptions,
     loop: LoopOptions,
+    keep: KeepOptions,
 ) -> None:
     """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
-    variants = [parse_variant(text, method) for text in algorithm]
+    require(algorithm, "algorithm must be given: --algorithm NAME, once for each method")
+    variants = [parse_variant(text, method) for text in algorithm or []]
     names = dict(zip((v.label for v in variants), output.file_names([v.label for v in variants]), strict=True))
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "plot": plot}
     if plot is not None and plot not in (columns := _columns(loop)):
         raise unknown_name("plot", plot, columns)
+    files = [*(f"{name}.csv" for name in names.values()), "compare.json", "compare.png"]
+    place = Results(command="compare", folder=loop.out, options=options, keep=keep, files=files)
+    if _is_done(place):
+        return
     session = _prepare(problem, preparation, loop, {v.label: v for v in variants})
-    results, interrupted = session.compute()
     out = loop.out
+    with place.opened(session.problem, session.parts()) as kept:
+        results, ending = session.compute(kept, names)
+        for result in results:
+            result.trace.to_csv(out / f"{names[result.label]}.csv")
+        runs = {result.label: result.record() for result in results}
+        output.write_json(out / "compare.json", session.record(place, ending) | {"runs": runs})
+        ending.close(kept)
     figure = plotting.convergence(
         {_escape(result.label): result.trace for result in results},
         x=("communications", "gradients", "bits_up"),
@@ -116,18 +139,13 @@ def compare(
         title=session.problem_title(),
     )
     plotting.save(figure, out / "compare.png")
-    for result in results:
-        result.trace.to_csv(out / f"{names[result.label]}.csv")
-    runs = {result.label: result.record() for result in results}
-    record = {"command": "compare", "options": options, "versions": dict(versions()), **session.record(), "runs": runs}
-    output.write_json(out / "compare.json", record)
-    files = ["compare.png", "compare.json", *(f"{names[result.label]}.csv" for result in results)]
+    files = [*(f"{names[result.label]}.csv" for result in results), "compare.json", "compare.png"]
     lines = session.described() | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(session.console, "dualopt compare", lines)
     rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
     output.show_table(session.console, "", rows)
-    if interrupted:
-        raise Exit(INTERRUPTED)
+    if ending.exit_code:
+        raise Exit(ending.exit_code)
 
 
 def list_names(
@@ -169,7 +187,7 @@ class Result:
     algorithm: Algorithm
     trace: Trace
     accuracy: float | None
-    wall_seconds: float  # everything, measuring included
+    wall_seconds: float  # everything since it was begun or continued, measuring included
 
     def record(self) -> dict[str, Any]:
         """Return what the JSON file says of it."""
@@ -180,6 +198,23 @@ class Result:
             "training_accuracy": self.accuracy,
             "wall_seconds": self.wall_seconds,
         }
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a command ended."""
+
+    complete: bool
+    exit_code: int  # 0 unless a signal ended it
+
+    @property
+    def signal(self) -> str:
+        """What a user calls it."""
+        return "SIGTERM" if self.exit_code == TERMINATED else "Ctrl-C"
+
+    def close(self, kept: Kept) -> None:
+        """Remove what was kept, or say how to go on."""
+        kept.clear() if self.complete else kept.hint()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,32 +231,67 @@ class Session:
     plug_ins: Mapping[str, Any]  # by spelling: file and hash
     console: Console
 
-    def compute(self) -> tuple[list[Result], bool]:
-        """Run the methods one after the other until Ctrl-C; return what has run, and whether it was interrupted."""
-        reference = self.problem.minimum() if self.loop.reference else None
+    def compute(self, kept: Kept, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
+        """Run the methods one after the other until Ctrl-C or SIGTERM; return what has run, and how it ended."""
+        reference = kept.reference(self.problem.minimum) if self.loop.reference else None
         results: list[Result] = []
         with output.interruptible() as interrupt:
             for label, algorithm in self.algorithms.items():
-                results.append(self._run(label, algorithm, reference, interrupt))
+                results.append(self._run(label, algorithm, reference, interrupt, kept, names[label]))
                 if interrupt.is_set():
                     break
-        return results, interrupt.is_set()
+        complete = len(results) == len(self.algorithms) and results[-1].trace.status != "stopped"
+        return results, Ending(complete, interrupt.exit_code if interrupt.is_set() else 0)
 
-    def _run(self, label: str, algorithm: Algorithm, reference: float | None, interrupt: Event) -> Result:
+    def parts(self) -> list[Any]:
+        """Return all objects whose code counts."""
+        return [*self.algorithms.values(), self.problem.objective, self.participation, *self.prepare]
+
+    def _run(
+        self,
+        label: str,
+        algorithm: Algorithm,
+        reference: float | None,
+        interrupt: Event,
+        kept: Kept,
+        name: str,
+    ) -> Result:
+        problem, start = self.problem, time.perf_counter()
+        trace = kept.finished(name)
+        if trace is None:
+            trace = self._trace(label, algorithm, reference, interrupt, kept.checkpoint(name))
+            if trace.status != "stopped":
+                kept.finish(name, trace)
+        return Result(
+            label=label,
+            algorithm=algorithm,
+            trace=trace,
+            accuracy=problem.training_accuracy(asarray_like(trace.theta, problem.objective.zeros())),
+            wall_seconds=time.perf_counter() - start,
+        )
+
+    def _trace(
+        self,
+        label: str,
+        algorithm: Algorithm,
+        reference: float | None,
+        interrupt: Event,
+        checkpoint: Checkpoint,
+    ) -> Trace:
+        """Run one method, from its checkpoint if there is one."""
         loop, problem = self.loop, self.problem
         objective = problem.objective
         measure = {}
         if problem.test is not None:
             X, y = problem.test
             measure["test_accuracy"] = lambda snapshot: problem.accuracy(snapshot.server.theta, X, y)
-        start = time.perf_counter()
         with output.progress_bar(self.console, label, loop.rounds) as advance:
 
             def callback(snapshot: Any, row: Mapping[str, float]) -> bool:
                 advance(snapshot, row)
                 return interrupt.is_set()
 
-            trace = run_federation(
+            return run_federation(
                 algorithm,
                 objective,
                 rounds=loop.rounds,
@@ -243,14 +313,9 @@ class Session:
                     "mu": problem.rows.ridge,
                     "participation": loop.participation,
                 },
+                checkpoint=checkpoint,
+                interruptible=False,
             )
-        return Result(
-            label=label,
-            algorithm=algorithm,
-            trace=trace,
-            accuracy=problem.training_accuracy(trace.theta),
-            wall_seconds=time.perf_counter() - start,
-        )
 
     def quality_column(self, traces: Sequence[Trace]) -> str:
         """Name the column that says most about how good the models are."""
@@ -281,11 +346,17 @@ class Session:
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
         }
 
-    def record(self) -> dict[str, Any]:
-        """Return what the JSON file says of the problem, and the plug-ins."""
+    def record(self, results: Results, ending: Ending) -> dict[str, Any]:
+        """Return what the JSON file says of the command, the problem and the plug-ins."""
         problem = self.problem
         return {
+            "command": results.command,
+            "options": results.options,
+            "complete": ending.complete,
+            "versions": dict(versions()),
+            "sources": sources(self.parts()),
             "problem": {
+                "sha256": data_hash(problem),
                 "data": problem.data,
                 "loss": problem.loss,
                 "client_rows": problem.rows.sizes,
@@ -335,6 +406,14 @@ def _prepare(
         plug_ins=plug_ins(options, variants.values()),
         console=output.make_console(),
     )
+
+
+def _is_done(results: Results) -> bool:
+    """Tell, and say, that the results that are to be resumed are complete."""
+    done = results.are_complete()
+    if done:
+        print(f"{results.folder}: complete, {', '.join(results.files)}")
+    return done
 
 
 def _columns(loop: LoopOptions) -> list[str]:

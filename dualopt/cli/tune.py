@@ -14,10 +14,11 @@ from rich.console import Console
 from typer import Exit, Option
 
 from dualopt import tuning
+from dualopt._data_hash import data_hash
+from dualopt._sources import sources
 from dualopt._text import pairs
-from dualopt.certificates import certificate
 from dualopt.cli import output
-from dualopt.cli.options import INTERRUPTED, default_of, option_groups
+from dualopt.cli.options import default_of, option_groups
 from dualopt.cli.plug_ins import plug_ins
 from dualopt.cli.record import Record, load, search_progress
 from dualopt.discover import unknown_name
@@ -58,6 +59,8 @@ class SearchOptions:
         Folder for the results.
     fresh : bool
         Start over instead of resuming the search in the folder.
+    keep_stale : bool
+        Keep what other code has computed, and say so.
     """
 
     metric: str = "rounds"
@@ -69,6 +72,7 @@ class SearchOptions:
     jobs: int = 1
     out: Path = Path("out")
     fresh: bool = False
+    keep_stale: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +146,10 @@ def tune(
     common = _common(built, problem, method, loop) | prepared | {"algorithm": algorithm, "param": shared}
     if own := plug_ins(problem, [s.variant for s in chosen]):
         common |= {"plug_ins": own}  # a file that has changed is another search
-    record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh)
+    common["sources"] = sources([objective, *(c.algorithm for c in candidates), *steps])
+    record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh, keep_stale=loop.keep_stale)
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
+    record = record.begin(fresh=loop.fresh)
     console = output.make_console()
     todo = len([n for n in range(len(candidates)) if n not in record.known])
     reference = built.minimum() if loop.reference and todo else None
@@ -163,7 +169,7 @@ def tune(
             report=advance,
             interrupted=interrupt.is_set,
         )
-    record.save(outcomes)
+    record, outcomes = record.save(outcomes)
     _show(console, f"dualopt tune: {algorithm}", record, outcomes)
     best = winner(outcomes)
     if best is None:
@@ -172,8 +178,10 @@ def tune(
         words = _command(setting(record.points[best]), problem, preparation, loop, rounds=len(outcomes[best].costs))
         ending = f"winner, {outcomes[best].cost:.12g} {loop.metric}:\n{shlex.join(words)}"
     console.print(ending, soft_wrap=True, highlight=False, markup=False)
+    if record.stale:
+        console.print("Part of this was computed by other code (--keep-stale).", highlight=False)
     if interrupt.is_set():
-        raise Exit(INTERRUPTED)
+        raise Exit(interrupt.exit_code)
 
 
 def parse_grid(texts: Sequence[str], algorithm: str, *, units: str, rows_per_client: float) -> list[Point]:
@@ -236,15 +244,13 @@ def _check_target(problem: Problem, loop: SearchOptions) -> None:
 
 
 def _common(problem: Problem, options: ProblemOptions, method: MethodOptions, loop: SearchOptions) -> dict[str, Any]:
-    """Return all that outcomes depend on besides the point; the gradient tells whether the data are the same."""
-    objective = problem.objective
-    start = certificate(objective, objective.zeros())
+    """Return all that outcomes depend on besides the point and the code."""
     return {
         **asdict(options),
         **asdict(method),
         **{name: getattr(loop, name) for name in ("metric", "target", "reference", "rounds", "participation")},
         "dualopt": versions().get("dualopt"),
-        "gradient at zero": f"{start.gradient_norm:.8g}",
+        "data hash": data_hash(problem),
     }
 
 

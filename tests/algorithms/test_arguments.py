@@ -32,6 +32,7 @@ POSITIVE = {
     "fedsam": ("radius", "epsilon"),
     "fedspeed": ("rho", "server_step", "epsilon"),
     "anderson-dane": ("eta",),
+    "dual-ascent": ("nu",),
     "dual-lbfgs": ("nu",),
     "anderson-fedsplit": ("step",),
     "fedsplit": ("step",),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dualopt.trace import Trace
+from figures import _store
 from figures._store import stored_number, stored_trace
 
 ERRORS = [1.0, 0.1, 1 / 3]
@@ -78,3 +79,22 @@ def test_a_damaged_number_is_computed_again(tmp_path, content):
     with pytest.raises(ValueError, match="x is not stored"):
         stored_number(tmp_path, "x", {"a": 1}, None)
     assert stored_number(tmp_path, "x", {"a": 1}, lambda: 0.5) == 0.5
+
+
+def test_a_result_of_other_code_is_computed_again_unless_it_is_kept(tmp_path, monkeypatch):
+    stored_trace(tmp_path, "x", {"a": 1}, made)
+    stored_number(tmp_path, "n", {"a": 1}, lambda: 0.5)
+    monkeypatch.setattr(_store, "sources", lambda packages: "other")
+    said: list[str] = []
+    with pytest.raises(ValueError, match="x is not stored"):
+        stored_trace(tmp_path, "x", {"a": 1}, None)
+    with pytest.raises(ValueError, match="n is not stored"):
+        stored_number(tmp_path, "n", {"a": 1}, None)
+    assert stored_trace(tmp_path, "x", {"a": 1}, None, said.append)["error"].tolist() == ERRORS
+    assert stored_number(tmp_path, "n", {"a": 1}, None, said.append) == 0.5
+    assert said == ["x", "n"]
+    with pytest.raises(ValueError, match="y is not stored"):
+        stored_trace(tmp_path, "y", {"a": 2}, None, said.append)
+    assert stored_number(tmp_path, "n", {"a": 1}, lambda: 0.25) == 0.25
+    assert stored_number(tmp_path, "n", {"a": 1}, None) == 0.25
+    assert len(list(tmp_path.iterdir())) == 2  # the stale ones were replaced

@@ -78,7 +78,7 @@ def test_markers_without_a_part_are_refused() -> None:
 # Where they are not within a factor of FAR of the best method, with the factor; everywhere else they must be.
 KNOWN_MISSES = {("breast cancer, at random, squares, mu = 0", 1e-10): 1.52}  # least squares are Newton's best case
 # What has joined the package or VARIANTS since the page was measured; the command of the page measures it.
-UNMEASURED = {"acc-s-dane", "dual-lbfgs", "giant", *PREPARED}
+UNMEASURED = {"acc-s-dane", "dual-ascent", "dual-lbfgs", "giant", *PREPARED}
 
 
 def test_the_recommended_method_is_near_the_best_but_where_it_is_known_not_to_be() -> None:

@@ -138,6 +138,7 @@ METHODS = {
     "apda_inexact": _method("apda_inexact", ""),
     "distributed_lbfgs": _method("distributed_lbfgs", "", DISTRIBUTED, claims=("lbfgs_is_central",)),
     "distributed_newton_cg": _method("distributed_newton_cg", "", DISTRIBUTED, claims=("newton_cg_is_central",)),
+    "dual_ascent": _method("dual_ascent", "", claims=("dual_ascent_any_loss", "dual_ascent_linear")),
     "dual_lbfgs": _method("dual_lbfgs", "", claims=("dual_lbfgs_descent", "dual_lbfgs_is_central")),
     "dualfl": _method(
         "dualfl",

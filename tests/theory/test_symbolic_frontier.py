@@ -215,6 +215,23 @@ def test_constants_of_giant() -> None:
     same(sp.simplify(kept.subs(r, 1 - rho)), rho**2 + (1 - rho**2) * ((k - 1) / (k + 1)) ** 2)
 
 
+def test_constants_of_dual_ascent() -> None:
+    """One coordinate of f_j = h |.|^2/2, mu <= h <= L, and for any loss a D with a kink that is smoothed."""
+    nu, h, z, best = positive("nu h z best")
+    D = nu**2 * z**2 / (2 * h) - nu * best * z  # f_j*(nu z), with a multiplier for the sum of the parts
+    least = sp.solve(sp.diff(D, z), z)[0]
+    after = z - sp.diff(D, z) / nu
+    same(sp.simplify((after - least) / (z - least)), 1 - nu / h)  # at most 1 - nu/L in size, as nu <= mu <= h
+    same(sp.simplify((nu * z / h - nu * least / h) / (z - least)), nu / h)  # theta_j - theta*: at most 1
+    m, R, n = positive("m R n")
+    slope = nu * R / (2 * m + 1)  # of nu-smooth D = slope |x| - slope^2/(2 nu) beyond slope/nu
+    last = R - m * slope / nu  # after m steps of length 1/nu, still beyond
+    assert sp.simplify(last - slope / nu - m * R / (2 * m + 1)) == 0
+    attained = sp.simplify(slope * last - slope**2 / (2 * nu))
+    same(attained, nu * R**2 / (4 * m + 2))
+    same(sp.simplify(attained.subs(m, n - 1) * 2 / nu), R**2 / (2 * n - 1))  # nu N/2 |theta - theta*|^2 is at most D
+
+
 def test_constants_of_the_dual_lbfgs() -> None:
     """For one coordinate of f_j = h |.|^2/2: the fall of a plain step, the error by the gradient, and (3)."""
     nu, h, zeta, least, z = positive("nu h zeta least z")

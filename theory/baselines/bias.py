@@ -127,6 +127,19 @@ def steps(A: Array, s: float, K: int) -> Array:
     return total
 
 
+def fedavg_limit(f: Quadratic, *, step: float, K: int) -> Array:
+    r"""Return :math:`\theta_\infty` of FedAvg with K local gradient steps, in closed form.
+
+    Examples
+    --------
+    >>> f = Quadratic(A=np.array([[[1.0]], [[4.0]]]), b=np.array([[0.0], [4.0]]))  # minimisers 0 and 1
+    >>> [fedavg_limit(f, step=0.25, K=K).round(4).tolist() for K in (1, 2, 100)]
+    [[0.8], [0.6957], [0.5]]
+    """
+    Q = steps(f.A, step, K)
+    return np.linalg.solve(np.sum(Q @ f.A, axis=0), np.sum(Q @ f.b[..., None], axis=0))[:, 0]
+
+
 def steps_contract(case: Case) -> list[str]:
     """Return what fails: steps from 2/L on do not contract."""
     return quadratic_clients(case) + ([] if case.algorithm.solver.step * case.L < 2.0 else ["step < 2/L"])

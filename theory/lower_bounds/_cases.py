@@ -21,7 +21,6 @@ class ChainCase(Case):
         """Number of coordinates."""
         return self.objective.shape[0]
 
-    def snapshots(self) -> Iterator[Snapshot]:
-        """Yield the first ``rounds`` rounds in which something is sent."""
+    def _computed(self) -> Iterator[Snapshot]:
         shots = iterate(self.algorithm, self.objective, participation=self.participation, seed=self.seed)
         return islice((shot for shot in shots if shot.floats_up), self.rounds)

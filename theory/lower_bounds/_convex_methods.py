@@ -73,8 +73,12 @@ class ConjugateGradients(Algorithm):
         return State(server.theta + length * server.direction, residual, direction, server.start), direction
 
 
-def chain_case(instance: Instance, method: Any, rounds: int, *, seldom: float | None = None) -> ChainCase:
+def chain_case(
+    instance: Instance, method: Any, rounds: int, *, seldom: float | None = None, remember: bool = False
+) -> ChainCase:
     """Put a method on a chain, with its suggested parameters; it may communicate ``seldom``, with a probability.
+
+    With ``remember`` its run is computed once.
 
     Examples
     --------
@@ -85,7 +89,8 @@ def chain_case(instance: Instance, method: Any, rounds: int, *, seldom: float | 
     name = type(method).__name__
     rule: Participation = CommunicateWithProbability(probability=seldom) if seldom else Full()
     note = f"{name}, p = {seldom:.3g}" if seldom else name
-    return ChainCase(**vars(instance.case(method.suggested(instance.objective), rounds, note, participation=rule)))
+    more = {"participation": rule, "remember": remember}
+    return ChainCase(**vars(instance.case(method.suggested(instance.objective), rounds, note, **more)))
 
 
 def runs(instance: Instance, rounds: int) -> Iterator[ChainCase]:

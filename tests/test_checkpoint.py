@@ -1,0 +1,358 @@
+"""Runs that are kept in a file and continued end with the same digits, and what is no checkpoint is refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import dualopt.algorithms
+from dualopt import (
+    L1,
+    Bernoulli,
+    CommunicateWithProbability,
+    Composite,
+    DualFL,
+    FedAvg,
+    FedDyn,
+    FedPD,
+    Full,
+    Huber,
+    Logistic,
+    OneShotAverage,
+    Quadratic,
+    Scaffnew,
+    SketchedMetric,
+    UniformSubset,
+    linear_model,
+    run,
+)
+from dualopt import checkpoint as checkpoints
+from dualopt.certificates import LatestSolutions
+from dualopt.checkpoint import Checkpoint
+from dualopt.discover import discover
+from dualopt.engine import iterate
+from dualopt.solvers import LBFGS, Sarah
+from dualopt.stopping import Steps
+from dualopt.trace import Trace
+
+ROUNDS = 9
+METHODS: dict[str, Any] = dict(discover(dualopt.algorithms))
+
+
+def clients(seed: int = 0, loss: Any = None, **options: Any) -> Any:
+    """Six clients of three sizes, made anew for each run: nothing that one run keeps reaches another."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 4))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
+    parts = np.split(np.arange(40), [4, 8, 14, 20, 30])
+    return linear_model(X, y, loss=loss or Logistic(), mu=0.1, clients=[p.tolist() for p in parts], **options)
+
+
+def same(a: Trace, b: Trace) -> bool:
+    columns = [name for name in a.columns if name != "seconds"]
+    return (
+        list(a.columns) == list(b.columns)
+        and a.status == b.status
+        and all(a[name].tobytes() == b[name].tobytes() for name in columns)
+        and np.asarray(a.theta).tobytes() == np.asarray(b.theta).tobytes()
+    )
+
+
+def continued(path: Any, method: Any, after: int, build: Any = clients, **options: Any) -> Trace:
+    """Run until a round, in which the callback stops it, and from the checkpoint to the end."""
+    stop = {"callback": lambda _, row: row["round"] == after}
+    half = run(method, build(), rounds=ROUNDS, checkpoint=Checkpoint(path), **stop, **options)
+    assert (half.status, half.last["round"]) == ("stopped", after)
+    kept = Checkpoint(path, resume=True)
+    trace = run(method, build(), rounds=ROUNDS, checkpoint=kept, **options)
+    assert kept.rounds == after
+    return trace
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_ends_with_the_digits_of_an_unbroken_run(tmp_path, name):
+    method = METHODS[name]()
+    loss = Huber(delta=1.0) if name == "giant" else None
+
+    def build() -> Any:
+        return clients(loss=loss)
+
+    participations: list[Any] = [Full()]
+    participations += [UniformSubset(size=2), Bernoulli(probability=0.4)] if "partial" in method.supports else []
+    participations += [CommunicateWithProbability(probability=0.5)] if "skip" in method.supports else []
+    for who in participations:
+        options: dict[str, Any] = {"participation": who, "certify_every": 2, "measure_every": 2, "seed": 3}
+        options["check_assumptions"] = False
+        whole = run(method, build(), rounds=ROUNDS, **options)
+        for after in (1, 4, ROUNDS - 1):
+            if after < whole.last["round"]:
+                path = tmp_path / f"{after}.npz"
+                assert same(continued(path, method, after, build, **options), whole), (who, after)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (FedDyn(solver=LBFGS(history=3)), {"participation": UniformSubset(size=2)}),
+        (FedPD(solver=Sarah(gamma=0.1, refresh=3), stop=Steps(steps=4)), {}),
+        (DualFL(), {"prepare": SketchedMetric(rank=2)}),
+        (DualFL(), {"prepare": [SketchedMetric(rank=2), OneShotAverage()]}),
+        (DualFL(), {"tol": 1e-12, "reference": 0.25}),
+        (FedDyn(), {"tol": 1e-12, "participation": UniformSubset(size=3), "measure": {"size": lambda s: s.floats_up}}),
+    ],
+)
+def test_solvers_preparations_and_columns_are_kept(tmp_path, method, options):
+    whole = run(method, clients(), rounds=ROUNDS, **options)
+    assert same(continued(tmp_path / "a.npz", method, 5, **options), whole)
+
+
+def test_sparse_rows_and_regularisers_are_kept(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+
+    def rows() -> Any:
+        rng = np.random.default_rng(1)
+        X = sparse.random(30, 50, density=0.1, rng=rng, format="csr")
+        y = np.sign(rng.standard_normal(30))
+        return linear_model(X, y, loss=Logistic(), mu=0.1, clients=3, storage="sparse", intercept=False)
+
+    def composite() -> Any:
+        return Composite(objective=clients(), regulariser=L1(weight=0.01))
+
+    whole = run(DualFL(), rows(), rounds=ROUNDS, tol=1e-12)
+    assert same(continued(tmp_path / "a.npz", DualFL(), 4, rows, tol=1e-12), whole)
+    whole = run(dualopt.FedDR(), composite(), rounds=ROUNDS, tol=1e-12)
+    assert same(continued(tmp_path / "b.npz", dualopt.FedDR(), 4, composite, tol=1e-12), whole)
+
+
+def test_on_a_clock_too_and_more_than_once(tmp_path):
+    path, options = tmp_path / "a.npz", {"participation": UniformSubset(size=2), "tol": 1e-12}
+    whole = run(FedDyn(), clients(), rounds=ROUNDS, **options)
+    for after in (2, 3, 7):
+        kept = Checkpoint(path, seconds=1e-9, resume=True)
+
+        def fail(_, row, after=after):
+            if row["round"] == after:
+                raise RuntimeError
+
+        with pytest.raises(RuntimeError):  # no chance to write at the end
+            run(FedDyn(), clients(), rounds=ROUNDS, checkpoint=kept, callback=fail, **options)
+    assert same(run(FedDyn(), clients(), rounds=ROUNDS, checkpoint=Checkpoint(path, resume=True), **options), whole)
+
+
+def test_a_run_may_be_continued_beyond_its_rounds(tmp_path):
+    whole = run(DualFL(), clients(), rounds=12)
+    continued(tmp_path / "a.npz", DualFL(), 5)
+    assert same(run(DualFL(), clients(), rounds=12, checkpoint=Checkpoint(tmp_path / "a.npz", resume=True)), whole)
+    with pytest.raises(ValueError, match=r"rounds must be at least the 5 that the checkpoint holds, not 3\."):
+        run(DualFL(), clients(), rounds=3, checkpoint=Checkpoint(tmp_path / "a.npz", resume=True))
+
+
+@pytest.mark.parametrize("forgotten", ["clients", "solver", "holding", "latest", "rounds", "still"])
+def test_what_is_forgotten_is_noticed(tmp_path, monkeypatch, forgotten):
+    """Each part of a checkpoint is needed: without it the digits differ."""
+    method = FedDyn(solver=LBFGS(history=3), alpha=0.1)
+    options = {"participation": UniformSubset(size=2), "tol": 1e-12, "measure_every": 1}
+    f: Any = clients
+    if forgotten == "still":  # a model that never moves: both clients have the minimiser zero
+        method, options = DualFL(), {}
+        f = partial(Quadratic, A=np.stack([np.eye(2), 2 * np.eye(2)]), b=np.zeros((2, 2)))
+    whole = run(method, f(), rounds=12, **options)
+    path = tmp_path / "a.npz"
+    after = 6
+    stop = {"callback": lambda _, row: row["round"] == after}
+    run(method, f(), rounds=12, checkpoint=Checkpoint(path), **stop, **options)
+    read = Checkpoint._read
+
+    def forgetful(self, types, like):
+        head, progress = read(self, types, like)
+        carried, state = progress.carried, progress.carried.state
+        start = next(iterate(method, f(), participation=options.get("participation"))).state
+        changed = {
+            "clients": lambda: progress._replace(carried=carried._replace(state=state._replace(clients=start.clients))),
+            "solver": lambda: progress._replace(carried=carried._replace(state=state._replace(solver=()))),
+            "holding": lambda: progress._replace(carried=carried._replace(holding=~carried.holding)),
+            "latest": lambda: progress._replace(latest=None),
+            "rounds": lambda: progress._replace(carried=carried._replace(rounds=0)),
+            "still": lambda: progress._replace(still=0),
+        }
+        return head, changed[forgotten]()
+
+    def again() -> Trace:
+        return run(method, f(), rounds=12, checkpoint=Checkpoint(path, resume=True), **options)
+
+    assert same(again(), whole)
+    monkeypatch.setattr(Checkpoint, "_read", forgetful)
+    assert not same(again(), whole)
+
+
+# What is refused.
+
+
+def refusal(path: Any, method: Any = None, f: Any = None, **options: Any) -> str:
+    with pytest.raises(ValueError, match=r"^checkpoint '.*\.$") as error:
+        run(method or DualFL(), f or clients(), rounds=9, checkpoint=Checkpoint(path, resume=True), **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_another_run_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    continued(path, DualFL(), 4)
+    assert "is of another run: seed is 0 there and 1 here" in refusal(path, seed=1)
+    assert "is of another run: algorithm is {" in refusal(path, FedAvg())
+    assert "is of another run: participation is None there and 'Full' here" in refusal(path, participation=Full())
+    assert "is of another run: reference is None there and 0.25 here" in refusal(path, reference=0.25)
+
+
+def test_other_data_are_refused(tmp_path):
+    path, method = tmp_path / "a.npz", DualFL(rho=0.1, nu=0.1)
+    continued(path, method, 4, tol=1e-12)
+    assert "is of other data: certificate is" in refusal(path, method, clients(1), tol=1e-12)
+
+
+def test_other_code_is_refused_unless_it_is_wanted(tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    whole = continued(path, DualFL(), 4)
+    monkeypatch.setattr(checkpoints, "sources", lambda parts: "other")
+    assert "was written by other code" in refusal(path)
+    kept = Checkpoint(path, resume=True, keep_stale=True)
+    assert same(run(DualFL(), clients(), rounds=ROUNDS, checkpoint=kept), whole)
+    assert kept.stale
+
+
+def damaged(path: Any, change: Any) -> None:
+    with np.load(path) as archive:
+        members = {name: archive[name] for name in archive.files}
+    head = json.loads(str(members["head"]))
+    change(head, members)
+    members["head"] = np.array(json.dumps(head))
+    with path.open("wb") as file:
+        np.savez(file, **members)
+
+
+CHANGES = {
+    "another format": lambda head, members: head.update(format="other"),
+    "no version": lambda head, members: head.pop("version"),
+    "a missing array": lambda head, members: members.pop("array_1"),
+    "one array more": lambda head, members: members.update(array_999=np.ones(1)),
+    "another name": lambda head, members: members.update(evil=members.pop("array_1")),
+    "a foreign type": lambda head, members: head["state"]["tree"].update(type="os:system"),
+    "another type of numbers": lambda head, members: members.update(array_0=members["array_0"].astype(np.float32)),
+    "another shape": lambda head, members: members.update(array_0=members["array_0"][:1]),
+    "strides out of memory": lambda head, members: head["state"]["arrays"][0].update(strides=[2**62, 8]),
+    "objects": lambda head, members: members.update(array_0=np.array([{}], dtype=object)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+def test_a_damaged_checkpoint_gives_one_sentence(tmp_path, change):
+    path = tmp_path / "a.npz"
+    continued(path, DualFL(), 4)
+    damaged(path, change)
+    assert "is damaged, or no checkpoint of this method" in refusal(path)
+
+
+@pytest.mark.parametrize("cut", ["empty", "half", "text", "flipped"])
+def test_a_damaged_file_gives_one_sentence(tmp_path, cut):
+    path = tmp_path / "a.npz"
+    continued(path, DualFL(), 4)
+    content = path.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+    path.write_bytes({"empty": b"", "half": content[:middle], "text": b"no archive", "flipped": flipped}[cut])
+    assert "is damaged" in refusal(path)
+
+
+def test_a_later_version_is_named(tmp_path):
+    path = tmp_path / "a.npz"
+    continued(path, DualFL(), 4)
+    damaged(path, lambda head, members: head.update(version=2))
+    assert "is of version 2, not 1" in refusal(path)
+
+
+def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path):
+    with pytest.warns(UserWarning, match=r"checkpoint .* cannot be written"):
+        trace = run(DualFL(), clients(), rounds=3, checkpoint=Checkpoint(tmp_path / "no" / "a.npz", seconds=1e-9))
+    assert len(trace) == 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named(FedAvg):
+    """Its server keeps what is no array, number or tuple."""
+
+    class Server(NamedTuple):
+        theta: Any
+        words: Any
+
+    def init(self, theta0, copies):
+        return self.Server(theta0, {}), theta0, ()
+
+    def server(self, server, mean, round):
+        return self.Server(mean, {"a": 1}), mean
+
+
+def test_a_state_that_cannot_be_kept_is_refused_in_the_first_round(tmp_path):
+    rounds = []
+    options: Any = {"checkpoint": Checkpoint(tmp_path / "a.npz"), "callback": lambda _, row: rounds.append(row)}
+    with pytest.raises(ValueError, match=r"state must consist of arrays, numbers and tuples .* not <class 'dict'>\."):
+        run(Named(), clients(), rounds=3, **options)
+    assert len(rounds) == 1
+
+
+# Interrupts.
+
+
+@pytest.mark.parametrize("where", ["round", "measure", "callback", "certificate"])
+def test_an_interrupt_returns_the_trace_so_far(monkeypatch, where):
+    def press(n: int) -> None:
+        if n == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    class Pressing(UniformSubset):
+        def rounds(self, n_clients, seed):
+            for round in super().rounds(n_clients, seed):
+                if where == "round":
+                    press(round.n + 1)
+                yield round
+
+    if where == "certificate":
+        update = LatestSolutions.update
+
+        def half_done(self, ids, solution):
+            self.calls = getattr(self, "calls", 0) + 1
+            press(self.calls)
+            update(self, ids, solution)
+
+        monkeypatch.setattr(LatestSolutions, "update", half_done)
+    options: dict[str, Any] = {
+        "participation": Pressing(size=2),
+        "callback": lambda _, row: press(row["round"]) if where == "callback" else False,
+        "measure": {"n": lambda s: (where == "measure" and press(s.round.n + 1)) or 1.0},
+    }
+    trace = run(FedDyn(), clients(), rounds=9, **options)
+    rounds = 4 if where == "callback" else 3
+    plain = run(FedDyn(), clients(), rounds=rounds, participation=UniformSubset(size=2), measure={"n": lambda s: 1.0})
+    assert trace.status == "stopped"
+    assert trace.last["round"] == rounds
+    assert trace["energy"].tolist() == plain["energy"].tolist()
+    np.testing.assert_array_equal(trace.theta, plain.theta)
+    assert trace["gradients"].tolist() == plain["gradients"].tolist()
+    assert np.isfinite(trace["certificate"][-1])
+    if where != "callback":
+        monkeypatch.undo()
+        where = "round"
+        with pytest.raises(KeyboardInterrupt):
+            run(FedDyn(), clients(), rounds=9, interruptible=False, **options)
+
+
+def test_scaffnew_skips_and_keeps_its_coin(tmp_path):
+    options = {"participation": CommunicateWithProbability(probability=0.5), "check_assumptions": False}
+    whole = run(Scaffnew(), clients(), rounds=ROUNDS, **options)
+    assert len(set(whole["communications"])) < ROUNDS
+    assert same(continued(tmp_path / "a.npz", Scaffnew(), 5, **options), whole)
