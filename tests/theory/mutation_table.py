@@ -13,7 +13,6 @@ import numpy as np
 
 from dualopt.claims import check
 from tests.theory import (
-    mutations,
     mutations_feddyn,
     mutations_fedpd,
     test_frontier,
@@ -25,6 +24,7 @@ from tests.theory import (
     test_mutations_frontier_scales,
     test_optimized_dualfl,
 )
+from theory.dualfl import _wrong
 
 HEADER = """# Wrong variants and what catches them
 
@@ -47,7 +47,7 @@ class Paper(NamedTuple):
 
 
 PAPERS = (
-    Paper("DualFL", mutations.METHODS | mutations.FISTA, test_mutations),
+    Paper("DualFL", _wrong.METHODS | _wrong.FISTA, test_mutations),
     Paper("OptimizedDualFL", test_optimized_dualfl.MUTATIONS, test_optimized_dualfl),
     Paper("FedPD", mutations_fedpd.RUNS | mutations_fedpd.LOCAL, test_mutations_fedpd),
     Paper(

@@ -16,7 +16,6 @@ import pytest
 from dualopt.attack import Attack, Parameters, attack
 from dualopt.claims import Claim, Inequality, check
 from dualopt.objectives import Quadratic
-from tests.theory.mutations import NoMomentum, WrongSign, becomes
 from theory._claims import Form, discover
 from theory._rounds import mean_square_radius
 from theory.afedpd._runs import matrices
@@ -24,6 +23,7 @@ from theory.attack import _program, targets
 from theory.attack._quadratics import bounded_below, convex, unequal
 from theory.attack._witness import witness
 from theory.attack.dualfl import certified, sublinear
+from theory.dualfl._wrong import NoMomentum, WrongSign, becomes
 from theory.dualfl.exact_solutions import theorem_3_2 as THEOREM_3_2
 
 TARGETS = targets()

@@ -16,9 +16,9 @@ from dualopt.claims import Claim, Inequality, check
 from dualopt.losses import AbsoluteDeviation, Squared
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.rates import assert_sublinear_rate, estimate_order
-from tests.theory.mutations import METHODS
 from theory._claims import discover
 from theory._problems import Instance
+from theory.dualfl._wrong import METHODS
 from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares, tails
 from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case, distances, runs
 from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed

@@ -20,13 +20,13 @@ from dualopt.claims import check
 from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
 from dualopt.stopping import Steps
-from tests.theory import mutations, mutations_fedpd
+from tests.theory import mutations_fedpd
 from tests.theory.test_mutations_baselines import HalfTheWeight, NearZero, StepMore
 from theory._claims import discover
 from theory._problems import solved
 from theory.counterexamples import averaging, dualfl, primal_dual
 from theory.counterexamples._recursion import scalars
-from theory.dualfl import exact_solutions
+from theory.dualfl import _wrong, exact_solutions
 from theory.dualfl._runs import exact
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "counterexamples"}
@@ -200,10 +200,10 @@ WRONG_METHODS = [
     ("fedpd_large_eta", mutations_fedpd.WrongSign),
     ("fedpd_large_eta", mutations_fedpd.NoDualStep),
     ("fedpd_large_eta", mutations_fedpd.MisscaledProximalTerm),
-    ("dualfl_large_nu", mutations.NoMomentum),
-    ("dualfl_large_nu", mutations.WrongSign),
-    ("dualfl_large_rho", mutations.NoMomentum),
-    ("dualfl_large_rho", mutations.ShiftedMomentum),
+    ("dualfl_large_nu", _wrong.NoMomentum),
+    ("dualfl_large_nu", _wrong.WrongSign),
+    ("dualfl_large_rho", _wrong.NoMomentum),
+    ("dualfl_large_rho", _wrong.ShiftedMomentum),
     ("dualfl_corrected_start", AsItIs),
     ("dualfl_corrected_start", ColdStart),
     ("scaffnew_long_step", FirstClient),

@@ -14,10 +14,10 @@ from dualopt.algorithms._parameters import largest
 from dualopt.algorithms.dualfl import momentum
 from dualopt.claims import Claim, Verdict, check
 from tests.theory._telling import telling
-from tests.theory.mutations import FISTA, METHODS, certificate_with_greatest_mu, dual_point_with_greatest_mu
 from theory._claims import discover, judge
 from theory.dualfl import certificates, inexact_solutions, local_steps
 from theory.dualfl._fista import Fista
+from theory.dualfl._wrong import FISTA, METHODS, certificate_with_greatest_mu, dual_point_with_greatest_mu
 from theory.dualfl.duality import Composition
 from theory.dualfl.inexact_solutions import envelope
 

@@ -16,11 +16,11 @@ from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from dualopt.testing import linear_models, quadratics
-from tests.theory.mutations import METHODS
 from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import exact, inexact
+from theory.dualfl._wrong import METHODS
 from theory.dualfl.duality import random_composition
 from theory.dualfl.exact_solutions import Recursion
 from theory.dualfl.inexact_solutions import Geometric, Power
