@@ -17,7 +17,7 @@ DEAR = ("vectors", "gradients")
 
 ALIKE = 0.1  # similarity up to which clients are alike
 FEW = 0.25  # share of the clients from which on FedSplit is ahead of FedDyn (theory/frontier/sampled_fedsplit.py)
-SMALL = 30  # numbers of a model, below which eleven products more are dear
+SMALL = 200  # numbers of a model, below which eleven products more than a vector are dear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,9 +202,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         when=f"the model has fewer than {SMALL} numbers",
         applies=lambda facts: facts.size < SMALL,
-        method="distributed-lbfgs",
-        runner_up="fedsplit",
-        because="The eleven products that AndersonFedSplit sends beside a vector cost more than they save here.",
+        method="giant",
+        runner_up="distributed-lbfgs",
+        because=(
+            "GIANT's Newton steps need the fewest vectors here; the eleven products that AndersonFedSplit sends beside "
+            "a vector cost more than they save."
+        ),
     ),
     Rule(
         when="anything else",

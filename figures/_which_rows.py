@@ -13,6 +13,7 @@ import numpy as np
 from dualopt.rules import Facts, Rule, choose
 from dualopt.trace import Trace, write_atomically
 from figures._contestants import COLUMNS, TARGETS
+from figures.vectors import PREPARED
 
 __all__ = [
     "FAR",
@@ -25,6 +26,7 @@ __all__ = [
     "factor",
     "misses",
     "read_rows",
+    "savings",
     "to_facts",
     "write_rows",
 ]
@@ -94,13 +96,34 @@ def to_facts(row: Row) -> Facts:
 
 
 def factor(cells: Sequence[Row], problem: str, method: str, target: float) -> float:
-    """Return the vectors of a method to a target, relative to the best method of the package.
+    """Return the vectors of a method to a target, relative to the best method of the package without a preparation.
 
     1 where none arrives, infinite where another does.
     """
-    column = f"vectors to {NAMES[target]}"
-    found = {row["method"]: float(row[column]) for row in cells if row["problem"] == problem and row[column]}
+    found = _arrived(cells, problem, target)
     return found.get(method, math.inf) / min(found.values()) if found else 1.0
+
+
+def _arrived(cells: Sequence[Row], problem: str, target: float, *, prepared: bool = False) -> dict[str, float]:
+    """Return the vectors to a target, by the methods that arrive: those with a preparation, or those without."""
+    column = f"vectors to {NAMES[target]}"
+    of_problem = (row for row in cells if row["problem"] == problem and row[column])
+    return {row["method"]: float(row[column]) for row in of_problem if (row["method"] in PREPARED) == prepared}
+
+
+def savings(cells: Sequence[Row], facts: Sequence[Row]) -> list[float]:
+    """Return for every problem and target the vectors of the best method over those of the best with a preparation.
+
+    Infinite where only the latter arrives, 0 where only the former does; nothing where none does.
+    """
+    found = []
+    for row in facts:
+        for target in TARGETS:
+            plain, prepared = (_arrived(cells, row["problem"], target, prepared=flag) for flag in (False, True))
+            if plain or prepared:
+                least = [min(of.values(), default=math.inf) for of in (plain, prepared)]
+                found.append(0.0 if math.isinf(least[1]) else least[0] / least[1])
+    return found
 
 
 def misses(cells: Sequence[Row], facts: Sequence[Row], choose: Chooser = choose) -> dict[tuple[str, float], float]:
@@ -115,9 +138,8 @@ def misses(cells: Sequence[Row], facts: Sequence[Row], choose: Chooser = choose)
 
 
 def best(cells: Sequence[Row], problem: str, target: float) -> str | None:
-    """Return the method with the fewest vectors to a target; None where none arrives."""
-    column = f"vectors to {NAMES[target]}"
-    found = {row["method"]: float(row[column]) for row in cells if row["problem"] == problem and row[column]}
+    """Return the method with the fewest vectors to a target, without a preparation; None where none arrives."""
+    found = _arrived(cells, problem, target)
     return min(found, key=lambda name: found[name]) if found else None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dualopt.rules import RULES, Facts, choose
 from figures._cells import GROUPS
 from figures._contestants import TARGETS
-from figures._which_rows import FAR, NAMES, Row, best, misses, to_facts
+from figures._which_rows import FAR, NAMES, Row, best, misses, savings, to_facts
 
 __all__ = ["fill", "sections", "whole_tables"]
 
@@ -31,11 +31,13 @@ def sections(cells: Sequence[Row], facts: Sequence[Row]) -> dict[str, str]:
 
 def _advice(cells: Sequence[Row], facts: Sequence[Row]) -> str:
     """Say in how many cells the rules are right, and list the others."""
-    off = misses(cells, facts)
+    off, known = misses(cells, facts), savings(cells, facts)
     asked = sum(1 for row in facts for target in TARGETS if best(cells, row["problem"], target))
     text = (
         f"Of {asked} measured cases ({len(facts)} problems to two accuracies, where any method arrives) the rules are "
-        f"within a factor of {FAR} of the best method in vectors in {asked - len(off)}."
+        f"within a factor of {FAR} of the best method in vectors in {asked - len(off)}. A sketch of the features or an "
+        "average of local minimisers first (`--coordinates`, `--start`), which the rules leave out, saves at least a "
+        f"fifth of the best method's vectors in {sum(saved >= 1.25 for saved in known)} of {len(known)} cases."
     )
     lines = []
     for (problem, target), number in off.items():

@@ -45,7 +45,8 @@ def scaled(*factors: float, size: int = 40) -> Quadratic:
         ({}, "anderson-fedsplit"),
         ({"similarity": 0.1}, "anderson-dane"),
         ({"similarity": 0.1, "dear": "gradients"}, "distributed-lbfgs"),
-        ({"size": 29}, "distributed-lbfgs"),
+        ({"size": 199}, "giant"),
+        ({"size": 200}, "anderson-fedsplit"),
         ({"size": 29, "similarity": 0.1}, "anderson-dane"),
         ({"smooth": False}, "optimized-dualfl"),
         ({"smooth": False, **FEW, "fraction": 0.5}, "sampled-dualfl"),
@@ -127,7 +128,7 @@ def test_the_method_is_ready_for_run():
     assert run(found.algorithm, f, rounds=60, tol=1e-8).status == "converged"
     assert "they are alike" in found.reasons
     different = recommend(scaled(1.0, 30.0))
-    assert different.method == "anderson-fedsplit"
+    assert different.method == "giant"
     assert "they are not alike" in different.reasons
 
 

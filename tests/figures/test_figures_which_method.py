@@ -22,7 +22,6 @@ from figures._program import main
 from figures._settings import Settings
 from figures._which_rows import FAR, factor, misses, read_rows, to_facts
 from figures._which_tables import fill, sections, whole_tables
-from figures.vectors import PREPARED
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "which_method.md"
@@ -76,9 +75,12 @@ def test_markers_without_a_part_are_refused() -> None:
 # The rules, held against what was measured.
 
 # Where they are not within a factor of FAR of the best method, with the factor; everywhere else they must be.
-KNOWN_MISSES = {("breast cancer, at random, squares, mu = 0", 1e-10): 1.52}  # least squares are Newton's best case
+KNOWN_MISSES = {
+    ("breast cancer, at random, squares, mu = 0", 1e-10): 1.52,  # least squares are Newton's best case
+    ("a9a, by label, 5 of 50", 1e-4): 1.55,
+}
 # What has joined the package or VARIANTS since the page was measured; the command of the page measures it.
-UNMEASURED = {"acc-s-dane", "dual-ascent", "dual-lbfgs", "giant", *PREPARED}
+UNMEASURED = {"acc-s-dane", "dual-ascent"}
 
 
 def test_the_recommended_method_is_near_the_best_but_where_it_is_known_not_to_be() -> None:
