@@ -68,4 +68,6 @@ def as_compressor(compressor: Any) -> Compressor:
 
 
 def _what(x: Any) -> str:
+    if x is None:
+        return "None"
     return f"the class {x.__name__}" if isinstance(x, type) else f"a {type(x).__name__}"

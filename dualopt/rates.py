@@ -260,7 +260,8 @@ def _factor(n: np.ndarray, values: np.ndarray, confidence: float) -> Factor:
 
 
 def _order(n: np.ndarray, values: np.ndarray, confidence: float) -> Order:
-    require(n[-1] >= DECADE * n[0], "errors must span a decade of n above rounding", f"n = {n[0]} to {n[-1]}")
+    sentence = f"errors must span a decade of n above rounding, not n = {n[0]} to {n[-1]}"
+    require(n[-1] >= DECADE * n[0], sentence)
     slope, half = _corrected(n, values, np.log, np.reciprocal, confidence)
     return Order(-slope, -slope - half, -slope + half, confidence)
 

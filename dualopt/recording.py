@@ -140,6 +140,7 @@ def run(
         reference=reference,
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
+    _check_names(measure or {}, reference)
     _check_start(theta0, objective)
     who = as_participation(participation)
     theta = objective.initial(seed) if theta0 is None else theta0
@@ -487,6 +488,13 @@ def check_run(
     require(holds, "reference must be a finite number", reference)
 
 
+def _check_names(measure: Mapping[str, Any], reference: float | None) -> None:
+    """Refuse names of columns that the run measures itself; it has no error without a reference."""
+    taken = COLUMNS if reference is not None else tuple(name for name in COLUMNS if name != "error")
+    for name in measure:
+        require(name not in taken, f"measure must not have the name {name}, which is a column of every trace")
+
+
 def _check_functions(measure: Any, stop: Any, callback: Any, check_assumptions: Any, parameters: Any) -> None:
     require_flags(check_assumptions=check_assumptions)
     for name, function in (("stop", stop), ("callback", callback)):
@@ -494,7 +502,6 @@ def _check_functions(measure: Any, stop: Any, callback: Any, check_assumptions: 
     require(measure is None or isinstance(measure, Mapping), "measure must map names to functions", measure)
     for name, function in (measure or {}).items():
         require(isinstance(name, str) and bool(name), "measure must have words as names", name)
-        require(name not in COLUMNS, f"measure must not have the name {name}, which is a column of every trace")
         require(callable(function), f"measure {name} must be a function", function)
     require(parameters is None or isinstance(parameters, Mapping), "parameters must map names to values", parameters)
     require("status" not in (parameters or {}), "parameters must not have the name status, which a trace has itself")

@@ -21,6 +21,7 @@ from dualopt.algorithms import (
     APDAInexact,
     DistributedLBFGS,
     DistributedNewtonCG,
+    DualAscent,
     DualFL,
     DualLBFGS,
     FedADMM,
@@ -64,7 +65,7 @@ from theory.baselines._communications import (
     planes,
     with_coins,
 )
-from theory.baselines.table_1 import WithoutMomentum, short_step
+from theory.baselines.table_1 import short_step
 from theory.dualfl.regularised import plain_case
 from theory.dualfl.regularised import theorem_4_2_rounds as rounds_to_gradient
 from theory.lower_bounds._convex_chain import power
@@ -146,7 +147,7 @@ ROWS = {
     "FedADMM": Row(lambda f: FedADMM()),
     "FedDR, a = 1": Row(lambda f: FedDR()),
     "DualFL, rho = 0": Row(lambda f: DualFL(rho=0.0), one_by_one, look="dualfl", dashed=True),
-    "DualFL, no momentum": Row(lambda f: WithoutMomentum(), look="optimized-dualfl", dashed=True),
+    "DualFL, no momentum": Row(lambda f: DualAscent(), look="optimized-dualfl", dashed=True),
     "FedAvg, K = 1": Row(lambda f: FedAvg(stop=Steps(steps=1)), look="fedavg"),
     "FedDualAvg, K = 1": Row(lambda f: FedDualAvg(stop=Steps(steps=1))),
     "SCAFFOLD, option I": Row(lambda f: Scaffold(solver=AtOnce(step=0.1 / f.L), option=1)),

@@ -89,8 +89,8 @@ def is_sharpness_aware(algorithm) -> bool:
     return algorithm.suggested(f).local_objective(f) is not f
 
 
-# Rounds in which clients compute products with Hessians only.
-PRODUCTS = {"distributed-newton-cg": (1, 3), "giant": (1,)}
+# Rounds in which clients compute products with Hessians only, or values only.
+PRODUCTS = {"distributed-newton-cg": (1, 3), "giant": (1,), "acc-s-dane": (2,)}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

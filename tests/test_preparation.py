@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,11 @@ PREPARATIONS = {
     "both": (SketchedMetric(rank=2), OneShotAverage()),
 }
 every_preparation = pytest.mark.parametrize("prepare", PREPARATIONS.values(), ids=PREPARATIONS)
+
+
+def metric_of(prepared: Any) -> Any:
+    """The M of an objective in other coordinates."""
+    return prepared.objective.metric
 
 
 def classes(*, backend=np.array, mu: float = 0.05, clients=(7, 12, 5, 12), d: int = 5, scale: float = 3.0):
@@ -142,7 +148,7 @@ def test_starts_that_are_refused():
 def test_a_sketch_of_full_rank_is_the_metric_itself(common, backend):
     plain, f = classes(), classes(backend=backend)
     prepared = SketchedMetric(rank=plain.n_features, common=common).prepare(f, f.zeros())
-    M = prepared.objective.metric
+    M = metric_of(prepared)
     expected = 0.2 * plain.loss.curvature * np.mean(moments(plain), axis=0) + plain.ridge * np.eye(plain.n_features)
     found = matrix((to_numpy(M.vectors), to_numpy(M.values), M.rest))
     np.testing.assert_allclose(found, expected, atol=1e-10 * np.max(expected))
@@ -153,7 +159,7 @@ def test_the_server_uses_sums_alone():
     f = classes()
     other = classes(clients=(10, 3, 20, 3))
     found = [
-        [matrix(SketchedMetric(rank=2, common=c).prepare(g, g.zeros()).objective.metric) for g in (f, other)]
+        [matrix(metric_of(SketchedMetric(rank=2, common=c).prepare(g, g.zeros()))) for g in (f, other)]
         for c in (True, False)
     ]
     np.testing.assert_allclose(found[0][0], found[0][1], atol=1e-10 * np.max(found[0][0]))
@@ -163,7 +169,7 @@ def test_the_server_uses_sums_alone():
 @pytest.mark.parametrize("common", [True, False])
 def test_the_trace_is_kept(common):
     f = classes()
-    M = SketchedMetric(rank=2, common=common).prepare(f, f.zeros()).objective.metric
+    M = metric_of(SketchedMetric(rank=2, common=common).prepare(f, f.zeros()))
     expected = 0.2 * f.loss.curvature * np.trace(np.mean(moments(f), axis=0)) + f.ridge * f.n_features
     assert np.trace(matrix(M)) == pytest.approx(expected, rel=1e-10)
     assert np.linalg.eigvalsh(matrix(M))[0] >= f.ridge
@@ -171,7 +177,7 @@ def test_the_trace_is_kept(common):
 
 def test_own_sketches_hold_the_largest_pairs():
     f = classes()
-    M = SketchedMetric(rank=1, common=False).prepare(f, f.zeros()).objective.metric
+    M = metric_of(SketchedMetric(rank=1, common=False).prepare(f, f.zeros()))
     mean = np.zeros((f.n_features, f.n_features))
     for G in moments(f):
         values, vectors = np.linalg.eigh(G)
@@ -205,9 +211,9 @@ def test_the_seed_and_sparse_rows():
         a, b = (prepare.prepare(g, g.zeros()) for g in (f, thin))
         assert (a.floats_up, a.floats_down) == (b.floats_up, b.floats_down)
         if isinstance(prepare, SketchedMetric):
-            np.testing.assert_allclose(matrix(b.objective.metric), matrix(a.objective.metric), rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(matrix(metric_of(b)), matrix(metric_of(a)), rtol=1e-9, atol=1e-12)
             other = replace(prepare, seed=1).prepare(f, f.zeros())
-            assert prepare.common is not np.allclose(matrix(other.objective.metric), matrix(a.objective.metric))
+            assert prepare.common is not np.allclose(matrix(metric_of(other)), matrix(metric_of(a)))
         else:
             np.testing.assert_allclose(a.theta0, b.theta0, atol=1e-2 * np.max(np.abs(a.theta0)))
     trace = run(AndersonFedSplit(), thin, prepare=SketchedMetric(rank=2), rounds=40, tol=1e-8)

@@ -97,7 +97,7 @@ def test_networks_and_standardised_features_are_refused_in_one_sentence(folder, 
     for arguments, message in (
         (["--scale", "standard"], 'scale must not be "standard" for sparse features'),
         (["--model", "mlp=3"], "X must be dense for a network"),
-        (["--storage", "csr"], "storage must be 'auto', 'sparse' or 'dense', not 'csr'"),
+        (["--storage", "csr"], "storage must be one of auto, sparse, dense; not 'csr'"),
         (["--split", "valid"], 'split must be "train" or "test"'),
     ):
         with pytest.raises(SystemExit) as end:

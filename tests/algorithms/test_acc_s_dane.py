@@ -129,7 +129,7 @@ def adaptive_box(f: Quadratic, first: float, mu: float, iterations: int, start=S
             accepted = least(phi) >= energy(new)
             x, b, v = (new, phi[0], -phi[1] / phi[0]) if accepted else (x, b, v)
         else:
-            phi = (b, -b * v, energy(x) + 0.5 * b * v @ v)
+            phi = (b, -b * v, energy(x) + 0.5 * b * v @ v)  # pyright: ignore
             accepted = least(mixed(alpha, phi)) >= energy(new)
             best = energy(new) if accepted else min(energy(x), energy(new))
             low, high = (alpha, alpha) if accepted else (0.0, alpha)
@@ -203,7 +203,7 @@ def test_a_solution_that_is_not_finite_is_refused_and_changes_nothing(b: float, 
 def test_the_adaptive_weight_goes_on_down_to_rounding(first: float | None) -> None:
     """Energies say nothing of the last half of the digits: weights stay as they are there."""
     f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
-    found = judgements(AccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]
+    found = judgements(AccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
     assert np.linalg.norm(found.theta - f.minimiser()) < 1e-14
     assert found.search.weight <= max(first or 0.0, 2.0 * 49.5)
 

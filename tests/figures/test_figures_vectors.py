@@ -78,12 +78,12 @@ def test_the_table_says_when_targets_were_reached() -> None:
 
 
 def test_every_exact_method_is_in_it() -> None:
-    """But those that are FedPD when everybody takes part, and DualFL's form for a few active clients."""
+    """But those that are FedPD when everybody takes part, and DualFL's forms for a few clients and without momentum."""
     known = discover(dualopt.algorithms)
     assert set(METHODS) <= set(known)
     f = build_problem(next(iter(problems(Settings(quick=True)).values()))).objective
     exact = {name for name, kind in known.items() if kind().suggested(f).fixed_point(f, f.zeros()) is not None}
-    family = {"feddyn", "feddr", "fedadmm", "a-fedpd", "lazy-a-fedpd", "sampled-dualfl"}
+    family = {"feddyn", "feddr", "fedadmm", "a-fedpd", "lazy-a-fedpd", "sampled-dualfl", "dual-ascent"}
     assert exact - family == set(METHODS)
 
 

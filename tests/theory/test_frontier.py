@@ -229,7 +229,7 @@ class PlainServer(FedDyn):
 
     def server(self, server, mean, round):
         new, _ = super().server(server, mean, round)
-        part = kept(self.compressor, mean.shape, round)
+        part = kept(self.compressor, mean.shape, round)  # pyright: ignore
         theta = server.theta + part * (mean - server.theta) - new.h / self.alpha
         return new._replace(theta=theta), theta
 

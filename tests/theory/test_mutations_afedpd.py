@@ -109,7 +109,7 @@ class NoParenthesis(FedDyn):
     """h - (alpha/N) sum theta_j + theta, the commonest slip."""
 
     def server(self, server, mean, round):
-        h = server.h - self.alpha * round.fraction * mean + server.theta  # pyright: ignore[reportOptionalOperand]
+        h = server.h - self.alpha * round.fraction * mean + server.theta  # pyright: ignore
         theta = mean - h / self.alpha
         return type(server)(theta, h), theta
 

@@ -137,7 +137,7 @@ class Wrong(OneShotAverage):
     weights: Callable[[int], Any]
 
     def prepare(self, objective, theta0):
-        own = np.linalg.solve(objective.A, objective.b[..., None])[..., 0]
+        own = np.linalg.solve(objective.A, objective.b[..., None])[..., 0]  # pyright: ignore
         return super().prepare(objective, theta0).__class__(objective=objective, theta0=self.weights(len(own)) @ own)
 
 

@@ -115,7 +115,7 @@ def test_expected_verdicts_end_with_0(capsys, monkeypatch) -> None:
     [
         (["theorem_3_22"], "claim must be one of"),
         (["theorem_3_22"], "(did you mean theorem_3_2?)"),
-        (["--jobs", "0"], "jobs must be at least 1, not 0."),
+        (["--jobs", "0"], "jobs must be at least 1 and at most 4096, not 0."),
         (["--json", "nowhere/v.json"], "json 'nowhere/v.json' is not in a folder that exists."),
         (["--report", "nowhere/r.md"], "report 'nowhere/r.md' is not in a folder that exists."),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -108,7 +110,7 @@ def test_distances_of_theorem_f_with_scales() -> None:
     """The same with nu_j: the least of the strongly convex terms for a given sum is where e_j is as nu_j."""
     nus, e, rho, s = positive("nu_0 nu_1 nu_2"), sp.symbols("e_0:3", real=True), positive("rho"), sp.Symbol("s")
     total, q = sum(nus), rho / (1 - rho)
-    convex = sum(q / (2 * nu) * x**2 for nu, x in zip(nus, e, strict=True))
+    convex: Any = sum(q / (2 * nu) * x**2 for nu, x in zip(nus, e, strict=True))
     best = [s * nu / total for nu in nus]
     slack = sp.symbols("d_0:2", real=True)  # any other point with the sum s is no better: a square is added
     other = [best[0] + slack[0], best[1] + slack[1], best[2] - slack[0] - slack[1]]
