@@ -15,6 +15,7 @@ CHAPTERS = discover()
 TABLE = load()
 NO_SECOND_SIDE = {
     ("sum_zeta", "sum zeta"),  # compared with zero
+    ("acc_s_dane_adaptive", "weights of delta are accepted"),  # yes or no
     ("fedavg_bias", "nearer to the limit"),  # of two distances, which is smaller: no identity, and no constant
     ("fedprox_bias", "nearer to the limit"),
 }
