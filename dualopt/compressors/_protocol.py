@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Protocol
 
 from dualopt._checks import require
 from dualopt.participation import Round
-from dualopt.xp import Array
+from dualopt.xp import Array, array_namespace, asarray_like, width
 
-__all__ = ["Compressor", "require_within", "size_of"]
+__all__ = ["Compressor", "require_within", "size_of", "uniform"]
 
 
 class Compressor(Protocol):
@@ -61,3 +61,13 @@ def size_of(shape: tuple[int, ...]) -> int:
 def require_within(size: int, limit: int, what: str) -> None:
     """Refuse a ``size`` beyond what there is."""
     require(size <= limit, f"size of the compressor must be at most the number of {what}, {limit}", size)
+
+
+def uniform(x: Array, round: Round) -> Array:
+    """Return a uniform number in [0, 1) for every number of ``x``, from the streams of the clients.
+
+    Draws are multiples of the spacing of the type: the probabilities of what they decide are exact.
+    """
+    kind: Any = f"float{width(x)}"
+    draws = [asarray_like(rng.random(tuple(x.shape[1:]), dtype=kind), x) for rng in round.compression_rngs()]
+    return array_namespace(x).stack(draws)

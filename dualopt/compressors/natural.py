@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt.compressors._protocol import size_of
+from dualopt.compressors._protocol import size_of, uniform
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace, asarray_like, width
+from dualopt.xp import Array, array_namespace, asarray_like
 
 __all__ = ["NaturalCompression"]
 
@@ -54,11 +54,7 @@ class NaturalCompression:
     def compress(self, x: Array, round: Round) -> Array:
         """Round to one of the two powers."""
         xp = array_namespace(x)
-        # Draws are multiples of the spacing of the type: the probabilities of what they decide are exact.
-        kind: Any = f"float{width(x)}"
-        draws = xp.stack(
-            [asarray_like(rng.random(tuple(x.shape[1:]), dtype=kind), x) for rng in round.compression_rngs()]
-        )
+        draws = uniform(x, round)
         size = xp.abs(x)
         place = xp.searchsorted(asarray_like(POWERS, x), xp.reshape(size, (-1,)), side="right") - 1
         low, high = (xp.reshape(xp.take(asarray_like(table, x), place), x.shape) for table in (POWERS, NEXT))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dualopt._checks import Typed, require_at_least
-from dualopt.compressors._protocol import size_of
+from dualopt.compressors._protocol import size_of, uniform
 from dualopt.participation import Round
-from dualopt.xp import Array, array_namespace, asarray_like, width
+from dualopt.xp import Array, array_namespace
 
 __all__ = ["RandomQuantisation"]
 
@@ -67,10 +67,7 @@ class RandomQuantisation(Typed):
     def compress(self, x: Array, round: Round) -> Array:
         """Round to one of the two nearest levels."""
         xp = array_namespace(x)
-        kind: Any = f"float{width(x)}"
-        draws = xp.stack(
-            [asarray_like(rng.random(tuple(x.shape[1:]), dtype=kind), x) for rng in round.compression_rngs()]
-        )
+        draws = uniform(x, round)
         norm = xp.sqrt(xp.sum(x * x, axis=tuple(range(1, x.ndim)), keepdims=True))
         a = self.levels * (xp.abs(x) / xp.where(norm > 0, norm, xp.ones_like(norm)))
         low = xp.floor(a)
