@@ -7,12 +7,11 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL, DualLBFGS
+from dualopt.algorithms import DualAscent, DualFL, DualLBFGS
 from dualopt.engine import iterate
 from dualopt.solvers import LBFGS, SGD, Exact
 from dualopt.stopping import GradientNorm
 from tests.problems import logistic, lopsided, one_flat_client, quadratic
-from theory.baselines.table_1 import WithoutMomentum
 
 
 class Plain(DualLBFGS):
@@ -38,7 +37,7 @@ def kept(snapshot):
 def test_plain_steps_are_dualfl_without_momentum(build) -> None:
     f = build()
     ours = [s.server.theta for s in seen(Plain(solver=Exact()), f, 9)]
-    theirs = [s.server.theta for s in seen(WithoutMomentum(solver=Exact()), f, 9)]
+    theirs = [s.server.theta for s in seen(DualAscent(solver=Exact()), f, 9)]
     np.testing.assert_allclose(ours, theirs, rtol=1e-10)
     others = [s.server.theta for s in seen(DualLBFGS(solver=Exact()), f, 9)]
     np.testing.assert_allclose(others[:2], theirs[:2], rtol=1e-10)  # there is no pair yet

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dualopt.algorithms import (
     AFedPD,
     APDAInexact,
+    DualAscent,
     DualFL,
     FedADMM,
     FedAvg,
@@ -51,7 +52,7 @@ from theory.baselines._communications import (
     planes,
     with_coins,
 )
-from theory.baselines.table_1 import ACCELERATED, GRADIENT, Growth, WithoutMomentum, dualfl_table_1
+from theory.baselines.table_1 import ACCELERATED, GRADIENT, Growth, dualfl_table_1
 
 Build = Callable[[Instance], Any]
 
@@ -78,7 +79,7 @@ CONSTANT: dict[str, Build] = {
     "5GCS": lambda f: FiveGCS(),
     "APDA-Inexact": lambda f: APDAInexact(),
     "SCAFFOLD": lambda f: Scaffold(option=1, stop=Steps(steps=3)),
-    "DualFL without momentum": lambda f: WithoutMomentum(),
+    "DualFL without momentum": lambda f: DualAscent(),
 }
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from dualopt.algorithms import (
     APDAInexact,
+    DualAscent,
     DualFL,
     FedAvg,
     FedDualAvg,
@@ -41,12 +42,9 @@ from dualopt.algorithms import (
     Scaffold,
 )
 from dualopt.algorithms._parameters import fedpd_step_limit
-from dualopt.algorithms.dualfl import Message, Server
 from dualopt.claims import Inequality, claim
-from dualopt.participation import Round
 from dualopt.solvers import Exact
 from dualopt.stopping import Steps
-from dualopt.xp import Array
 from theory._claims import ExpectedVerdict
 from theory._problems import Instance
 from theory.baselines._communications import (
@@ -64,14 +62,6 @@ from theory.baselines._communications import (
 WITHIN = 0.1  # of the claimed exponent
 
 # The methods of the table and how their rounds are counted.
-
-
-class WithoutMomentum(DualFL):
-    """Proximal gradient steps on the dual problem."""
-
-    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
-        """Average, and extrapolate by nothing."""
-        return Server(mean, 1.0), Message(mean, 0.0)
 
 
 def short_step(f: Instance) -> FedPD:
@@ -92,7 +82,7 @@ GRADIENT: dict[str, tuple[Callable[[Instance], Any], Counter]] = {
     "FedAvg, K = 1": (lambda f: FedAvg(stop=Steps(steps=1)), in_matrices),
     "FedDualAvg, K = 1": (lambda f: FedDualAvg(stop=Steps(steps=1)), in_matrices),
     "SCAFFOLD": (lambda f: Scaffold(solver=AtOnce(step=0.1 / f.L)), in_matrices),
-    "DualFL without momentum": (lambda f: WithoutMomentum(), in_matrices),
+    "DualFL without momentum": (lambda f: DualAscent(), in_matrices),
     "FedPD, step of its Theorem 1": (short_step, in_matrices),
 }
 
