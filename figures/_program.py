@@ -81,6 +81,10 @@ def draw(
     page: Annotated[
         Path | None, Option(help="A page into which which_method writes its tables, such as docs/which_method.md.")
     ] = None,
+    only: Annotated[
+        str | None,
+        Option(help="Cells 'problem: method' that which_method measures, such as 'MNIST*'; the page keeps the others."),
+    ] = None,
     redraw: Annotated[bool, Option("--redraw", help="Draw from stored traces, compute nothing.")] = False,
     keep_stale: Annotated[
         bool, Option("--keep-stale", help="Keep stored traces that other code has computed, and say so.")
@@ -120,6 +124,7 @@ def draw(
         part=part,
         most_gradients=most_gradients,
         page=page,
+        only=only,
         console=console,
     )
     with threadpool_limits(limits=threads):

@@ -67,6 +67,8 @@ class Settings:
         Hash of the file of a figure that is not of this package.
     page : Path, optional
         A page of Markdown into which a figure writes its tables, if it has any.
+    only : str, optional
+        Pattern of the cells ``problem: method`` that `which_method` measures; the page keeps its other rows.
     console : Console
         Where progress is shown.
 
@@ -91,6 +93,7 @@ class Settings:
     keep_stale: bool = False
     plug_in: str | None = None
     page: Path | None = None
+    only: str | None = None
     console: Console = field(default_factory=make_console)
 
     @property

@@ -24,6 +24,7 @@ __all__ = [
     "cell_rows",
     "fact_rows",
     "factor",
+    "merged",
     "misses",
     "read_rows",
     "savings",
@@ -163,6 +164,26 @@ def advice_rows(cells: Sequence[Row], facts: Sequence[Row]) -> list[dict[str, st
             line[f"factor to {NAMES[target]}"] = words if first else "-"
         rows.append(line)
     return rows
+
+
+def merged(kept: Sequence[Row], new: Sequence[Row], order: Mapping[str, Sequence[str]]) -> list[Row]:
+    """Return rows of a table with new ones in place of those of the same keys, in the order of the keys' values.
+
+    A row with a value that the order does not have keeps its place at the end.
+
+    Examples
+    --------
+    >>> kept = [{"problem": "b", "x": "1"}, {"problem": "a", "x": "2"}]
+    >>> merged(kept, [{"problem": "b", "x": "3"}], {"problem": "ab"})
+    [{'problem': 'a', 'x': '2'}, {'problem': 'b', 'x': '3'}]
+    """
+    found = {tuple(row[key] for key in order): row for row in (*kept, *new)}
+    places = [{value: place for place, value in enumerate(values)} for values in order.values()]
+
+    def place(keys: tuple[str, ...]) -> list[int]:
+        return [of.get(value, len(of)) for value, of in zip(keys, places, strict=True)]
+
+    return [found[keys] for keys in sorted(found, key=place)]
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:

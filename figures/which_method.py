@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from dualopt._checks import require
 from dualopt._workers import Limit, Workers
 from dualopt.recommendation import facts_of, similarity
 from dualopt.trace import Trace, write_atomically
@@ -19,7 +22,7 @@ from figures._outsiders import OUTSIDERS
 from figures._settings import Settings
 from figures._store import missing, stored_trace
 from figures._which_picture import draw_grid
-from figures._which_rows import advice_rows, cell_rows, fact_rows, write_rows
+from figures._which_rows import Row, advice_rows, cell_rows, fact_rows, merged, read_rows, write_rows
 from figures._which_tables import fill, sections, whole_tables
 
 __all__ = ["compute", "draw", "publish", "tabulate"]
@@ -86,10 +89,17 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
     A method that refuses a problem has a trace without rows, whose ``parameters["end"]`` is the sentence. What is known
     of the problem is in ``parameters["facts"]``. Where nothing may be computed, problems that are not measured whole
-    are left out.
+    are left out. With ``settings.only`` there are the cells alone whose labels match.
+
+    Raises
+    ------
+    ValueError
+        If nothing matches ``only``, or nothing is stored and nothing may be computed.
     """
     measure = Measure(settings.cache, settings.stored_only)
-    cells = [cell for case in cases(settings) for cell in _cells_of(case, measure)]
+    wanted = [cell for case in cases(settings) for cell in _matching(case, settings.only)]
+    require(bool(wanted), "only must match a cell 'problem: method'", settings.only)
+    cells = _stored_problems(wanted, measure) if settings.stored_only else wanted
     found, waiting = {}, iter(cells)
     for cell, trace in Workers(measure, settings.jobs).results(lambda: next(waiting, None), lambda: False):
         found[cell.label] = trace
@@ -99,20 +109,49 @@ def compute(settings: Settings) -> dict[str, Trace]:
         raise missing("a whole problem", settings.cache)
     traces = {cell.label: _with_facts(cell, found) for cell in cells if cell.method != "facts"}
     if settings.page is not None:
-        publish(settings.page, traces)
+        publish(settings.page, *_rows(traces, settings))
     return traces
 
 
-def _cells_of(case: Case, measure: Measure) -> list[Cell]:
-    """Return the cells of a problem; none if some are not stored and nothing may be computed."""
-    cells = [Cell(case, name) for name in ("facts", *contestants(), *OUTSIDERS)]
-    if measure.stored_only:
+def _matching(case: Case, pattern: str | None) -> list[Cell]:
+    """Return the cells of a problem whose labels match, after what is known of it; none if none matches."""
+    cells = [Cell(case, name) for name in (*contestants(), *OUTSIDERS)]
+    found = [cell for cell in cells if pattern is None or fnmatchcase(cell.label, pattern)]
+    return [Cell(case, "facts"), *found] if found else []
+
+
+def _stored_problems(cells: Iterable[Cell], measure: Measure) -> list[Cell]:
+    """Return the cells of the problems of which all cells are stored."""
+    found = []
+    for _, group in groupby(cells, lambda cell: cell.case):
+        of_problem = list(group)
         try:
-            for cell in cells:
+            for cell in of_problem:
                 measure(cell, lambda: math.inf)
         except ValueError:
-            return []
-    return cells
+            continue
+        found += of_problem
+    return found
+
+
+def _rows(traces: Mapping[str, Trace], settings: Settings) -> tuple[list[Row], list[Row]]:
+    """Return the rows of cells and problems: those just measured and, with ``only``, the others of the page."""
+    cells: list[Row] = [*cell_rows(traces)]
+    problems: list[Row] = [*fact_rows(traces)]
+    if settings.only is None or settings.page is None:
+        return cells, problems
+    kept = [read_rows(path) if path.exists() else [] for path in _beside(settings.page)]
+    order = [case.name for case in cases(settings)]
+    methods = [*contestants(), *OUTSIDERS]
+    return (
+        merged(kept[0], cells, {"problem": order, "method": methods}),
+        merged(kept[1], problems, {"problem": order}),
+    )
+
+
+def _beside(page: Path) -> tuple[Path, Path]:
+    """Return the files that a page is made from: of cells, and of problems."""
+    return page.with_name(f"{page.stem}_cells.csv"), page.with_name(f"{page.stem}_problems.csv")
 
 
 def _with_facts(cell: Cell, found: Mapping[str, Trace]) -> Trace:
@@ -129,7 +168,7 @@ def _words(trace: Trace) -> str:
     return f"{' / '.join(shown)} vectors ({trace.parameters['end']})"
 
 
-def publish(page: Path, traces: Mapping[str, Trace]) -> None:
+def publish(page: Path, cells: Sequence[Row], problems: Sequence[Row]) -> None:
     """Write the tables into a page between its markers, and beside it all tables and what they are made from.
 
     For ``page = which_method.md`` these are ``which_method_all.md``, ``which_method_cells.csv`` and
@@ -140,10 +179,9 @@ def publish(page: Path, traces: Mapping[str, Trace]) -> None:
     ValueError
         If the page lacks a marker of a table.
     """
-    cells, problems = cell_rows(traces), fact_rows(traces)
     text = fill(page.read_text(), sections(cells, problems))
-    write_rows(page.with_name(f"{page.stem}_cells.csv"), cells)
-    write_rows(page.with_name(f"{page.stem}_problems.csv"), problems)
+    for path, rows in zip(_beside(page), (cells, problems), strict=True):
+        write_rows(path, rows)
     write_atomically(page.with_name(f"{page.stem}_all.md"), lambda file: file.write(whole_tables(cells, problems)))
     write_atomically(page, lambda file: file.write(text))
 
@@ -155,4 +193,4 @@ def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the vectors of every method on every problem, relative to the best."""
-    return draw_grid(cell_rows(traces))
+    return draw_grid(_rows(traces, settings)[0])

@@ -20,7 +20,7 @@ from figures._contestants import TARGETS, Contestant, contestants, measured
 from figures._outsiders import OUTSIDERS, scikit_learn, scipy_lbfgs
 from figures._program import main
 from figures._settings import Settings
-from figures._which_rows import FAR, factor, misses, read_rows, to_facts
+from figures._which_rows import FAR, factor, misses, read_rows, to_facts, write_rows
 from figures._which_tables import fill, sections, whole_tables
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -146,6 +146,31 @@ def test_one_command_measures_and_writes_the_page(small: Settings, tmp_path: Pat
     assert page.read_text() == before
     assert (tmp_path / "which_method.png").exists()
     assert "FedDyn" not in capsys.readouterr().err
+
+
+def test_cells_that_are_measured_alone_leave_the_others_of_the_page_as_they_are(
+    small: Settings, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- rules -->\n<!-- end -->\n<!-- advice -->\n<!-- end -->\n")
+    page.write_text(
+        page.read_text() + "".join(f"<!-- {g} -->\n<!-- end -->\n" for g in ("everybody", "few", "regularised"))
+    )
+    command = ["which_method", "--data", small.data, "--out", str(tmp_path), "--page", str(page)]
+    with pytest.raises(SystemExit, match="0"):
+        main(command)
+    path = tmp_path / "page_cells.csv"
+    before = read_rows(path)
+    forged = [{**row, "vectors to 1e-4": "12345"} for row in before]
+    write_rows(path, forged)
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--only", "*at random: fedsplit"])
+    changed = [(old, new) for old, new in zip(forged, read_rows(path), strict=True) if old != new]
+    ((_, new),) = changed
+    assert new["method"] == "fedsplit"
+    assert new in before  # from the store
+    with pytest.raises(SystemExit, match="2"):
+        main([*command, "--only", "no such problem"])
 
 
 def test_what_is_sent_and_done_is_counted(small: Settings) -> None:
