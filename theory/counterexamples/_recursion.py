@@ -151,6 +151,6 @@ def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int =
         yield Inequality(n, deviation(c[0] * e[0], -c[1:] @ e[1:], scale=size), ROUNDING, "recursion")
     start, end = (float(np.max(np.abs(some))) for some in (errors[:order], errors[-order:]))
     if run.converges:
-        yield Inequality(rounds, end, start / FAR, "error in the end")
+        yield Inequality(rounds, end, start / FAR, "error in the end", rounding=ROUNDING * size)
     else:
         yield Inequality(rounds, FAR * start, end, f"error in the end, at least {FAR:g} times the first")
