@@ -21,6 +21,7 @@ from tests.theory import (
     test_mutations_baselines,
     test_mutations_feddyn,
     test_mutations_fedpd,
+    test_mutations_frontier_anderson,
     test_mutations_frontier_scales,
     test_optimized_dualfl,
 )
@@ -59,6 +60,7 @@ PAPERS = (
     Paper("A-FedPD, FedADMM, identities", test_mutations_afedpd.MUTATIONS, test_mutations_afedpd),
     Paper("Compared methods", test_mutations_baselines.MUTATIONS, test_mutations_baselines),
     Paper("Beyond the papers", test_frontier.MUTATIONS, test_frontier),
+    Paper("Anderson acceleration", test_mutations_frontier_anderson.MUTATIONS, test_mutations_frontier_anderson),
     Paper(
         "One scale for each client under sampling",
         test_mutations_frontier_scales.MUTATIONS,

@@ -194,6 +194,7 @@ MUTATIONS: dict[str, Callable[[Any], Any]] = {
     "SampledDualFL: cohorts by the inverses": partial(drawn_by, -1.0),
 }
 CLAIM_OF = {"FedDyn": "weighted_feddyn", "FedDR": "sampled_feddr", "SampledDualFL": "weighted_dualfl"}
+CATCHES = {name: {CLAIM_OF[name.split(":")[0]]} for name in MUTATIONS}
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
