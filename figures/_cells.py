@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
+from dualopt.certificates import certificate
 from dualopt.data._files import home
 from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
@@ -150,7 +151,8 @@ def _in_folder() -> Iterable[Case]:
     for case in _both("a9a, {}, 5 of 50", "few", **a9a, clients=50):
         yield replace(case, participation="subset=5")
     yield from _both("MNIST, {}", "everybody", Limits(seconds=40.0), data="mnist", rows=6000)
-    yield from _both("news20, {}", "everybody", Limits(seconds=100.0), data="news20", mu=1e-3)
+    words: dict[str, Any] = {"data": "news20", "scale": "unit-rows", "intercept": False, "clients": 10}
+    yield from _both("news20, {}", "everybody", **words, mu=1e-3)
 
 
 def _of_one(settings: Settings) -> Iterable[Case]:
@@ -167,7 +169,8 @@ def _of_one(settings: Settings) -> Iterable[Case]:
 class Reference(NamedTuple):
     """The least energy, with the bound of its relative error; 0 where there is none, as the gradient alone is checked.
 
-    That is where ``mu = 0``.
+    That is where ``mu = 0``. The bound is that of exact arithmetic: what rounding may do to sums of a million terms is
+    proven to 5e-10 only (news20), and is about 1e-15.
     """
 
     energy: float
@@ -194,4 +197,5 @@ def reference(objective: Objective) -> Reference | None:
         return None
     if not found.is_positive:
         return None
-    return Reference(found.energy, found.gap / found.energy if math.isfinite(found.gap) else 0.0)
+    gap = found.gap - (certificate(objective, found.theta).rounding if smooth else 0.0)
+    return Reference(found.energy, gap / found.energy if math.isfinite(gap) else 0.0)
