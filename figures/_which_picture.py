@@ -12,6 +12,7 @@ from matplotlib.ticker import NullLocator
 
 from figures._contestants import TARGETS
 from figures._outsiders import OUTSIDERS
+from figures._which_rows import UNMEASURED
 
 __all__ = ["draw_grid"]
 
@@ -42,8 +43,9 @@ def draw_grid(cells: Sequence[Mapping[str, str]]) -> Figure:
         ratios = _ratios(found)
         image = axes.imshow(ratios, norm=LogNorm(1.0, WORST), cmap="viridis_r", aspect="auto")
         for (i, j), number in np.ndenumerate(found):
-            refused = inside[methods[order[i]], problems[j]]["end"].startswith("refuses")
-            text = f"{number:,.0f}" if math.isfinite(number) else "" if refused else "-"
+            end = inside[methods[order[i]], problems[j]]["end"]
+            empty = end == UNMEASURED or end.startswith("refuses")
+            text = f"{number:,.0f}" if math.isfinite(number) else "" if empty else "-"
             dark = math.isfinite(ratios[i, j]) and ratios[i, j] > 4.0
             axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if dark else "0.2")
         axes.set_yticks(range(len(methods)), [methods[i] for i in order], fontsize=7)

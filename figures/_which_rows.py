@@ -18,6 +18,7 @@ from figures.vectors import PREPARED
 __all__ = [
     "FAR",
     "NAMES",
+    "UNMEASURED",
     "Row",
     "advice_rows",
     "best",
@@ -29,12 +30,14 @@ __all__ = [
     "read_rows",
     "savings",
     "to_facts",
+    "without_holes",
     "write_rows",
 ]
 
 Row = Mapping[str, str]
 SPENT = COLUMNS[:-1]
 NAMES = {target: f"{target:.0e}".replace("e-0", "e-") for target in TARGETS}
+UNMEASURED = "not measured"
 FAR = 1.5  # times the vectors of the best: where the rules are taken to be wrong
 Chooser = Callable[[Facts], Rule]
 
@@ -184,6 +187,26 @@ def merged(kept: Sequence[Row], new: Sequence[Row], order: Mapping[str, Sequence
         return [of.get(value, len(of)) for value, of in zip(keys, places, strict=True)]
 
     return [found[keys] for keys in sorted(found, key=place)]
+
+
+def without_holes(cells: Sequence[Row]) -> list[Row]:
+    """Return the rows with one more, ended ``UNMEASURED``, wherever a problem lacks a method that another one has.
+
+    Examples
+    --------
+    >>> rows = [{"problem": p, "method": m, "group": "g", "end": "reached"} for p, m in ("ax", "ay", "bx")]
+    >>> [row["end"] for row in without_holes(rows)]
+    ['reached', 'reached', 'reached', 'not measured']
+    """
+    found = {(row["problem"], row["method"]): row for row in cells}
+    groups = {row["problem"]: row["group"] for row in cells}
+    methods = dict.fromkeys(row["method"] for row in cells)
+    blank = dict.fromkeys(cells[0], "") if cells else {}
+    return [
+        found.get((p, m), {**blank, "problem": p, "method": m, "group": group, "end": UNMEASURED})
+        for p, group in groups.items()
+        for m in methods
+    ]
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dualopt.rules import RULES, Facts, choose
 from figures._cells import GROUPS
 from figures._contestants import TARGETS
-from figures._which_rows import FAR, NAMES, Row, best, misses, savings, to_facts
+from figures._which_rows import FAR, NAMES, UNMEASURED, Row, best, misses, savings, to_facts
 
 __all__ = ["fill", "sections", "whole_tables"]
 
@@ -114,6 +114,8 @@ def _leading(cells: Sequence[Row], problems: Sequence[str]) -> set[str]:
 
 
 def _in_short(row: Row) -> str:
+    if row["end"] == UNMEASURED:
+        return UNMEASURED
     if row["end"].startswith("refuses"):
         return "refuses"
     return f"{_pair(row, 'vectors')}; {_pair(row, 'gradients')}"

@@ -22,7 +22,18 @@ from figures._outsiders import OUTSIDERS
 from figures._settings import Settings
 from figures._store import missing, stored_trace
 from figures._which_picture import draw_grid
-from figures._which_rows import Row, advice_rows, cell_rows, fact_rows, merged, read_rows, write_rows
+from figures._which_rows import (
+    NAMES,
+    UNMEASURED,
+    Row,
+    advice_rows,
+    cell_rows,
+    fact_rows,
+    merged,
+    read_rows,
+    without_holes,
+    write_rows,
+)
 from figures._which_tables import fill, sections, whole_tables
 
 __all__ = ["compute", "draw", "publish", "tabulate"]
@@ -139,12 +150,12 @@ def _rows(traces: Mapping[str, Trace], settings: Settings) -> tuple[list[Row], l
     cells: list[Row] = [*cell_rows(traces)]
     problems: list[Row] = [*fact_rows(traces)]
     if settings.only is None or settings.page is None:
-        return cells, problems
+        return without_holes(cells), problems
     kept = [read_rows(path) if path.exists() else [] for path in _beside(settings.page)]
     order = [case.name for case in cases(settings)]
     methods = [*contestants(), *OUTSIDERS]
     return (
-        merged(kept[0], cells, {"problem": order, "method": methods}),
+        without_holes(merged(kept[0], cells, {"problem": order, "method": methods})),
         merged(kept[1], problems, {"problem": order}),
     )
 
@@ -187,8 +198,14 @@ def publish(page: Path, cells: Sequence[Row], problems: Sequence[Row]) -> None:
 
 
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
-    """Return for every problem what the rules recommend and what was best."""
-    return advice_rows(cell_rows(traces), fact_rows(traces))
+    """Return what the rules recommend and what was best, for every problem on which all methods were measured."""
+    cells = without_holes(cell_rows(traces))
+    measured = {(row["problem"], row["method"]) for row in cells if row["end"] != UNMEASURED}
+    whole = [f for f in fact_rows(traces) if all((f["problem"], name) in measured for name in contestants())]
+    return advice_rows(cells, whole) if whole else [{name: row[name] for name in _SHOWN} for row in cells]
+
+
+_SHOWN = ("problem", "method", *(f"vectors to {name}" for name in NAMES.values()), "end")
 
 
 def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:

@@ -171,6 +171,12 @@ def test_cells_that_are_measured_alone_leave_the_others_of_the_page_as_they_are(
     assert new in before  # from the store
     with pytest.raises(SystemExit, match="2"):
         main([*command, "--only", "no such problem"])
+    write_rows(path, [row for row in forged if row["problem"] != changed[0][1]["problem"]])
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--only", "*at random: fedsplit"])
+    ends = [row["end"] for row in read_rows(path) if row["problem"] == changed[0][1]["problem"]]
+    assert ends.count("not measured") == len(ends) - 1
+    assert "not measured" in page.read_text()
 
 
 def test_what_is_sent_and_done_is_counted(small: Settings) -> None:
@@ -254,5 +260,5 @@ def test_every_method_of_the_package_is_measured() -> None:
 def test_the_page_has_no_holes_but_the_methods_that_are_named_here() -> None:
     cells, facts = stored()
     names = {*contestants(), *OUTSIDERS} - UNMEASURED
-    found = {(row["problem"], row["method"]) for row in cells}
+    found = {(row["problem"], row["method"]) for row in cells if row["end"] != "not measured"}
     assert found == {(row["problem"], name) for row in facts for name in names}
