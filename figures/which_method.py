@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dualopt._checks import require
+from dualopt._sources import sources
 from dualopt._workers import Limit, Workers
 from dualopt.recommendation import facts_of, similarity
 from dualopt.trace import Trace, write_atomically
@@ -78,6 +79,7 @@ class Measure:
 
     cache: Path
     stored_only: bool
+    keep_stale: bool = False
 
     def __call__(self, cell: Cell, limit: Limit) -> Trace:
         """Return the trace."""
@@ -92,7 +94,13 @@ class Measure:
         )
         description = {"figure": "which_method", **case.described(), "method": name, "algorithm": plain}
         compute = (lambda: other(case)) if other else (lambda: measured(name, case))
-        return stored_trace(self.cache, f"the cell {cell.label!r}", description, None if self.stored_only else compute)
+        allowed = None if self.stored_only else compute
+        stale = _taken if self.keep_stale else None
+        return stored_trace(self.cache, f"the cell {cell.label!r}", description, allowed, stale)
+
+
+def _taken(what: str) -> None:
+    """Take what other code has computed: the line of its cell says so, which a process beside cannot print."""
 
 
 def compute(settings: Settings) -> dict[str, Trace]:
@@ -107,7 +115,8 @@ def compute(settings: Settings) -> dict[str, Trace]:
     ValueError
         If nothing matches ``only``, or nothing is stored and nothing may be computed.
     """
-    measure = Measure(settings.cache, settings.stored_only)
+    measure = Measure(settings.cache, settings.stored_only, settings.keep_stale)
+    now = sources(packages=("theory", "figures"))
     wanted = [cell for case in cases(settings) for cell in _matching(case, settings.only)]
     require(bool(wanted), "only must match a cell 'problem: method'", settings.only)
     cells = _stored_problems(wanted, measure) if settings.stored_only else wanted
@@ -115,7 +124,9 @@ def compute(settings: Settings) -> dict[str, Trace]:
     for cell, trace in Workers(measure, settings.jobs).results(lambda: next(waiting, None), lambda: False):
         found[cell.label] = trace
         if cell.method != "facts":
-            settings.console.print(f"  {cell.label}: {_words(trace)}", highlight=False, markup=False, soft_wrap=True)
+            stale = "" if trace.parameters["key"]["sources"] == now else ", computed by other code (--keep-stale)"
+            line = f"  {cell.label}: {_words(trace)}{stale}"
+            settings.console.print(line, highlight=False, markup=False, soft_wrap=True)
     if not cells:
         raise missing("a whole problem", settings.cache)
     traces = {cell.label: _with_facts(cell, found) for cell in cells if cell.method != "facts"}

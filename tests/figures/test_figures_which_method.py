@@ -14,7 +14,7 @@ from dualopt.preparation import OneShotAverage
 from dualopt.problem import build_problem
 from dualopt.reference import solve
 from dualopt.rules import RULES, choose
-from figures import _contestants, which_method
+from figures import _contestants, _store, which_method
 from figures._cells import GROUPS, Limits, cases
 from figures._contestants import TARGETS, Contestant, contestants, measured
 from figures._outsiders import OUTSIDERS, scikit_learn, scipy_lbfgs
@@ -177,6 +177,25 @@ def test_cells_that_are_measured_alone_leave_the_others_of_the_page_as_they_are(
     ends = [row["end"] for row in read_rows(path) if row["problem"] == changed[0][1]["problem"]]
     assert ends.count("not measured") == len(ends) - 1
     assert "not measured" in page.read_text()
+
+
+def test_cells_of_other_code_are_taken_only_where_it_is_asked_for_and_said(
+    small: Settings, capsys, monkeypatch
+) -> None:
+    command = ["which_method", "--data", small.data, "--out", str(small.out), "--only", "*at random: fedsplit"]
+    with pytest.raises(SystemExit, match="0"):
+        main(command)
+    changed = {"sources": "of another version"}
+    monkeypatch.setattr(_store, "sources", lambda packages: changed)
+    monkeypatch.setattr(which_method, "sources", lambda packages: changed)
+    monkeypatch.setattr(which_method, "measured", lambda name, case: pytest.fail("it is stored"))
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--keep-stale"])
+    assert "fedsplit" in (shown := capsys.readouterr().out)
+    assert "computed by other code (--keep-stale)" in shown
+    with pytest.raises(pytest.fail.Exception, match="it is stored"):
+        main(command)
 
 
 def test_what_is_sent_and_done_is_counted(small: Settings) -> None:
