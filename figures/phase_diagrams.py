@@ -18,9 +18,9 @@ from dualopt.recording import describe
 from dualopt.solvers import Exact, Gradient
 from dualopt.stopping import Steps
 from dualopt.trace import Trace
-from figures._phase import CONVERGES, Clients, LimitStatistics, limit_statistics
 from figures._settings import Settings
 from theory._chance import Outcome, coin, subsets
+from theory.phase_maps import CONVERGES, Clients, LimitStatistics, limit_statistics, phase_map
 
 __all__ = [
     "KINDS",
@@ -143,10 +143,8 @@ def clients(s: float) -> Clients:
 
 def limit_of(panel: Panel, step: float, s: float) -> LimitStatistics:
     """Return how the method of a panel ends; NaN where local problems have no solution."""
-    own = clients(s)
-    if panel.proximal and not 1.0 / step + np.min(own.curvature) > 0:
-        return LimitStatistics(np.nan, np.nan)
-    return limit_statistics(panel.method(step), own, panel.outcomes)
+    weight = 1.0 / step if panel.proximal else math.inf
+    return limit_statistics(panel.method(step), clients(s), panel.outcomes, weight=weight)
 
 
 def kind(found: LimitStatistics) -> int:
@@ -176,14 +174,16 @@ def centres(low: float, high: float, cells: int) -> np.ndarray:
 def compute(settings: Settings) -> dict[str, Trace]:
     """Return, cell by cell, the factor per round and the error of the limit of every panel."""
     columns, rows = CELLS[settings.quick]
-    grid = [(step, s) for s in centres(*HETEROGENEITY, rows) for step in centres(*STEPS, columns)]
+    steps, levels = centres(*STEPS, columns), centres(*HETEROGENEITY, rows)
+    grid = [(step, s) for s in levels for step in steps]
     traces = {}
     for name, panel in panels().items():
 
         def cells(panel: Panel = panel) -> dict[str, Any]:
             step, s = np.transpose(grid)
-            radius, limit = np.transpose([limit_of(panel, *cell) for cell in grid])
-            return {"step": step, "heterogeneity": s, "radius": radius, "limit": limit}
+            axes = {"steps": steps, "heterogeneity": levels, "proximal": panel.proximal}
+            found = phase_map(panel.method, clients, panel.outcomes, **axes)
+            return {"step": step, "heterogeneity": s, "radius": found.radius.ravel(), "limit": found.error.ravel()}
 
         description = {
             "figure": "phase_diagrams",

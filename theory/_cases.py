@@ -154,6 +154,14 @@ class Case(claims.Case):
         """Return the rounds of the path that ``participation`` and ``seed`` sample."""
         return list(islice(self.participation.rounds(self.n_clients, self.seed), self.rounds))
 
+    def models(self) -> Array:
+        """Return the server's model after every round, shape (rounds, *shape)."""
+        return np.stack([s.server.theta for s in self.snapshots()])
+
+    def local_models(self) -> Array:
+        """Return the clients' models after every round, shape (rounds, N, *shape)."""
+        return np.stack([np.asarray(s.local_models) for s in self.snapshots()])
+
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the rounds of the sampled path from ``theta0``."""
         return iter(self._remembered) if self.remember else self._computed()

@@ -206,10 +206,11 @@ def lessons() -> Iterator[tuple[Path, str]]:
         link = f'<p><a href="../../lessons/{name}.html">Open the lesson</a>: it needs no server and no network.</p>'
         title, _, rest = text.partition("\n")
         yield GENERATED / "lessons" / f"{name}.md", f"{title}\n\n{link}\n{rest}"
-    head = "# Lessons\n\nInteractive figures whose numbers are computed by the library, with a page for teachers each:"
-    link = '<a href="../../lessons/index.html">all of them</a>'
+    text = (ROOT / "docs" / "lessons" / "README.md").read_text(encoding="utf-8")
+    link = '<p><a href="../../lessons/index.html">Open the lessons</a>, or their pages for teachers:</p>'
     listed = "\n".join(names)
-    text = f"{head} {link}.\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    title, _, rest = text.partition("\n")
+    text = f"{title}\n\n{link}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n{rest}"
     yield GENERATED / "lessons" / "index.md", text
 
 

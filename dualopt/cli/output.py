@@ -70,7 +70,7 @@ def make_console() -> Console:
     return Console(width=WIDTH, force_terminal=False)
 
 
-def prepare_folder(folder: Path) -> None:
+def prepare_folder(folder: Path, option: str = "out") -> None:
     """Create the folder for the results and try to write in it, before anything is computed.
 
     What killed processes have left there half written is removed.
@@ -79,6 +79,8 @@ def prepare_folder(folder: Path) -> None:
     ----------
     folder : Path
         Where results go.
+    option : str, default "out"
+        How the user named it.
 
     Raises
     ------
@@ -96,11 +98,11 @@ def prepare_folder(folder: Path) -> None:
                 path.rmdir()
         new.clear()
         reason = getattr(error, "strerror", None) or error
-        raise ValueError(f"out {str(folder)!r} is not a folder that can be written: {reason}.") from None
+        raise ValueError(f"{option} {str(folder)!r} is not a folder that can be written: {reason}.") from None
     remove_leftovers(folder)
     for name in RESULTS:
         if (folder / name).is_dir():
-            raise ValueError(f"out {str(folder)!r} cannot take the file {name!r}: a folder has this name.")
+            raise ValueError(f"{option} {str(folder)!r} cannot take the file {name!r}: a folder has this name.")
     _made.extend(new)
 
 

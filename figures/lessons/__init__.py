@@ -11,24 +11,24 @@ It defines
     computes nothing.
 ``scene(**values) -> Scene``
     One value of every slider, by name, to what is shown: planes, curves, a table, verdicts and the answer.
-``expected(**values) -> dict[str, str]``
-    What the verdicts of that scene must be, by their labels, from theory alone, so that a test can compare.
 
-A scene is made of the dataclasses of :mod:`figures.lessons._scene`, all of which are exported here. Their numbers may
-be Python's or NumPy's. An entry that changes with the round has the rounds as its first axis: ``Path.points`` has
-shape (rounds, 2), ``Dots.points`` (k, 2) or (rounds, k, 2), ``Curve.y`` (n,) or, with ``moving=True``, (rounds, n), and
-a cell of a table is a number, a string or one number for every round. Curves whose ``x`` counts rounds mark the one
-that is shown.
+A scene is made of the dataclasses of ``_planes`` (:class:`Plane` and what is drawn there), ``_charts`` and ``_words``
+(tables, verdicts, answers). Their numbers may be Python's or NumPy's. An entry that changes with the round has the
+rounds as its first axis: ``Path.points`` has shape (rounds, 2), ``Dots.points`` (k, 2) or (rounds, k, 2), ``Curve.y``
+(n,) or, with ``moving=True``, (rounds, n), and a cell of a table is a number, a string or one number for every round.
+Curves whose ``x`` counts rounds mark the one that is shown.
 
-The roles of a curve are its style: "error" solid, "certificate" circles, "theorem" dashed, "limit" dotted,
-"bars" and "points" without a line. Tests
-compare the curves "error" and "certificate" of one ``label``: the first is at most the second. All numbers are finite;
-where a run leaves the finite numbers, end the curve (``x`` shorter), and say so in ``note``.
+The roles of a curve are its style: "error" solid, "certificate" circles, "theorem" dashed, "limit" dotted, "bars" and
+"points" without a line. Tests compare the curves "error" and "certificate" of one ``label``: the first is at most the
+second. All numbers are finite; where a run leaves the finite numbers, end the curve (``x`` shorter), and say so in
+``note``.
 
-Verdicts are those of :func:`dualopt.claims.check`, turned by :meth:`Judged.of`. Whether the student's answer is right
-comes from a verdict, never from a number that is typed in: ``Answer.of(verdict, right=lambda v: v.verdict == ...,
-yes=..., no=...)``. Build the case with ``Case.of(method, f, rounds=...)`` of ``theory._cases``, whose snapshots are
-computed once: the claim and the picture look at the same run.
+Verdicts are those of :func:`dualopt.claims.check`: ``judge(claim, case, label, expected)`` runs a claim and says which
+verdict theory expects, so that tests can compare. Whether the student's answer is right comes from verdicts, never from
+a number that is typed in: ``Answer.of((judged, "violated"), yes=..., no=...)``; a question that is no theorem is judged
+by ``asked((lhs, rhs), ...)``. Build the case with ``Case.of(method, f, rounds=...)`` of ``theory._cases``, whose
+snapshots are computed once: the claim and the picture look at the same run, and ``promised`` returns the bounds that a
+claim compares, to draw them.
 
 A point in a plane can be dragged if it is ``Handle(x="name of a slider", y="name of another")``; the sliders do the
 same from the keyboard. Cells of a plane (:class:`Cells`) are clicked likewise.
@@ -39,45 +39,5 @@ keep their number below 200.
 
 from figures.lessons._find import discover, load
 from figures.lessons._notebook import show
-from figures.lessons._scene import (
-    Answer,
-    Arrows,
-    Cells,
-    Chart,
-    Curve,
-    Dots,
-    Handle,
-    Judged,
-    Lines,
-    Path,
-    Plane,
-    Row,
-    Scene,
-    Slider,
-    Table,
-    Text,
-    to_json,
-)
 
-__all__ = [
-    "Answer",
-    "Arrows",
-    "Cells",
-    "Chart",
-    "Curve",
-    "Dots",
-    "Handle",
-    "Judged",
-    "Lines",
-    "Path",
-    "Plane",
-    "Row",
-    "Scene",
-    "Slider",
-    "Table",
-    "Text",
-    "discover",
-    "load",
-    "show",
-    "to_json",
-]
+__all__ = ["discover", "load", "show"]

@@ -11,7 +11,11 @@ __all__ = ["Shown", "show"]
 
 @dataclass(frozen=True)
 class Shown:
-    """A page in a frame, which Jupyter, VS Code and marimo display; saved notebooks keep it."""
+    """A page in a frame, which Jupyter, VS Code and marimo display; saved notebooks keep it.
+
+    A frame with ``srcdoc`` inherits what a notebook allows its outputs. The page needs inline scripts and styles and
+    ``eval``, which VS Code allows, and no connection.
+    """
 
     page: str
     height: int

@@ -1,4 +1,3 @@
-"use strict";
 // One page for every lesson: it asks for the scene at a position of the sliders, and draws it. It computes nothing.
 
 const $ = (id) => document.getElementById(id);
@@ -30,25 +29,31 @@ function makeSliders() {
   for (const s of lesson.sliders) {
     const choice = typeof s.values[0] === "string";
     const box = d3.select("#sliders").append("div");
-    box.append("label").attr("for", s.name).text(s.label).append("output").attr("id", `${s.name}-value`);
-    const input = box.append(choice ? "select" : "input").attr("id", s.name);
-    if (choice) input.selectAll("option").data(s.offered).join("option").attr("value", (_, k) => k).text((i) => s.values[i]);
-    else input.attr("type", "range").attr("min", 0).attr("max", s.offered.length - 1).attr("step", 1);
+    add(add(box, "label", { for: s.name }).text(s.label), "output", { id: `${s.name}-value` });
+    const range = { type: "range", min: 0, max: s.offered.length - 1, step: 1 };
+    const input = add(box, choice ? "select" : "input", { id: s.name, ...(choice ? {} : range) });
+    if (choice) s.offered.forEach((i, k) => add(input, "option", { value: k }).text(s.values[i]));
     if (s.offered.length === 1) input.attr("disabled", "");
-    input.on("input", () => { nameValues(); ask(); });
+    input.on("input", () => moveTo());
   }
-  const box = d3.select("#sliders").append("div").attr("id", "rounds");
-  box.append("label").attr("for", "round").text("round shown").append("output").attr("id", "round-value");
-  box.append("input").attr("id", "round").attr("type", "range").attr("min", 1).attr("max", 1e6).attr("step", 1).on("input", draw);
-  const buttons = d3.select("#sliders").append("div").attr("id", "buttons");
-  buttons.append("button").attr("type", "button").attr("id", "play").text("play").on("click", play);
-  buttons.append("button").attr("type", "button").attr("id", "reset").text("start again").on("click", start);
+  const box = add(d3.select("#sliders"), "div", { id: "rounds" });
+  add(add(box, "label", { for: "round" }).text("round shown"), "output", { id: "round-value" });
+  add(box, "input", { id: "round", type: "range", min: 1, max: 1e6, step: 1 }).on("input", draw);
+  const buttons = add(d3.select("#sliders"), "div", { id: "buttons" });
+  add(buttons, "button", { type: "button", id: "play" }).text("play").on("click", play);
+  add(buttons, "button", { type: "button", id: "reset" }).text("start again").on("click", start);
 }
 
 function put(name, value) { // the offered value nearest to it
   const s = lesson.sliders.find((t) => t.name === name);
-  const far = (i) => (typeof s.values[i] === "string" ? Number(s.values[i] !== value) : Math.abs(s.values[i] - Number(value)));
-  $(name).value = d3.leastIndex(s.offered, (a, b) => far(a) - far(b));
+  const far = (v) => (typeof v === "string" ? Number(v !== value) : Math.abs(v - Number(value)));
+  $(name).value = d3.leastIndex(s.offered, (a, b) => far(s.values[a]) - far(s.values[b]));
+}
+
+function moveTo(...values) { // pairs of a slider's name and a value
+  for (const [name, value] of values) if (name) put(name, value);
+  nameValues();
+  ask();
 }
 
 function nameValues() {
@@ -62,10 +67,8 @@ function nameValues() {
 
 function fromAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
-  for (const s of lesson.sliders) put(s.name, given.get(s.name) ?? s.values[s.start]);
   $("round").dataset.wanted = given.get("round") ?? "";
-  nameValues();
-  ask();
+  moveTo(...lesson.sliders.map((s) => [s.name, given.get(s.name) ?? s.values[s.start]]));
 }
 
 function remember(address) {
@@ -74,10 +77,8 @@ function remember(address) {
 
 function start() {
   remember("#");
-  for (const s of lesson.sliders) put(s.name, s.values[s.start]);
   $("round").dataset.wanted = $("round").dataset.used = "";
-  nameValues();
-  ask();
+  moveTo(...lesson.sliders.map((s) => [s.name, s.values[s.start]]));
 }
 
 function toAddress() {
@@ -126,7 +127,8 @@ async function ask() {
 }
 
 function showRounds() {
-  const input = $("round"), kept = scene.rounds ? Number(input.dataset.wanted || (input.dataset.used ? input.value : scene.shown)) : 1;
+  const input = $("round"), first = input.dataset.used ? input.value : scene.shown;
+  const kept = scene.rounds ? Number(input.dataset.wanted || first) : 1;
   $("rounds").hidden = $("play").hidden = !scene.rounds;
   input.max = scene.rounds || 1;
   input.value = kept;

@@ -14,6 +14,7 @@ from typing import Any
 __all__ = ["FOOTER", "index", "packed", "page"]
 
 HERE = Path(__file__).parent
+SCRIPTS = ("_marks.js", "_chart.js", "_plane.js", "_scene.js", "_page.js")
 FOOTER = "Every number is computed by dualopt, every verdict by the claim that is named."
 
 
@@ -32,7 +33,7 @@ def page(described: Mapping[str, Any], answers: bytes = b"") -> str:
         "title": html.escape(described["title"]),
         "question": html.escape(described["question"]),
         "style": _text("_page.css"),
-        "script": _text("_draw.js") + _text("_page.js"),
+        "script": "".join(map(_text, SCRIPTS)),
         "lesson": json.dumps(described).replace("<", "\\u003c"),
         "answers": packed(answers) if answers else "",
         "d3": _library(),

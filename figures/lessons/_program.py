@@ -48,7 +48,7 @@ def lessons(
         return
     with threadpool_limits(limits=1):  # the matrices are tiny: threads cost more than they save
         if folder is not None:
-            output.prepare_folder(folder)
+            output.prepare_folder(folder, "export")
             files = export(names or _find.discover(), folder)
             console.print(f"{folder}: {', '.join(f.name for f in files)}", highlight=False, markup=False)
             return

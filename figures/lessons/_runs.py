@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from dualopt.certificates import certificate
+from figures.lessons._charts import Curve
 from theory._cases import Case
 
-__all__ = ["Accuracy", "accuracy"]
+__all__ = ["Accuracy", "accuracy", "error_curves"]
 
 
 class Accuracy(NamedTuple):
@@ -31,3 +33,9 @@ def accuracy(case: Case, rounds: int | None = None) -> Accuracy:
     """
     ends = [certificate(case.objective, s.server.theta, s.solution) for s in islice(case.snapshots(), rounds)]
     return Accuracy([end.energy - case.lowest for end in ends], [end.gap for end in ends])
+
+
+def error_curves(label: str, colour: int, found: Accuracy, theorem: Sequence[float] = ()) -> list[Curve]:
+    """Return the error of a run with its certificate and what a theorem says, those of them that are not empty."""
+    roles = {"error": found.error, "certificate": found.certificate, "theorem": theorem}
+    return [Curve(y=y, label=label, colour=colour, role=role) for role, y in roles.items() if len(y)]

@@ -8,97 +8,72 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.algorithms import Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL
-from dualopt.claims import check
+from dualopt.algorithms import DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL
 from dualopt.solvers import Gradient
-from figures.lessons import Answer, Chart, Curve, Judged, Row, Scene, Slider, Table
+from figures.lessons._charts import Chart, Curve
 from figures.lessons._runs import accuracy
+from figures.lessons._scene import Scene, Slider
+from figures.lessons._words import Answer, Table, judge
 from theory.lower_bounds._convex_chain import geometric, tails
 from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case
 from theory.lower_bounds.convex import convex_span, convex_strong_attained, convex_strong_bound
 
 TITLE = "One round, one link"
 QUESTION = "No method comes below the dashed line, whatever its clients compute. Which one touches it in every round?"
-METHODS = ("DualFL", "OptimizedDualFL", "conjugate gradients", "FedAvg", "FedPD", "FedSplit, mean of the zⱼ")
+ATTAINS = "FedSplit, mean of the zⱼ"
+METHODS = {  # with the parameters that they suggest; FedAvg takes one gradient step of length 1/L
+    "DualFL": lambda L: DualFL(),
+    "OptimizedDualFL": lambda L: OptimizedDualFL(),
+    "conjugate gradients": lambda L: ConjugateGradients(),
+    "FedAvg": lambda L: FedAvg(solver=Gradient(step=1.0 / L)),
+    "FedPD": lambda L: FedPD(),
+    ATTAINS: lambda L: FedSplit(model="consensus"),
+}
 SLIDERS = (
-    Slider(name="method", label="method", values=METHODS, start="DualFL"),
+    Slider(name="method", label="method", values=tuple(METHODS), start="DualFL"),
     Slider(name="kappa", label="condition number κ", values=(4, 10, 30, 100, 300, 1000), start=30),
 )
 LINKS = 24  # coordinates
-
-
-def method_of(name: str, L: float) -> Algorithm:
-    """Return a method with the parameters that it suggests; FedAvg takes one gradient step of length 1/L."""
-    return {
-        "DualFL": DualFL(),
-        "OptimizedDualFL": OptimizedDualFL(),
-        "conjugate gradients": ConjugateGradients(),
-        "FedAvg": FedAvg(solver=Gradient(step=1.0 / L)),
-        "FedPD": FedPD(),
-        METHODS[-1]: FedSplit(model="consensus"),
-    }[name]
+ROUNDS = LINKS - 1
 
 
 def scene(*, method: str, kappa: float) -> Scene:
     """Run a method on the chain whose links belong to two clients in turn."""
     instance = geometric(kappa, LINKS)
-    case = chain_case(instance, method_of(method, instance.L), LINKS - 1, remember=True)
+    case = chain_case(instance, METHODS[method](instance.L), ROUNDS, remember=True)
     case = case.but(lowest=case.value(case.theta))
-    models = np.stack([s.server.theta for s in case.snapshots()])
+    models, least = case.models(), tails(case.theta)
     distance = np.sum((models - case.theta) ** 2, axis=1)
-    least = tails(case.theta)
     reached = np.array([np.flatnonzero(theta)[-1] + 1 if theta.any() else 0 for theta in models])
     error, gap = accuracy(case)
-
-    n, k = np.arange(1, LINKS), np.arange(1, LINKS + 1)
-    coordinates = Chart(
-        curves=[
-            Curve(x=k, y=models, label=f"model of {method}", colour=0, role="bars", moving=True),
-            Curve(x=k, y=case.theta, label="solution", role="limit"),
-        ],
-        x_label="coordinate of the model",
-        y_label="value",
-    )
-    race = Chart(
-        curves=[
-            Curve(x=n, y=distance, label=method, colour=0),
-            Curve(x=n, y=least, label="no method is below", colour=1, role="theorem"),
-        ],
-        x_label="round",
-        y_label="|θⁿ − θ*|²",
-        log_y=True,
-        rounds=True,
-    )
-    columns = ["coordinates reached", "|θⁿ − θ*|²", "least possible", "E − E*", "certificate"]
-    table = Table(
-        first="method",
-        columns=columns,
-        rows=[Row(label=method, cells=[reached, distance, least, error, gap], colour=0)],
-    )
-    attained = check(convex_strong_attained, case)
+    cells = {"coordinates reached": reached, "|θⁿ − θ*|²": distance, "least possible": least}
+    cells |= {"E − E*": error, "certificate": gap}
+    coordinates = [
+        Curve(x=np.arange(1, LINKS + 1), y=models, label=f"model of {method}", colour=0, role="bars", moving=True),
+        Curve(y=case.theta, label="solution", role="limit"),
+    ]
+    race = [
+        Curve(y=distance, label=method, colour=0),
+        Curve(y=least, label="no method is below", colour=1, role="theorem"),
+    ]
+    expected = "holds" if method == ATTAINS else "violated"
+    attained = judge(convex_strong_attained, case, "this method attains it", expected)
     return Scene(
-        charts=[coordinates, race],
-        table=table,
+        charts=[
+            Chart(curves=coordinates, x_label="coordinate of the model", y_label="value"),
+            Chart.over_rounds("|θⁿ − θ*|²", race),
+        ],
+        table=Table.of("method", {method: cells}),
         verdicts=[
-            Judged.of(convex_span, check(convex_span, case), "one coordinate a round"),
-            Judged.of(convex_strong_bound, check(convex_strong_bound, case), "no method is faster"),
-            Judged.of(convex_strong_attained, attained, "this method attains it"),
+            judge(convex_span, case, "one coordinate a round"),
+            judge(convex_strong_bound, case, "no method is faster"),
+            attained,
         ],
         answer=Answer.of(
-            attained,
-            right=lambda v: v.verdict == "holds",
+            (attained, "holds"),
             yes=f"{method} touches the line in every round: no method can be nearer to the solution.",
-            no=f"After {LINKS - 1} rounds {method} is at {distance[-1]:.2g}, where {least[-1]:.2g} is possible.",
+            no=f"After {ROUNDS} rounds {method} is at {distance[-1]:.2g}, where {least[-1]:.2g} is possible.",
         ),
-        rounds=LINKS - 1,
+        rounds=ROUNDS,
         shown=6,
     )
-
-
-def expected(*, method: str, kappa: float) -> dict[str, str]:
-    """Return the verdicts: both lower bounds hold for all methods, and one attains them."""
-    return {
-        "one coordinate a round": "holds",
-        "no method is faster": "holds",
-        "this method attains it": "holds" if method == METHODS[-1] else "violated",
-    }

@@ -6,21 +6,20 @@ Theorems: ``identity_full_participation`` (with all clients the six have the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from dualopt.claims import Inequality, check, claim
-from dualopt.engine import Snapshot
 from dualopt.participation import UniformSubset
-from figures.lessons import Answer, Chart, Curve, Dots, Judged, Lines, Path, Plane, Row, Scene, Slider, Table
-from figures.lessons._runs import Accuracy, accuracy
+from figures.lessons._charts import Chart, Curve
+from figures.lessons._planes import Dots, Lines, Mark, Plane, contours, way
+from figures.lessons._runs import accuracy, error_curves
+from figures.lessons._scene import Scene, Slider
+from figures.lessons._words import Answer, Table, asked, judge
 from theory._cases import Case
 from theory._problems import solved
-from theory._valleys import ellipse, own_minimisers, valleys
-from theory.identities._runs import EXACT, Runs, agree
+from theory._valleys import own_minimisers, valleys
+from theory.identities._runs import EXACT, SharedRuns, agree
 from theory.identities.methods import (
     fedadmm_and_feddr,
     identity_fedadmm_feddr,
@@ -37,73 +36,52 @@ SLIDERS = (
     Slider(name="second", label="another one", values=METHODS[:-1], start="A-FedPD"),
     Slider(name="weight", label="proximal weight", values=(2, 4, 6, 8, 12, 16, 24), start=8, exported=(8,)),
 )
-ROUNDS, CLIENTS, KAPPA = 24, 4, 16.0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Remembered(Runs):
-    """Runs whose snapshots are computed once."""
-
-    cases: Mapping[str, Case]
-
-    def snapshots(self, name: str) -> Iterator[Snapshot]:
-        """Yield the rounds of one of the methods."""
-        return self.cases[name].snapshots()
-
-
-@claim(
-    source="a question, not a theorem",
-    statement=r"Two different methods have the same $\theta^n$.",
-    assumptions=lambda runs: [] if len(runs.methods) == 2 else ["two different methods"],
-)
-def two_are_one(runs: Remembered) -> Iterator[Inequality]:
-    """Compare the models of two methods."""
-    return agree(runs)
+ROUNDS, CLIENTS = 24, 4
+START = own_minimisers(CLIENTS)[1] + np.array([-3.0, 1.0])
 
 
 def scene(*, active: int, first: str, second: str, weight: float) -> Scene:
     """Run the methods with the same clients in every round."""
-    problem, turns = solved("valleys", valleys(CLIENTS, kappa=KAPPA)), UniformSubset(size=active)
-    family: dict[str, Any] = {**with_weight(problem, weight, EXACT).methods}
+    problem, turns = solved("valleys", valleys(CLIENTS, kappa=16.0)), UniformSubset(size=active)
+    family = {**with_weight(problem, weight, EXACT).methods}
     family |= fedadmm_and_feddr(problem, weight, turns, EXACT).methods  # with the server step P/N
-    common: dict[str, Any] = {"rounds": ROUNDS, "participation": turns, "theta0": START}
-    here = METHODS if active == CLIENTS else METHODS[:-1]
+    here, common = METHODS[: 6 - (active < CLIENTS)], {"rounds": ROUNDS, "participation": turns, "theta0": START}
     cases = {name: Case.of(family[name], problem.objective, name=name, **common) for name in here}
-    ends = {name: accuracy(case) for name, case in cases.items()}
+    models = {name: case.models() for name, case in cases.items()}
+    found = {name: accuracy(case) for name, case in cases.items()}
+    apart = {name: np.linalg.norm(models[first] - models[name], axis=1) for name in here}
+    column, ink = f"distance from {first}", METHODS.index
 
-    def runs(*names: str) -> Remembered:
-        methods = {name: family[name] for name in names}
-        return Remembered(name=str(turns), objective=problem.objective, methods=methods, cases=cases, **common)
+    def runs(*chosen: str) -> SharedRuns:
+        return SharedRuns.of({name: cases[name] for name in chosen})
 
-    asked, apart = check(two_are_one, runs(*{first: 0, second: 0})), distance(cases[first], cases[second])
+    all_one = judge(
+        identity_full_participation, runs(*here), "all are one method", "holds" if active == CLIENTS else "violated"
+    )
+    two_are_one = asked(*((q.lhs, q.rhs) for q in agree(runs(first, second))))  # empty if they are the same one
     if first == second:
         no = "Choose two different methods."
     elif active == CLIENTS:
         no = "With all clients all six are one method, so far as rounding lets one see. Let fewer take part."
     else:
-        no = f"With {active} of {CLIENTS} clients {first} and {second} part: up to {max(apart):.2g} from each other."
+        far = max(apart[second])
+        no = f"With {active} of {CLIENTS} clients {first} and {second} part: up to {far:.2g} from each other."
+    distances = [Curve(y=apart[name], label=name, colour=ink(name)) for name in here if name != first]
+    errors = []  # with certificates for the two that are chosen
+    for name in here:
+        errors += error_curves(name, ink(name), found[name])[: 1 + (name in (first, second))]
+    rows = {name: {column: apart[name], "E − E*": e, "certificate": gap} for name, (e, gap) in found.items()}
     return Scene(
-        planes=[plane(cases, first, second)],
-        charts=charts(cases, ends, first, second),
-        table=Table(
-            first="method",
-            columns=[f"distance from {first}", "E − E*", "certificate"],
-            rows=[
-                Row(label=name, cells=[distance(cases[first], case), *ends[name]], colour=METHODS.index(name))
-                for name, case in cases.items()
-            ],
-        ),
-        verdicts=[
-            Judged.of(
-                identity_full_participation, check(identity_full_participation, runs(*here)), "all are one method"
-            ),
-            Judged.of(
-                identity_fedadmm_feddr, check(identity_fedadmm_feddr, runs("FedADMM", "FedDR")), "FedADMM is FedDR"
-            ),
+        planes=[plane(models, cases[first], first, second)],
+        charts=[
+            Chart.over_rounds(column, distances, log_y=False),
+            Chart.over_rounds("E − E*", errors),
         ],
+        table=Table.of("method", rows, colours=[ink(name) for name in here]),
+        verdicts=[all_one, judge(identity_fedadmm_feddr, runs("FedADMM", "FedDR"), "FedADMM is FedDR")],
         answer=Answer.of(
-            asked,
-            right=lambda v: active < CLIENTS and v.verdict == "holds",
+            (all_one, "violated"),
+            (two_are_one, "holds"),
             yes=f"With {active} of {CLIENTS} clients {first} and {second} have the same models in every round.",
             no=no,
         ),
@@ -113,52 +91,14 @@ def scene(*, active: int, first: str, second: str, weight: float) -> Scene:
     )
 
 
-START = own_minimisers(CLIENTS)[1] + np.array([-3.0, 1.0])
-
-
-def models(case: Case) -> np.ndarray:
-    """Return the model after every round, shape (rounds, 2)."""
-    return np.stack([s.server.theta for s in case.snapshots()])
-
-
-def distance(one: Case, other: Case) -> list[float]:
-    """Return how far the models of two methods are apart in every round."""
-    return np.linalg.norm(models(one) - models(other), axis=1).tolist()
-
-
-def plane(cases: Mapping[str, Case], first: str, second: str) -> Plane:
+def plane(models: Mapping[str, np.ndarray], case: Case, first: str, second: str) -> Plane:
     """Return the clients and the ways of all models, the two that are chosen on top."""
-    f, own = cases[first].objective, own_minimisers(CLIENTS)
-    marks: list[Any] = [Lines(lines=[ellipse(f.A[j], own[j], 0.2) for j in range(CLIENTS)], label="clients")]
-    for name in sorted(cases, key=lambda name: name in (first, second)):
-        ink = METHODS.index(name)
-        marks += [Path(points=models(cases[name]), colour=ink, label=name, dashed=name == second)]
-        marks += [
-            Dots(points=models(cases[name])[:, None], colours=ink, shape="ring" if name == second != first else "disc")
-        ]
-    marks.append(Dots(points=[cases[first].theta], shape="cross", label="solution"))
-    return Plane.around(np.concatenate([own, models(cases[first])[:20]]), marks=marks)
-
-
-def charts(cases: Mapping[str, Case], ends: Mapping[str, Accuracy], first: str, second: str) -> list[Chart]:
-    """Return how far the two are apart, and the errors of all with their certificates."""
-    rounds = np.arange(1, ROUNDS + 1)
-    curves = []
-    for name, end in ends.items():
-        for role, y in zip(("error", "certificate"), end, strict=True):
-            if role == "error" or name in (first, second):
-                curves.append(Curve(x=rounds, y=y, label=name, colour=METHODS.index(name), role=role))
-    apart = [
-        Curve(x=rounds, y=distance(cases[first], case), label=name, colour=METHODS.index(name))
-        for name, case in cases.items()
-        if name != first
+    f = case.objective
+    marks: list[Mark] = [
+        Lines(lines=[line for one in contours(f, range(CLIENTS)) for line in one.lines], label="clients")
     ]
-    return [
-        Chart(curves=apart, x_label="round", y_label=f"distance from {first}", rounds=True),
-        Chart(curves=curves, x_label="round", y_label="E − E*", log_y=True, rounds=True),
-    ]
-
-
-def expected(*, active: int, first: str, second: str, weight: float) -> dict[str, str]:
-    """Return the verdicts: six are one if nobody is missing, and two of them always."""
-    return {"all are one method": "holds" if active == CLIENTS else "violated", "FedADMM is FedDR": "holds"}
+    for name in sorted(models, key=lambda name: name in (first, second)):
+        shape = "ring" if name == second != first else "disc"
+        marks += way(models[name], colour=METHODS.index(name), label=name, dashed=name == second, shape=shape)
+    marks.append(Dots(points=[case.theta], shape="cross", label="solution"))
+    return Plane.around(np.concatenate([own_minimisers(CLIENTS), models[first][:20]]), marks=marks)

@@ -11,10 +11,11 @@ from functools import cache
 import numpy as np
 
 from dualopt.algorithms import FedPD
-from dualopt.claims import Verdict, check
 from dualopt.solvers import LBFGS, Gradient, Sarah
 from dualopt.stopping import Steps
-from figures.lessons import Answer, Chart, Curve, Judged, Row, Scene, Slider, Table
+from figures.lessons._charts import Chart, Curve
+from figures.lessons._scene import Scene, Slider
+from figures.lessons._words import Answer, Table, judge
 from theory.lower_bounds._couplings import Couplings
 from theory.lower_bounds._races import WEAK, CentralisedFedAvg, Race, on_chain, reach, zero_chain
 from theory.lower_bounds.zero_chain import zero_chain_rounds, zero_chain_support
@@ -45,79 +46,55 @@ def race(oracle: str, steps: int) -> Race:
     return on_chain(oracle, method, Couplings.of(f), remember=True)
 
 
-@cache
-def every_time(oracle: str, steps: int) -> Verdict:
-    """Judge that every communication opens exactly one coordinate."""
-    return check(zero_chain_support, race(oracle, steps))
-
-
 def scene(*, oracle: str, steps: int) -> Scene:
     """Run it for as many communications as the chain has coordinates."""
-    case = race(oracle, steps)
-    models = np.stack([s.server.theta for s in case.snapshots()])
+    case, n, ends = race(oracle, steps), np.arange(1, COORDINATES + 1), (1, COORDINATES)
+    models, cheats = case.models(), oracle == CHEAT
     opened = np.array([reach(theta) for theta in models])
     square = np.array([case.squared_gradient(theta) for theta in models])
-    n, ends = np.arange(1, COORDINATES + 1), [1, COORDINATES]
-    coordinates = Chart(
-        curves=[Curve(x=n, y=models, label="model of the server", colour=0, role="bars", moving=True)],
-        x_label="coordinate of the model",
-        y_label="value",
+    coordinates = [Curve(y=models, label="model of the server", colour=0, role="bars", moving=True)]
+    opening = [
+        Curve(y=opened, label="coordinates opened", colour=0),
+        Curve(y=n, label="one a communication", colour=1, role="theorem"),
+    ]
+    size = [
+        Curve(y=square, label="|∇E|²", colour=0),
+        Curve.level(1.0, ends, "ε: not below it until all are open", colour=1, role="theorem"),
+    ]
+    # Every communication opens at most one coordinate; exactly one; and so it is with the next smaller number of steps.
+    most = case.but(opens_one=False)
+    support = judge(
+        zero_chain_support,
+        most,
+        "one coordinate a communication",
+        "violated" if cheats and steps > 1 else "holds",
+        check_assumptions=False,
     )
-    opening = Chart(
-        curves=[
-            Curve(x=n, y=opened, label="coordinates opened", colour=0),
-            Curve(x=n, y=n, label="one a communication", colour=1, role="theorem"),
-        ],
-        x_label="communication",
-        y_label="coordinates that are not 0",
-        rounds=True,
-    )
-    size = Chart(
-        curves=[
-            Curve(x=n, y=square, label="|∇E|²", colour=0),
-            Curve(x=ends, y=[1.0, 1.0], label="ε: not below it until all are open", colour=1, role="theorem"),
-        ],
-        x_label="communication",
-        y_label="|∇E|²",
-        log_y=True,
-        rounds=True,
-    )
-    columns = ["gradient steps so far", "coordinates opened", "at most", "|∇E|²", "ε"]
-    row = Row(label=oracle, cells=[steps * n, opened, n, square, 1.0], colour=0)
-    support = check(zero_chain_support, case.but(opens_one=False), check_assumptions=False)
-    verdicts = [Judged.of(zero_chain_support, support, "one coordinate a communication")]
-    if oracle != CHEAT:
-        verdicts.append(Judged.of(zero_chain_rounds, check(zero_chain_rounds, case), "large gradient until the end"))
-    return Scene(
-        charts=[coordinates, opening, size],
-        table=Table(first="oracle", columns=columns, rows=[row]),
-        verdicts=verdicts,
-        answer=answer(oracle, steps, support, int(opened[-1])),
-        rounds=COORDINATES,
-        shown=6,
-    )
-
-
-def answer(oracle: str, steps: int, support: Verdict, opened: int) -> Answer:
-    """Judge these local steps, and the next smaller number of them."""
-    full, fewer = every_time(oracle, steps), every_time(oracle, STEPS[max(STEPS.index(steps) - 1, 0)])
-    if oracle == CHEAT:
+    gradient = [] if cheats else [judge(zero_chain_rounds, case, "large gradient until the end")]
+    full, fewer = (judge(zero_chain_support, race(oracle, k)) for k in (steps, STEPS[max(STEPS.index(steps) - 1, 0)]))
+    if cheats:
         no = "These clients do not communicate less: they read gradients of others in every local step."
         no += " The theorem does not allow it" + (", and is broken." if support.verdict == "violated" else ".")
     elif full.verdict == "holds":
         no = f"Every communication opens a coordinate, but {steps} steps are more than are needed: the rest is wasted."
     else:
-        no = f"{COORDINATES} communications opened {opened} coordinates: compute more between two of them."
-    return Answer.of(
-        fewer,
-        right=lambda v: full.verdict == "holds" and v.verdict == "violated",
-        yes=f"With {steps} local steps every communication opens a coordinate. More steps open no second one.",
-        no=no,
+        no = f"{COORDINATES} communications opened {opened[-1]} coordinates: compute more between two of them."
+    cells = {"gradient steps so far": steps * n, "coordinates opened": opened, "at most": n, "|∇E|²": square, "ε": 1.0}
+    counted = {"x_label": "communication", "rounds": True}
+    return Scene(
+        charts=[
+            Chart(curves=coordinates, x_label="coordinate of the model", y_label="value"),
+            Chart(curves=opening, y_label="coordinates that are not 0", **counted),
+            Chart(curves=size, y_label="|∇E|²", log_y=True, **counted),
+        ],
+        table=Table.of("oracle", {oracle: cells}),
+        verdicts=[support, *gradient],
+        answer=Answer.of(
+            (full, "holds"),
+            (fewer, "violated"),
+            yes=f"With {steps} local steps every communication opens a coordinate. More steps open no second one.",
+            no=no,
+        ),
+        rounds=COORDINATES,
+        shown=6,
     )
-
-
-def expected(*, oracle: str, steps: int) -> dict[str, str]:
-    """Return the verdicts: both hold for all oracles; k gradient steps on E itself open k coordinates at once."""
-    if oracle == CHEAT:
-        return {"one coordinate a communication": "violated" if steps > 1 else "holds"}
-    return {"one coordinate a communication": "holds", "large gradient until the end": "holds"}

@@ -6,29 +6,29 @@ Theorems: ``gap_3_6`` (the gap and its bound), ``theorem_3_4`` and ``theorem_3_5
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from dualopt.algorithms import DualFL
-from dualopt.claims import Claim, Inequality, Verdict, check, claim
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
 from dualopt.stopping import LinearSchedule, Steps, SublinearSchedule
-from figures.lessons import Answer, Chart, Curve, Judged, Row, Scene, Slider, Table
-from figures.lessons._gaps import watched
-from figures.lessons._runs import accuracy
+from figures.lessons._charts import Chart, Curve
+from figures.lessons._runs import accuracy, error_curves
+from figures.lessons._scene import Scene, Slider
+from figures.lessons._words import Answer, Judged, Table, asked, compared, judge, promised
 from theory._cases import Case
 from theory._valleys import valleys
+from theory.dualfl._gaps import watched
 from theory.dualfl.inexact_solutions import gap_3_6, theorem_3_2_inexact, theorem_3_3_inexact
 from theory.dualfl.local_steps import theorem_3_4, theorem_3_5
 
 TITLE = "When may a client stop?"
 QUESTION = "What is the smallest number K of local steps in a round with which no client ever stops too early?"
 STEPS = (1, 2, 3, 5, 8, 12, 16, 20, 30)
-SHOWN = (*range(11), 12, 14, 17, 20, 25, 30)  # the steps at which the gap is drawn
+SHOWN = np.array([*range(11), 12, 14, 17, 20, 25, 30])  # the steps at which the gap is drawn
 SCHEDULES = ("(3.7), without smoothness", "(3.8), with smoothness")
 SLIDERS = (
     Slider(name="steps", label="local steps K", values=STEPS, start=2),
@@ -37,22 +37,7 @@ SLIDERS = (
 )
 ROUNDS = 16
 NU = 0.5  # half of mu, for which the bound of the gap is |r|^2/(2 nu), what the theorems on errors need
-COLOURS = (3, 4)
-
-
-@claim(source="a question, not a theorem", statement=r"After K steps $\frac{|r_j|^2}{2(\mu-\nu)}$ is at most admitted.")
-def soon_enough(case: Case) -> Iterator[Inequality]:
-    """Compare the bound of every client's gap with the schedule, in every round."""
-    seen = watched(case, case.algorithm.stop.steps)
-    for n, (bounds, most) in enumerate(zip(seen.bound[:, :, -1], admitted(case), strict=True), start=1):
-        yield Inequality(n, float(np.max(bounds)), most, "gap of a client")
-
-
-def admitted(case: Case) -> list[float]:
-    """Return what is admitted in every round: (3.7) where rho is 0, else (3.8)."""
-    rho = case.algorithm.rho
-    schedule = SublinearSchedule(nu=NU) if rho == 0 else LinearSchedule(rho=rho)
-    return [schedule(s.round) for s in case.snapshots()]
+COST = "N nu/2 |theta - theta*|^2"  # what the theorems on errors compare
 
 
 @cache
@@ -66,82 +51,67 @@ def run(steps: int, kappa: float, schedule: str) -> Case:
 
 
 @cache
-def judged(steps: int, kappa: float, schedule: str) -> Verdict:
-    """Judge whether no client stops too early."""
-    return check(soon_enough, run(steps, kappa, schedule))
+def soon_enough(steps: int, kappa: float, schedule: str) -> Judged:
+    """Judge whether the bound of every client's gap is at most admitted when it stops, in every round."""
+    case = run(steps, kappa, schedule)
+    bounds = watched(case, steps).bound[:, :, -1].max(axis=1)
+    return asked(*zip(bounds, admitted(case), strict=True), what="gap of a client")
+
+
+def admitted(case: Case) -> list[float]:
+    """Return what is admitted in every round: (3.7) where rho is 0, else (3.8)."""
+    rho = case.algorithm.rho
+    schedule = LinearSchedule(rho=rho) if rho else SublinearSchedule(nu=NU)
+    return [schedule(s.round) for s in case.snapshots()]
 
 
 def scene(*, steps: int, kappa: float, schedule: str) -> Scene:
     """Run DualFL with few local steps and with exact local solutions, and watch the gaps close."""
-    case, exact = run(steps, kappa, schedule), run(0, kappa, schedule)
-    seen, k, n = watched(case, max(STEPS)), np.array(SHOWN), np.arange(1, ROUNDS + 1)
-    most, linear = admitted(case), schedule == SCHEDULES[1]
+    case, exact, linear = run(steps, kappa, schedule), run(0, kappa, schedule), schedule == SCHEDULES[1]
+    seen, most = watched(case, max(STEPS)), admitted(case)
     enough, inexact = (theorem_3_5, theorem_3_3_inexact) if linear else (theorem_3_4, theorem_3_2_inexact)
-    curves, rows = [], []
-    for j, colour in enumerate(COLOURS):
-        named = {"label": f"client {j + 1}", "colour": colour, "moving": True}
-        curves.append(Curve(x=k, y=seen.gap[:, j, k], **named))
-        curves.append(Curve(x=k, y=seen.bound[:, j, k], role="certificate", **named))
-        cells = [seen.gap[:, j, steps], seen.bound[:, j, steps], most]
-        rows.append(Row(label=f"client {j + 1}", cells=cells, colour=colour))
-    line = np.repeat(np.array(most)[:, None], 2, axis=1)
-    curves.append(Curve(x=k[[0, -1]], y=line, label=f"admitted by {schedule[:5]}", role="theorem", moving=True))
+    curves, rows = [], {}
+    for j, label in enumerate(("client 1", "client 2")):
+        gap, bound, common = seen.gap[:, j], seen.bound[:, j], {"x": SHOWN, "label": label, "colour": 3 + j}
+        curves.append(Curve(y=gap[:, SHOWN], moving=True, **common))
+        curves.append(Curve(y=bound[:, SHOWN], moving=True, role="certificate", **common))
+        rows[label] = {"gap (3.6) when it stops": gap[:, steps], "its bound": bound[:, steps], "admitted": most}
+    line = {"x": SHOWN[[0, -1]], "y": np.stack([most, most], axis=1), "label": f"admitted by {schedule[:5]}"}
     local = Chart(
-        curves=curves,
+        curves=[*curves, Curve(role="theorem", moving=True, **line)],
         x_label="local steps in the round shown",
         y_label="gap of a client",
         log_y=True,
         marks=[(steps, "stops")],
         y_range=(1e-12, 1e3),
     )
-    (error, gap), (best, _) = accuracy(case), accuracy(exact)
-    cost = Chart(
-        curves=[
-            Curve(x=n, y=error, label=f"K = {steps}", colour=0),
-            Curve(x=n, y=gap, label=f"K = {steps}", colour=0, role="certificate"),
-            Curve(x=n, y=best, label="exact local solutions", colour=2),
-            Curve(x=n, y=promise(inexact, case), label="theorem, with these errors", colour=1, role="theorem"),
-        ],
-        x_label="round",
-        y_label="E − E*",
-        log_y=True,
-        rounds=True,
-    )
-    asked, fewer = judged(steps, kappa, schedule), judged(STEPS[max(STEPS.index(steps) - 1, 0)], kappa, schedule)
-    ends = f"After {ROUNDS} rounds E − E* is {error[-1]:.1e}, with exact local solutions {best[-1]:.1e}."
-    early = f"Too early: {Judged.of(soon_enough, asked, '').detail}." if asked.witness else "Fewer steps would do."
+    found, best = accuracy(case), accuracy(exact).error
+    bound = promised(inexact, case, COST, case.L / (case.n_clients * NU))
+    cost = [
+        *error_curves(f"K = {steps}", 0, found),
+        Curve(y=best, label="exact local solutions", colour=2),
+        Curve(y=bound, label="theorem, with these errors", colour=1, role="theorem"),
+    ]
+    early = soon_enough(steps, kappa, schedule)
+    fewer = soon_enough(STEPS[max(STEPS.index(steps) - 1, 0)], kappa, schedule)
+    why = f"Too early: {early.detail}." if early.verdict == "violated" else "Fewer steps would do."
+    ends = f"After {ROUNDS} rounds E − E* is {found.error[-1]:.1e}, with exact local solutions {best[-1]:.1e}."
+    # The theorem with errors is true, and says less than nothing where the errors are large.
+    says = compared(inexact, case)[-1].rhs < inexact.trivial(case)
     return Scene(
-        charts=[local, cost],
-        table=Table(first="in this round", columns=["gap (3.6) when it stops", "its bound", "admitted"], rows=rows),
+        charts=[local, Chart.over_rounds("E − E*", cost)],
+        table=Table.of("in this round", rows, colours=(3, 4)),
         verdicts=[
-            Judged.of(gap_3_6, check(gap_3_6, case), "gap (3.6) between its bounds"),
-            Judged.of(enough, check(enough, exact), "steps that are enough"),
-            Judged.of(inexact, check(inexact, case), "the rate with these errors"),
+            judge(gap_3_6, case, "gap (3.6) between its bounds"),
+            judge(enough, exact, "steps that are enough"),
+            judge(inexact, case, "the rate with these errors", "holds" if says else "vacuous"),
         ],
         answer=Answer.of(
-            fewer,
-            right=lambda v: asked.verdict == "holds" and (v.verdict == "violated" or steps == STEPS[0]),
+            (early, "holds"),
+            (fewer, "violated"),
             yes=f"With K = {steps} no client stops too early, with fewer one does. {ends}",
-            no=f"{early} {ends}",
+            no=f"{why} {ends}",
         ),
         rounds=ROUNDS,
         shown=3,
     )
-
-
-def promise(theorem: Claim, case: Case) -> list[float]:
-    """Return what a theorem says of E - E* in every round: L/2 times its bound of the squared distance."""
-    bounds = [q.rhs for q in theorem.compare(case) if q.what.startswith("N nu/2")]
-    return [case.L / (case.n_clients * NU) * bound for bound in bounds]
-
-
-def expected(*, steps: int, kappa: float, schedule: str) -> dict[str, str]:
-    """Return the verdicts: the theorem with errors is true, and says less than nothing where the errors are large."""
-    inexact = theorem_3_3_inexact if schedule == SCHEDULES[1] else theorem_3_2_inexact
-    case = run(steps, kappa, schedule)
-    says = [q.rhs for q in inexact.compare(case)][-1] < inexact.trivial(case)
-    return {
-        "gap (3.6) between its bounds": "holds",
-        "steps that are enough": "holds",
-        "the rate with these errors": "holds" if says else "vacuous",
-    }

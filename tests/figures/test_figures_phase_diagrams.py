@@ -13,15 +13,16 @@ import pytest
 from dualopt.engine import initial_state, iterate
 from dualopt.participation import CommunicateWithProbability, UniformSubset
 from dualopt.trace import Trace
-from figures import _phase, phase_diagrams
-from figures._phase import Clients, limit_statistics
+from figures import phase_diagrams
 from figures._settings import Settings
 from figures.phase_diagrams import ACTIVE, KINDS, N, clients, kind, kinds, limit_of, panels
+from theory import phase_maps
 from theory._chance import coin
 from theory._problems import solved
 from theory._rounds import flatten, mean_square_radius, round_matrix
 from theory.afedpd._runs import afedpd_case, matrices
-from theory.baselines.bias import steps as local_work
+from theory.limits import work_of_steps as local_work
+from theory.phase_maps import Clients, limit_statistics
 
 CONVERGES, WITHIN_1, WITHIN_10, FARTHER, DIVERGES, NOTHING = range(len(KINDS))
 HALF = CommunicateWithProbability(probability=0.5)
@@ -102,7 +103,7 @@ def test_one_round_in_many_coordinates_has_the_matrices_of_rounds(name: str) -> 
     panel, own = panels()[name], clients(0.5)
     method, f = panel.method(0.3), own.repeated(1)
     first = initial_state(method, f, f.zeros())
-    start, maps = _phase._maps(method, own, panel.outcomes)
+    start, maps = phase_maps._maps(method, own, panel.outcomes)
     np.testing.assert_array_equal(start, flatten(first))
     for outcome, (A, c) in zip(panel.outcomes, maps, strict=True):
         Z = round_matrix(method, f, outcome.round, first)
@@ -130,7 +131,7 @@ def test_conserved_quantities_are_not_taken_for_slow_ones(monkeypatch) -> None:
     """Without the restriction to what can be reached, A-FedPD has a factor 1: the server's dual is the mean dual."""
     panel, own = panels()["a-fedpd"], clients(0.5)
     assert limit_statistics(panel.method(0.5), own, panel.outcomes).radius < 0.95
-    monkeypatch.setattr(_phase, "_reachable", lambda matrices, moved: np.eye(moved.shape[1]))
+    monkeypatch.setattr(phase_maps, "_reachable", lambda matrices, moved: np.eye(moved.shape[1]))
     assert limit_statistics(panel.method(0.5), own, panel.outcomes).radius == pytest.approx(1.0, abs=1e-9)
 
 

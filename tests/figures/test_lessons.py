@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.claims import VERDICTS, Verdict
-from figures.lessons import Answer, Chart, Curve, Scene, Slider, discover, load, show, to_json
+from dualopt.claims import VERDICTS
+from figures.lessons import discover, load, show
+from figures.lessons._charts import Chart, Curve
 from figures.lessons._export import exported
 from figures.lessons._find import at, described, nearest, positions
 from figures.lessons._page import packed, page
 from figures.lessons._program import main
+from figures.lessons._scene import Scene, Slider, to_json
 from figures.lessons._server import Answers, Server
+from figures.lessons._words import Answer, asked
 
 LESSONS = discover()
 every_lesson = pytest.mark.parametrize("name", LESSONS)
@@ -75,9 +78,8 @@ def test_corners_of_the_sliders_give_finite_numbers_certificates_that_hold_and_t
         scene = lesson.scene(**values)
         json.dumps(to_json(scene), allow_nan=False)  # refuses what is not finite
         assert certified(scene) == [], values
-        found = {v.label: v.verdict for v in scene.verdicts}
-        assert found == lesson.expected(**values), values
-        assert set(found.values()) <= set(VERDICTS)
+        assert {v.label: v.verdict for v in scene.verdicts} == {v.label: v.expected for v in scene.verdicts}, values
+        assert {v.verdict for v in scene.verdicts} <= set(VERDICTS)
         shapes(scene)
 
 
@@ -162,6 +164,8 @@ def test_export_holds_fixed_sliders_only_where_they_are_fixed() -> None:
 def test_sliders_refuse_values_that_they_do_not_have() -> None:
     with pytest.raises(ValueError, match=r"^slider a: 3 is none of its values"):
         Slider(name="a", label="a", values=(1, 2), start=3)
+    with pytest.raises(ValueError, match=r"^slider a: an exported page starts at 1, which it must offer"):
+        Slider(name="a", label="a", values=(1, 2), start=1, exported=(2,))
     lesson = load("momentum")
     assert nearest(lesson, {"kappa": 30}) == [2, 2, 5]
     with pytest.raises(ValueError, match=r"^at must have one index for each of the 3 sliders, not 1"):
@@ -172,8 +176,8 @@ def test_sliders_refuse_values_that_they_do_not_have() -> None:
         Curve(x=[], y=[], label="", role="eror")
     with pytest.raises(ValueError, match=r"finite numbers, not nan"):
         to_json(np.array([np.nan]))
-    verdict = Verdict(claim="c", case="x", verdict="holds", worst_ratio=1.0, compared=1)
-    assert Answer.of(verdict, right=lambda v: v.verdict == "holds", yes="y", no="n") == Answer(right=True, text="y")
+    assert Answer.of((asked((1.0, 1.0)), "holds"), yes="y", no="n") == Answer(right=True, text="y")
+    assert Answer.of((asked((1.0, 1.0)), "holds"), (asked((2.0, 1.0)), "holds"), yes="y", no="n").text == "n"
 
 
 @pytest.fixture
@@ -251,6 +255,10 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["chain.html", "index.html"]
     assert (tmp_path / "out" / "chain.html").stat().st_size < SIZE_OF_ALL / LESSONS_PLANNED
     assert 'href="chain.html"' in (tmp_path / "out" / "index.html").read_text()
+    (tmp_path / "taken").write_text("a file")
+    code, _, err = run("chain", "--export", str(tmp_path / "taken"))
+    assert code == 2
+    assert re.search(r"export '.*' is not a folder that can be written", " ".join(err.split()))
     code, _, err = run("chian")
     assert code == 2
     assert "did you mean chain?" in " ".join(err.split())

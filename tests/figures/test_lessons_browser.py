@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from figures.lessons import Handle, Slider, discover, load, show, to_json
 from figures.lessons import _page as pages
+from figures.lessons import discover, load, show
 from figures.lessons._export import exported
 from figures.lessons._find import at
+from figures.lessons._planes import Handle
+from figures.lessons._scene import Slider, to_json
 from figures.lessons._server import Server, _live
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra: browser)")
@@ -25,6 +27,7 @@ LESSONS = discover()
 every_lesson = pytest.mark.parametrize("name", LESSONS)
 DIGITS = 5e-3  # three digits are shown: half a unit of the third is at most 5e-3 of the number
 TARGET = 44  # pixels
+CONTRAST = 4.5  # of letters, as WCAG 2.2 asks at level AA
 SIZES = ((1024, 768), (390, 844), (1600, 900))
 
 
@@ -51,8 +54,11 @@ def server() -> Iterator[Server]:
 class Seen:
     """A page, and what went wrong on it."""
 
-    def __init__(self, browser: Any, *, offline: bool = False, size: tuple[int, int] = SIZES[0]) -> None:
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, offline=offline)
+    def __init__(
+        self, browser: Any, *, offline: bool = False, size: tuple[int, int] = SIZES[0], scheme: str = "light"
+    ) -> None:
+        view = {"width": size[0], "height": size[1]}
+        context = browser.new_context(viewport=view, offline=offline, color_scheme=scheme)
         self.page = context.new_page()
         self.requests: list[str] = []
         self.errors: list[str] = []
@@ -140,7 +146,6 @@ def test_live_page_shows_what_is_computed_and_the_arrow_keys_move_every_slider(
     for slider in load(name).SLIDERS:
         before = one.position()
         one.page.focus(f"#{slider.name}")
-        assert one.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") is not None
         last = slider.start == slider.values[-1]
         down, up = ("ArrowUp", "ArrowDown") if isinstance(slider.values[0], str) else ("ArrowLeft", "ArrowRight")
         one.wait_for(lambda: one.page.keyboard.press(down if last else up))  # noqa: B023
@@ -190,6 +195,73 @@ def test_no_horizontal_scroll_and_targets_of_44_pixels(
             assert box["width"] >= TARGET - 0.5
 
 
+# Every text with the colours of it and of what lies behind it, and their contrast as WCAG 2.2 defines it.
+CONTRASTS = """() => {
+    const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const behind = (e) => {
+        for (; e; e = e.parentElement) {
+            const c = rgb(getComputedStyle(e).backgroundColor);
+            if (c.length === 3 || c[3] === 1) return c;
+        }
+        throw new Error("no background");
+    };
+    const own = (e) => [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim());
+    return [...document.querySelectorAll("body *")].filter((e) => own(e) && e.getClientRects().length).map((e) => {
+        const style = getComputedStyle(e), fore = light(rgb(e.closest("svg") ? style.fill : style.color));
+        const back = light(behind(e)), [high, low] = fore > back ? [fore, back] : [back, fore];
+        return [(high + 0.05) / (low + 0.05), e.textContent.slice(0, 40)];
+    });
+}"""
+
+
+@every_lesson
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_letters_are_readable_and_controls_have_names_and_a_focus_ring(
+    name: str, scheme: str, seen: Callable[..., Seen], server: Server
+) -> None:
+    one = seen(scheme=scheme).go(server.url(name))
+    contrasts = one.page.evaluate(CONTRASTS)
+    assert len(contrasts) > 20
+    assert [c for c in contrasts if c[0] < CONTRAST] == []
+    for control in one.page.locator("input, select, button, .handle").all():
+        if control.is_visible() and control.is_enabled():
+            named = "(e) => e.labels?.[0]?.innerText || e.getAttribute('aria-label') || e.innerText"
+            assert control.evaluate(named)
+            control.evaluate("(e) => e.blur()")
+            one.page.keyboard.press("Tab")  # a focus that comes from the keyboard is shown
+            control.focus()
+            ring = control.evaluate("(e) => [getComputedStyle(e).outlineStyle, getComputedStyle(e).outlineWidth]")
+            assert ring == ["solid", "3px"]
+    for live in ("#table", "#verdicts", "#answer"):
+        assert one.page.get_attribute(live, "aria-live") == "polite"
+    assert one.page.get_attribute("#error", "role") == "alert"
+
+
+def test_pale_letters_and_a_missing_ring_are_noticed(
+    seen: Callable[..., Seen], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = pages._text
+    pale = {"--soft: #5b6270": "--soft: #8b92a0", "outline: 3px solid": "outline: 0 solid"}
+    assert all(part in text("_page.css") for part in pale)
+    monkeypatch.setattr(pages, "_text", lambda name: replaced(text(name), pale))
+    _live.cache_clear()
+    try:
+        one = seen().go(server.url("chain"))
+        assert any(c[0] < CONTRAST for c in one.page.evaluate(CONTRASTS))
+        one.page.keyboard.press("Tab")
+        assert one.page.evaluate("getComputedStyle(document.activeElement).outlineWidth") == "0px"
+    finally:
+        _live.cache_clear()
+
+
+def replaced(text: str, parts: dict[str, str]) -> str:
+    for old, new in parts.items():
+        text = text.replace(old, new)
+    return text
+
+
 @every_lesson
 def test_exported_page_works_from_a_file_with_the_network_off(
     name: str, seen: Callable[..., Seen], tmp_path: Path
@@ -232,7 +304,7 @@ def test_points_that_are_dragged_move_their_sliders(name: str, seen: Callable[..
             one.page.mouse.up()
 
         one.wait_for(drag)
-        one.page.wait_for_timeout(300)
+        one.page.wait_for_function("!busy")  # the last of several questions is answered
         compare(name, one)
         before = one.position()
         point.focus()
@@ -246,7 +318,7 @@ def test_a_page_that_shows_the_wrong_column_is_caught(
 ) -> None:
     text = pages._text
     right, wrong = "row.cells.forEach(", "[row.cells[1], row.cells[0], ...row.cells.slice(2)].forEach("
-    assert right in text("_draw.js")
+    assert right in text("_scene.js")
     monkeypatch.setattr(pages, "_text", lambda name: text(name).replace(right, wrong))
     _live.cache_clear()
     try:
@@ -279,10 +351,20 @@ def test_an_error_is_one_sentence_and_the_next_value_is_shown(
     compare("chain", one)
 
 
-def test_a_notebook_shows_the_page(seen: Callable[..., Seen], tmp_path: Path) -> None:
-    """The frame works inside another page, where it has no address of its own."""
+# What VS Code lets the outputs of a notebook do, where it restricts them ("notebook.experimental.enableCsp").
+VS_CODE = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline';"
+    " img-src 'self' https: http: data:; font-src 'self' https:; connect-src https:; child-src https: data:;"
+)
+
+
+@pytest.mark.parametrize("policy", ["", VS_CODE], ids=["none", "VS Code"])
+def test_a_notebook_shows_the_page(policy: str, seen: Callable[..., Seen], tmp_path: Path) -> None:
+    """The frame works inside another page, where it has no address of its own and inherits the page's policy."""
     file = tmp_path / "notebook.html"
-    file.write_text(f"<!doctype html><body>{show('chain', kappa=30)._repr_html_()}</body>", encoding="utf-8")
+    head = f'<head><meta http-equiv="Content-Security-Policy" content="{policy}"></head>' if policy else ""
+    frame = show("chain", kappa=30)._repr_html_()
+    file.write_text(f"<!doctype html>{head}<body>{frame}</body>", encoding="utf-8")
     one = seen(offline=True)
     one.page.goto(file.as_uri())
     frame = one.page.frame_locator("iframe")

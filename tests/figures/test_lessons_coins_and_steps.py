@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from figures.lessons import coin, oracle, stopping, wrong
-from figures.lessons._expected import expected_squares
-from figures.lessons._gaps import watched
+from theory._moments import expected_squares
 from theory._rounds import histories
+from theory.dualfl._gaps import watched
 from theory.dualfl._runs import local_energies, path
 from theory.lower_bounds._couplings import Couplings
 from theory.lower_bounds._races import zero_chain
@@ -45,7 +45,10 @@ def test_gaps_are_those_of_the_energies_where_the_clients_stop(schedule: str) ->
 
 
 def test_every_wrong_line_is_noticed_and_exactly_one_keeps_the_rate() -> None:
-    found = {line: {c.name for g, c in wrong.CLAIMS.items() if wrong.judged(line, g).witness} for line in wrong.LINES}
+    found = {
+        line: {c.name for g, c in wrong.CLAIMS.items() if wrong.judged(line, g).verdict == "violated"}
+        for line in wrong.LINES
+    }
     right, *lines = found.values()
     assert right == set()
     assert all(lines)

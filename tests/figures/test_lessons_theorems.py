@@ -12,10 +12,12 @@ from dualopt.algorithms import AFedPD, FedADMM
 from dualopt.claims import check
 from dualopt.solvers import Exact
 from figures.lessons import drift, names, phases, worst
-from figures.lessons.phases import KINDS, MAPS
+from figures.lessons.phases import KINDS
 from theory._cases import Case
-from theory.baselines.bias import fedavg_limit
+from theory.afedpd._turns import afedpd_in_turn
 from theory.counterexamples.primal_dual import in_turn
+from theory.limits import fedavg_limit
+from theory.worst_case._exact import exact_worst_case, promised
 from theory.worst_case.dualfl import worst_case
 
 # The worst problem.
@@ -23,7 +25,7 @@ from theory.worst_case.dualfl import worst_case
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_the_dashed_line_is_the_theorem_of_the_program(n: int) -> None:
-    assert worst.promised(n) == pytest.approx(worst_case(n).bound, rel=1e-14)
+    assert promised(n) == pytest.approx(worst_case(n).bound, rel=1e-14)
 
 
 def test_clients_touch_the_worst_case_in_the_first_round_alone() -> None:
@@ -40,9 +42,8 @@ def test_clients_touch_the_worst_case_in_the_first_round_alone() -> None:
 
 def test_an_error_above_the_worst_case_is_noticed() -> None:
     """One percent more than 1/8, or the worst case without the factor of the theorem."""
-    assert check(worst.exact_worst_case, {1: 0.125}).verdict == "holds"
-    assert check(worst.exact_worst_case, {1: 1.01 * 0.125}).verdict == "violated"
-    assert check(worst.touched, {1: 0.98 * 0.125}).verdict == "violated"
+    assert check(exact_worst_case, (0.125,)).verdict == "holds"
+    assert check(exact_worst_case, (1.01 * 0.125,)).verdict == "violated"
 
 
 # Duals that drift.
@@ -61,11 +62,11 @@ def test_a_method_that_is_not_a_fedpd_does_not_obey_its_recursion() -> None:
     common = {"rounds": 12, "participation": run.participation, "theta0": run.theta0}
     right = Case.of(AFedPD(rho=1.5, solver=Exact()), run.objective, **common)
     wrong = Case.of(FedADMM(rho=1.5, server_step=1.0, solver=Exact()), run.objective, **common)
-    assert check(drift.afedpd_in_turn, right).verdict == "holds"
-    assert check(drift.afedpd_in_turn, wrong).verdict == "violated"
+    assert check(afedpd_in_turn, right).verdict == "holds"
+    assert check(afedpd_in_turn, wrong).verdict == "violated"
     other = replace(right, algorithm=AFedPD(rho=1.6, solver=Exact()))
     object.__setattr__(other, "_remembered", list(right.snapshots()))
-    assert check(drift.afedpd_in_turn, other).verdict == "violated"
+    assert check(afedpd_in_turn, other).verdict == "violated"
 
 
 def test_the_middle_of_the_cycle_is_the_solution() -> None:
@@ -80,7 +81,7 @@ def test_the_middle_of_the_cycle_is_the_solution() -> None:
 
 def test_the_map_of_fedpd_is_the_theorem() -> None:
     """In every cell, from the polynomial of the claim and the condition for local solutions."""
-    for row, s in zip(MAPS["FedPD"], phases.APART, strict=True):
+    for row, s in zip(phases.cells("FedPD")[1], phases.APART, strict=True):
         a1, a2 = 1.0, (1.0 - s) / (1.0 + s)
         for found, step in zip(row, phases.STEPS, strict=True):
             rho = 1.0 / step
@@ -97,7 +98,7 @@ def test_the_map_of_fedavg_is_the_closed_form_of_its_limit() -> None:
         wanted = 2
         if abs(factor) < 1:
             wanted = int(abs(float(fedavg_limit(f, step=step, K=phases.LOCAL)[0]) - 1.0) > 1e-6)
-        assert MAPS[method][i][k] == wanted, (step, s)
+        assert phases.cells(method)[1][i][k] == wanted, (step, s)
 
 
 def test_a_cell_that_converges_is_no_answer() -> None:

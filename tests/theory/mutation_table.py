@@ -13,8 +13,6 @@ import numpy as np
 
 from dualopt.claims import check
 from tests.theory import (
-    mutations_feddyn,
-    mutations_fedpd,
     test_frontier,
     test_mutations,
     test_mutations_afedpd,
@@ -25,7 +23,7 @@ from tests.theory import (
     test_mutations_frontier_scales,
     test_optimized_dualfl,
 )
-from theory.dualfl import _wrong
+from theory.mutations import afedpd, baselines, dualfl, feddyn, fedpd, optimized_dualfl, splitting
 
 HEADER = """# Wrong variants and what catches them
 
@@ -48,17 +46,12 @@ class Paper(NamedTuple):
 
 
 PAPERS = (
-    Paper("DualFL", _wrong.METHODS | _wrong.FISTA, test_mutations),
-    Paper("OptimizedDualFL", test_optimized_dualfl.MUTATIONS, test_optimized_dualfl),
-    Paper("FedPD", mutations_fedpd.RUNS | mutations_fedpd.LOCAL, test_mutations_fedpd),
-    Paper(
-        "FedDyn",
-        {name: variant for name, variant in mutations_feddyn.MUTATIONS.items() if name != "right"},
-        test_mutations_feddyn,
-        "feddyn_",
-    ),
-    Paper("A-FedPD, FedADMM, identities", test_mutations_afedpd.MUTATIONS, test_mutations_afedpd),
-    Paper("Compared methods", test_mutations_baselines.MUTATIONS, test_mutations_baselines),
+    Paper("DualFL", dualfl.MUTATIONS | dualfl.FISTA, test_mutations),
+    Paper("OptimizedDualFL", optimized_dualfl.MUTATIONS, test_optimized_dualfl),
+    Paper("FedPD", fedpd.MUTATIONS | fedpd.LOCAL, test_mutations_fedpd),
+    Paper("FedDyn", feddyn.MUTATIONS, test_mutations_feddyn, "feddyn_"),
+    Paper("A-FedPD, FedADMM, identities", afedpd.MUTATIONS, test_mutations_afedpd),
+    Paper("Compared methods", splitting.MUTATIONS | baselines.MUTATIONS, test_mutations_baselines),
     Paper("Beyond the papers", test_frontier.MUTATIONS, test_frontier),
     Paper("Anderson acceleration", test_mutations_frontier_anderson.MUTATIONS, test_mutations_frontier_anderson),
     Paper(

@@ -23,8 +23,8 @@ from theory.attack import _program, targets
 from theory.attack._quadratics import bounded_below, convex, unequal
 from theory.attack._witness import witness
 from theory.attack.dualfl import certified, sublinear
-from theory.dualfl._wrong import NoMomentum, WrongSign, becomes
 from theory.dualfl.exact_solutions import theorem_3_2 as THEOREM_3_2
+from theory.mutations.dualfl import NoMomentum, WrongSign, becomes
 
 TARGETS = targets()
 WRONG = ["a1_range_of_rho", "p1_scale_of_constants", "p8_initial_duals"]

@@ -18,10 +18,10 @@ from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.rates import assert_sublinear_rate, estimate_order
 from theory._claims import discover
 from theory._problems import Instance
-from theory.dualfl._wrong import METHODS
 from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares, tails
 from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case, distances, runs
 from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
+from theory.mutations.dualfl import MUTATIONS
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if name.startswith("convex_")}
 INSTANCES = [
@@ -210,7 +210,7 @@ CAUGHT = ("convex_strong_rounds", "convex_smooth_rounds", "convex_nonsmooth_roun
 @pytest.mark.parametrize("name", CAUGHT)
 def test_dualfl_without_momentum_is_caught(name: str) -> None:
     cases = [case for case in telling_cases(name) if isinstance(case.algorithm, DualFL)]
-    assert "violated" in verdicts(CHAPTERS[name].claim, map(METHODS["momentum dropped"], cases))
+    assert "violated" in verdicts(CHAPTERS[name].claim, map(MUTATIONS["momentum dropped"], cases))
 
 
 def test_another_solution_is_not_reached() -> None:
@@ -224,7 +224,7 @@ def test_a_rate_test_on_the_power_chain_does_not_pass_by_luck() -> None:
     case = chain_case(power(3000), DualFL(rho=0.0), 300)
     start = float(np.sum(case.theta**2))
     accelerated = [start, *distances(case)]
-    without: Any = METHODS["momentum dropped"](case)
+    without: Any = MUTATIONS["momentum dropped"](case)
     plain = [start, *distances(without)]
     found = {name: estimate_order(errors) for name, errors in (("accelerated", accelerated), ("plain", plain))}
     assert found["accelerated"].low <= 2.0 <= found["accelerated"].high < 2.1

@@ -20,14 +20,15 @@ from dualopt.claims import check
 from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
 from dualopt.stopping import Steps
-from tests.theory import mutations_fedpd
-from tests.theory.test_mutations_baselines import HalfTheWeight, NearZero, StepMore
 from theory._claims import discover
 from theory._problems import solved
 from theory.counterexamples import averaging, dualfl, primal_dual
 from theory.counterexamples._recursion import scalars
-from theory.dualfl import _wrong, exact_solutions
+from theory.dualfl import exact_solutions
 from theory.dualfl._runs import exact
+from theory.mutations import dualfl as wrong_dualfl
+from theory.mutations import fedpd
+from theory.mutations.baselines import HalfTheWeight, NearZero, StepMore
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "counterexamples"}
 EXAMPLES = max(10, settings.default.max_examples // 4) if settings.default else 10
@@ -197,13 +198,13 @@ WRONG_METHODS = [
     ("fedprox_biased_point", NearZero),
     ("fedadmm_two_clients", OwnModels),
     ("afedpd_small_rho", NoCorrection),
-    ("fedpd_large_eta", mutations_fedpd.WrongSign),
-    ("fedpd_large_eta", mutations_fedpd.NoDualStep),
-    ("fedpd_large_eta", mutations_fedpd.MisscaledProximalTerm),
-    ("dualfl_large_nu", _wrong.NoMomentum),
-    ("dualfl_large_nu", _wrong.WrongSign),
-    ("dualfl_large_rho", _wrong.NoMomentum),
-    ("dualfl_large_rho", _wrong.ShiftedMomentum),
+    ("fedpd_large_eta", fedpd.WrongSign),
+    ("fedpd_large_eta", fedpd.NoDualStep),
+    ("fedpd_large_eta", fedpd.MisscaledProximalTerm),
+    ("dualfl_large_nu", wrong_dualfl.NoMomentum),
+    ("dualfl_large_nu", wrong_dualfl.WrongSign),
+    ("dualfl_large_rho", wrong_dualfl.NoMomentum),
+    ("dualfl_large_rho", wrong_dualfl.ShiftedMomentum),
     ("dualfl_corrected_start", AsItIs),
     ("dualfl_corrected_start", ColdStart),
     ("scaffnew_long_step", FirstClient),
@@ -223,7 +224,7 @@ def test_wrong_methods_are_caught(name: str, wrong: Any) -> None:
 
 def test_longer_steps_than_stated_are_caught() -> None:
     assert is_violated(
-        "fedavg_vanishing_step", map(mutations_fedpd.LOCAL["long local steps"], telling_cases("fedavg_vanishing_step"))
+        "fedavg_vanishing_step", map(fedpd.LOCAL["long local steps"], telling_cases("fedavg_vanishing_step"))
     )
 
 

@@ -25,7 +25,6 @@ from dualopt.objectives import Quadratic
 from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
 from dualopt.testing import quadratics
-from tests.theory import mutations_feddyn
 from tests.theory._telling import telling
 from tests.theory.test_properties import UNEQUAL
 from theory._cases import Case
@@ -40,6 +39,7 @@ from theory.frontier import sampled_fedsplit as theorem_b
 from theory.frontier import scaled_dualfl as scales
 from theory.frontier._compressed import CompressedCase
 from theory.frontier.rounded import Moments
+from theory.mutations import feddyn
 
 BELOW = "g_j bounded below"
 MODULES = {module.__name__ for module in (theorem_a, theorem_b, theorem_c, theorem_f, scales, compressed, rounded)}
@@ -292,7 +292,7 @@ def times_alpha(factor: float, case: Case) -> Case:
 
 FEDDYN = {
     name: variant
-    for name, variant in mutations_feddyn.MUTATIONS.items()
+    for name, variant in feddyn.MUTATIONS.items()
     if name
     in {"no h", "wrong sign of h", "1/P for 1/N in h", "no memory", "half the memory", "one client for the mean"}
 }

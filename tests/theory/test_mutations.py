@@ -17,9 +17,9 @@ from tests.theory._telling import telling
 from theory._claims import discover, judge
 from theory.dualfl import certificates, inexact_solutions, local_steps
 from theory.dualfl._fista import Fista
-from theory.dualfl._wrong import FISTA, METHODS, certificate_with_greatest_mu, dual_point_with_greatest_mu
 from theory.dualfl.duality import Composition
 from theory.dualfl.inexact_solutions import envelope
+from theory.mutations.dualfl import FISTA, MUTATIONS, certificate_with_greatest_mu, dual_point_with_greatest_mu
 
 CHAPTERS = discover()
 
@@ -108,7 +108,7 @@ def is_caught(claim: Claim, cases: Iterator[Any]) -> bool:
 
 @pytest.mark.parametrize(("mutation", "name"), [(m, name) for m, names in CATCHES.items() for name in sorted(names)])
 def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
-    mutate = (METHODS | FISTA)[mutation]
+    mutate = (MUTATIONS | FISTA)[mutation]
     claim = CHAPTERS[name].claim
     admits = has_finite_smoothness if mutation == "mu overstated" else runs_dualfl
     assert is_caught(claim, (mutate(case) for case in telling_cases(name) if admits(case)))
@@ -180,7 +180,7 @@ def test_wrong_momentum_is_caught(wrong) -> None:
 @pytest.mark.parametrize("name", ["theorem_3_2_inexact", "theorem_3_3_inexact"])
 def test_loose_local_solutions_make_the_inexact_theorems_vacuous(name: str) -> None:
     """The bound is made of the errors that were made: it stays true and becomes empty."""
-    mutated = map(METHODS["loose local solutions"], telling_cases(name))
+    mutated = map(MUTATIONS["loose local solutions"], telling_cases(name))
     found = [v.verdict for v in verdicts(CHAPTERS[name].claim, mutated)]
     assert "vacuous" in found
     assert "violated" not in found
@@ -189,4 +189,4 @@ def test_loose_local_solutions_make_the_inexact_theorems_vacuous(name: str) -> N
 def test_every_claim_is_caught_by_some_mutation() -> None:
     covered = set().union(*CATCHES.values(), *(names for _, names in CERTIFICATES.values())) | set(FORMULAS) | TIGHT
     assert covered == {name for name, chapter in CHAPTERS.items() if chapter.selection == "dualfl"}
-    assert set(CATCHES) <= set(METHODS | FISTA)
+    assert set(CATCHES) <= set(MUTATIONS | FISTA)

@@ -19,7 +19,6 @@ from dualopt.participation import CommunicateWithProbability, Full
 from dualopt.solvers import Exact, Gradient
 from dualopt.stopping import Steps
 from tests.theory._telling import telling
-from tests.theory.mutations_fedpd import LOCAL, RUNS
 from theory._claims import Form, discover
 from theory._problems import lopsided
 from theory._rounds import branches
@@ -27,6 +26,7 @@ from theory.fedpd import descent, first_version, skipping
 from theory.fedpd._draws import Drawn, Samples, rows, sampled, squares
 from theory.fedpd._runs import LIMIT, FedPDCase, residuals
 from theory.fedpd.skipping import drift
+from theory.mutations.fedpd import LOCAL, MUTATIONS
 
 CHAPTERS = discover()
 ENOUGH = 200  # rounds that show a wrong method
@@ -108,7 +108,7 @@ def verdicts(name: str, mutate: Callable[[Any], Any]) -> Iterator[Verdict]:
 
 @pytest.mark.parametrize(("mutation", "name"), [(m, name) for m, names in CATCHES.items() for name in sorted(names)])
 def test_wrong_variants_are_caught(mutation: str, name: str) -> None:
-    assert any(v.verdict == "violated" for v in verdicts(name, (RUNS | LOCAL)[mutation]))
+    assert any(v.verdict == "violated" for v in verdicts(name, (MUTATIONS | LOCAL)[mutation]))
 
 
 @pytest.mark.parametrize("name", sorted(TIGHT))
@@ -121,7 +121,7 @@ def test_attained_bounds_cannot_be_halved(name: str) -> None:
 def test_what_the_old_dual_spoils() -> None:
     """The authors' variant breaks the lemmas on the Lagrangian and keeps the theorem's bound: it converges as well."""
     spoiled = {
-        name: any(v.verdict == "violated" for v in verdicts(name, RUNS["old for new dual"]))
+        name: any(v.verdict == "violated" for v in verdicts(name, MUTATIONS["old for new dual"]))
         for name in ("fedpd_lemma_1", "fedpd_lemma_3", "fedpd_theorem_1")
     }
     assert spoiled == {"fedpd_lemma_1": True, "fedpd_lemma_3": True, "fedpd_theorem_1": False}
@@ -253,7 +253,7 @@ def test_the_guarantee_says_what_skipped_rounds_lack() -> None:
 
 def test_every_claim_is_caught_by_some_mutation() -> None:
     assert set().union(*CATCHES.values()) | TIGHT == {n for n, c in CHAPTERS.items() if c.selection == "fedpd"}
-    assert set(CATCHES) == set(RUNS | LOCAL)
+    assert set(CATCHES) == set(MUTATIONS | LOCAL)
 
 
 def test_every_erratum_has_a_witness_and_a_form_that_holds() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
-from functools import partial
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -14,14 +13,14 @@ import sympy
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import OptimizedDualFL
-from dualopt.algorithms.optimized_dualfl import coefficients, growth
+from dualopt.algorithms.optimized_dualfl import growth
 from dualopt.claims import Claim, check
 from tests.theory._telling import telling
 from tests.theory.test_properties import QUADRATIC, SMOOTH
 from theory._cases import Case
 from theory._claims import discover
 from theory._problems import hinge, logistic, solved
+from theory.mutations.optimized_dualfl import MUTATIONS
 from theory.optimized_dualfl import rate
 from theory.optimized_dualfl._runs import growths, optimized
 
@@ -31,95 +30,6 @@ CHAPTERS = {name: c for name, c in discover().items() if c.module.startswith("th
 # ---- wrong variants ----
 
 
-class Shifted(OptimizedDualFL):
-    """The coefficients of the next round."""
-
-    shift = 1
-
-    def server(self, server, mean, round):
-        new, message = super().server(server, mean, round)
-        A, b, c = 0.0, 0.0, 0.0
-        for _ in range(max(round.n + self.shift, 0) + 1):
-            A, b, c = coefficients(A, self.rho)
-        return new, message._replace(b=b, c=c)
-
-
-class Late(Shifted):
-    shift = -1
-
-
-class NoMomentum(OptimizedDualFL):
-    def server(self, server, mean, round):
-        new, message = super().server(server, mean, round)
-        return new, message._replace(b=0.0, c=0.0)
-
-
-class LostTerm(OptimizedDualFL):
-    """c = 0, as in DualFL."""
-
-    def server(self, server, mean, round):
-        new, message = super().server(server, mean, round)
-        return new, message._replace(c=0.0)
-
-
-class WrongSign(OptimizedDualFL):
-    """c subtracted."""
-
-    def server(self, server, mean, round):
-        new, message = super().server(server, mean, round)
-        return new, message._replace(c=-message.c)
-
-
-class Exchanged(OptimizedDualFL):
-    """b and c in each other's place."""
-
-    def server(self, server, mean, round):
-        new, message = super().server(server, mean, round)
-        return new, message._replace(b=message.c, c=message.b)
-
-
-class OneClient(OptimizedDualFL):
-    """The first client's point where the average belongs."""
-
-    def local(self, c, message, oracle, round):
-        clients, sent = super().local(c, message, oracle, round)
-        return clients, np.broadcast_to(sent[:1], sent.shape)
-
-
-class WrongSignOfStep(OptimizedDualFL):
-    """theta_j - theta in the place of theta - theta_j."""
-
-    def receive(self, c, message):
-        v = c.zeta - message.theta + c.sent
-        return c._replace(zeta=v + message.b * (v - c.v) + message.c * (v - c.zeta), v=v)
-
-
-def becomes(kind: type, case: Case) -> Case:
-    method = case.algorithm
-    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
-
-
-def greatest_mu(case: Case) -> Case:
-    return replace(case, algorithm=replace(case.algorithm, nu=float(np.max(case.objective.mu))))
-
-
-def least_smoothness(case: Case) -> Case:
-    rho = case.algorithm.nu / float(np.min(case.objective.L))
-    return replace(case, algorithm=replace(case.algorithm, rho=rho))
-
-
-MUTATIONS: dict[str, Callable[[Case], Case]] = {
-    "coefficients of the next round": partial(becomes, Shifted),
-    "coefficients of the last round": partial(becomes, Late),
-    "momentum dropped": partial(becomes, NoMomentum),
-    "c dropped": partial(becomes, LostTerm),
-    "sign of c": partial(becomes, WrongSign),
-    "b and c exchanged": partial(becomes, Exchanged),
-    "one client for the average": partial(becomes, OneClient),
-    "sign of the step": partial(becomes, WrongSignOfStep),
-    "nu = max mu_j": greatest_mu,
-    "rho = nu/min L_j": least_smoothness,
-}
 METHOD = {"optimized_is_item", "optimized_potential"}
 BOUND = {"optimized_theorem"}
 # The bound alone does not see the coefficients of the next round, nor the identity with ITEM parameters out of range.

@@ -20,12 +20,12 @@ from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import exact, inexact
-from theory.dualfl._wrong import METHODS
 from theory.dualfl.duality import random_composition
 from theory.dualfl.exact_solutions import Recursion
 from theory.dualfl.inexact_solutions import Geometric, Power
 from theory.dualfl.local_steps import with_constant_momentum
 from theory.dualfl.regularised import plain_case
+from theory.mutations.dualfl import MUTATIONS
 
 CHAPTERS = discover()
 EXAMPLES = max(12, settings.default.max_examples // 5) if settings.default else 12
@@ -158,7 +158,7 @@ def test_drawn_problems_show_wrong_methods(mutation: str) -> None:
         rng = np.random.default_rng(seed)
         A = np.stack([np.diag(rng.uniform(1.0, 50.0, 3)) for _ in range(3)])
         f = solved("drawn", Quadratic(A=A, b=rng.standard_normal((3, 3)), c=np.zeros(3)))
-        case = METHODS[mutation](f.case(exact(f, rho=0.0), 40))
+        case = MUTATIONS[mutation](f.case(exact(f, rho=0.0), 40))
         with np.errstate(all="ignore"):
             caught += check(CHAPTERS["theorem_3_2"].claim, case, check_assumptions=False).verdict == "violated"
     assert caught >= 10

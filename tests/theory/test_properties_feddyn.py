@@ -15,11 +15,11 @@ from dualopt.claims import check
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic
 from dualopt.testing import linear_models, quadratics
-from tests.theory.mutations_feddyn import MUTATIONS
 from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.feddyn._runs import FedDynCase, by_enumeration, by_moments, feddyn_case
 from theory.feddyn.rates import Kind, rate_case
+from theory.mutations.feddyn import MUTATIONS
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "feddyn"}
 EXAMPLES = max(10, settings.default.max_examples // 10) if settings.default else 10

@@ -14,7 +14,6 @@ from dualopt.claims import check
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic
 from dualopt.testing import linear_models, quadratics
-from tests.theory.mutations_fedpd import RUNS
 from theory._claims import discover
 from theory.fedpd._draws import Rows as Sampled
 from theory.fedpd._draws import sampled
@@ -24,6 +23,7 @@ from theory.fedpd.oracles import Local, Target, counted
 from theory.fedpd.oracles import Sampled as LocalRows
 from theory.fedpd.similarity import Rays
 from theory.fedpd.skipping import TABLE_A, Table
+from theory.mutations.fedpd import MUTATIONS
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "fedpd"}
 EXAMPLES = max(20, settings.default.max_examples // 5) if settings.default else 20
@@ -167,7 +167,7 @@ def test_drawn_problems_show_wrong_methods(mutation: str, name: str) -> None:
         rng = np.random.default_rng(seed)
         b = rng.standard_normal((2, 2))
         f = Quadratic(A=np.tile(np.diag(rng.uniform(0.1, 1.0, 2)), (2, 1, 1)), b=b)
-        case = RUNS[mutation](fedpd_case("drawn", f, a=0.2, skip=0.3, rounds=20))
+        case = MUTATIONS[mutation](fedpd_case("drawn", f, a=0.2, skip=0.3, rounds=20))
         with np.errstate(all="ignore"):
             caught += check(CHAPTERS[name].claim, case).verdict == "violated"
     assert caught >= 15

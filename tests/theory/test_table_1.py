@@ -35,10 +35,10 @@ from dualopt.objectives import LocalProblem
 from dualopt.participation import Round
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
+from theory import limits
 from theory._cases import everybody
 from theory._problems import Instance, hard_quadratic
 from theory._rounds import mean_square_radius, round_matrix
-from theory.baselines import bias
 from theory.baselines._communications import (
     ACCURACY,
     AtOnce,
@@ -181,7 +181,7 @@ def test_rounds_that_do_not_end_violate() -> None:
 def test_biases_are_the_closed_form() -> None:
     f, K = planes(40.0), 10
     method = FedAvg(solver=AtOnce(step=1.0 / f.L), stop=Steps(steps=K))
-    end = bias.limit(f.case(method, 1), bias.steps(f.objective.A, 1.0 / f.L, K))
+    end = limits.fedavg_limit(f.objective, step=1.0 / f.L, K=K)
     expected = float(np.sum((end - f.theta) ** 2) / np.sum(f.theta**2))
     assert limit_error(method, f) == pytest.approx(expected, rel=1e-9)
     assert in_matrices(method, f, limit=1000).error == pytest.approx(expected, rel=1e-6)

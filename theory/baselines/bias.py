@@ -31,6 +31,7 @@ from theory._chance import expectation
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import Instance, hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
+from theory.limits import averaging_limit, work_of_steps
 
 # What both claims compare.
 
@@ -42,7 +43,7 @@ def compare_limits(case: Case, Q: Array, r: float) -> Iterator[Inequality]:
     """
     f = case.objective
     pull = np.mean(Q @ f.A, axis=0)
-    end = limit(case, Q)
+    end = averaging_limit(f, Q)
     away = norm(end - f.zeros())
     entry = away / math.sqrt(end.size)  # what no entry of a difference exceeds is more than its norm
     expected, theta = f.zeros() - end, f.zeros()
@@ -55,12 +56,6 @@ def compare_limits(case: Case, Q: Array, r: float) -> Iterator[Inequality]:
     yield Inequality(case.rounds, deviation(measured, bias, scale=entry), r**case.rounds + ROUNDING, "bias")
     if norm(bias) > 3.0 * ROUNDING * away:
         yield Inequality(case.rounds, norm(theta - end), norm(measured), "nearer to the limit")
-
-
-def limit(case: Case, Q: Array) -> Array:
-    """Return the fixed point of the expected model."""
-    f = case.objective
-    return np.linalg.solve(np.sum(Q @ f.A, axis=0), np.sum(Q @ f.b[..., None], axis=0))[:, 0]
 
 
 def expected_models(case: Case) -> Iterator[Array]:
@@ -117,29 +112,6 @@ def factor(least: float, greatest: float, K: int) -> float:
     return max(abs(1.0 - least), abs(1.0 - greatest)) ** K
 
 
-def steps(A: Array, s: float, K: int) -> Array:
-    """Return what K steps make of the first gradient, ``s sum_{k<K} (I - s A_j)^k``."""
-    power = np.broadcast_to(np.eye(A.shape[-1]), A.shape)
-    total = s * power
-    for _ in range(K - 1):
-        power = power - s * A @ power
-        total = total + s * power
-    return total
-
-
-def fedavg_limit(f: Quadratic, *, step: float, K: int) -> Array:
-    r"""Return :math:`\theta_\infty` of FedAvg with K local gradient steps, in closed form.
-
-    Examples
-    --------
-    >>> f = Quadratic(A=np.array([[[1.0]], [[4.0]]]), b=np.array([[0.0], [4.0]]))  # minimisers 0 and 1
-    >>> [fedavg_limit(f, step=0.25, K=K).round(4).tolist() for K in (1, 2, 100)]
-    [[0.8], [0.6957], [0.5]]
-    """
-    Q = steps(f.A, step, K)
-    return np.linalg.solve(np.sum(Q @ f.A, axis=0), np.sum(Q @ f.b[..., None], axis=0))[:, 0]
-
-
 def steps_contract(case: Case) -> list[str]:
     """Return what fails: steps from 2/L on do not contract."""
     return quadratic_clients(case) + ([] if case.algorithm.solver.step * case.L < 2.0 else ["step < 2/L"])
@@ -176,7 +148,7 @@ def fedavg_bias(case: Case) -> Iterator[Inequality]:
     Compare expected models with the closed form.
     """
     s, K = case.algorithm.solver.step, case.algorithm.stop.steps
-    return compare_limits(case, steps(case.objective.A, s, K), factor(s * case.mu, s * case.L, K))
+    return compare_limits(case, work_of_steps(case.objective.A, s, K), factor(s * case.mu, s * case.L, K))
 
 
 # FedProx: exact proximal steps.

@@ -28,6 +28,9 @@ from dualopt.xp import Array
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._rounds import histories
 from theory.counterexamples._recursion import Run, follow, on_quadratics, scalars
+from theory.limits import afedpd_least_rho as least_rho
+from theory.limits import fedadmm_drift as drift
+from theory.limits import fedadmm_limit
 
 
 def polynomial(rho: float, curvatures: tuple[float, float], fraction: float = 0.5) -> Array:
@@ -151,12 +154,6 @@ def afedpd_small_rho(run: Run) -> Iterator[Inequality]:
     return follow(run, repeat(np.real(np.poly(roots))), float(np.max(np.abs(roots))), first=1)
 
 
-def least_rho(a1: float, a2: float) -> float:
-    """Return the rho from which on the method converges."""
-    half = 0.25 * (a1 + a2)
-    return math.sqrt(half**2 - a1 * a2) - half
-
-
 def opposed(rho: float, curvatures: tuple[float, float] = (3.0, -1.0)) -> Run:
     """Return A-FedPD with exact local solutions on two clients."""
     return on_quadratics(
@@ -213,11 +210,6 @@ def fedadmm_two_clients(run: Run) -> Iterator[Inequality]:
     return follow(run, repeat(np.poly(roots)), float(np.max(np.abs(roots))), first=2)
 
 
-def drift(rho: float, server_step: float) -> float:
-    """Return c."""
-    return rho * (1.0 - 0.5 / server_step)
-
-
 def in_turn(rho: float, server_step: float) -> Run:
     """Return FedADMM on x^2/2 and (x - 2)^2/2, from 0; the solution is 1."""
     c = drift(rho, server_step)
@@ -226,7 +218,7 @@ def in_turn(rho: float, server_step: float) -> Run:
         FedADMM(rho=rho, server_step=server_step, solver=Exact()),
         scalars([1.0, 1.0], [0.0, 2.0]),
         converges=c < 1.0,
-        limit=1.0 / (1.0 - c),
+        limit=fedadmm_limit(c),
         theta0=0.0,
         participation=Schedule(clients=((0,), (1,))),
     )

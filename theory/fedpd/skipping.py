@@ -181,12 +181,14 @@ def drift(p: float, *, a: float, h: float) -> Iterator[Drift]:
     psi = np.poly1d([1.0 + a, (3.0 + a) * h]) / (1.0 - a)
     skips = np.poly1d([1.0 + 2.0 * a, 3.0 * (1.0 + a) * h]) / (1.0 - a)
     communicates = np.poly1d([a, 2.0 * a * h]) / (1.0 - a)
+    square, mixed = psi * psi, psi * np.polyval(psi, skips)
+    powers = [(communicates**k, skips**k) for k in (1, 2)]
     moments, copies, crossed = np.array([0.0, 0.0, 1.0]), 0.0, 0.0  # of S^2, S and 1
     while True:
         yield Drift(copies, crossed)
-        copies = p * _mean(psi * psi, moments)
-        crossed = p * _mean(psi * np.polyval(psi, skips), moments)
-        first, second = ((1.0 - p) * _mean(communicates**k, moments) + p * _mean(skips**k, moments) for k in (1, 2))
+        copies = p * _mean(square, moments)
+        crossed = p * _mean(mixed, moments)
+        first, second = ((1.0 - p) * _mean(one, moments) + p * _mean(other, moments) for one, other in powers)
         moments = np.array([second, first, 1.0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from dualopt.claims import Inequality
 from dualopt.engine import Snapshot, iterate
 from dualopt.participation import Full, Participation
 from dualopt.xp import Array
+from theory._cases import Case
 from theory._claims import deviation
 from theory._problems import Instance
 
-__all__ = ["EXACT", "NEWTON", "ROUNDS", "Runs", "agree", "runs", "starting_point"]
+__all__ = ["EXACT", "NEWTON", "ROUNDS", "Runs", "SharedRuns", "agree", "runs", "starting_point"]
 
 EXACT = 1e-12  # local solutions in closed form: what rounding may do to models
 NEWTON = 1e-9  # local solutions to gradients of 1e-12, where curvature is 0.05 or more
@@ -57,6 +58,40 @@ class Runs:
         """Yield the rounds of one of the methods."""
         run = iterate(self.methods[name], self.objective, theta0=self.theta0, participation=self.participation)
         return islice(run, self.rounds)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedRuns(Runs):
+    """Runs that are those of cases, which remember them: a claim and a picture look at the same ones."""
+
+    cases: Mapping[str, Case]
+
+    @classmethod
+    def of(cls, cases: Mapping[str, Case]) -> Self:
+        """Return the runs of cases with the same clients, start and participation.
+
+        Examples
+        --------
+        >>> from dualopt.algorithms import FedADMM, FedDR
+        >>> from theory._valleys import valleys
+        >>> cases = {m.__name__: Case.of(m(), valleys(2), rounds=2) for m in (FedADMM, FedDR)}
+        >>> next(SharedRuns.of(cases).snapshots("FedDR")) is next(cases["FedDR"].snapshots())
+        True
+        """
+        one = next(iter(cases.values()))
+        return cls(
+            name=str(one.participation),
+            objective=one.objective,
+            methods={name: case.algorithm for name, case in cases.items()},
+            theta0=one.theta0,
+            participation=one.participation,
+            rounds=one.rounds,
+            cases=cases,
+        )
+
+    def snapshots(self, name: str) -> Iterator[Snapshot]:
+        """Yield the rounds of one of the methods."""
+        return self.cases[name].snapshots()
 
 
 def runs(f: Instance, methods: Mapping[str, Any], note: str, **more: Any) -> Runs:

@@ -1,9 +1,9 @@
-"""Wrong variants of DualFL, of what is known about the problem, and of single formulas: some claim must notice each."""
+"""Wrong variants of DualFL, of what is known about the problem, and of single formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,11 @@ from dualopt.stopping import Steps
 from theory._cases import Case
 from theory.counterexamples.dualfl import FromCorrected
 from theory.dualfl._fista import Fista
+from theory.mutations._becomes import becomes
 
 __all__ = [
     "FISTA",
-    "METHODS",
+    "MUTATIONS",
     "LateMomentum",
     "NoFistaMomentum",
     "NoMomentum",
@@ -143,12 +144,6 @@ def dual_point_with_greatest_mu(objective: Any, solution: Any) -> Any:
     return dual_point(GreatestMu(objective), solution)
 
 
-def becomes(kind: type, case: Case) -> Case:
-    """Put a wrong method in the place of the right one, with the same parameters."""
-    method = case.algorithm
-    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
-
-
 def nu_beyond_mu(case: Case) -> Case:
     """Give nu twice the least mu_j."""
     return replace(case, algorithm=replace(case.algorithm, nu=2.0 * float(np.min(case.objective.mu))))
@@ -175,7 +170,7 @@ def overstated(case: Case) -> Case:
     return replace(case, objective=Overstated(case.objective))
 
 
-METHODS: dict[str, Callable[[Case], Case]] = {
+MUTATIONS: dict[str, Callable[[Case], Case]] = {
     "momentum dropped": partial(becomes, NoMomentum),
     "beta early": partial(becomes, ShiftedMomentum),
     "beta late": partial(becomes, LateMomentum),

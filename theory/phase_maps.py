@@ -1,4 +1,4 @@
-r"""What becomes of a method on scalar quadratic clients in the end, computed from its rounds instead of long runs.
+r"""Phase maps: what becomes of a method on scalar quadratic clients, computed from its rounds instead of long runs.
 
 With exact local solutions, or a fixed number of gradient steps, a round is an affine map of the state for each thing
 that chance may do in it: every subset of the clients, both sides of a coin. From the method's own start the state never
@@ -10,7 +10,8 @@ Without the restriction, quantities that a method conserves would count as direc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from dualopt.tree import leaves, tree_map
 from theory._chance import Outcome
 from theory._rounds import flatten, unflatten
 
-__all__ = ["CONVERGES", "Clients", "LimitStatistics", "limit_statistics"]
+__all__ = ["CONVERGES", "Clients", "LimitStatistics", "limit_statistics", "phase_map"]
 
 PARALLEL = 1e-9  # directions nearer than this are one
 CONVERGES = 1e-6  # largest error of a limit that is called the solution: rounding is smaller, a bias that shows larger
@@ -42,14 +43,28 @@ class Clients(NamedTuple):
 
 
 class LimitStatistics(NamedTuple):
-    """How a method ends on some clients."""
+    """How a method ends on some clients; arrays of one shape for several of them."""
 
-    radius: float  # factor per round of the root mean square distance from the limit
-    error: float  # root mean square distance of the model from the solution in the limit; NaN without a limit
+    radius: Any  # factor per round of the root mean square distance from the limit
+    error: Any  # root mean square distance of the model from the solution in the limit; NaN without a limit
 
 
-def limit_statistics(algorithm: Any, clients: Clients, outcomes: Sequence[Outcome]) -> LimitStatistics:
+def limit_statistics(
+    algorithm: Any, clients: Clients, outcomes: Sequence[Outcome], *, weight: float = math.inf
+) -> LimitStatistics:
     """Return how a method ends that starts at 0.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The method, whose rounds are affine maps of its state.
+    clients : Clients
+        The clients.
+    outcomes : sequence of Outcome
+        What may happen in a round, with probabilities: :mod:`theory._chance` lists them.
+    weight : float, optional
+        That of the proximal terms of the local problems; where it is not above minus the least curvature, a local
+        problem has no solution, and both numbers are NaN. No local problem lacks one when not given.
 
     Examples
     --------
@@ -64,6 +79,8 @@ def limit_statistics(algorithm: Any, clients: Clients, outcomes: Sequence[Outcom
     >>> round(found.radius, 12), found.error < 1e-12
     (0.5, True)
     """
+    if not weight + np.min(clients.curvature) > 0:
+        return LimitStatistics(np.nan, np.nan)
     start, maps = _maps(algorithm, clients, outcomes)
     chances = np.array([outcome.probability for outcome in outcomes])
     moved = np.stack([A @ start + c - start for A, c in maps])
@@ -86,6 +103,58 @@ def limit_statistics(algorithm: Any, clients: Clients, outcomes: Sequence[Outcom
         variance = max(float(basis[0] @ covariance @ basis[0]), 0.0)
     bias = start[0] + float(basis[0] @ mean) - 1.0
     return LimitStatistics(radius, float(np.hypot(bias, np.sqrt(variance))))
+
+
+def phase_map(
+    method: Callable[[float], Any],
+    clients: Callable[[float], Clients],
+    outcomes: Sequence[Outcome],
+    *,
+    steps: Sequence[float],
+    heterogeneity: Sequence[float],
+    proximal: bool,
+) -> LimitStatistics:
+    """Return how a method ends for every step on all clients, arrays of shape (len(heterogeneity), len(steps)).
+
+    Parameters
+    ----------
+    method : callable
+        From a step to the method.
+    clients : callable
+        From a number, how different they are, to the clients.
+    outcomes : sequence of Outcome
+        What may happen in a round.
+    steps, heterogeneity : sequence of float
+        The axes of the map.
+    proximal : bool
+        Whether local problems have proximal terms, of weight 1/step.
+
+    Examples
+    --------
+    FedPD on clients of the curvatures 1 and -1/2 in units of L: it converges, diverges, and has no local solutions.
+
+    >>> from dualopt.algorithms import FedPD
+    >>> from dualopt.solvers import Exact
+    >>> from theory._chance import coin
+    >>> own = lambda s: Clients(np.array([1.0, -s]), np.array([1.0, -s]))
+    >>> found = phase_map(
+    ...     lambda step: FedPD(eta=step, solver=Exact()),
+    ...     own,
+    ...     coin(2, 1.0),
+    ...     steps=[1.0, 1.9, 2.5],
+    ...     heterogeneity=[0.5],
+    ...     proximal=True,
+    ... )
+    >>> found.radius.round(2).tolist()
+    [[0.5, 1.81, nan]]
+    """
+    cells = [
+        limit_statistics(method(step), clients(s), outcomes, weight=1.0 / step if proximal else math.inf)
+        for s in heterogeneity
+        for step in steps
+    ]
+    radius, error = np.array(cells).T.reshape(2, len(heterogeneity), len(steps))
+    return LimitStatistics(radius, error)
 
 
 def _maps(

@@ -15,6 +15,9 @@ from dualopt.participation import Round
 from theory._chance import Outcome
 from theory.fedpd._runs import FedPDCase
 from theory.fedpd.fedavg import LocalSteps
+from theory.mutations._becomes import becomes
+
+__all__ = ["LOCAL", "MUTATIONS"]
 
 
 class WrongSign(FedPD):
@@ -131,10 +134,10 @@ def attributes(case: Any) -> dict[str, Any]:
 
 
 def method(kind: type, case: Any) -> Any:
-    """The same parameters in a wrong method."""
+    """Put a wrong method in the place of the right one, with the same parameters."""
     if not isinstance(case, FedPDCase):
         return case._replace(run=method(kind, case.run))
-    return case.but(algorithm=kind(**attributes(case.algorithm)))
+    return becomes(kind, case)
 
 
 def one_coin_per_client(case: FedPDCase) -> FedPDCase:
@@ -146,7 +149,7 @@ def local(kind: type, case: LocalSteps) -> LocalSteps:
     return kind(**attributes(case))
 
 
-RUNS: dict[str, Callable[[FedPDCase], FedPDCase]] = {
+MUTATIONS: dict[str, Callable[[FedPDCase], FedPDCase]] = {
     "sign of the dual": partial(method, WrongSign),
     "dual step dropped": partial(method, NoDualStep),
     "old dual when skipping": partial(method, OldDualWhenSkipping),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,9 @@ import numpy as np
 
 from dualopt.algorithms import FedDyn
 from theory.feddyn._runs import FedDynCase
+from theory.mutations._becomes import becomes
+
+__all__ = ["MUTATIONS", "RIGHT"]
 
 
 class Parameters(FedDyn):
@@ -119,14 +121,8 @@ class OneClient(Parameters):
         return clients, np.broadcast_to(sent[:1], sent.shape)
 
 
-def becomes(kind: type, case: FedDynCase) -> FedDynCase:
-    """The same parameters in a wrong method."""
-    method = case.algorithm
-    return replace(case, algorithm=kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init}))
-
-
+RIGHT: Callable[[FedDynCase], FedDynCase] = partial(becomes, Parameters)  # from which the others are made
 MUTATIONS: dict[str, Callable[[FedDynCase], FedDynCase]] = {
-    "right": partial(becomes, Parameters),
     "parenthesis of h dropped": partial(becomes, ParenthesisDropped),
     "theta once in h": partial(becomes, ThetaOnce),
     "1/P for 1/N in h": partial(becomes, ActiveForAll),

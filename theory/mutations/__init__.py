@@ -1,0 +1,36 @@
+"""Wrong variants of the methods: what the claims must notice, and what a teacher can let a class find.
+
+Every module has ``MUTATIONS``, from a few words to a function that takes a case and returns it with one thing wrong:
+
+``dualfl``, ``optimized_dualfl``
+    DualFL and OptimizedDualFL; ``dualfl.FISTA`` are those of the method behind it, on cases of Proposition 6.2.
+``fedpd``
+    FedPD; ``fedpd.LOCAL`` are those of the local steps of FedAvg, on cases of its own section of that paper.
+``feddyn``
+    FedDyn.
+``afedpd``
+    A-FedPD and FedADMM, and methods of an identity.
+``splitting``
+    Scaffnew, FedSplit, FedDR and 5GCS.
+``baselines``
+    SCAFFOLD, FedAvg, FedProx, gradient descent, L-BFGS and Newton-CG.
+
+Examples
+--------
+DualFL without momentum does not have the rate of Theorem 3.3. ``check_assumptions=False`` lets the claim look although
+a wrong variant is outside the theorem:
+
+>>> from dualopt.algorithms import DualFL
+>>> from dualopt.claims import check
+>>> from theory import Case, mutations, valleys
+>>> from theory.dualfl.exact_solutions import theorem_3_3
+>>> case = Case.of(DualFL(), valleys(4, kappa=32.0), rounds=40)
+>>> check(theorem_3_3, case).verdict
+'holds'
+>>> check(theorem_3_3, mutations.dualfl.MUTATIONS["momentum dropped"](case), check_assumptions=False).verdict
+'violated'
+"""
+
+from theory.mutations import afedpd, baselines, dualfl, feddyn, fedpd, optimized_dualfl, splitting
+
+__all__ = ["afedpd", "baselines", "dualfl", "feddyn", "fedpd", "optimized_dualfl", "splitting"]
