@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import types
@@ -20,6 +21,7 @@ __all__ = [
     "require_flags",
     "require_fraction",
     "require_integers",
+    "require_kept",
     "require_numbers",
     "require_positive",
 ]
@@ -57,8 +59,17 @@ def is_flag(value: Any) -> bool:
     return isinstance(value, bool) or type(value).__name__ == "bool"
 
 
+MOST_KEPT = 1000  # vectors of a memory that only the last ones matter to
 KINDS = {int: (is_integer, "a whole number"), float: (is_number, "a number"), bool: (is_flag, "true or false")}
 KINDS |= {str: (lambda value: isinstance(value, str), "a word")}
+
+
+class _Parameters:
+    """The parameters of the class that inherits ``__new__`` below, for help and editors: those of its ``__init__``."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        _, *others = inspect.signature(owner.__init__).parameters.values()
+        return inspect.Signature(others)
 
 
 class Typed:
@@ -75,7 +86,11 @@ class Typed:
     >>> Step(length="long")
     Traceback (most recent call last):
     ValueError: length must be a number, not 'long'.
+    >>> inspect.signature(Step)
+    <Signature (*, length: 'float | None' = None)>
     """
+
+    __signature__ = _Parameters()
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Check the types before anything compares the values."""
@@ -206,6 +221,18 @@ def require_at_least(least: float, **parameters: float | None) -> None:
     for name, value in parameters.items():
         if value is not None:
             require(is_number(value) and value >= least, f"{name} must be at least {least}", value)
+
+
+def require_kept(**parameters: int | None) -> None:
+    """Refuse numbers of vectors to be kept that are below 1, or that no memory is meant for.
+
+    >>> require_kept(history=1001)
+    Traceback (most recent call last):
+    ValueError: history must be at most 1000, not 1001.
+    """
+    require_at_least(1, **parameters)
+    for name, value in parameters.items():
+        require(value is None or value <= MOST_KEPT, f"{name} must be at most {MOST_KEPT}", value)
 
 
 def require_fraction(**parameters: float | None) -> None:

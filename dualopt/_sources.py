@@ -2,7 +2,8 @@
 
 The rule is simple and on the safe side. It covers every byte of every ``.py`` file of ``dualopt``, but for what only
 reads options, writes and draws: ``cli/`` and ``plotting.py``. Results of figures depend on ``theory`` and ``figures``
-too, but for the modules named below; and on the file of every class from elsewhere that takes part.
+too, but for the modules named below; and on the file of every class from elsewhere that takes part, with what it
+imports from its own folder or package (:mod:`dualopt._imports`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-__all__ = ["sources"]
+from dualopt._imports import own_files
+
+__all__ = ["module_sources", "sources"]
 
 LEFT_OUT = {
     "dualopt": ("cli", "plotting.py", "__main__.py"),
@@ -46,6 +50,11 @@ def sources(objects: Iterable[Any] = (), *, packages: Iterable[str] = ()) -> str
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:20]
 
 
+def module_sources(module: ModuleType) -> str:
+    """Return a hash of a module from elsewhere and of what it imports from its own folder or package."""
+    return _hash(own_files(module))
+
+
 def _files_of(x: Any) -> Iterator[Path]:
     """Yield the files of the classes of an object and of its fields, those of this package left out."""
     for kind in type(x).__mro__:
@@ -53,8 +62,8 @@ def _files_of(x: Any) -> Iterator[Path]:
         file = getattr(module, "__file__", None)
         if kind.__module__.partition(".")[0] in ("builtins", "numpy", "typing", "abc"):
             continue
-        if file is not None and Path(__file__).parent not in Path(file).resolve().parents:
-            yield Path(file).resolve()
+        if module is not None and file is not None and Path(__file__).parent not in Path(file).resolve().parents:
+            yield from own_files(module)
     if is_dataclass(x):
         for f in fields(x):
             yield from _files_of(getattr(x, f.name, None))

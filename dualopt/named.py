@@ -8,7 +8,7 @@ from typing import Any
 
 from dualopt.discover import lookup
 
-__all__ = ["open_parameters", "resolved"]
+__all__ = ["open_parameters", "require_instance", "resolved"]
 
 
 def resolved(value: Any, package: ModuleType, argument: str) -> Any:
@@ -38,11 +38,7 @@ def resolved(value: Any, package: ModuleType, argument: str) -> Any:
     Traceback (most recent call last):
     ValueError: loss must be an instance, such as Hinge(), not the class Hinge.
     """
-    if isinstance(value, type):
-        open_ones = ", ".join(f"{name}=..." for name in open_parameters(value))
-        raise ValueError(
-            f"{argument} must be an instance, such as {value.__name__}({open_ones}), not the class {value.__name__}."
-        )
+    require_instance(value, argument)
     if not isinstance(value, str):
         return value
     kind = lookup(package, value, argument)
@@ -50,6 +46,19 @@ def resolved(value: Any, package: ModuleType, argument: str) -> Any:
         example = f"{kind.__name__}({', '.join(f'{name}=...' for name in needed)})"
         raise ValueError(f"{argument} {value!r} needs {' and '.join(needed)}: pass {example}.")
     return kind()
+
+
+def require_instance(value: Any, argument: str) -> None:
+    """Refuse a class where an instance is meant.
+
+    >>> from dualopt.participation import Bernoulli
+    >>> require_instance(Bernoulli, "participation")
+    Traceback (most recent call last):
+    ValueError: participation must be an instance, such as Bernoulli(probability=...), not the class Bernoulli.
+    """
+    if isinstance(value, type):
+        name, open_ones = value.__name__, ", ".join(f"{name}=..." for name in open_parameters(value))
+        raise ValueError(f"{argument} must be an instance, such as {name}({open_ones}), not the class {name}.")
 
 
 def open_parameters(kind: type) -> list[str]:

@@ -30,6 +30,7 @@ from numpy.random import Generator, SeedSequence, default_rng
 
 from dualopt._checks import Typed
 from dualopt._pivotal import Cohort, cohorts, drawn, inclusion_probabilities
+from dualopt.named import require_instance
 
 __all__ = [
     "Bernoulli",
@@ -505,11 +506,7 @@ def as_participation(participation: Any) -> Any:
     """
     if isinstance(participation, str):
         return parse_participation(participation)
-    if isinstance(participation, type):
-        raise ValueError(
-            f"participation must be an instance, such as {participation.__name__}(...), not the class "
-            f"{participation.__name__}."
-        )
+    require_instance(participation, "participation")
     if participation is not None and not hasattr(participation, "needs"):
         raise ValueError(f"participation must be a Participation or text such as 'subset=10', not {participation!r}.")
     return participation

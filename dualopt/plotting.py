@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,13 @@ import dualopt.algorithms
 from dualopt.discover import discover
 from dualopt.trace import Trace, write_atomically
 
-__all__ = ["convergence", "dashes", "save", "single_run", "style", "style_axes", "styles"]
+__all__ = ["Picture", "convergence", "dashes", "save", "single_run", "style", "style_axes", "styles"]
 
 # Okabe and Ito (2008), made to be told apart by the colour-blind, without their yellow, too pale on white.
 COLOURS = ("#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#0072B2", "#000000")
 MARKERS = ("P", "s", "^", "D", "v", "o", "X")
-LAST_MARKER = "p"  # of the eighth lap
-# One for each lap through the colours, so that names that share a colour differ in two ways.
+LAST_MARKER = "p"  # of the last seven styles
+# Every seven styles have all colours and their own dashes, so that names that share a colour differ in two ways.
 DASHES = (
     "-",
     (0, (6, 2)),
@@ -36,11 +38,11 @@ DASHES = (
     (0, (10, 3)),
     (0, (2, 3)),
 )
-PAIRS = len(COLOURS) * len(DASHES)
+STYLES = len(COLOURS) * len(DASHES)
 MARKS_PER_LINE = 12
 
-# The pairs that methods have in the pictures of the documentation, where those drawn together differ in colour. No
-# method needs to be added: it gets a free pair of its own.
+# The numbers of the styles (colour and marker) of methods; those drawn together in the documentation differ in colour.
+# No method needs to be added: it gets a free style of its own.
 FIXED = {
     "a-fedpd": 0,
     "optimized-dualfl": 1,
@@ -74,6 +76,8 @@ FIXED = {
     "dual-ascent": 30,
 }
 
+DRAWN = (1e-200, 1e200)  # beyond, the ticks of Matplotlib overflow
+
 SHARES = ("test_accuracy",)  # of what is right: the rest is drawn, which tells good models apart
 
 LABELS = {
@@ -94,11 +98,27 @@ LABELS = {
 }
 
 
+class Picture(Figure):
+    """A figure of Matplotlib that belongs to no window, and that a notebook shows.
+
+    Examples
+    --------
+    >>> Picture(figsize=(2, 1))._repr_png_()[1:4]
+    b'PNG'
+    """
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        with _quiet():
+            self.savefig(file, format="png", dpi=100)
+        return file.getvalue()
+
+
 def style(name: str) -> tuple[str, str]:
     """Return the colour and the marker of a name, which depend on nothing but the name.
 
-    The methods of the package have one pair each, whatever parameters follow after a colon; all other names share the
-    seven first pairs.
+    The methods of the package have one style each, whatever parameters follow after a colon; all other names share the
+    seven first styles.
 
     Examples
     --------
@@ -107,7 +127,7 @@ def style(name: str) -> tuple[str, str]:
     >>> style("feddyn") == style("fedadmm")
     False
     """
-    return _slot(_first(name))
+    return _numbered_style(_first(name))
 
 
 def styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -123,12 +143,12 @@ def styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     (49, True)
     """
     chosen: dict[str, tuple[str, str]] = {}
-    methods = _slots()
+    methods = _style_numbers()
     for name in sorted(names, key=lambda name: name not in methods):
         first = _first(name)
-        # Colours before markers: a free colour is looked for first, then a free pair of both.
-        others = [_slot((first + i) % len(COLOURS) + i // len(COLOURS) * len(COLOURS)) for i in range(PAIRS)]
-        candidates = [_slot(first), *others]
+        # Colours before markers: a free colour is looked for first, then a free style.
+        others = [_numbered_style((first + i) % len(COLOURS) + i // len(COLOURS) * len(COLOURS)) for i in range(STYLES)]
+        candidates = [_numbered_style(first), *others]
         chosen[name] = next((pair for pair in candidates if pair not in chosen.values()), candidates[0])
     return chosen
 
@@ -153,7 +173,7 @@ def convergence(
     x: str | Sequence[str] = "round",
     y: str = "certified_error",
     title: str | None = None,
-) -> Figure:
+) -> Picture:
     """Draw one curve per trace, logarithmic in ``y``; of an accuracy, what is missing to 1.
 
     Parameters
@@ -163,15 +183,15 @@ def convergence(
     x : str or sequence of str, default "round"
         Columns for the horizontal axis; several give panels side by side.
     y : str, default "certified_error"
-        Column for the vertical axis. Numbers that have no logarithm (infinite, zero, negative by rounding) are left
-        out.
+        Column for the vertical axis. Numbers that have no logarithm (infinite, zero, negative by rounding), or are
+        beyond 1e200 or below 1e-200, are left out.
     title : str, optional
         Title of the figure.
 
     Returns
     -------
-    matplotlib.figure.Figure
-        It belongs to no window: see :func:`save`.
+    Picture
+        A figure of Matplotlib. It belongs to no window: a notebook shows it, and :func:`save` writes it.
 
     Raises
     ------
@@ -204,7 +224,7 @@ def convergence(
     return figure
 
 
-def single_run(trace: Trace, *, x: str = "round", title: str | None = None) -> Figure:
+def single_run(trace: Trace, *, x: str = "round", title: str | None = None) -> Picture:
     """Draw one run: the certified bound and, when the trace knows ``E*``, the error below it.
 
     Where no relative error is certified, because ``E*`` may be 0, it is the certified gap. Where nothing is, because
@@ -287,47 +307,54 @@ def save(figure: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     kind = path.suffix.lstrip(".") or "png"
-    log = logging.getLogger("matplotlib")
-    level = log.level
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*does not have a glyph|Glyph .* missing")  # a box stands for the letter
-        log.setLevel(logging.ERROR)  # of formulas
-        try:
-            _write(figure, path, kind)
-        finally:
-            log.setLevel(level)
+    with _quiet():
+        _write(figure, path, kind)
 
 
 def _write(figure: Figure, path: Path, kind: str) -> None:
     write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=150), "wb")
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Matplotlib from telling that a font lacks a letter, for which a box stands, or that a formula is none."""
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*does not have a glyph|Glyph .* missing")
+        log.setLevel(logging.ERROR)  # of formulas
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+
+
 def _first(name: str) -> int:
-    """Return the slot of a name: that of its method, or one of the first seven by a hash."""
-    return _slots().get(name.partition(":")[0], zlib.crc32(name.encode()) % len(COLOURS))
+    """Return the number of the style of a name: that of its method, or one of the first seven by a hash."""
+    return _style_numbers().get(name.partition(":")[0], zlib.crc32(name.encode()) % len(COLOURS))
 
 
 @cache
-def _slots() -> dict[str, int]:
-    """Return the slots of all methods of the package: the fixed one, or the first free one from a hash on."""
-    slots = dict(FIXED)
+def _style_numbers() -> dict[str, int]:
+    """Return the numbers of the styles of all methods: the fixed one, or the first free one from a hash on."""
+    numbers = dict(FIXED)
     for name in discover(dualopt.algorithms):
-        if name not in slots:
-            start, taken = zlib.crc32(name.encode()), set(slots.values())
-            slots[name] = next(
-                (k % PAIRS for k in range(start, start + PAIRS) if k % PAIRS not in taken), start % PAIRS
+        if name not in numbers:
+            start, taken = zlib.crc32(name.encode()), set(numbers.values())
+            numbers[name] = next(
+                (k % STYLES for k in range(start, start + STYLES) if k % STYLES not in taken), start % STYLES
             )
-    return slots
+    return numbers
 
 
-def _slot(index: int) -> tuple[str, str]:
-    """Return pair ``index`` of 56: seven colours with their own markers, these shifted, and the last one for all."""
-    lap, colour = divmod(index, len(COLOURS))
-    return COLOURS[colour], LAST_MARKER if lap == len(MARKERS) else MARKERS[(colour + lap) % len(MARKERS)]
+def _numbered_style(index: int) -> tuple[str, str]:
+    """Return style ``index`` of 56: seven colours with their own markers, these shifted, and the last one for all."""
+    turn, colour = divmod(index, len(COLOURS))
+    return COLOURS[colour], LAST_MARKER if turn == len(MARKERS) else MARKERS[(colour + turn) % len(MARKERS)]
 
 
-def _panels(count: int, title: str | None) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(6.4 if count == 1 else 4.6 * count, 4.4), layout="constrained")
+def _panels(count: int, title: str | None) -> tuple[Picture, list[Axes]]:
+    figure = Picture(figsize=(6.4 if count == 1 else 4.6 * count, 4.4), layout="constrained")
     panels = list(np.atleast_1d(figure.subplots(1, count, sharey=True)))
     for axes in panels:
         axes.set_yscale("log")
@@ -346,13 +373,15 @@ def _name_x(axes: Axes, column: str) -> None:
 
 
 def _curve(axes: Axes, x: np.ndarray, y: np.ndarray, *, label: str, colour: str, marker: str, offset: int) -> None:
-    drawable = np.isfinite(y) & (y > 0)  # a certificate of every tenth round has NaN in between: join what there is
+    drawable = (y > DRAWN[0]) & (
+        y < DRAWN[1]
+    )  # a certificate of every tenth round has NaN in between: join what there is
     x, y = x[drawable], y[drawable]
     every = max(1, len(y) // MARKS_PER_LINE)
     axes.plot(
         x,
         y,
-        label=label,
+        label=f" {label}" if label.startswith("_") else label,  # a legend leaves out what begins with an underscore
         color=colour,
         marker=marker,
         markersize=5,

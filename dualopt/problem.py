@@ -23,6 +23,7 @@ from dualopt.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 __all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
 
 LARGE_CONDITION = 1e6  # from here on a hint says how to make it smaller
+MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +116,7 @@ class ProblemOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    r"""An objective, the rows behind it, and the words that describe them.
+    r"""An objective, the rows of its clients, and their descriptions.
 
     Attributes
     ----------
@@ -331,7 +332,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
 
 
 def _computed(X: Any, rows: FiniteSum) -> str:
-    """Say how sparse features are stored and that products are compiled; nothing of what is as usual."""
+    """Describe how sparse features are stored and whether products are compiled; "" for dense ones that are not."""
     words = ""
     if is_sparse(X):
         chosen = "sparse" if rows.rows.is_sparse else "stored dense"
@@ -396,7 +397,7 @@ def _client_number(options: ProblemOptions, rows: int, everyone: Any, present: A
 
 
 def _check_options(options: ProblemOptions) -> None:
-    """Refuse what needs no data to be wrong, before these are loaded."""
+    """Refuse options that are wrong whatever the data are, before data are loaded."""
     for name, value in (("clients", options.clients), ("rows", options.rows)):
         if value is not None and value < 1:
             limits = "between 1 and the number of rows" if name == "clients" else "at least 1"
@@ -430,6 +431,8 @@ def _hidden_layers(text: str) -> tuple[int, ...] | None:
         found = ()
     if kind != "mlp" or not found or min(found) < 1:
         raise ValueError(f"model must be linear or mlp=WIDTH,WIDTH,... such as mlp=200,100; not {text!r}.")
+    if max(found) > MOST_WIDTH:
+        raise ValueError(f"model must have layers of at most {MOST_WIDTH} units, not {max(found)}.")
     return found
 
 
@@ -489,9 +492,9 @@ def _objective(
 
 
 def _scale_hint(rows: FiniteSum, mu: float) -> dict[str, str]:
-    """Say that features, the column of ones included, need scaling where their sizes differ and the condition is bad.
+    """Say that features, with the column of ones, need scaling where their sizes differ and ``kappa`` is large.
 
-    The condition grows with the square of their ratio: 1e3 explains 1e6.
+    It grows with the square of their ratio: 1e3 explains 1e6.
     """
     xp = array_namespace(rows.zeros())
     if not 0 < mu * LARGE_CONDITION < float(xp.max(rows.L)) < math.inf:

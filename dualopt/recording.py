@@ -93,8 +93,9 @@ def run(
     callback : callable, optional
         ``callback(snapshot, row)``, after each round; a true answer ends the run with status ``stopped``.
     check_assumptions : bool, default True
-        Whether to refuse parameters that break an assumption of the method. What is left may still be covered by no
-        theorem: :meth:`Algorithm.guarantee` tells.
+        Whether to refuse what :meth:`Algorithm.check` refuses: parameters that break an assumption of the method, such
+        as a step that is too long for it. Parameters that break none, and that no theorem covers, are not refused:
+        :meth:`Algorithm.guarantee` tells which theorem covers a run, or "none".
     threads : int, optional
         Number of threads of the linear algebra libraries during the run.
     parameters : dict, optional

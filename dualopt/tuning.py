@@ -172,7 +172,8 @@ def tune(
     reference : float, optional
         ``E*``.
     check_assumptions : bool, default True
-        Whether to refuse parameters outside the theory.
+        Whether to refuse what :meth:`Algorithm.check` refuses, as in :func:`dualopt.run`: parameters that break an
+        assumption of the method. Those that merely no theorem covers are not refused.
     prepare : Preparation or sequence of Preparation, optional
         What happens before the first round of every run, as in :func:`dualopt.run`.
     early_stopping : bool, default True

@@ -14,10 +14,10 @@ from dualopt import recording
 from dualopt.algorithms import Algorithm
 from dualopt.cli.output import progress_bar
 from dualopt.participation import Full, Participation
-from dualopt.reference import solve
 from dualopt.stopping import GradientNorm
 from dualopt.trace import Trace
 from figures._cached import CachedObjective
+from figures._reference import least_energy
 from figures._settings import Settings
 
 __all__ = ["Curve", "Problem", "data_problem", "deviation", "exactly", "stationarity", "trace_curves"]
@@ -153,5 +153,5 @@ def deviation(trace: Trace, exact: Trace, floor: float = 1e-10) -> float:
 def _reference_energy(settings: Settings) -> float:
     """Return ``E*``, which is the same for all partitions."""
     description = settings.described(1) | {"result": "reference energy"}
-    energy = settings.stored_number("the reference energy", description, lambda: solve(settings.whole.objective).energy)
+    energy = settings.stored_number("the reference energy", description, lambda: least_energy(settings.whole.objective))
     return float(energy)

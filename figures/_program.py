@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
 import figures
 from dualopt._files import remove_leftovers
+from dualopt._sources import module_sources
 from dualopt.cli import output, program
 from dualopt.cli.usage import OneSentence, Version
 from dualopt.discover import summary
 from dualopt.plugins import find, listed, load, origin
 from dualopt.recording import check_threads
 from figures._curves import deviation, exactly
+from figures._earlier import described, require_own, write_record
 from figures._output import table, write_all, write_caption, write_table
 from figures._settings import Settings
 
@@ -81,6 +83,9 @@ def draw(
     page: Annotated[
         Path | None, Option(help="A page into which which_method writes its tables, such as docs/which_method.md.")
     ] = None,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Replace what the folder holds of other options, or of something else.")
+    ] = False,
     only: Annotated[
         str | None,
         Option(help="Cells 'problem: method' that which_method measures, such as 'MNIST*'; the page keeps the others."),
@@ -94,8 +99,9 @@ def draw(
 ) -> None:
     """Compute and draw the figures of the papers: NAME.png, NAME.pdf and NAME.csv for each.
 
-    A figure with a table leaves NAME_table.csv too, one with a caption NAME.txt. Traces are stored, so that only what
-    is missing is computed, or was computed by other code.
+    A figure with a table leaves NAME_table.csv too, one with a caption NAME.txt. NAME.json has its options: the same
+    command replaces its files, another one needs --overwrite. Traces are stored, so that only what is missing is
+    computed, or was computed by other code.
     """
     found = discover()
     for name in names or []:
@@ -129,10 +135,15 @@ def draw(
     )
     with threadpool_limits(limits=threads):
         _ = settings.whole  # refuses wrong data before the folder is made
+        chosen = {Path(name).stem: found[name] for name in names or found}
+        records = {name: described(name, _own_file(module), settings) for name, module in chosen.items()}
+        if not overwrite:
+            for record in records.values():
+                require_own(out, record)
         output.prepare_folder(out)
         for folder in (settings.cache, *settings.cache.glob("tune-*")):
             remove_leftovers(folder)
-        largest = [_make(Path(name).stem, found[name], settings, check) for name in names or found]
+        largest = [_make(name, module, settings, check, records[name]) for name, module in chosen.items()]
     if max(largest) > LARGEST_DEVIATION:
         raise Exit(1)
 
@@ -146,10 +157,19 @@ def _plug_in(name: str, known: Iterable[str]) -> dict[str, ModuleType]:
     return {name: load("figures", f"{name}:{Path(name).stem}", "figure")}
 
 
-def _make(name: str, module: ModuleType, settings: Settings, check: bool) -> float:
+def _own_file(module: ModuleType) -> str | None:
+    """Return the file of a figure that is not of this package."""
+    return None if (source := _source(module)) is None else source["file"]
+
+
+def _source(module: ModuleType) -> dict[str, str] | None:
+    return None if module.__name__.startswith("figures.") else origin(module)
+
+
+def _make(name: str, module: ModuleType, settings: Settings, check: bool, record: Mapping[str, Any]) -> float:
     """Compute, draw and write one figure; return the largest deviation from exact local solves (0 unchecked)."""
-    source = None if module.__name__.startswith("figures.") else origin(module)
-    settings = replace(settings, plug_in=None if source is None else source["sha256"])
+    source = _source(module)
+    settings = replace(settings, plug_in=None if source is None else module_sources(module))
     traces = module.compute(settings)
     deviations: dict[str, float] = {}
     if check:
@@ -157,7 +177,8 @@ def _make(name: str, module: ModuleType, settings: Settings, check: bool) -> flo
         deviations = {
             label: deviation(traces[label], exact[label]) for label in traces if "error" in traces[label].columns
         }
-    files = write_all(settings.out, name, module.draw(traces, settings), traces)
+    figure = module.draw(traces, settings)
+    files = [write_record(settings.out, record), *write_all(settings.out, name, figure, traces)]
     if hasattr(module, "tabulate"):
         rows = module.tabulate(traces)
         files.append(write_table(settings.out, name, rows))

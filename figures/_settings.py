@@ -64,7 +64,7 @@ class Settings:
     keep_stale : bool
         Whether to take stored results of other code, and say so.
     plug_in : str, optional
-        Hash of the file of a figure that is not of this package.
+        Hash of the file of a figure that is not of this package, and of what it imports from its own folder.
     page : Path, optional
         A page of Markdown into which a figure writes its tables, if it has any.
     only : str, optional

@@ -158,6 +158,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     """Draw the error over the bits that a client has sent, and over the rounds; a colour is a method."""
     figure = Figure(figsize=(9.0, 5.4), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
+    lowest = min(np.min(trace["error"]) for trace in traces.values())
     colours = plotting.styles(dict.fromkeys(entry.method for entry in CURVES.values()))
     for axes, column, unit, words in zip(
         panels, ("up", "communications"), (1e-6, 1.0), ("megabits sent by each client", "rounds"), strict=True
@@ -175,7 +176,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_ylim(TARGETS[-1], 10.0)
+        axes.set_ylim(max(TARGETS[-1], 10.0 ** np.floor(np.log10(max(lowest, 1e-16)))), 10.0)
         axes.yaxis.set_major_locator(LogLocator(numticks=8))
         axes.xaxis.set_major_formatter("{x:g}")
         plotting.style_axes(axes)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt import plotting
+from dualopt import cli, plotting
 from dualopt.cli import resume
 from dualopt.cli import run as commands
 from dualopt.recording import run as run_federation
@@ -158,6 +158,29 @@ def test_a_damaged_session_is_refused(program, monkeypatch, content):
     assert "session.json' is no record of dualopt: --overwrite starts over" in refusal(program, *PARTIAL, "--resume")
     Path("out/run.checkpoint/session.json").unlink()
     assert program(*PARTIAL, "--overwrite")[0] == 0
+
+
+def test_ctrl_c_while_modules_are_imported_ends_quietly(capsys):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as end:
+        cli.program(interrupted, "dualopt", ["run"])
+    assert end.value.code == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_disk_without_room_for_the_first_checkpoint_keeps_nothing(program, monkeypatch):
+    genuine = resume.output.write_json
+
+    def full(path, content):
+        if path.name == "session.json":
+            raise OSError(28, "No space left on device")
+        genuine(path, content)
+
+    monkeypatch.setattr(resume.output, "write_json", full)
+    assert refusal(program, *PARTIAL) == "file cannot be used: No space left on device."
+    assert not Path("out").exists()
 
 
 # Results.

@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 from tests import fuzz_inputs
 from tests.fuzz_inputs import FAMILIES, draw, examine
 from tests.fuzz_inputs._case import Case, Expected, typed
-from tests.fuzz_inputs._files import _read
+from tests.fuzz_inputs._libsvm import rows_of_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are limited by what Linux offers")
 
@@ -33,6 +33,8 @@ def _programs():
 @pytest.mark.parametrize("number", QUICK, ids=[f"{FAMILIES[n].__name__}-{n}" for n in QUICK])
 def test_bad_input_gives_one_sentence_and_good_input_the_numbers_of_a_clean_case(number: int) -> None:
     case = draw(0, number)
+    if case.needs is not None:
+        pytest.importorskip(case.needs)
     wrong, ending = examine(case)
     assert not wrong, (case.what, wrong, ending.err)
 
@@ -167,12 +169,12 @@ def test_calls_of_the_library_are_judged():
 
 
 def test_the_plain_reader_reads_the_format_and_nothing_more():
-    found = _read(b"1 1:2 3:4 # note\n\n-1 qid:3 2:1e1\n")
+    found = rows_of_text(b"1 1:2 3:4 # note\n\n-1 qid:3 2:1e1\n")
     assert found is not None
     X, y = found
     assert (X.tolist(), y.tolist()) == ([[2.0, 0.0, 4.0], [0.0, 10.0, 0.0]], [1.0, -1.0])
     for bad in (b"1 2:1 1:1\n", b"1 1:nan\n", b"x 1:1\n", b"1 1:1_0\n", b"1 -1:1\n", b"", b"1 1:1 1:2\n"):
-        assert _read(bad) is None
+        assert rows_of_text(bad) is None
 
 
 def test_the_program_reports_and_repeats(capsys, monkeypatch):
@@ -181,3 +183,10 @@ def test_the_program_reports_and_repeats(capsys, monkeypatch):
     monkeypatch.setattr(fuzz_inputs, "draw", lambda *_: replace(GOOD, expected=Expected.REFUSED))
     assert fuzz_inputs.main(["--seed", "1", "--only", "7"]) == 1
     assert "--seed 1 --only 7" in capsys.readouterr().out
+
+
+def test_cases_that_need_what_is_missing_are_counted_and_left_out(capsys, monkeypatch):
+    monkeypatch.setattr(fuzz_inputs, "find_spec", lambda name: None)
+    monkeypatch.setattr(fuzz_inputs, "draw", lambda *_: replace(GOOD, expected=Expected.REFUSED, needs="pyarrow"))
+    assert fuzz_inputs.main(["--cases", "2"]) == 0
+    assert "2 cases ({'left out without pyarrow': 2})" in capsys.readouterr().out

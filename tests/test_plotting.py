@@ -43,10 +43,22 @@ def test_curves_show_the_columns_on_a_logarithmic_axis():
 
 
 def test_numbers_without_a_logarithm_are_left_out_and_the_rest_is_joined(tmp_path):
-    values = [math.inf, 1.0, math.nan, 0.1, 0.0, -1e-17, 0.01]
+    values = [math.inf, 1.0, math.nan, 0.1, 0.0, -1e-17, 0.01, 1.7e308, 5e-324]
     figure = convergence({"a": trace(certified_error=values)})
     assert drawn(figure.axes[0]) == {"a": ([1, 3, 6], [1.0, 0.1, 0.01])}
     save(figure, tmp_path / "a.png")
+
+
+def test_a_notebook_shows_the_figure():
+    for figure in (convergence({"a": trace(energy=[1.0, 0.5])}, y="energy"), single_run(trace(certified_error=[1.0]))):
+        assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_labels_that_begin_with_an_underscore_are_in_the_legend():
+    figure = convergence({"_": trace(energy=[1.0, 0.5])}, y="energy")
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [" _"]
 
 
 def test_nothing_to_draw_is_no_error(tmp_path):
@@ -119,13 +131,13 @@ def test_new_methods_get_free_pairs_and_change_no_other(monkeypatch):
     before = {name: style(name) for name in METHODS}
     added = [f"new-{k}" for k in range(20)]
     monkeypatch.setattr(plotting, "discover", lambda package: sorted([*METHODS, *added]))
-    plotting._slots.cache_clear()
+    plotting._style_numbers.cache_clear()
     try:
         assert {name: style(name) for name in METHODS} == before
         assert len({style(name) for name in [*METHODS, *added]}) == len(METHODS) + 20
         assert style("new-3:rho=1") == style("new-3")
     finally:
-        plotting._slots.cache_clear()
+        plotting._style_numbers.cache_clear()
 
 
 def test_styles_of_one_figure_differ_in_colour_as_long_as_there_are_colours():

@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from dualopt import FedAvg, _sources
-from dualopt._sources import sources
+from dualopt import FedAvg, _imports, _sources
+from dualopt._imports import own_files
+from dualopt._sources import module_sources, sources
 from dualopt.solvers import LBFGS
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +70,98 @@ def test_a_class_from_a_file_of_ones_own_counts(tmp_path):
         assert sources([mine.Mine()]) != found
     finally:
         del sys.modules["mine_for_this_test"]
+
+
+PLUG_INS = {  # what is hashed, and where it begins
+    "a file": ("mine.py", "mine_by_path"),
+    "a module": ("mine.py", "mine"),
+    "a package": ("kit/mine.py", "kit.mine"),
+}
+IMPORTS = {
+    "a file": "import helper\ndef later():\n    from parts.inner import x\n",
+    "a module": "import helper\ndef later():\n    from parts.inner import x\n",
+    "a package": "from . import helper\ndef later():\n    from kit.parts import inner\n",
+}
+
+
+@pytest.mark.parametrize("kind", PLUG_INS)
+def test_what_a_plug_in_imports_from_its_own_folder_counts(kind, tmp_path):
+    file, name = PLUG_INS[kind]
+    path = tmp_path / file
+    folder = path.parent
+    (folder / "parts").mkdir(parents=True)
+    for other in ("__init__.py", "helper.py", "deeper.py", "unused.py", "parts/__init__.py", "parts/inner.py"):
+        (folder / other).write_text("x = 1\n")
+    (folder / "helper.py").write_text(
+        "import os\nimport numpy\ntry:\n    from .deeper import x\nexcept ImportError:\n    x = 0\n"
+    )
+    path.write_text(IMPORTS[kind])
+    (tmp_path / "numpy.py" if kind == "a package" else tmp_path / "kit.py").write_text("x = 1\n")
+    module = ModuleType(name)
+    module.__file__ = str(path)
+
+    def changes(other: str) -> bool:
+        before = module_sources(module)
+        content = (tmp_path / other).read_text()
+        (tmp_path / other).write_text(content + "y = 2\n")
+        changed = module_sources(module) != before
+        (tmp_path / other).write_text(content)
+        assert module_sources(module) == before
+        return changed
+
+    inside = str(folder.relative_to(tmp_path))
+    for other in ("mine.py", "helper.py", "deeper.py", "parts/__init__.py", "parts/inner.py"):
+        assert changes(f"{inside}/{other}"), other
+    assert not changes(f"{inside}/unused.py")
+    assert changes(f"{inside}/__init__.py") is (kind == "a package")
+    assert not changes("numpy.py" if kind == "a package" else "kit.py")
+
+
+def test_a_plug_in_whose_imports_are_no_python_counts_itself(tmp_path):
+    (tmp_path / "mine.py").write_text("import helper, link\n")
+    (tmp_path / "helper.py").write_text("import (\n")
+    (tmp_path / "link.py").symlink_to("mine.py")
+    module = ModuleType("mine_by_path")
+    module.__file__ = str(tmp_path / "mine.py")
+    assert [path.name for path in own_files(module)] == ["helper.py", "link.py", "mine.py"]
+
+
+def test_of_installed_packages_those_that_declare_plug_ins_are_followed(tmp_path, monkeypatch):
+    (tmp_path / "kit").mkdir()
+    for name in ("__init__", "mine", "helper"):
+        (tmp_path / "kit" / f"{name}.py").write_text("import kit.helper\n")
+    module = ModuleType("kit.mine")
+    module.__file__ = str(tmp_path / "kit" / "mine.py")
+    monkeypatch.setattr(_imports.sysconfig, "get_path", lambda _: str(tmp_path))
+    assert [path.name for path in own_files(module)] == ["mine.py"]
+    point = EntryPoint("mine", "kit.mine:Mine", "dualopt.algorithms")
+    monkeypatch.setattr(_imports, "entry_points", lambda kind: {"mine": [point]} if kind == "algorithms" else {})
+    assert [path.name for path in own_files(module)] == ["__init__.py", "helper.py", "mine.py"]
+
+
+def test_a_changed_helper_of_a_method_gives_a_new_curve(tmp_path):
+    """The whole way: a figure in a file of one's own, whose method is made in another one."""
+    (tmp_path / "helper.py").write_text("HEIGHT = 0.5\n")
+    (tmp_path / "parabola.py").write_text(
+        '"A parabola."\n'
+        "from helper import HEIGHT\n"
+        "from matplotlib.figure import Figure\n"
+        "def compute(settings):\n"
+        "    columns = {'round': [0, 1], 'error': [1.0, HEIGHT]}\n"
+        "    return {'curve': settings.stored_columns('a curve', {'figure': 'parabola'}, lambda: columns)}\n"
+        "def draw(traces, settings):\n"
+        "    return Figure()\n"
+    )
+
+    def draw() -> str:
+        command = [sys.executable, "-m", "figures", "parabola.py", "--rows", "60"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return (tmp_path / "figures-out" / "parabola.csv").read_text()
+
+    assert "0.5" in draw()
+    (tmp_path / "helper.py").write_text("HEIGHT = 0.25\n")
+    assert "0.25" in draw()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT), str(HERE)]
 
+import pages  # noqa: E402
+
 import dualopt  # noqa: E402
 
 project = "dualopt"
@@ -29,9 +31,12 @@ exclude_patterns = ["_build", ".jupyter_cache", "jupyter_execute"]
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
+smartquotes = False  # options begin with two hyphens
 nb_execution_mode = "cache"
-nb_execution_cache_path = str(HERE / "_build" / ".jupyter_cache")
+# What pages print is that of the present code: a changed line of it gives another cache.
+nb_execution_cache_path = str(HERE / "_build" / ".jupyter_cache" / pages.code_hash())
 nb_output_stderr = "remove"
+nb_merge_streams = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True

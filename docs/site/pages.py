@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import inspect
 import re
@@ -24,6 +25,15 @@ ROOT = HERE.parents[1]
 GENERATED = HERE / "generated"
 _DOCUMENTED = (property, functools.cached_property, classmethod, staticmethod, FunctionType)
 
+# Pictures of the documentation that are named after their data, by figure.
+PICTURES = {
+    "feddyn_table2": ["feddyn_table2_mnist"],
+    "fig1a_floats": ["fig1a_mnist_floats"],
+    "fig1a_gradients": ["fig1a_mnist_gradients", "fig1d_cifar10_gradients"],
+    "fig1a_methods": ["fig1a_mnist", "fig1d_cifar10"],
+    "fig1ef_dualfl": ["fig1ef_cifar10"],
+    "table2_tuning": ["table2_mnist"],
+}
 # The public modules, in the order of the reference.
 MODULES = [
     "dualopt",
@@ -186,7 +196,9 @@ def gallery() -> Iterator[tuple[Path, str]]:
         title, _, rest = doc.partition("\n")
         parts.append(f"## {name}\n\n{title}\n\n{rest.strip()}\n")
         parts.append(f"```\npython -m figures {name}\n```\n\nTakes {getattr(module, 'TIME', 'minutes')}.\n")
-        for picture in sorted((ROOT / "docs").glob(f"{name}*.png")):
+        for picture in (ROOT / "docs" / f"{stem}.png" for stem in PICTURES.get(name, [name])):
+            if not picture.exists():
+                continue
             parts.append(f"![{title}](docs/{picture.name})\n")
             caption = picture.with_suffix(".txt")
             if caption.exists():
@@ -212,6 +224,14 @@ def lessons() -> Iterator[tuple[Path, str]]:
     title, _, rest = text.partition("\n")
     text = f"{title}\n\n{link}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n{rest}"
     yield GENERATED / "lessons" / "index.md", text
+
+
+def code_hash() -> str:
+    """Return a hash of all code that executed pages may use."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in ("dualopt", "theory", "figures") for path in (ROOT / part).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
 
 
 def export_lessons() -> None:

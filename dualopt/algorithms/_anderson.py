@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dualopt._checks import require_kept
 from dualopt.algorithms._base import Algorithm
 from dualopt.xp import Array, array_namespace, device, epsilon
 
@@ -45,8 +46,7 @@ class Mixing(Algorithm):
     memory: int = 10
 
     def __post_init__(self) -> None:
-        if self.memory < 1:
-            raise ValueError(f"memory must be at least 1, not {self.memory}.")
+        require_kept(memory=self.memory)
 
     def _judged(self, history: History, products: Array) -> tuple[History, tuple[float, ...], bool]:
         """Judge the newest point by its products with the last residuals.

@@ -92,8 +92,8 @@ class AndersonDANE(Mixing):
     Raises
     ------
     ValueError
-        If ``weight`` is negative, ``eta`` not positive or ``memory`` less than 1; from ``suggested`` if the clients are
-        not smooth; from ``check`` if local problems have no unique solution.
+        If ``weight`` is negative, ``eta`` not positive or ``memory`` not between 1 and 1000; from ``suggested`` if the
+        clients are not smooth; from ``check`` if local problems have no unique solution.
 
     Examples
     --------

@@ -96,8 +96,8 @@ class AndersonFedSplit(Mixing):
     Raises
     ------
     ValueError
-        If ``step`` is not positive or ``memory`` is less than 1; from ``check`` if local problems have no unique
-        solution.
+        If ``step`` is not positive or ``memory`` not between 1 and 1000; from ``check`` if local problems have no
+        unique solution.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
+from dualopt._checks import require_kept
 from dualopt.algorithms._base import Algorithm
 from dualopt.algorithms._line_search import Upload, accepts, inner, shortened
 from dualopt.algorithms._parameters import require_smooth_clients
@@ -59,7 +60,7 @@ class DistributedLBFGS(Algorithm):
     Raises
     ------
     ValueError
-        If ``history`` is less than 1; from ``suggested`` if the clients are not smooth.
+        If ``history`` is not between 1 and 1000; from ``suggested`` if the clients are not smooth.
 
     Examples
     --------
@@ -78,8 +79,7 @@ class DistributedLBFGS(Algorithm):
     stop: Stop = field(default=Steps(steps=1), init=False)
 
     def __post_init__(self) -> None:
-        if self.history < 1:
-            raise ValueError(f"history must be at least 1, not {self.history}.")
+        require_kept(history=self.history)
 
     def suggested(self, objective: Objective) -> Self:
         """Refuse clients that are not smooth; there is nothing to fill in."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt._checks import require, require_positive
+from dualopt._checks import require, require_kept, require_positive
 from dualopt.algorithms._anderson import mixture
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._line_search import falls, inner
@@ -103,8 +103,8 @@ class DualLBFGS(Algorithm):
     Raises
     ------
     ValueError
-        If ``nu`` is not positive, ``history`` less than 1, or the solver samples; from ``check`` if ``nu`` exceeds
-        ``mu``.
+        If ``nu`` is not positive, ``history`` not between 1 and 1000, or the solver samples; from ``check`` if
+        ``nu`` exceeds ``mu``.
 
     Examples
     --------
@@ -122,8 +122,7 @@ class DualLBFGS(Algorithm):
 
     def __post_init__(self) -> None:
         require_positive(nu=self.nu)
-        if self.history < 1:
-            raise ValueError(f"history must be at least 1, not {self.history}.")
+        require_kept(history=self.history)
         require_local_gradients(self.solver)
 
     def suggested(self, objective: Objective) -> Self:

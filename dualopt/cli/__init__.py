@@ -23,7 +23,7 @@ __all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
 OURS = ("dualopt", "theory", "figures")
 USER_ERROR = 2  # exit code
-TERMINATED = 143  # what shells report for a program that SIGTERM ended
+INTERRUPTED, TERMINATED = 130, 143  # what shells report for a program that Ctrl-C, or SIGTERM, ended
 LONG, SHOWN = 200, 60  # characters of a word that a sentence does not quote in full, and what it shows of its ends
 
 
@@ -84,21 +84,25 @@ def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None 
     arguments : sequence of str, optional
         What follows the name; ``sys.argv[1:]`` when not given.
     """
-    from dualopt.xp import silent
-
     words = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, TextIOWrapper):  # names of files may hold what no encoding has
         sys.stdout.reconfigure(errors="backslashreplace")
-    with terminable(), exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]), silent():
-        # Overflow is told by the status of a run. Without words, help is shown by the program itself.
-        code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
-        print(end="", flush=True)
+    try:
+        with terminable(), exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]):
+            from dualopt.xp import silent
+
+            with silent():  # overflow is told by the status of a run
+                # Without words, help is shown by the program itself.
+                code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
+                print(end="", flush=True)
+    except KeyboardInterrupt:  # while modules were imported, nothing has begun
+        raise SystemExit(INTERRUPTED) from None
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Turn SIGTERM into ``SystemExit`` with exit code 143: files are put away and workers end, as after Ctrl-C."""
+    """Turn SIGTERM into ``SystemExit`` with exit code 143: temporary files go and workers end, as after Ctrl-C."""
 
     def end(*_: object) -> None:
         raise SystemExit(TERMINATED)

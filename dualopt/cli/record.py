@@ -29,7 +29,7 @@ FRESH = "give another --out, or --fresh to start over"
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """The points of a search, in the order that breaks ties, and what is known of them by number."""
+    """The points of a search, of which the first wins a tie, and the outcomes of those that were run, by number."""
 
     folder: Path
     search: Mapping[str, Any]  # what all points have in common
@@ -80,7 +80,7 @@ def load(
 ) -> Record:
     """Return the record of a search, with the outcomes that the folder holds.
 
-    Points of earlier grids stay, behind those of the present one: what they reached still dominates other runs.
+    Points of earlier grids stay, behind those of the present one: runs that cost more than their best are stopped.
 
     Parameters
     ----------

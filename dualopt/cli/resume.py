@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from dualopt._files import locked, remove_leftovers
 from dualopt._sources import sources
 from dualopt.checkpoint import Checkpoint
 from dualopt.cli import output
+from dualopt.cli.earlier import INSTEAD, other_data, read_record, require_same_options
+from dualopt.data._files import is_file
 from dualopt.trace import Trace
 
 __all__ = ["KeepOptions", "Kept", "Results", "repeated"]
@@ -30,7 +32,6 @@ FREE = ("data_home", "out", "threads")
 """Options without effect on what is computed (``threads`` on how it is rounded)."""
 MOVED = ("data", "data_home", "out", "checkpoint_every", "resume", "overwrite", "keep_stale", "from_record")
 """Options that may be given when all others come from a record."""
-INSTEAD = "give another --out, or --overwrite"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +143,8 @@ class Results:
                     )
                 _say("part of this was computed by other code (--keep-stale).")
             kept = Kept(results=self, data=data, code=code, session=session or {})
-            kept.save()
             try:
+                kept.save()
                 yield kept
             finally:
                 if not any(self.store.glob("*.npz")):  # nothing that would be lost
@@ -166,32 +167,27 @@ class Results:
 
     def _record(self) -> dict[str, Any] | None:
         """Return the record of earlier results, None if there are none."""
-        if not self.record.exists():
+        if not is_file(self.record):
             for file in self.files:
-                if (self.folder / file).exists():
+                if is_file(self.folder / file):
                     raise ValueError(f"out {str(self.folder)!r} holds {file!r} of something else: {INSTEAD}.")
             return None
-        return _read(self.record, INSTEAD)
+        return read_record(self.record)
 
     def _session(self) -> dict[str, Any] | None:
         path = self.store / "session.json"
-        return _read(path, "--overwrite starts over", "sources", "data") if path.exists() else None
+        return read_record(path, "--overwrite starts over", "sources", "data") if is_file(path) else None
 
     def _require_same(self, there: Mapping[str, Any], command: str, path: Path, but: Sequence[str] = ()) -> None:
         here = self.plain_options()
         require(
             command == self.command, f"out {str(self.folder)!r} holds {path.name!r} of dualopt {command}: {INSTEAD}"
         )
-        differing = [
-            n for n in dict.fromkeys([*here, *there]) if n not in (*FREE, *but) and here.get(n) != there.get(n)
-        ]
-        if differing:
-            words = ", ".join(f"{n} is {there.get(n)!r} there and {here.get(n)!r} here" for n in differing)
-            raise ValueError(f"out {str(self.folder)!r} holds {path.name!r} of other options ({words}): {INSTEAD}.")
+        require_same_options(path, there, here, but=(*FREE, *but))
 
     def _require_same_data(self, data: str, code: str) -> None:
         if self.keep.from_record is not None:
-            record = _read(self.keep.from_record, "give a record that dualopt has written")
+            record = read_record(self.keep.from_record, "give a record that dualopt has written")
             there = record.get("problem", {}).get("sha256")
             if there is None:
                 _say(f"{str(self.keep.from_record)!r} has no hash of its data: they may be others.")
@@ -204,13 +200,10 @@ class Results:
                 _say(f"the code has changed since {str(self.keep.from_record)!r} was written: digits may differ.")
         if self.keep.overwrite:
             return
-        session, record = self._session(), _read(self.record, INSTEAD) if self.record.exists() else None
+        session, record = self._session(), read_record(self.record) if is_file(self.record) else None
         held = session["data"] if session is not None else (record or {}).get("problem", {}).get("sha256", data)
         if held != data:
-            raise ValueError(
-                f"out {str(self.folder)!r} holds results of other data (hash {held[:12]}... there and {data[:12]}... "
-                f"here): {INSTEAD}."
-            )
+            raise other_data(self.folder, held, data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +283,7 @@ def repeated(command: str, values: Mapping[str, Any], given: Iterable[str]) -> d
         If the file is no record of the command, or an option is typed that the record has.
     """
     path = values["from_record"]
-    record = _read(path, "give a record that dualopt has written")
+    record = read_record(path, "give a record that dualopt has written")
     require(record["command"] == command, f"from {str(path)!r} is a record of dualopt {record['command']}: use that")
     for name in given:
         typed = name.replace("_", "-")
@@ -303,15 +296,6 @@ def repeated(command: str, values: Mapping[str, Any], given: Iterable[str]) -> d
     if own.get("data_home") is not None:
         own["data_home"] = Path(own["data_home"])
     return {**values, **own}
-
-
-def _read(path: Path, instead: str, *names: str) -> dict[str, Any]:
-    """Return a record, which has a command and options."""
-    with suppress(UnicodeDecodeError, ValueError, TypeError, KeyError):
-        found = json.loads(path.read_text())
-        if isinstance(found["options"], dict) and isinstance(found["command"], str) and all(n in found for n in names):
-            return found
-    raise ValueError(f"file {str(path)!r} is no record of dualopt: {instead}.")
 
 
 def _say(sentence: str) -> None:

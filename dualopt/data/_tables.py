@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from dualopt.data._dataset import RawData
-from dualopt.data._files import open_binary
+from dualopt.data._files import free_memory, open_binary
 from dualopt.inputs import as_features, by_owner, label_values, without_column
 from dualopt.inputs._frames import optional
 
@@ -18,6 +21,7 @@ __all__ = ["codes_of", "is_table_file", "load"]
 TEXT = (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".tsv.gz", ".tsv.bz2")
 PARQUET = (".parquet", ".pq")
 SEPARATORS = (",", ";", "\t", "|")
+BYTES_PER_VALUE = 8
 
 
 def is_table_file(path: Path) -> bool:
@@ -47,14 +51,16 @@ def load(path: Path, *, label: str | None = None, client: str | None = None) -> 
     Raises
     ------
     ValueError
-        If the file is damaged, ``label`` or ``client`` is no column, or a column holds what it must not; the sentence
-        names the column.
+        If the file is damaged or too large for the memory, ``label`` or ``client`` is no column, or a column holds what
+        it must not; the sentence names the column.
     ModuleNotFoundError
         If PyArrow or narwhals is missing.
     """
     is_parquet = path.name.lower().endswith(PARQUET)
     table = _read_parquet(path) if is_parquet else _read_text(path, client)
     names = [str(name) for name in table.column_names]
+    if not names:
+        raise ValueError(f"path {str(path)!r} has no columns.")
     if not is_parquet and names and all(map(_is_number, names)):
         raise ValueError(f"path {str(path)!r} must begin with a line of column names, not with numbers.")
     if "" in names:
@@ -110,25 +116,54 @@ def _read_text(path: Path, client: str | None) -> Any:
         column_types={} if client is None else {client: arrow.string()},
     )
     parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    try:
-        return csv.read_csv(path, parse_options=parse, convert_options=convert)
-    except (arrow.ArrowException, OSError) as error:
-        raise _unreadable(path, error) from error
+    with _reading(path, arrow), open_binary(path) as stream:
+        return csv.read_csv(_Limited(stream, path), parse_options=parse, convert_options=convert)
 
 
 def _read_parquet(path: Path) -> Any:
     arrow = optional("pyarrow", f"data {path.name!r}")
     parquet = optional("pyarrow.parquet", f"data {path.name!r}")
-    try:
-        table = parquet.ParquetFile(path).read()
-    except (arrow.ArrowException, OSError) as error:
-        raise _unreadable(path, error) from error
+    with _reading(path, arrow), parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        head = file.metadata
+        stored = sum(head.row_group(n).total_byte_size for n in range(head.num_row_groups))
+        if max(stored, head.num_rows * head.num_columns * BYTES_PER_VALUE) > free_memory() / 2:
+            raise ValueError(
+                f"path {str(path)!r} does not fit: {head.num_rows} x {head.num_columns} values are too many."
+            )
+        table = file.read()
     return table.drop_columns([n for n in table.column_names if re.fullmatch(r"__index_level_\d+__", n)])  # of pandas
 
 
-def _unreadable(path: Path, error: Exception) -> ValueError:
-    reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-    return ValueError(f"path {str(path)!r} cannot be read as a table: {reason}.")
+class _Limited(io.RawIOBase):
+    """A text whose table takes at most a quarter of the free memory: a small compressed file may hold any text."""
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self.stream, self.path = stream, path
+        self.limit = self.room = free_memory() / 4
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.stream.read(len(buffer))
+        values = sum(map(content.count, (b"\n", *map(str.encode, SEPARATORS))))
+        self.room -= max(len(content), BYTES_PER_VALUE * values)
+        if self.room < 0:
+            raise ValueError(f"path {str(self.path)!r} does not fit: it takes more than {self.limit:.3g} bytes.")
+        buffer[: len(content)] = content
+        return len(content)
+
+
+@contextmanager
+def _reading(path: Path, arrow: Any) -> Iterator[None]:
+    """Say in one sentence what PyArrow finds wrong."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ValueError(f"path {str(path)!r} does not fit: its columns take more than the free memory.") from error
+    except (arrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise ValueError(f"path {str(path)!r} cannot be read as a table: {reason}.") from error
 
 
 def _numbered(names: list[Any]) -> list[Any]:

@@ -74,7 +74,7 @@ def encode_labels(
     if classes is not None:
         given = np.arange(classes) if isinstance(classes, int | np.integer) else np.asarray(classes)
         everything = np.unique(_labels(given, "classes"))
-        # Numbers and strings are told apart, because NumPy takes the number 1 and the string "1" for equal.
+        # To NumPy the number 1 and the string "1" are equal; here a number is no class of a data set with words.
         known = np.isin(values, everything) & ((values.dtype.kind in "US") == (everything.dtype.kind in "US"))
         if not known.all():
             raise ValueError(
@@ -92,7 +92,7 @@ def encode_labels(
 
 
 def class_names(y: np.ndarray, kind: str) -> tuple[Any, ...] | None:
-    """Return the labels in the order of the codes that `encode_labels` gives them; None where they are their own codes.
+    """Return the classes in the order of `encode_labels`; None where the labels are encoded already.
 
     Parameters
     ----------

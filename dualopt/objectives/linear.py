@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, Self
 
 import dualopt.losses
+from dualopt._checks import require_flags
 from dualopt.discover import lookup
 from dualopt.inputs import prepare
 from dualopt.losses import Loss, Squared
@@ -23,6 +24,7 @@ from dualopt.xp import Array, array_namespace, device, epsilon, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
 
+SHOWN = 3  # names in the text that stands for a model
 COMPUTED = ("L", "_norms")  # once per client, and kept by ``select``
 
 
@@ -62,6 +64,15 @@ class LinearModel(FiniteSum):
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Say what there is; names are counted from the fourth on."""
+        found = [f"loss={self.loss!r}", f"ridge={self.ridge!r}", f"rows={self.rows!r}"]
+        for name in ("classes", "feature_names", "client_names"):
+            if (values := getattr(self, name)) is not None:
+                more = f", ... {len(values)} in all" if len(values) > SHOWN else ""
+                found.append(f"{name}=({', '.join(map(repr, values[:SHOWN]))}{more})")
+        return f"{type(self).__name__}({', '.join(found)})"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -308,6 +319,7 @@ def linear_model(
     """
     if not (isinstance(mu, Real) and math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
+    require_flags(intercept=intercept)
     data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights)
     rows = ClientRows.build(
         data.X,

@@ -29,7 +29,7 @@ COMPUTED = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Quadratic(Objective):
-    r"""Quadratic local costs, :math:`f_j(\theta) = \frac12 \theta^\top A_j \theta - b_j^\top \theta + c_j`.
+    r"""Quadratic local functions, :math:`f_j(\theta) = \frac12 \theta^\top A_j \theta - b_j^\top \theta + c_j`.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ class Quadratic(Objective):
     def __post_init__(self) -> None:
         for name, array in (("A", self.A), ("b", self.b)):
             if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-                raise ValueError(f"{name} must be an array, not a {type(array).__name__}.")
+                kind = "None" if array is None else f"a {type(array).__name__}"
+                raise ValueError(f"{name} must be an array, not {kind}.")
         xp = array_namespace(self.A, self.b)
         if self.A.ndim != 3 or self.A.shape[1] != self.A.shape[2]:
             raise ValueError(f"A must have shape (N, d, d), not {tuple(self.A.shape)}.")
@@ -97,8 +98,8 @@ class Quadratic(Objective):
     def mu(self) -> Array:
         r"""Smallest eigenvalue of each ``A_j``, shape ``(N,)``; 0 where it cannot be told from 0.
 
-        Computed eigenvalues are right to about :math:`d \epsilon L_j`. One below that is no strong convexity to rest
-        a parameter on, and counts as 0, unless Gershgorin's discs prove it, as for diagonal matrices.
+        Computed eigenvalues are right to about :math:`d \epsilon L_j`. One below that may as well be 0
+        and counts as 0, unless Gershgorin's discs prove it, as for diagonal matrices.
         """
         return self._estimate
 

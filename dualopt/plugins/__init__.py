@@ -190,7 +190,7 @@ def origin(thing: Any) -> dict[str, str] | None:
 def record(names: Mapping[str, Iterable[str | None]], known: Mapping[str, Iterable[str]]) -> dict[str, Any]:
     """Return what results say of the plug-ins they come from: for each name as typed its file and hash.
 
-    What the file itself imports is not part of the hash.
+    What the file itself imports is not part of this hash, but of that of all code (:mod:`dualopt._sources`).
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed
+from dualopt._checks import Typed, require_kept
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.participation import Round
 from dualopt.solvers._line_search import LineSearch, backtrack
@@ -77,7 +77,7 @@ class LBFGS(Typed):
     Raises
     ------
     ValueError
-        If the loss is nonsmooth or ``history`` is less than 1.
+        If the loss is nonsmooth or ``history`` is not between 1 and 1000.
 
     Examples
     --------
@@ -96,8 +96,7 @@ class LBFGS(Typed):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.history is not None and self.history < 1:
-            raise ValueError(f"history must be at least 1, not {self.history}.")
+        require_kept(history=self.history)
 
     def initial_state(self, objective: Any) -> SolverState:
         """Return no pairs and no evaluated point for every client."""

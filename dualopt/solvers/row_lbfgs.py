@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed
+from dualopt._checks import Typed, require_kept
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.objectives.rows import Block, ClientRows
@@ -86,7 +86,7 @@ class RowLBFGS(Typed):
     ------
     ValueError
         If the objective is not a linear model with sparse rows, the loss is nonsmooth, ``mu + weight`` is not positive,
-        or ``history`` is less than 1.
+        or ``history`` is not between 1 and 1000.
 
     Examples
     --------
@@ -106,8 +106,7 @@ class RowLBFGS(Typed):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        if self.history < 1:
-            raise ValueError(f"history must be at least 1, not {self.history}.")
+        require_kept(history=self.history)
 
     def initial_state(self, objective: Any) -> SolverState:
         """Return zero coefficients and no pairs."""

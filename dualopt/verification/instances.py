@@ -5,11 +5,11 @@ A linear rate is tested where ``kappa`` is finite, at several values of it, so t
 :math:`((\sqrt\kappa-1)/(\sqrt\kappa+1))^{2n}`, on quadratics whose clients are unequal, and on logistic regression with
 clients that are alike, sorted by label, and of unequal sizes and scales. The error is :math:`|\theta^n - \theta^*|^2`.
 
-A sublinear rate is tested where it can fail: a strongly convex problem would make it linear. On the kinked chain, which
-is not smooth, no method is faster than :math:`1/n^2` in :math:`|\theta^n - \theta^*|^2`. Flat quadratics are smooth and
-not strongly convex. Their curvatures are spread evenly over eight decades, so that for every ``n`` the part of ``E``
-that gradient descent has not reached is about :math:`1/n`, and for accelerated methods :math:`1/n^2`; the error is
-:math:`E(\theta^n) - E^*`.
+A sublinear rate is tested where it can fail: a strongly convex problem would make it linear. On the chain
+with kinks, which is not smooth, no method is faster than :math:`1/n^2` in :math:`|\theta^n - \theta^*|^2`. Flat
+quadratics, with an eigenvalue 0, are smooth and not strongly convex. Their other eigenvalues are spread evenly over
+eight decades, so that for every ``n`` the part of ``E`` that gradient descent has not reached is about :math:`1/n`, and
+for accelerated methods :math:`1/n^2`; the error is :math:`E(\theta^n) - E^*`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _logistic() -> Iterator[tuple[str, LinearModel]]:
 
 
 def _flat(spread: float, d: int = 48) -> Quadratic:
-    """Return diagonal quadratics with one flat direction; clients share the curvatures evenly, or not."""
+    """Return diagonal quadratics with one eigenvalue 0; clients share the other eigenvalues evenly, or not."""
     curvatures = np.append(np.geomspace(1.0, 1e-8, d), 0.0)
     shares = 1.0 + spread * np.sin(np.arange(CLIENTS)[:, None] * math.pi / 2.0 + np.arange(d + 1.0))
     diagonals = shares / shares.mean(axis=0) * curvatures

@@ -56,7 +56,7 @@ class Finding:
     reason : str
         Why, in words; empty where it holds.
     claimed : Speed or None
-        The law of the claim there.
+        The claimed rate there, with numbers for its constants.
     estimate : Factor, Order or None
         What was measured, with its interval; None where errors are down to rounding too soon, or there are none.
     errors : array
@@ -144,7 +144,7 @@ def verify(
     reference : str, default "newton"
         What solves logistic regression, ``newton`` or ``cvxpy``.
     instances : iterable of Instance, optional
-        Those of the law of the rate when not given.
+        Those for linear, or for sublinear, rates when not given.
     progress : callable, optional
         Called with the name of each instance before it is run.
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dualopt import Trace, linear_model
@@ -272,3 +274,38 @@ def test_without_pyarrow_the_sentence_says_what_to_install(tmp_path: Path, monke
         main(["run", "--data", str(path), "--label", "sick"])
     assert end.value.code == 2
     assert capsys.readouterr().err == "dualopt: data 't.csv' needs pyarrow: pip install \"dualopt[frames]\".\n"
+
+
+def test_what_takes_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small compressed file may hold any number of rows: reading ends early, or does not begin."""
+    text = written(tmp_path, "t.csv", "x,y\n" + "0,1\n0,2\n" * 5000)
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    table = tmp_path / "t.parquet"
+    pd.DataFrame({"x": np.zeros(10**4), "y": np.tile([1.0, 2.0], 5000)}).to_parquet(table)
+    assert packed.stat().st_size < 1000
+    for path, just_enough in ((text, 4 * 8 * 20_002), (packed, 4 * 8 * 20_002), (table, 2 * 8 * 20_000)):
+        monkeypatch.setattr("dualopt.data._tables.free_memory", lambda room=just_enough: room)
+        assert load(str(path), label="y").X.shape == (10**4, 1)
+        monkeypatch.setattr("dualopt.data._tables.free_memory", lambda room=just_enough: room - 8)
+        with pytest.raises(ValueError, match=r"^path .* does not fit: .*\.$"):
+            load(str(path), label="y")
+
+
+def test_a_changed_bit_of_a_parquet_page_with_a_checksum_is_found(tmp_path: Path) -> None:
+    """Other pages carry none, as the format allows."""
+    path, x = tmp_path / "t.parquet", np.linspace(0.0, 1.0, 8)
+    table = pa.table({"x": x, "y": np.tile([1.0, 2.0], 4)})
+    pq.write_table(table, path, use_dictionary=False, compression="none", write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    assert load(str(path), label="y").X[:, 0].tolist() == x.tolist()
+    content[content.index(x.tobytes()) + 20] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"^path .* cannot be read as a table: could not verify page integrity"):
+        load(str(path), label="y")
+
+
+def test_a_table_without_columns_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"^path .* has no columns\.$"):
+        load(str(tmp_path / "t.parquet"), label="y")

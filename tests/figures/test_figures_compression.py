@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,3 +54,15 @@ def test_the_table_says_what_both_errors_took() -> None:
     trace = Trace(columns={**columns, "error": [1.0, 1e-5, 1e-7]}, status="converged", theta=None)
     (row,) = compression.tabulate({"fedsplit natural": trace})
     assert list(row.values()) == ["FedSplit, natural (9 bits)", "1 / -", "2 / -", "1,500 / -", "3 / -"]
+
+
+def test_the_axis_ends_where_the_curves_do(small: Settings) -> None:
+    """To the target, and not below what few rounds reach."""
+    traces = compression.compute(small)
+    for last, bottom in ((3e-5, 1e-5), (0.0, 1e-10)):
+        cut = {}
+        for name, trace in traces.items():
+            errors = np.linspace(1.0, last, len(trace))
+            cut[name] = replace(trace, columns={**trace.columns, "error": errors})
+        for axes in compression.draw(cut, small).axes:
+            assert axes.get_ylim()[0] == pytest.approx(bottom)

@@ -123,6 +123,80 @@ def test_the_numbers_in_the_file_are_those_on_the_screen(tmp_path, capsys):
     assert cells[:6] == ["N = 8", "12", *(f"{errors[0, n]:.1e}" for n in (1, 10, 12)), str(first)]
 
 
+@pytest.mark.usefixtures("undrawn")
+class TestEarlierFigures:
+    """A command replaces files of its own; those of other options or data, or of something else, only if it is told."""
+
+    def contents(self, out: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+    def test_the_same_command_replaces_its_own_files(self, tmp_path):
+        assert quick(tmp_path) == 0
+        before = self.contents(tmp_path)
+        assert before.keys() == {f"fig1c_rho.{end}" for end in ("csv", "json", "pdf", "png")}
+        (tmp_path / "fig1c_rho.csv").unlink()
+        assert quick(tmp_path, "fig1c_rho", "--jobs", "2") == 0  # has no effect on the figure
+        assert self.contents(tmp_path) == before
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["--rounds", "3"], "rounds is 12 there and 3 here"),
+            (["--rows", "99"], "rows is None there and 99 here"),
+            (["--data", "breast_cancer"], "data is 'digits' there and 'breast_cancer' here"),
+            (["--rounds", "3", "--part", "50"], "rounds is 12 there and 3 here, part is 6000 there and 50 here"),
+        ],
+    )
+    def test_other_options_are_refused_before_anything_is_computed(self, tmp_path, capsys, runs, options, words):
+        assert quick(tmp_path) == 0
+        before = self.contents(tmp_path)
+        runs.clear()
+        said = refused(capsys, "fig1c_rho", "--quick", *options, "--out", str(tmp_path))
+        assert f"holds 'fig1c_rho.json' of other options ({words}): give another --out, or --overwrite." in said
+        assert runs == []
+        assert self.contents(tmp_path) == before
+        assert quick(tmp_path, "fig1b_clients", *options) == 0  # other files
+        assert quick(tmp_path, "fig1c_rho", *options, "--overwrite") == 0
+        assert self.contents(tmp_path)["fig1c_rho.csv"] != before["fig1c_rho.csv"]
+        assert quick(tmp_path, "fig1c_rho", *options) == 0  # they are its own now
+
+    @pytest.mark.parametrize("file", ["fig1c_rho.png", "fig1c_rho.csv", "fig1c_rho_table.csv", "fig1c_rho.json"])
+    def test_a_file_of_something_else_stays(self, tmp_path, capsys, file):
+        (tmp_path / file).write_text("mine")
+        words = "is no record of dualopt" if file.endswith("json") else f"holds '{file}' of something else"
+        assert words in refused(capsys, "fig1b_clients", "fig1c_rho", "--quick", "--out", str(tmp_path))
+        assert self.contents(tmp_path) == {file: b"mine"}
+        assert quick(tmp_path, "fig1c_rho", "--overwrite") == 0
+
+    def test_changed_data_are_refused(self, tmp_path, capsys):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+        mine, out = tmp_path / "mine.npz", tmp_path / "out"
+        np.savez(mine, X=X, y=y)
+        assert quick(out, "fig1c_rho", "--data", str(mine)) == 0
+        np.savez(mine, X=2 * X, y=y)
+        said = refused(capsys, "fig1c_rho", "--quick", "--data", str(mine), "--out", str(out))
+        assert "holds results of other data (hash " in said
+
+    def test_what_is_killed_between_two_files_is_repeated(self, tmp_path, monkeypatch):
+        def killed(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_program, "write_all", killed)
+            assert quick(tmp_path) == 130
+        (tmp_path / "fig1c_rho.png").write_bytes(PNG)  # the first of its files
+        assert quick(tmp_path) == 0
+
+    def test_another_figure_of_the_same_name_is_refused(self, tmp_path, capsys):
+        for folder in ("a", "b"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "mine.py").write_text(Path(fig1c_rho.__file__).read_text())
+        assert quick(tmp_path / "out", str(tmp_path / "a" / "mine.py")) == 0
+        said = refused(capsys, str(tmp_path / "b" / "mine.py"), "--quick", "--out", str(tmp_path / "out"))
+        assert f"file is '{tmp_path / 'a' / 'mine.py'}' there" in said
+
+
 def test_without_names_all_figures_are_drawn(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(_program, "_make", lambda name, *others: drawn.append(name) or 0.0)
@@ -276,7 +350,7 @@ def test_check_reports_the_deviation_and_fails_above_ten_percent(tmp_path, capsy
 
 @pytest.mark.usefixtures("undrawn")
 def test_worst_cases_lie_between_measurements_and_theorems(shared):
-    assert quick(shared, "worst_case") == 0
+    assert quick(shared, "worst_case", "--overwrite") == 0
     rows = list(csv.DictReader((shared / "worst_case.csv").read_text().splitlines()))
     curves = {label: [float(r["error"]) for r in rows if r["curve"] == label] for label in {r["curve"] for r in rows}}
     for method in ("DualFL", "OptimizedDualFL"):

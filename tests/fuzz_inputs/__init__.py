@@ -9,6 +9,10 @@ Run it with::
 
     python -m tests.fuzz_inputs --cases 1000 --seed 1
 
+The families of cases take turns, so that a new family gives the numbers of all cases to others: ``--seed S --only N``
+repeats a case with the same list of families, in whatever environment. Cases that need a package which is missing are
+counted and left out.
+
 It prints the cases that fail, each with the command that repeats it, and ends with exit code 1 if there are any.
 """
 
@@ -21,6 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.kind not in (None, family):
             continue
         case = draw(given.seed, number)
+        if case.needs is not None and find_spec(case.needs) is None:
+            counts[f"left out without {case.needs}"] += 1
+            continue
         wrong, ending = examine(case)
         counts["refused" if ending.code == 2 else "taken" if ending.code == 0 else "else"] += 1
         for complaint in wrong:

@@ -70,6 +70,8 @@ class Case:
         Whether the case depends on permissions, which the administrator of a system may ignore.
     leaves : tuple of str
         Further files that an accepted case leaves behind.
+    needs : str, optional
+        A package without which the case is left out.
     """
 
     what: str
@@ -84,6 +86,7 @@ class Case:
     file_size: int | None = None
     permissions: bool = False
     leaves: tuple[str, ...] = ()
+    needs: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
 

@@ -165,6 +165,7 @@ def out(rng: Rng) -> Case:
             ("below what is read only", "in/out", functools.partial(_read_only, "in"), True),
             ("unreadable", "in", functools.partial(_locked, "in"), True),
             ("taken by folders", "out", functools.partial(_folders, command), False),
+            ("taken by a file of something else", "out", functools.partial(_earlier, command), False),
         ],
     )
     options: dict[str, Any] = {"out": name}
@@ -193,7 +194,7 @@ def good_out(rng: Rng) -> Case:
             ("a/b/c", _nothing),
             (".", _nothing),
             ("link", lambda folder: ((folder / "there").mkdir(), (folder / "link").symlink_to("there"))),
-            ("out", functools.partial(_earlier, "out")),
+            ("out", functools.partial(_earlier, "run")),
             ("-x", _nothing),
             ("~", _nothing),
         ],
@@ -204,7 +205,7 @@ def good_out(rng: Rng) -> Case:
     )
     return Case(
         what=f"--out {name!r}",
-        words=typed("run", {"out": name}),
+        words=typed("run", {"out": name, **({"overwrite": True} if name == "out" else {})}),
         expected=Expected.SAME,
         clean=clean,
         out=name,
@@ -292,9 +293,10 @@ def _folders(command: str, folder: Path) -> None:
         (folder / "out" / name).mkdir(parents=True)
 
 
-def _earlier(name: str, folder: Path) -> None:
-    (folder / name).mkdir()
-    (folder / name / "trace.csv").write_text("earlier")
+def _earlier(command: str, folder: Path) -> None:
+    name = {"run": "trace.csv", "compare": "compare.png", "tune": "tune.json"}[command]
+    (folder / "out").mkdir()
+    (folder / "out" / name).write_text("earlier")
 
 
 def _one(rng: Rng, of: list[Any]) -> Any:

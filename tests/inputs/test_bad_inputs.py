@@ -279,7 +279,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "participation: a class": (
         lambda: wrong_run("feddyn", F, participation=UniformSubset),
-        "participation must be an instance, such as UniformSubset(...), not the class UniformSubset.",
+        "participation must be an instance, such as UniformSubset(size=...), not the class UniformSubset.",
     ),
     "compressor: a class": (
         lambda: wrong_run("fedsplit", F, compressor=TopK),

@@ -7,6 +7,7 @@ import pickle
 
 import array_api_strict as strict
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -426,8 +427,21 @@ BAD = {
     "weights negative": ({"weights": np.asarray([1.0, -1.0, 1.0])}, "weights must be 3 finite nonnegative"),
     "weights NaN": ({"weights": np.asarray([1.0, math.nan, 1.0])}, "weights must be 3 finite nonnegative"),
     "weights of another type": ({"weights": np.asarray(["1", "1", "1"])}, "weights must hold numbers, not words"),
+    "intercept a number": ({"intercept": 2}, "intercept must be True or False, not 2"),
+    "intercept NaN": ({"intercept": math.nan}, "intercept must be True or False, not nan"),
     "weights are integers below 0": ({"weights": -np.ones(3, dtype=np.int64)}, "weights must be .* float64"),
 }
+
+
+def test_the_text_of_a_model_is_short_whatever_its_names():
+    names = [f"feature {i}" for i in range(1000)]
+    f = linear_model(
+        pd.DataFrame(np.ones((4, 1000)), columns=names), ["a", "b"] * 2, loss="logistic", mu=0.1, clients=2
+    )
+    assert repr(f) == (
+        "LinearModel(loss=Logistic(), ridge=0.1, rows=<2 clients, 4 rows of 1001 features>, classes=('a', 'b'), "
+        "feature_names=('feature 0', 'feature 1', 'feature 2', ... 1000 in all))"
+    )
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)

@@ -158,6 +158,8 @@ def spoiled(array, value):
 
 
 BAD = {
+    "b is missing": ({"b": None}, r"b must be an array, not None"),
+    "b is a list": ({"b": [[1.0]]}, r"b must be an array, not a list"),
     "A is a matrix": ({"A": A[0]}, r"A must have shape \(N, d, d\), not \(3, 3\)"),
     "A is not square": ({"A": A[:, :2]}, r"A must have shape \(N, d, d\), not \(4, 2, 3\)"),
     "b has too few clients": ({"b": B[:3]}, r"b must have shape \(4, 3\) to fit A, not \(3, 3\)"),
