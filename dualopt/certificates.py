@@ -10,13 +10,23 @@ from typing import Any, NamedTuple, TypeGuard
 from dualopt.client_states import ClientStates
 from dualopt.objectives import Objective
 from dualopt.objectives._rounding import client_norm, gamma, tiny
+from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
 from dualopt.tree import is_everybody
 from dualopt.xp import Array, array_namespace, epsilon, silent, to_numpy
 
-__all__ = ["Certificate", "DualPoint", "LatestSolutions", "certificate", "dual_point"]
+__all__ = [
+    "Certificate",
+    "DualPoint",
+    "LatestSolutions",
+    "Sums",
+    "certificate",
+    "certificate_sums",
+    "dual_point",
+    "sums_of_rows",
+]
 
 
 class Certificate(NamedTuple):
@@ -237,16 +247,10 @@ def _certificate(objective: Objective, theta: Array, solution: LocalSolution | D
     xp, N, n = array_namespace(theta), objective.n_clients, math.prod(objective.shape)
     theta = theta if theta.dtype == xp.float64 else xp.astype(theta, xp.float64)
     regulariser = objective.regulariser
-    values, gradients = objective.value_and_gradient(theta)
-    rounding = objective.rounding(theta, values, gradients)
-    gradient, sizes_of_gradients = xp.sum(gradients, axis=0) / N, client_norm(gradients)
-    del gradients  # as large as all local models, and as what a dual point takes
-    point = dual_point(objective, solution) if _of_everybody(solution, N) else solution
-    columns = [values, xp.abs(values), rounding.value, rounding.gradient, sizes_of_gradients]
-    if isinstance(point, DualPoint):
-        error = xp.zeros_like(values) if point.error is None else point.error
-        columns += [point.conjugate, xp.abs(point.conjugate), client_norm(point.dual), error]
-    energy, sizes, value_error, slope_error, slopes, *of_dual = _means(columns)
+    elsewhere = getattr(without_regulariser(objective), "certificate_sums", None)
+    sums = certificate_sums(objective, theta, solution) if elsewhere is None else elsewhere(theta)
+    gradient = sums.gradient / N
+    energy, sizes, value_error, slope_error, slopes, *of_dual = (sums.columns / N).tolist()
     m = objective.mean_mu
     of_clients, of_model = gamma(N + 2, theta), gamma(n + 8, theta)
     h = regulariser.value(theta)
@@ -263,15 +267,52 @@ def _certificate(objective: Objective, theta: Array, solution: LocalSolution | D
         norm = best.gradient_norm * (1.0 + of_model) + slope_error
         gap = _rounded_up(norm * (norm / (2.0 * total)) + 2.0 * value_error)
         best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * total)))
-    if isinstance(point, DualPoint) and m > 0:
+    if sums.dual is not None and m > 0:
         conjugate, conjugates, duals, error = of_dual
-        least, room = _least(xp.sum(point.dual, axis=0) / N, of_clients * duals + error, m, regulariser)
+        least, room = _least(sums.dual / N, of_clients * duals + error, m, regulariser)
         room += value_error + of_clients * conjugates + 4.0 * sys.float_info.epsilon * abs(energy)
         gap = energy + conjugate - least
         # false for NaN; a bound that is negative beyond rounding is none
         if -room <= gap and (bound := _rounded_up(max(gap, 0.0) + room)) < best.gap:
             best = best._replace(gap=bound, kind="dual", rounding=bound - max(gap, 0.0))
     return best
+
+
+class Sums(NamedTuple):
+    """All that a certificate takes from the clients: sums over them."""
+
+    columns: Any  # (5,) in host memory: f_j, |f_j|, its error, that of the gradient, |grad f_j|; (9,) with those below
+    gradient: Array  # shape; of grad f_j
+    dual: Array | None  # shape; of xi_j: then also g_j*, |g_j*|, |xi_j| and its error
+
+
+def certificate_sums(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None = None) -> Sums:
+    """Return what a certificate of ``theta``, in double precision, takes from the clients of ``objective``."""
+    values, gradients = objective.value_and_gradient(theta)
+    rounding = objective.rounding(theta, values, gradients)
+    columns = [rounding.value, rounding.gradient, client_norm(gradients)]
+    gradient = array_namespace(gradients).sum(gradients, axis=0)
+    del gradients  # as large as all local models, and as what a dual point takes
+    point = dual_point(objective, solution) if _of_everybody(solution, objective.n_clients) else solution
+    return _added(values, columns, gradient, point if isinstance(point, DualPoint) else None)
+
+
+def sums_of_rows(values: Array, gradients: Array, value_error: Array, slope_error: Array, point: Any = None) -> Sums:
+    """Return the same from what the clients say, a row each."""
+    columns = [value_error, slope_error, client_norm(gradients)]
+    return _added(values, columns, array_namespace(gradients).sum(gradients, axis=0), point)
+
+
+def _added(values: Array, columns: list[Array], gradient: Array, point: DualPoint | None) -> Sums:
+    xp = array_namespace(values)
+    columns = [values, xp.abs(values), *columns]
+    dual = None
+    if point is not None:
+        error = xp.zeros_like(values) if point.error is None else point.error
+        columns += [point.conjugate, xp.abs(point.conjugate), client_norm(point.dual), error]
+        dual = xp.sum(point.dual, axis=0)
+    rows = xp.stack([c if c.dtype == xp.float64 else xp.astype(c, xp.float64) for c in columns])
+    return Sums(to_numpy(xp.sum(rows, axis=1)), gradient, dual)
 
 
 def _of_everybody(solution: LocalSolution | DualPoint | None, n_clients: int) -> TypeGuard[LocalSolution]:
@@ -293,13 +334,6 @@ def _least(xi: Array, error: float, m: float, regulariser: Regulariser) -> tuple
 def _rounded_up(gap: float) -> float:
     """Return the next numbers above a sum of a few positive terms; infinity for NaN."""
     return gap * (1.0 + 4.0 * sys.float_info.epsilon) + sys.float_info.min if gap >= 0 else math.inf
-
-
-def _means(columns: Sequence[Array]) -> list[float]:
-    """Return the means of arrays of shape ``(N,)``, of which a device is asked once."""
-    xp = array_namespace(*columns)
-    rows = xp.stack([c if c.dtype == xp.float64 else xp.astype(c, xp.float64) for c in columns])
-    return (to_numpy(xp.sum(rows, axis=1)) / rows.shape[1]).tolist()
 
 
 def _norm(x: Array) -> float:

@@ -10,13 +10,14 @@ the same libraries and number of threads.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -151,7 +152,13 @@ class Checkpoint:
         description, arrays = pack(progress)
         head = json.dumps(self._head | {"state": description})
         members: dict[str, Any] = {f"array_{n}": x for n, x in enumerate(arrays)}
-        write_atomically(self.path, lambda file: np.savez(file, head=np.array(head), **members), "wb")
+
+        def write(file: IO[Any]) -> None:
+            np.savez(file, head=np.array(head), **members)
+            file.flush()
+            os.fsync(file.fileno())  # hosts with files of their own rely on what is in it
+
+        write_atomically(self.path, write, "wb")
 
     def _read(self, types: Mapping[str, type], like: Array) -> tuple[dict[str, Any], Progress]:
         """Return the description and the content of the file; nothing in it is ever executed."""

@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dualopt._checks import require
 from dualopt._objects import as_compressor, with_objects
 from dualopt.algorithms import Algorithm
 from dualopt.algorithms._base import parameters, require_complete
 from dualopt.amounts import NOTHING, of_message, of_upload
-from dualopt.client_states import ClientStates
 from dualopt.compressors import Compressor, Identity
+from dualopt.engines._calls import Calls, Elsewhere, Found
+from dualopt.engines._fetched import Fetched
+from dualopt.engines._here import Here
+from dualopt.engines._remote import RemoteClients
+from dualopt.engines._steps import solver_states
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
-from dualopt.oracle import Oracle
 from dualopt.participation import Full, Participation, Round, WeightedSubset, as_participation
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
-from dualopt.tree import tree_map
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, broadcast
 
 __all__ = [
     "Carried",
+    "Clustered",
     "Snapshot",
     "State",
     "advance",
@@ -35,13 +39,25 @@ __all__ = [
     "informed",
     "initial_state",
     "iterate",
+    "placed",
     "rounds_of",
     "shown",
 ]
 
 
+class Clustered(Protocol):
+    """What places the clients of an objective elsewhere."""
+
+    def clients(self, objective: Objective) -> Objective:
+        """Return the objective with its clients there."""
+        ...
+
+
 class State(NamedTuple):
-    """All that a federation carries from one round to the next."""
+    """All that a federation carries from one round to the next.
+
+    Where hosts keep the states of the clients themselves, what the server knows of these hosts stands in their place.
+    """
 
     server: Any  # state of the server; server.theta is the model
     message: Any  # what the clients know of it
@@ -80,8 +96,8 @@ class Snapshot:
     round: Round
     server: Any
     message: Any
-    _clients: ClientStates
-    _solver: ClientStates
+    _clients: Any  # ClientStates, or Fetched from elsewhere, and so is the next
+    _solver: Any
     solution: LocalSolution | None
     floats_up: int
     floats_down: int
@@ -89,6 +105,7 @@ class Snapshot:
     bits_down: int
     _own: Any = None  # server, where that above shows its model in other coordinates
     _holding: Any = None  # the clients that hold the message
+    _elsewhere: Any = None  # what the server knows of hosts that keep the states of the clients
 
     def __repr__(self) -> str:
         r, shape = self.round, tuple(self.server.theta.shape)
@@ -111,6 +128,8 @@ class Snapshot:
     def state(self) -> State:
         """What the next round starts from."""
         server = self.server if self._own is None else self._own
+        if self._elsewhere is not None:
+            return State(server, self.message, self._elsewhere)
         return State(server, self.message, self.clients, self.solver)
 
     @property
@@ -121,7 +140,9 @@ class Snapshot:
     @property
     def local_models(self) -> Array | None:
         """Where the active clients ended, shape ``(P, *shape)``; None when there were none."""
-        return None if self.solution is None else self.solution.theta
+        if self.solution is None:
+            return None
+        return self._clients.local_models if self.solution.theta is None else self.solution.theta
 
     @property
     def local_gradients(self) -> Array | None:
@@ -140,6 +161,7 @@ def iterate(
     seed: int = 0,
     prepare: Preparation | Sequence[Preparation] | None = None,
     compressor: Compressor | str | None = None,
+    engine: Clustered | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
 
@@ -161,6 +183,9 @@ def iterate(
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
     compressor : Compressor, optional
         What uploads go through, in place of the method's own field ``compressor``.
+    engine : Blocks, optional
+        Where the clients are, if not all in one block of this process (:mod:`dualopt.engines`). Snapshots of clients
+        elsewhere ask for their states when somebody looks at them, before the next round begins.
 
     Raises
     ------
@@ -185,10 +210,30 @@ def iterate(
     """
     who = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
+    objective = placed(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
     algorithm = complete(algorithm, prepared.objective, who, compressor)
     return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed), prepared, objective)
+
+
+def placed(objective: Objective, engine: Clustered | None, prepare: Any = None) -> Objective:
+    """Return the objective with its clients where an engine has them.
+
+    Raises
+    ------
+    ValueError
+        If the engine is none, the clients are elsewhere already, or a preparation needs their data.
+    """
+    if engine is not None:
+        require(hasattr(engine, "clients"), "engine must be one of dualopt.engines, such as Blocks(number=2)", engine)
+        taken = isinstance(without_regulariser(objective), RemoteClients)
+        require(not taken, "engine must not be given for clients that are elsewhere already")
+        objective = engine.clients(objective)
+    if isinstance(clients := without_regulariser(objective), RemoteClients):
+        require(prepare is None, "prepare must not be given where clients are elsewhere: it needs their data")
+        clients.leave()
+    return objective
 
 
 def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objective) -> Iterator[Snapshot]:
@@ -290,7 +335,7 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
     """
     theta0 = objective.initial() if theta0 is None else theta0
     copies = broadcast(theta0, (objective.n_clients, *objective.shape))
-    return State(*algorithm.init(theta0, copies), _solver_state(algorithm, objective))
+    return State(*algorithm.init(theta0, copies), solver_states(algorithm, objective))
 
 
 def rounds_of(
@@ -310,22 +355,51 @@ def rounds_of(
     compressor = getattr(algorithm, "compressor", Identity())
     if isinstance(participation, WeightedSubset) and participation.weights is None:
         participation = replace(participation, weights=algorithm.sampling_weights())
-    if since is None:
-        since = Carried(0, initial_state(algorithm, objective, theta0), np.zeros(n_clients, dtype=bool))
-    state, holding = _held(algorithm, objective, since.state), since.holding.copy()
-    size = of_message(state.message)
-    for round in islice((participation or Full()).rounds(n_clients, seed), since.rounds, None):
-        state, upload, solution = _advance(algorithm, objective, state, round)
+    done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
+    calls, server, message = _taken_up(algorithm, objective, theta0, state, done)
+    holding = holding.copy()
+    size = of_message(message)
+    for round in islice((participation or Full()).rounds(n_clients, seed), done, None):
+        found = calls.work(round, message)
+        round = found.round  # without those whose answers do not count
+        if found.upload is not None:
+            server, message = algorithm.server(server, found.mean, round)
+        calls.settle(round, message)
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
         up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
         holding[active] = True
-        if upload is not None:
-            up, size = of_upload(upload, compressor, round), of_message(state.message)
+        if found.upload is not None:
+            up, size = of_upload(found.upload, compressor, round), of_message(message)
             holding[:] = "inactive" in algorithm.listens
             holding[active] = "active" in algorithm.listens
             down = down.plus(size.times(int(np.count_nonzero(holding))))
         sent = up.numbers, down.numbers, up.bits, down.bits
-        yield Snapshot(round, *state, solution, *sent, _holding=holding.copy())
+        clients, solver, solution, elsewhere = _seen(calls, found)
+        yield Snapshot(
+            round, server, message, clients, solver, solution, *sent, _holding=holding.copy(), _elsewhere=elsewhere
+        )
+
+
+def _taken_up(
+    algorithm: Algorithm, objective: Objective, theta0: Array, state: State | None, done: int
+) -> tuple[Calls | Here, Any, Any]:
+    """Return the conversation with the clients, after some rounds, and the server's state and message."""
+    if isinstance(objective, RemoteClients):
+        server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *objective.shape)))
+        return objective.begin(algorithm, theta0, state, done), server, message
+    server, message, clients, solver = state or initial_state(algorithm, objective, theta0)
+    return Here(algorithm, objective, clients, solver or solver_states(algorithm, objective)), server, message
+
+
+def _seen(calls: Calls | Here, found: Found) -> tuple[Any, Any, LocalSolution | None, Elsewhere | None]:
+    """Return the states of clients and solvers after a round, what the solvers found, and what a checkpoint holds."""
+    if isinstance(calls, Here):
+        return calls.clients, calls.solver, calls.solution, None
+    solution = None
+    if found.gradients is not None:
+        solution = LocalSolution(None, None, None, None, (), found.gradients, ())
+    clients, solver = (Fetched(calls, found.round, part) for part in ("clients", "solver"))
+    return clients, solver, solution, None if calls.engine.together else calls.elsewhere
 
 
 def advance(
@@ -361,60 +435,10 @@ def advance(
     require_complete(algorithm)
     if not round.clients:
         return state, None, None
-    state, upload, solution = _advance(algorithm, objective, _held(algorithm, objective, state), round)
-    return state._replace(clients=state.clients.tree, solver=state.solver.tree), upload, solution
-
-
-def _held(algorithm: Algorithm, objective: Objective, state: State) -> State:
-    """Return the state with those of the clients and of their solvers as `ClientStates`."""
-    solver = state.solver or _solver_state(algorithm, objective)
-    N = objective.n_clients
-    return state._replace(clients=ClientStates(state.clients, N), solver=ClientStates(solver, N))
-
-
-def _advance(
-    algorithm: Algorithm, objective: Objective, state: State, round: Round
-) -> tuple[State, Any, LocalSolution | None]:
-    """Do one round; the states of the clients and of their solvers are `ClientStates`."""
-    server, message, clients, solver_state = state
-    ids = round.clients
-    if not ids:
-        return state, None, None
-    active_objective = objective.select(ids)
-    local_objective = algorithm.local_objective(active_objective)
-    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver_state.take(ids), round)
-    before = clients.take(ids)
-    active, upload = algorithm.local(before, message, oracle, round)
-    active, solution = _stacked(before, active, len(ids)), oracle.solution
-    if solution is not None and local_objective is not active_objective:
-        solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
-    solver_state = solver_state.put(ids, oracle.solver_state)
-    if not round.communicate:
-        return State(server, message, clients.put(ids, active), solver_state), None, solution
-    mean = tree_map(lambda x: _mean(x, len(ids)), upload)
-    server, message = algorithm.server(server, mean, round)
-    if "active" in algorithm.listens:
-        active = _stacked(active, algorithm.receive(active, message), len(ids))
-    clients = clients.put(ids, active)
-    if "inactive" in algorithm.listens and len(ids) < objective.n_clients:
-        others = np.delete(np.arange(objective.n_clients), ids)
-        resting = clients.take(others)
-        clients = clients.put(others, _stacked(resting, algorithm.receive_inactive(resting, message), len(others)))
-    return State(server, message, clients, solver_state), upload, solution
-
-
-def _mean(upload: Array, n_active: int) -> Array:
-    """Return the mean over the active clients; without their axis an average would be one of the entries."""
-    if tuple(upload.shape[:1]) != (n_active,):
-        raise ValueError(f"upload must have shape ({n_active}, ...), one row per active client, not {upload.shape}.")
-    return array_namespace(upload).sum(upload, axis=0) / n_active
-
-
-def _solver_state(algorithm: Algorithm, objective: Objective) -> Any:
-    """Return the state of the local solvers before their first call; methods that never solve have no solver."""
-    return () if algorithm.solver is None else algorithm.solver.initial_state(objective)
-
-
-def _stacked(before: Any, after: Any, n: int) -> Any:
-    """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
-    return after if after is before else tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)
+    server, message, clients, solver = state
+    here = Here(algorithm, objective, clients, solver or solver_states(algorithm, objective))
+    found = here.work(round, message)
+    if found.upload is not None:
+        server, message = algorithm.server(server, found.mean, round)
+    here.settle(round, message)
+    return State(server, message, here.clients.tree, here.solver.tree), found.upload, here.solution

@@ -21,14 +21,16 @@ from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
 from dualopt.checkpoint import Checkpoint, Progress, table
 from dualopt.compressors import Compressor
-from dualopt.engine import Snapshot, complete, initial_state, rounds_of, shown
+from dualopt.engine import Clustered, Snapshot, complete, initial_state, placed, rounds_of, shown
+from dualopt.engines import RemoteClients
+from dualopt.engines._errors import LostError
 from dualopt.objectives import Objective, ObjectiveWrapper
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.composite import without_regulariser
 from dualopt.participation import Participation, as_participation
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.trace import Trace
-from dualopt.xp import Array, array_namespace, device, epsilon, width
+from dualopt.xp import Array, array_namespace, broadcast, device, epsilon, width
 
 __all__ = ["communicated", "describe", "run", "versions"]
 
@@ -50,7 +52,7 @@ def run(
     tol: float | None = None,
     atol: float | None = None,
     certify_every: int = 0,
-    measure_every: int = 1,
+    measure_every: int | None = None,
     reference: float | None = None,
     measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
     stop: Callable[[Snapshot, Mapping[str, float]], bool] | None = None,
@@ -62,12 +64,13 @@ def run(
     compressor: Compressor | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
+    engine: Clustered | None = None,
 ) -> Trace:
     """Run a method and record every round.
 
     Parameters
     ----------
-    algorithm, objective, theta0, participation, seed, prepare, compressor
+    algorithm, objective, theta0, participation, seed, prepare, compressor, engine
         As in :func:`dualopt.iterate`.
     rounds : int, default 100
         Largest number of rounds.
@@ -80,10 +83,10 @@ def run(
         Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
         it at the end only, or in every round when ``tol`` or ``atol`` is given. It is made from the latest local
         solution of every client, once each has had one, and from the gradient of the model.
-    measure_every : int, default 1
+    measure_every : int, optional
         Measure the energy and the columns of ``measure``, and certify, in every so many rounds, in the last one, and
         when the model explodes; the columns of the other rounds hold NaN. Where few of many clients take part, one
-        energy costs more than a round.
+        energy costs more than a round. When not given: 1, and where clients are asked over a wire, ``certify_every``.
     reference : float, optional
         ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0.
     measure : dict of str to callable, optional
@@ -136,12 +139,13 @@ def run(
         tol=tol,
         atol=atol,
         certify_every=certify_every,
-        measure_every=measure_every,
+        measure_every=1 if measure_every is None else measure_every,
         threads=threads,
         reference=reference,
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
     _check_names(measure or {}, reference)
+    objective = placed(objective, engine, prepare)
     _check_start(theta0, objective)
     who = as_participation(participation)
     theta = objective.initial(seed) if theta0 is None else theta0
@@ -152,7 +156,10 @@ def run(
     algorithm = complete(algorithm, prepared.objective, who, compressor)
     if check_assumptions:
         algorithm.check(prepared.objective)
+    hosts = _hosts(objective)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
+    if measure_every is None:
+        measure_every = 1 if hosts is None or hosts.engine.together else every or max(rounds, 1)
     recorder = _Recorder(objective, reference, measure or {})
     with threadpool_limits(limits=threads) if threads else nullcontext():
         theta = prepared.shown(prepared.theta0)
@@ -164,7 +171,7 @@ def run(
                 _described(algorithm, objective, recorder, who, prepare, parameters)
                 | {"seed": seed, "tol": tol, "atol": atol, "every": every, "measure_every": measure_every},
                 (algorithm, objective, who),
-                _initial(algorithm, prepared) if checkpoint.resume else (),
+                _initial(algorithm, prepared, hosts) if checkpoint.resume else (),
                 theta,
             )
             if kept is not None:
@@ -197,7 +204,9 @@ def run(
                 else:
                     status = "stopped" if answer else status
                     if checkpoint is not None and (n < rounds or answer):
-                        checkpoint.keep(partial(recorder.progress, still), now=status == "stopped")
+                        # hosts with files of their own go on with them only from the round before
+                        now = status == "stopped" or not (hosts is None or hosts.engine.together)
+                        checkpoint.keep(partial(recorder.progress, still), now=now)
                 if status != "max_rounds":
                     break
         except KeyboardInterrupt:
@@ -218,6 +227,7 @@ def run(
         "measure_every": measure_every,
         "reference": reference,
         **({} if prepare is None else {"prepare": [describe(p) for p in _listed(prepare)]}),
+        **({} if hosts is None else hosts.described),
         "versions": dict(versions()),
         **(parameters or {}),
     }
@@ -233,6 +243,7 @@ def _described(
     parameters: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return what tells one run from another, but for the data, of which the first row of the trace tells."""
+    hosts = recorder.hosts
     return {
         "algorithm": describe(algorithm),
         "n_clients": objective.n_clients,
@@ -242,13 +253,22 @@ def _described(
         "prepare": [] if prepare is None else [describe(p) for p in _listed(prepare)],
         "reference": recorder.reference,
         "columns": list(recorder.rows[0]),
+        **({} if hosts is None or hosts.engine.together else {"hosts": len(hosts.calls.hosts)}),
         "parameters": dict(parameters or {}),
         "versions": {name: number for name, number in versions().items() if name != "numba"},  # loaded when it is used
     }
 
 
-def _initial(algorithm: Algorithm, prepared: Prepared) -> Any:
-    """Return the states before the first round."""
+def _hosts(objective: Any) -> RemoteClients | None:
+    """Return the clients if they are elsewhere."""
+    clients = without_regulariser(objective)
+    return clients if isinstance(clients, RemoteClients) else None
+
+
+def _initial(algorithm: Algorithm, prepared: Prepared, hosts: RemoteClients | None) -> Any:
+    """Return the states before the first round; those of one client stand for those of clients elsewhere."""
+    if hosts is not None:
+        return algorithm.init(prepared.theta0, broadcast(prepared.theta0, (1, *hosts.shape)))
     return initial_state(algorithm, without_regulariser(prepared.objective), prepared.theta0)
 
 
@@ -290,11 +310,13 @@ class _Recorder:
         self.rows: list[dict[str, float]] = []
         self.gradients = 0.0  # of all clients together
         self.limit = math.inf
-        self.latest = LatestSolutions(objective)
+        self.hosts = _hosts(objective)
+        self.latest = LatestSolutions(objective) if self.hosts is None else self.hosts.latest
         self.snapshot: Snapshot | None = None
         self.theta: Any = None  # the model of the latest row
         self._complete: tuple[int, Any, Any] = (0, None, None)  # rows that are, the model and snapshot of the last
         self._adding = False
+        self.seen = True  # whether the latest row has an energy
 
     def start(self, theta: Array, bound: Certificate | None, prepared: Prepared, seconds: float) -> None:
         self.gradients, self.theta = sum(prepared.gradients), theta
@@ -319,7 +341,13 @@ class _Recorder:
         last, theta = self.rows[-1], snapshot.server.theta
         self._adding, self.snapshot = True, snapshot
         self.latest.update(snapshot.round.clients, snapshot.solution)
-        bound = certificate(self.objective, theta, self.latest.solution) if certify else None
+        bound, quality = None, None
+        if measured:
+            try:
+                bound = certificate(self.objective, theta, self.latest.solution) if certify else None
+                quality = self._quality(theta, bound) | self._further()
+            except LostError as error:
+                self._forgive(error)
         if snapshot.solution is not None:
             self.gradients += sum(snapshot.solution.gradients)
         row = {
@@ -330,8 +358,9 @@ class _Recorder:
             "seconds": last["seconds"] + seconds,
         }
         names = [name for name in self.rows[0] if name not in row]
-        row |= self._quality(theta, bound) | self._further() if measured else dict.fromkeys(names, math.nan)
+        row |= dict.fromkeys(names, math.nan) if quality is None else quality
         self.rows.append(row)
+        self.seen = quality is not None
         self.theta = theta
         self._complete = len(self.rows), theta, snapshot
         self._adding = False
@@ -364,25 +393,38 @@ class _Recorder:
         count, model, self.snapshot = self._complete
         del self.rows[count:]
         if self._adding:
-            self.latest = LatestSolutions(self.objective)
+            self.latest = LatestSolutions(self.objective) if self.hosts is None else self.hosts.latest
             self.gradients = self.rows[-1]["gradients"] * self.objective.n_clients
         return model
 
     def finish(self, theta: Array) -> None:
         """Measure and certify the final model if that is not done yet."""
+        try:
+            self._finish(theta)
+        except LostError as error:
+            self._forgive(error)
+
+    def _finish(self, theta: Array) -> None:
         row = self.rows[-1]
         if math.isnan(row["energy"]) and self.snapshot is not None:
             row.update(self._quality(theta, None) | self._further())
         if math.isnan(row["certificate"]) and math.isfinite(row["energy"]):
             row.update(self._quality(theta, certificate(self.objective, theta, self.latest.solution)))
+        self.seen = True
 
     @property
     def diverged(self) -> bool:
         """Whether the latest energy is NaN, infinite or enormous."""
-        return not self.rows[-1]["energy"] <= self.limit
+        return self.seen and not self.rows[-1]["energy"] <= self.limit
 
     def columns(self) -> dict[str, list[float]]:
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def _forgive(self, error: LostError) -> None:
+        """Go on without an energy where clients that do not answer may be absent."""
+        if self.hosts is None or not self.hosts.calls.tolerant:
+            raise error
+        self.hosts.calls.lost.append(f"round {len(self.rows)}: no energy: {error}")
 
     def _further(self) -> dict[str, float]:
         return {name: float(function(self.snapshot)) for name, function in self.measure.items()}

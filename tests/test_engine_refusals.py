@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import OPEN, FedAvg, FedDualAvg
-from dualopt.engine import _mean, complete, iterate, rounds_of
+from dualopt.engine import complete, iterate, rounds_of
+from dualopt.engines._steps import mean
 from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L1, Zero
 from tests.problems import quadratic
@@ -62,4 +63,4 @@ def test_without_active_clients_there_are_no_gradients() -> None:
 @pytest.mark.parametrize("shape", [(), (3,), (1, 2)])
 def test_uploads_have_a_row_for_each_active_client(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"^upload must have shape \(2, \.\.\.\), one row per active client, not "):
-        _mean(np.zeros(shape), 2)
+        mean(np.zeros(shape), 2)

@@ -18,6 +18,7 @@ HOST_MODULES = {
     "client_states.py",  # positions of clients are host integers, here and in the next two
     "tree.py",
     "engine.py",
+    "engines",  # what travels between server and hosts is in host memory
     "participation.py",
     "trace.py",
     "reference.py",

@@ -46,6 +46,7 @@ MODULES = [
     "dualopt.stopping",
     "dualopt.participation",
     "dualopt.engine",
+    "dualopt.engines",
     "dualopt.recording",
     "dualopt.trace",
     "dualopt.certificates",

@@ -21,7 +21,8 @@ from dualopt.algorithms import UNKNOWN
 from dualopt.contracts.backends import BACKENDS
 from dualopt.contracts.options import classes
 from dualopt.contracts.problems import converted, hinge, logistic, quadratic
-from dualopt.engine import State, _stacked, advance, complete, initial_state, iterate
+from dualopt.engine import State, advance, complete, initial_state, iterate
+from dualopt.engines._steps import stacked
 from dualopt.objectives import Quadratic
 from dualopt.oracle import Oracle
 from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Participation, UniformSubset, first_round
@@ -246,7 +247,7 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             round = replace(snapshot.round, clients=(j,))
             oracle = oracle_of(algorithm, alone[j], solvers[j], round)
             state, upload = algorithm.local(states[j], pickle.loads(sent), oracle, round)
-            states[j], solvers[j] = _stacked(states[j], state, 1), oracle.solver_state
+            states[j], solvers[j] = stacked(states[j], state, 1), oracle.solver_state
             uploads.append(pickle.loads(pickle.dumps(upload)))
         if active and snapshot.round.communicate:
             mean = tree_map(lambda *rows: np.mean(np.concatenate(rows), axis=0), *uploads)
@@ -254,10 +255,10 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             for j in range(f.n_clients):
                 if ("active" if j in active else "inactive") in algorithm.listens:
                     listen = algorithm.receive if j in active else algorithm.receive_inactive
-                    states[j] = _stacked(states[j], listen(states[j], message), 1)
+                    states[j] = stacked(states[j], listen(states[j], message), 1)
         together = (tree_map(lambda *rows: np.concatenate(rows), *parts) for parts in (states, solvers))
-        stacked = (snapshot.server, snapshot.clients, snapshot.solver)
-        for a, b in zip(host(stacked), host((server, *together)), strict=True):
+        found = (snapshot.server, snapshot.clients, snapshot.solver)
+        for a, b in zip(host(found), host((server, *together)), strict=True):
             np.testing.assert_array_equal(a, b)
 
 

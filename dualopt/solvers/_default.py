@@ -51,7 +51,7 @@ def default_solver(objective: Any) -> LocalSolver:
     ['LBFGS', 'DualCoordinate']
     """
     smooth = is_smooth(objective)
-    if smooth and isinstance(objective, LinearModel) and is_wide(objective):
+    if smooth and (isinstance(objective, LinearModel) or getattr(objective, "is_linear", False)) and is_wide(objective):
         return RowLBFGS()
     if "exact" in objective.offers:
         return Exact()

@@ -297,6 +297,18 @@ TABLE |= {
             Selected("tests/compressors/test_methods.py", "bits|64"),
         )
     ),
+    **{
+        f"dualopt/engines/{name}.py": Judges(
+            (
+                Selected(f"dualopt/engines/{name}.py"),
+                Selected("tests/engines/test_two_phases.py"),
+                Selected("tests/engines/test_wire.py"),
+                Selected("tests/engines/test_kills.py", "refused|disk|kept|survive|go_on"),
+                Selected("tests/engines/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
+            )
+        )
+        for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
+    },
     "dualopt/engine.py": Judges(
         (
             Selected("dualopt/engine.py"),
