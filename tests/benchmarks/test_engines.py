@@ -52,7 +52,7 @@ def test_blocks(benchmark):
     table, limits = [], []
     for name, (method, make, rounds) in CASES.items():
         f = make()
-        contestants = {
+        contestants: dict[str, Any] = {
             way: partial(run, method, f, rounds=rounds, engine=engine, measure_every=rounds)
             for way, engine in ENGINES.items()
         }

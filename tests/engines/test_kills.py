@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualopt._files import SUFFIX
 from dualopt.algorithms import AFedPD, DualFL, FedAvg, FedDR, FedDyn, Scaffnew, Scaffold
 from dualopt.checkpoint import Checkpoint
 from dualopt.engine import complete
@@ -368,3 +369,17 @@ def test_checkpoints_of_hosts_with_files_are_for_these(tmp_path: Path) -> None:
     federation = interrupted(tmp_path)
     with pytest.raises(ValueError, match="is of another run: hosts is"):
         run(FedDyn(), federation.f, checkpoint=Checkpoint(tmp_path / "server.npz", resume=True), **OPTIONS)
+
+
+def test_a_host_that_was_killed_while_it_wrote_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Half a file under another name is removed when the host starts again; the earlier file is whole."""
+    federation = interrupted(tmp_path)
+    before = federation.file(1).read_bytes()
+    half = tmp_path / f".host1.npz.abc{SUFFIX}"
+    half.write_bytes(before[: len(before) // 2])
+    (tmp_path / f".host1.npz.def{SUFFIX}").touch()
+    federation.restart(1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["host0.npz", "host1.npz", "host2.npz", "server.npz"]
+    assert federation.file(1).read_bytes() == before
+    expected = run(FedDyn(), federation.f, **OPTIONS)
+    assert differences(expected, federation.run(FedDyn(), None)) == []
