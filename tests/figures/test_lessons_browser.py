@@ -124,6 +124,7 @@ def compare(name: str, seen: Seen) -> None:
         assert verdict["claim"] in shown.inner_text()
     assert page.inner_text("#answer") == scene["answer"]["text"]
     assert page.get_attribute("#answer", "data-right") == str(scene["answer"]["right"]).lower()
+    assert page.is_visible("#round") == page.is_visible("#play") == (scene["rounds"] > 0)
     drawn = len(scene["planes"]) + len(scene["charts"])
     assert page.locator("figure > svg").count() == drawn
     assert page.evaluate("[...document.querySelectorAll('svg *')].filter((e) => /NaN/.test(e.outerHTML)).length") == 0
