@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dualopt.claims import Claim, Inequality, Verdict
+from dualopt.cli import progress
 from theory import _program
 from theory._claims import Chapter, ExpectedVerdict, Result, discover
 from theory._report import report, table
@@ -40,7 +41,8 @@ def chapters(*expected: str) -> dict[str, Chapter]:
     return made
 
 
-def test_two_processes_say_what_one_says_in_the_same_order(capsys) -> None:
+def test_two_processes_say_what_one_says_in_the_same_order(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "SECONDS", math.inf)  # no line that says how far a slow machine has come
     names = ("momentum_3_4", "sum_zeta", "gradient_certificate", "--quick")
     alone, together = run(capsys, *names, "--jobs", "1"), run(capsys, *names, "--jobs", "2")
     assert alone[0] == 0
