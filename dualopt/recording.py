@@ -427,7 +427,7 @@ class _Recorder:
         self.hosts.calls.lost.append(f"round {len(self.rows)}: no energy: {error}")
 
     def _further(self) -> dict[str, float]:
-        return {name: float(function(self.snapshot)) for name, function in self.measure.items()}
+        return {name: _measured(name, function, self.snapshot) for name, function in self.measure.items()}
 
     def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
         if bound is None:
@@ -440,6 +440,16 @@ class _Recorder:
         if self.reference is not None:
             quality["error"] = (energy - self.reference) / (abs(self.reference) or 1.0)
         return quality
+
+
+def _measured(name: str, function: Callable, snapshot: Snapshot | None) -> float:
+    """Return the number of a function of the user's, or say which function has none."""
+    try:
+        return float(function(snapshot))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"measure {name!r} must return a number for a Snapshot, but raises {type(error).__name__}."
+        ) from error
 
 
 def describe(value: Any) -> Any:

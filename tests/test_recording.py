@@ -139,6 +139,15 @@ def test_callback_records_and_stops() -> None:
     assert (trace.status, seen) == ("stopped", [(0, 1.0), (1, 2.0), (2, 3.0)])
 
 
+@pytest.mark.parametrize(("function", "kind"), [(len, "TypeError"), (lambda snapshot: "much", "ValueError")])
+def test_a_measure_that_is_no_number_is_named(function, kind) -> None:
+    f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
+    sentence = f"^measure 'mine' must return a number for a Snapshot, but raises {kind}\\.$"
+    with pytest.raises(ValueError, match=sentence) as info:
+        run(EXACT, f, rounds=2, measure={"mine": function})
+    assert type(info.value.__cause__).__name__ == kind
+
+
 def test_own_measures_and_own_stopping_rule() -> None:
     trace = run(
         EXACT,

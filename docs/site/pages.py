@@ -203,7 +203,8 @@ def gallery() -> Iterator[tuple[Path, str]]:
             parts.append(f"![{title}](docs/{picture.name})\n")
             caption = picture.with_suffix(".txt")
             if caption.exists():
-                parts.append(f"*{caption.read_text().strip()}*\n")
+                escaped = caption.read_text().strip().replace("*", r"\*")
+                parts.append(f"*{escaped}*\n")
     yield GENERATED / "gallery.md", "\n".join(parts)
 
 

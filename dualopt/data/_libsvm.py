@@ -118,6 +118,8 @@ def _scan(path: Path) -> _Extent:
             rows += 1
             if max(entries, rows) > room:
                 raise ValueError(f"path {str(path)!r} does not fit: half of the free memory is full after {rows} rows.")
+            if b"_" in content:  # Python reads 1_0 as 10
+                raise ValueError(_sentence(path, number, content))
             before, colon, _ = content.rpartition(b":")
             if not colon:  # a row of zeros
                 continue

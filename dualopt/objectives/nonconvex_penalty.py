@@ -46,7 +46,7 @@ class NonconvexPenalty(ObjectiveWrapper):
     Raises
     ------
     ValueError
-        If ``lam`` or ``alpha`` is out of range.
+        If ``lam`` or ``alpha`` is out of range, or the curvature ``2 lam alpha`` overflows.
 
     Examples
     --------
@@ -70,6 +70,8 @@ class NonconvexPenalty(ObjectiveWrapper):
         if not (math.isfinite(self.lam) and self.lam >= 0):
             raise ValueError(f"lam must be a finite number, at least 0, not {self.lam}.")
         require_positive(alpha=self.alpha)
+        if not math.isfinite(2.0 * self.lam * self.alpha):
+            raise ValueError(f"lam = {self.lam:g} times alpha = {self.alpha:g} is too large for a number.")
 
     @property
     def mu(self) -> Array:

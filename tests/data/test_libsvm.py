@@ -76,6 +76,8 @@ def test_n_features_too_small(path, n_features, message):
         b"+1 -1:1",
         b"+1 a:1",
         b"+1 1:b",
+        b"+1 1:1_0",
+        b"1_0 1:1",
         b"one 1:1",
         b"1:1 2:1",
         b":1",

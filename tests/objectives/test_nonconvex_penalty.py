@@ -126,6 +126,7 @@ def test_the_solver_that_suits_it_and_bad_arguments():
     assert np.all(np.isinf(NonconvexPenalty(objective=model(Hinge())).L))
     f = model(Logistic())
     for arguments, message in [
+        ({"lam": 1e308}, r"lam = 1e\+308 times alpha = 1 is too large for a number"),
         ({"lam": -1.0}, "lam must be a finite number, at least 0, not -1.0"),
         ({"alpha": 0.0}, "alpha must be a positive finite number, not 0.0"),
     ]:
