@@ -14,7 +14,7 @@ import numpy as np
 
 from dualopt.xp import Array, array_namespace, asarray_like, is_numpy, to_numpy
 
-__all__ = ["named_tuples", "pack", "unpack"]
+__all__ = ["assembled", "named_tuples", "pack", "unpack", "unpacked"]
 
 
 def pack(tree: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
@@ -83,7 +83,12 @@ def unpack(description: Mapping[str, Any], arrays: list[np.ndarray], types: Mapp
     KeyError, TypeError, ValueError
         If the description does not fit the arrays or the types.
     """
-    whole = [_unpacked(layout, x, like) for layout, x in zip(description["arrays"], arrays, strict=True)]
+    whole = [unpacked(layout, x, like) for layout, x in zip(description["arrays"], arrays, strict=True)]
+    return assembled(description["tree"], whole, types)
+
+
+def assembled(tree: Any, whole: list[Any], types: Mapping[str, type]) -> Any:
+    """Return the tree that ``tree`` in a description describes, from arrays that are what they were."""
 
     def node(x: Any) -> Any:
         if x is None or isinstance(x, bool | int | str):
@@ -99,7 +104,7 @@ def unpack(description: Mapping[str, Any], arrays: list[np.ndarray], types: Mapp
             return float.fromhex(x["float"])
         return whole[x["number"]][()] if "number" in x else whole[x["array"]]
 
-    return node(description["tree"])
+    return node(tree)
 
 
 def named_tuples(trees: Any, modules: Iterable[str]) -> dict[str, type]:
@@ -142,7 +147,8 @@ def _packed(x: Any) -> tuple[dict[str, Any], np.ndarray]:
     return layout, np.ascontiguousarray(_without_copies(x))
 
 
-def _unpacked(layout: Mapping[str, Any], stored: np.ndarray, like: Array) -> Any:
+def unpacked(layout: Mapping[str, Any], stored: np.ndarray, like: Array) -> Any:
+    """Return an array with the strides, or in the library, that its layout describes."""
     if str(stored.dtype) != layout["dtype"]:
         raise ValueError("an array has another type.")
     if "device" in layout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,16 +11,30 @@ from typing import Any
 
 import dualopt.losses
 from dualopt._text import convert, pairs
-from dualopt.data import class_count, class_names, encode_labels, load, natural, partition, partition_rules, subsample
+from dualopt.data import (
+    Dataset,
+    class_count,
+    class_names,
+    encode_labels,
+    load,
+    natural,
+    partition,
+    partition_rules,
+    subsample,
+)
+from dualopt.data._blocks import rows_of_block
+from dualopt.data._registry import open_source
+from dualopt.data._source import Source
 from dualopt.discover import lookup
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.rows import predictors
+from dualopt.peers import ALONE, Peers, block
 from dualopt.regularisers import parse_regulariser
 from dualopt.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 
-__all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
+__all__ = ["Problem", "ProblemOptions", "SharedProblem", "automatic_loss", "build_problem"]
 
 LARGE_CONDITION = 1e6  # from here on a hint says how to make it smaller
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
@@ -124,6 +138,8 @@ class Problem:
         The clients' :math:`f_1, \dots, f_N`, with penalty and regulariser.
     rows : FiniteSum
         The rows of the clients: of the linear model, or under the network.
+    sizes : tuple of int
+        How many rows each client has.
     network : MLP, optional
         The network, of a model that is not linear.
     name : str
@@ -148,6 +164,7 @@ class Problem:
 
     objective: Any
     rows: FiniteSum
+    sizes: tuple[int, ...]
     network: MLP | None
     name: str
     data: str
@@ -195,6 +212,20 @@ class Problem:
             raise ValueError(f"reference cannot be computed: {error}") from error
         return found.energy if found.is_positive else 0.0
 
+    def minimiser(self, peers: Peers) -> tuple[Array, float]:
+        """Return the minimiser of ``E`` and the norm of the gradient at zero, which all processes compute together.
+
+        Raises
+        ------
+        ValueError
+            If the loss or the regulariser has kinks.
+        """
+        from dualopt.reference import is_smooth, minimiser
+
+        if not is_smooth(self.objective):
+            raise ValueError("reference needs a smooth loss and a smooth regulariser where clients are elsewhere.")
+        return minimiser(self.objective, peers=peers)
+
     def training_accuracy(self, theta: Array) -> float | None:
         """Return the fraction of the clients' rows whose label the model predicts, or None for real labels.
 
@@ -205,8 +236,11 @@ class Problem:
         """
         if self.rows.loss.labels == "real":
             return None
-        right = sum(self._count_right(theta, X, y) for X, y, _ in self.rows.client_rows())
-        return right / sum(self.rows.sizes)
+        return self.count_right(theta) / sum(self.sizes)
+
+    def count_right(self, theta: Array) -> int:
+        """Return how many of the rows that are here have the label that the model predicts."""
+        return sum(self._count_right(theta, X, y) for X, y, _ in self.rows.client_rows())
 
     def accuracy(self, theta: Array, X: Array, y: Array) -> float:
         """Return the fraction of other rows whose label the model predicts.
@@ -245,7 +279,40 @@ class Problem:
         return int(xp.sum(xp.astype(hits, xp.int64)))
 
 
-def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
+@dataclass(frozen=True, kw_only=True)
+class SharedProblem(Problem):
+    """A problem whose clients are on several processes, for the one that looks after all.
+
+    Its ``rows`` are those of this process alone.
+
+    Attributes
+    ----------
+    sha256 : str
+        Hash of the data of all clients.
+    ask : callable
+        ``ask(name, argument)`` returns what all processes compute together: "right", the number of rows whose label a
+        model predicts, and "minimiser".
+    """
+
+    sha256: str
+    ask: Callable[[str, Any], Any]
+
+    def count_right(self, theta: Array) -> int:
+        """Return how many of the rows of all clients have the label that the model predicts."""
+        return self.ask("right", theta)
+
+    def minimum(self) -> float:
+        """Return ``E*``, as one process does."""
+        from dualopt.reference import NotOptimalError, checked  # few ask for it
+
+        try:
+            found = checked(self.objective, *self.ask("minimiser", None))
+        except NotOptimalError as error:
+            raise ValueError(f"reference cannot be computed: {error}") from error
+        return found.energy if found.is_positive else 0.0
+
+
+def build_problem(options: ProblemOptions, *, test: bool = False, peers: Peers = ALONE) -> Problem:
     """Load the data, deal it out to the clients, and build the objective.
 
     Parameters
@@ -254,6 +321,9 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         What is asked for.
     test : bool, default False
         Whether to load the test part of the data set as well.
+    peers : Peers, optional
+        Processes that all build the same problem and read the rows of some clients each: objective and rows are then
+        those of a block of clients (`dualopt.peers.block`), and all else is of the whole problem.
 
     Raises
     ------
@@ -281,17 +351,17 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
     if test and options.split is not None:
         raise ValueError("split must not be given with --test-accuracy, which needs train and test.")
     load_options = _load_options(options)
-    data = load(options.data, **load_options)
+    with peers.together():
+        data = _opened(options, load_options, peers)
     loss_was_chosen = options.loss == "auto" and layers is None
     name = automatic_loss(data.y) if loss_was_chosen else "multinomial" if layers is not None else options.loss
     loss = _loss(name, options.loss_param, data.y)
     y = encode_labels(data.y, loss.labels)  # before rows are drawn: a part is encoded like the whole
-    y = y if loss.labels == "class" else y.astype(data.X.dtype)
-    X, labels, owners = data.X, data.y, data.clients
+    y = y if loss.labels == "class" else y.astype(options.dtype)
+    chosen, labels, owners = None, data.y, data.clients
     if options.rows is not None:
         chosen = subsample(labels, options.rows, options.seed)
-        X, y, labels = X[chosen], y[chosen], labels[chosen]
-        owners = None if owners is None else owners[chosen]
+        labels, owners = labels[chosen], None if owners is None else owners[chosen]
     clients = partition(
         options.partition,
         labels,
@@ -301,28 +371,36 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
         seed=options.seed,
         clients=owners,
     )
+    sizes = tuple(map(len, clients))
+    mine = block(len(clients), peers)
+    client_names = data.client_names if options.partition == "natural" else None
     names = {
         "classes": class_names(data.y, loss.labels),
         "feature_names": data.feature_names,
-        "client_names": data.client_names if options.partition == "natural" else None,
+        "client_names": None if client_names is None else client_names[mine.start : mine.stop],
     }
+    if isinstance(data, Dataset):
+        X = data.X if chosen is None else data.X[chosen]
+        y = y if chosen is None else y[chosen]
+    else:
+        X, y, clients = rows_of_block(data, y, chosen, clients, load_options["scale"], options.dtype, peers)
     objective, rows, network = _objective(
-        options, layers, upload(X), upload(y), loss, [part.tolist() for part in clients], names
+        options, layers, upload(X), upload(y), loss, [part.tolist() for part in clients], names, peers
     )
     held_out = None
-    if test:
+    if test and peers.rank == 0:
         other = load(options.data, **load_options, split="test")
         classes = None if loss.labels == "real" else data.y
         held_out = upload(other.X), upload(encode_labels(other.y, loss.labels, classes=classes))
-    hint = _scale_hint(rows, options.mu) if layers is None else {}
-    sizes = rows.sizes
+    hint = _scale_hint(rows, options.mu, peers) if layers is None else {}
     spread = f"{min(sizes)} rows" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)} rows"
     return Problem(
         objective=objective,
         rows=rows,
+        sizes=sizes,
         network=network,
         name=data.name,
-        data=f"{data.name} ({X.shape[0]} x {X.shape[1]}, {X.dtype}{_computed(X, rows)}): {data.description}",
+        data=f"{data.name} ({sum(sizes)} x {X.shape[1]}, {X.dtype}{_computed(X, rows, peers)}): {data.description}",
         loss=name if layers is None else f"{name}, network {'-'.join(map(str, layers))}",
         loss_was_chosen=loss_was_chosen,
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
@@ -331,12 +409,20 @@ def build_problem(options: ProblemOptions, *, test: bool = False) -> Problem:
     )
 
 
-def _computed(X: Any, rows: FiniteSum) -> str:
+def _opened(options: ProblemOptions, load_options: dict[str, Any], peers: Peers) -> Dataset | Source:
+    """Return the data, or, where several processes share them, their labels and a way to read some rows."""
+    if peers.size == 1:
+        return load(options.data, **load_options)
+    return open_source(options.data, share=peers.share, **load_options)
+
+
+def _computed(X: Any, rows: FiniteSum, peers: Peers) -> str:
     """Describe how sparse features are stored and whether products are compiled; "" for dense ones that are not."""
     words = ""
     if is_sparse(X):
         chosen = "sparse" if rows.rows.is_sparse else "stored dense"
-        words = f", {chosen}, {100 * X.data.shape[0] / math.prod(X.shape):.2g}% not zero"
+        entries, places = peers.total(X.data.shape[0]), peers.total(X.shape[0]) * X.shape[1]
+        words = f", {chosen}, {100 * entries / places:.2g}% not zero"
     return words + (f", products compiled by Numba {numba_version()}" if rows.rows.is_compiled else "")
 
 
@@ -457,6 +543,7 @@ def _objective(
     loss: Loss,
     clients: Sequence[Sequence[int]],
     names: Mapping[str, Any],
+    peers: Peers,
 ) -> tuple[Any, FiniteSum, MLP | None]:
     """Return the objective, the rows of the clients, and the network if there is one."""
     network: MLP | None = None
@@ -470,6 +557,7 @@ def _objective(
             clients=clients,
             weights=options.weights,
             storage=options.storage,
+            peers=peers,
         )
         objective: Any = replace(model, **names)
         rows: FiniteSum = objective
@@ -482,6 +570,7 @@ def _objective(
             ridge=options.mu,
             clients=clients,
             weights=options.weights,
+            peers=peers,
         )
         objective, rows = network, network
     if options.penalty:
@@ -491,15 +580,15 @@ def _objective(
     return objective, rows, network
 
 
-def _scale_hint(rows: FiniteSum, mu: float) -> dict[str, str]:
+def _scale_hint(rows: FiniteSum, mu: float, peers: Peers) -> dict[str, str]:
     """Say that features, with the column of ones, need scaling where their sizes differ and ``kappa`` is large.
 
     It grows with the square of their ratio: 1e3 explains 1e6.
     """
     xp = array_namespace(rows.zeros())
-    if not 0 < mu * LARGE_CONDITION < float(xp.max(rows.L)) < math.inf:
+    if not 0 < mu * LARGE_CONDITION < peers.largest(float(xp.max(rows.L))) < math.inf:
         return {}
-    sizes = _column_sizes(rows)
+    sizes = peers.largest(_column_sizes(rows)).tolist()
     largest, smallest = max(sizes), min((size for size in sizes if size > 0), default=0.0)
     if largest <= math.sqrt(LARGE_CONDITION) * smallest:
         return {}
@@ -507,7 +596,7 @@ def _scale_hint(rows: FiniteSum, mu: float) -> dict[str, str]:
     return {"hint": f"columns have sizes from {smallest:.1g} to {largest:.1g}, which makes kappa large: try {how}"}
 
 
-def _column_sizes(rows: FiniteSum) -> list[float]:
+def _column_sizes(rows: FiniteSum) -> Array:
     """Return the largest absolute value of every column over the rows of all clients."""
     largest: Any = None
     for X, _, _ in rows.client_rows():
@@ -516,7 +605,7 @@ def _column_sizes(rows: FiniteSum) -> list[float]:
         else:
             own = to_numpy(array_namespace(X).max(array_namespace(X).abs(X), axis=0))
         largest = own if largest is None else array_namespace(own).maximum(largest, own)
-    return largest.tolist()
+    return largest
 
 
 def _added(options: ProblemOptions) -> dict[str, str]:

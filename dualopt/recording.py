@@ -24,6 +24,7 @@ from dualopt.compressors import Compressor
 from dualopt.engine import Clustered, Snapshot, complete, initial_state, placed, rounds_of, shown
 from dualopt.engines import RemoteClients
 from dualopt.engines._errors import LostError
+from dualopt.engines._everywhere import everywhere
 from dualopt.objectives import Objective, ObjectiveWrapper
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.composite import without_regulariser
@@ -41,6 +42,7 @@ COLUMNS = ("round", "communications", *SENT, "gradients", "seconds", "energy", "
 COLUMNS += ("gradient_norm", "error")
 
 
+@everywhere
 def run(
     algorithm: Algorithm | str,
     objective: Objective,

@@ -18,6 +18,7 @@ from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWr
 from dualopt.objectives._rounding import gamma
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.rows import predictors, pulled_back, row_norms
+from dualopt.peers import ALONE, Peers
 from dualopt.regularisers import L2, Zero
 from dualopt.solvers import NewtonCG
 from dualopt.stopping import GradientNorm
@@ -76,7 +77,7 @@ def solve(objective: Objective, *, tol: float = 1e-11) -> Reference:
     >>> round(found.energy, 6), found.gap < 1e-11
     (0.595751, True)
     """
-    if math.isfinite(float(array_namespace(objective.L).max(objective.L))) and _is_smooth_regulariser(objective):
+    if is_smooth(objective):
         return newton(objective, tol=tol)
     return cvxpy(objective, tol=max(tol, 1e-7))
 
@@ -103,7 +104,22 @@ def newton(objective: Objective, *, tol: float = 1e-11, max_iter: int = 100) -> 
     """
     if not _is_smooth_regulariser(objective):
         raise ValueError("newton needs a smooth regulariser, such as L2; use cvxpy for one with kinks.")
-    mean = _Mean(objective)
+    return checked(objective, *minimiser(objective, tol=tol, max_iter=max_iter), tol=tol)
+
+
+def minimiser(
+    objective: Objective, *, tol: float = 1e-11, max_iter: int = 100, peers: Peers = ALONE
+) -> tuple[Array, float]:
+    """Return what :func:`newton` finds, before it is checked, and the norm of the gradient at zero.
+
+    Parameters
+    ----------
+    objective, tol, max_iter
+        As in :func:`newton`.
+    peers : Peers, optional
+        The processes that have the other clients; all call this, take the same steps, and have the same result.
+    """
+    mean = _Mean(objective, peers)
     start = objective.zeros()[None, ...]
     problem = LocalProblem(objective=mean, weight=objective.regulariser.mu, center=start)
     xp = array_namespace(start)
@@ -113,7 +129,18 @@ def newton(objective: Objective, *, tol: float = 1e-11, max_iter: int = 100) -> 
     # a thousandth of what is needed: the last Newton steps are cheap and converge quadratically
     target = max(epsilon(start) * first, 1e-3 * (math.sqrt(mu * tol * energy) if mu > 0 else tol * first))
     found = NewtonCG(max_iter=max_iter, max_cg=2000)(problem, start, GradientNorm(tol=max(target, 1e-300)))
-    return _checked(objective, found.theta[0, ...], None, tol=tol, scale=first, solver="newton")
+    return found.theta[0, ...], first
+
+
+def checked(objective: Objective, theta: Array, scale: float, *, tol: float = 1e-11) -> Reference:
+    """Return what `minimiser` has found, if it is as accurate as :func:`newton` promises.
+
+    Raises
+    ------
+    NotOptimalError
+        If it is not.
+    """
+    return _checked(objective, theta, None, tol=tol, scale=scale, solver="newton")
 
 
 def cvxpy(objective: Objective, *, tol: float = 1e-7) -> Reference:
@@ -195,6 +222,12 @@ def _checked(
     )
 
 
+def is_smooth(objective: Objective) -> bool:
+    """Tell whether `newton` applies."""
+    finite = math.isfinite(float(array_namespace(objective.L).max(objective.L)))
+    return finite and _is_smooth_regulariser(objective)
+
+
 def _is_smooth_regulariser(objective: Objective) -> bool:
     return isinstance(objective.regulariser, L2 | Zero)
 
@@ -259,6 +292,7 @@ class _Mean(ObjectiveWrapper):
     """``E`` as an objective of one client, so that local solvers can minimise it."""
 
     objective: Objective
+    peers: Peers
 
     @property
     def n_clients(self) -> int:
@@ -270,11 +304,11 @@ class _Mean(ObjectiveWrapper):
 
     @cached_property
     def mu(self) -> Array:
-        return array_namespace(self.objective.mu).mean(self.objective.mu)[None]
+        return self._mean(self.objective.mu)[None]
 
     @cached_property
     def L(self) -> Array:
-        return array_namespace(self.objective.L).mean(self.objective.L)[None]
+        return self._mean(self.objective.L)[None]
 
     def value(self, theta: Array) -> Array:
         return self.value_and_gradient(theta)[0]
@@ -284,8 +318,7 @@ class _Mean(ObjectiveWrapper):
 
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
         values, gradients = self.objective.value_and_gradient(self._one(theta))
-        xp = array_namespace(values)
-        return xp.mean(values)[None], xp.mean(gradients, axis=0)[None, ...]
+        return self._mean(values)[None], self._mean(gradients)[None, ...]
 
     def hessian_operator(self, theta: Array) -> Callable[[Array], Array]:
         product = self.objective.hessian_operator(self._one(theta))  # pyright: ignore[reportAttributeAccessIssue]
@@ -306,6 +339,14 @@ class _Mean(ObjectiveWrapper):
         def apply(v: Array) -> Array:
             xp = array_namespace(v)
             stacked = xp.broadcast_to(v, (self.objective.n_clients, *self.shape))
-            return xp.mean(operator(stacked), axis=0)[None, ...]
+            return self._mean(operator(stacked))[None, ...]
 
         return apply
+
+    def _mean(self, rows: Array) -> Array:
+        """Return the mean over the clients, those of the other processes included, in their order."""
+        xp = array_namespace(rows)
+        if self.peers.size == 1:
+            return xp.mean(rows, axis=0)
+        parts = self.peers.collected(rows)
+        return self.peers.shared(xp.zeros_like(rows[0, ...]) if parts is None else xp.mean(xp.concat(parts), axis=0))

@@ -17,6 +17,7 @@ HOST_MODULES = {
     "checkpoint.py",
     "client_states.py",  # positions of clients are host integers, here and in the next two
     "tree.py",
+    "_data_hash.py",  # of bytes in host memory
     "engine.py",
     "engines",  # what travels between server and hosts is in host memory
     "participation.py",

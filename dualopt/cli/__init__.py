@@ -12,9 +12,10 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from itertools import pairwise
 from threading import current_thread, main_thread
 from typing import Any
 
@@ -24,6 +25,7 @@ EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
 OURS = ("dualopt", "theory", "figures")
 USER_ERROR = 2  # exit code
 INTERRUPTED, TERMINATED = 130, 143  # what shells report for a program that Ctrl-C, or SIGTERM, ended
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
 LONG, SHOWN = 200, 60  # characters of a word that a sentence does not quote in full, and what it shows of its ends
 
 
@@ -48,7 +50,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ...
     exit code 0
     """
-    program(app, "dualopt", arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if _is_other(words):
+        from dualopt.cli.engine import follow  # of the extra "app"
+
+        follow(lambda: program(app, "dualopt", words))
+    else:
+        program(app, "dualopt", words)
+
+
+def _is_other(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether this is a process of an MPI program, and not the first: that one speaks for all.
+
+    >>> _is_other(["run", "--engine", "mpi"], {"PMI_RANK": "1"}), _is_other(["run"], {"PMI_RANK": "1"})
+    (True, False)
+    """
+    asked = "--engine=mpi" in words or ("--engine", "mpi") in pairwise(words)
+    return asked and any(environment.get(name, "0") != "0" for name in RANKS)
 
 
 def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any:

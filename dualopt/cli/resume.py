@@ -30,7 +30,7 @@ __all__ = ["KeepOptions", "Kept", "Results", "repeated"]
 
 FREE = ("data_home", "out", "threads")
 """Options without effect on what is computed (``threads`` on how it is rounded)."""
-MOVED = ("data", "data_home", "out", "checkpoint_every", "resume", "overwrite", "keep_stale", "from_record")
+MOVED = ("data", "data_home", "out", "engine", "checkpoint_every", "resume", "overwrite", "keep_stale", "from_record")
 """Options that may be given when all others come from a record."""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from threading import Event
 from typing import Annotated, Any
@@ -25,6 +26,7 @@ from dualopt._text import pairs
 from dualopt.algorithms import Algorithm
 from dualopt.checkpoint import Checkpoint
 from dualopt.cli import TERMINATED, output
+from dualopt.cli.engine import EngineOptions, Place, placed
 from dualopt.cli.options import LoopOptions, option_groups
 from dualopt.cli.plug_ins import plug_ins
 from dualopt.cli.resume import KeepOptions, Kept, Results
@@ -33,7 +35,7 @@ from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
 from dualopt.plugins import listed
 from dualopt.preparation import Preparation, PreparationOptions
-from dualopt.problem import Problem, ProblemOptions, build_problem
+from dualopt.problem import Problem, ProblemOptions
 from dualopt.recording import check_run, versions
 from dualopt.recording import run as run_federation
 from dualopt.trace import Trace
@@ -58,6 +60,7 @@ def run(
     preparation: PreparationOptions,
     loop: LoopOptions,
     keep: KeepOptions,
+    engine: EngineOptions,
 ) -> None:
     """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
     variant = Variant(
@@ -70,14 +73,23 @@ def run(
         compressor=method.compressor,
     )
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
-    trace_npz, trace_csv, record_json, picture = files = ["trace.npz", "trace.csv", "run.json", "convergence.png"]
-    results = Results(command="run", folder=loop.out, options=options, keep=keep, files=files)
-    if _is_done(results):
-        return
-    session = _prepare(problem, preparation, loop, {algorithm: variant})
+    files = ["trace.npz", "trace.csv", "run.json", "convergence.png"]
+    results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
+    with placed(engine) as place:
+        if place.first(lambda: _is_done(results)):
+            return
+        with _prepared(problem, preparation, loop, {algorithm: variant}, place) as session:
+            exit_code = 0 if session is None else _run(session, results, algorithm)
+    if exit_code:
+        raise Exit(exit_code)
+
+
+def _run(session: Session, results: Results, algorithm: str) -> int:
+    """Run the method, write and show the results, and return the exit code."""
+    trace_npz, trace_csv, record_json, picture = results.files
     with results.opened(session.problem, session.parts()) as kept:
         (result,), ending = session.compute(kept, {algorithm: "run"})
-        trace, out = result.trace, loop.out
+        trace, out = result.trace, results.folder
         trace.to_npz(out / trace_npz)  # the model first, the picture last
         trace.to_csv(out / trace_csv)
         output.write_json(out / record_json, session.record(results, ending) | result.record())
@@ -87,10 +99,9 @@ def run(
     lines = session.described() | output.parameters_in_words(result.algorithm)
     lines["theory"] = result.algorithm.guarantee(session.changed)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
-    lines["files"] = f"{out}: {', '.join(files)}"
+    lines["files"] = f"{out}: {', '.join(results.files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
-    if ending.exit_code:
-        raise Exit(ending.exit_code)
+    return ending.exit_code
 
 
 @option_groups
@@ -111,6 +122,7 @@ def compare(
     preparation: PreparationOptions,
     loop: LoopOptions,
     keep: KeepOptions,
+    engine: EngineOptions,
 ) -> None:
     """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
     require(algorithm, "algorithm must be given: --algorithm NAME, once for each method")
@@ -120,11 +132,19 @@ def compare(
     if plot is not None and plot not in (columns := _columns(loop)):
         raise unknown_name("plot", plot, columns)
     files = [*(f"{name}.csv" for name in names.values()), "compare.json", "compare.png"]
-    place = Results(command="compare", folder=loop.out, options=options, keep=keep, files=files)
-    if _is_done(place):
-        return
-    session = _prepare(problem, preparation, loop, {v.label: v for v in variants})
-    out = loop.out
+    results = Results(command="compare", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
+    with placed(engine) as place:
+        if place.first(lambda: _is_done(results)):
+            return
+        with _prepared(problem, preparation, loop, {v.label: v for v in variants}, place) as session:
+            exit_code = 0 if session is None else _compare(session, results, names, plot)
+    if exit_code:
+        raise Exit(exit_code)
+
+
+def _compare(session: Session, place: Results, names: Mapping[str, str], plot: str | None) -> int:
+    """Run the methods, write and show the results, and return the exit code."""
+    out = place.folder
     with place.opened(session.problem, session.parts()) as kept:
         results, ending = session.compute(kept, names)
         for result in results:
@@ -144,8 +164,7 @@ def compare(
     output.show_pairs(session.console, "dualopt compare", lines)
     rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
     output.show_table(session.console, "", rows)
-    if ending.exit_code:
-        raise Exit(ending.exit_code)
+    return ending.exit_code
 
 
 def list_names(
@@ -230,6 +249,7 @@ class Session:
     seed: int
     plug_ins: Mapping[str, Any]  # by spelling: file and hash
     console: Console
+    place: Place
 
     def compute(self, kept: Kept, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
         """Run the methods one after the other until Ctrl-C or SIGTERM; return what has run, and how it ended."""
@@ -289,6 +309,8 @@ class Session:
 
             def callback(snapshot: Any, row: Mapping[str, float]) -> bool:
                 advance(snapshot, row)
+                if self.place.signal:  # another process was asked to end
+                    interrupt.set()
                 return interrupt.is_set()
 
             return run_federation(
@@ -331,7 +353,7 @@ class Session:
     def problem_title(self) -> str:
         """Name the problem for the title of a figure."""
         problem, rows = self.problem, self.problem.rows
-        return f"{_escape(problem.name)}: {rows.n_clients} clients, {problem.loss}, $\\mu$ = {rows.ridge:g}"
+        return f"{_escape(problem.name)}: {len(problem.sizes)} clients, {problem.loss}, $\\mu$ = {rows.ridge:g}"
 
     def described(self) -> dict[str, str]:
         """Say what the problem is."""
@@ -344,6 +366,7 @@ class Session:
             **problem.added,
             **({"before round 1": ", ".join(str(step) for step in self.prepare)} if self.prepare else {}),
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
+            **self.place.described,
         }
 
     def record(self, results: Results, ending: Ending) -> dict[str, Any]:
@@ -359,18 +382,24 @@ class Session:
                 "sha256": data_hash(problem),
                 "data": problem.data,
                 "loss": problem.loss,
-                "client_rows": problem.rows.sizes,
+                "client_rows": problem.sizes,
                 "kappa": problem.condition,
                 **problem.added,
             },
             "plug_ins": self.plug_ins,
+            **self.place.described,
         }
 
 
-def _prepare(
-    options: ProblemOptions, preparation: PreparationOptions, loop: LoopOptions, variants: Mapping[str, Variant]
-) -> Session:
-    """Refuse whatever is wrong, cheapest check first, before anything is computed."""
+@contextmanager
+def _prepared(
+    options: ProblemOptions,
+    preparation: PreparationOptions,
+    loop: LoopOptions,
+    variants: Mapping[str, Variant],
+    place: Place,
+) -> Iterator[Session | None]:
+    """Refuse whatever is wrong, cheapest check first, before anything is computed; yield None where others go on."""
     check_run(
         rounds=loop.rounds,
         seed=options.seed,
@@ -380,12 +409,26 @@ def _prepare(
         measure_every=loop.measure_every,
         threads=loop.threads,
     )
-    steps = preparation.steps(options.seed)
+    preparation.steps(options.seed)
     regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
     for variant in variants.values():
         variant.check(participation=loop.participation, regulariser=regulariser)
+    place.check(preparation)
     participation = parse_participation(loop.participation)
-    problem = build_problem(options, test=loop.test_accuracy)
+    with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
+        yield problem and _session(options, preparation, loop, variants, participation, problem, place)
+
+
+def _session(
+    options: ProblemOptions,
+    preparation: PreparationOptions,
+    loop: LoopOptions,
+    variants: Mapping[str, Variant],
+    participation: Participation,
+    problem: Problem,
+    place: Place,
+) -> Session:
+    """Refuse what does not fit the problem, and make the methods."""
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
     algorithms = {label: variant.build(changed, participation) for label, variant in variants.items()}
@@ -397,7 +440,7 @@ def _prepare(
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     return Session(
         problem=problem,
-        prepare=steps,
+        prepare=preparation.steps(options.seed),
         changed=changed,
         algorithms=algorithms,
         loop=loop,
@@ -405,6 +448,7 @@ def _prepare(
         seed=options.seed,
         plug_ins=plug_ins(options, variants.values()),
         console=output.make_console(),
+        place=place,
     )
 
 

@@ -18,13 +18,14 @@ from dualopt._data_hash import data_hash
 from dualopt._sources import sources
 from dualopt._text import pairs
 from dualopt.cli import output
+from dualopt.cli.engine import EngineOptions, Place, placed
 from dualopt.cli.options import default_of, option_groups
 from dualopt.cli.plug_ins import plug_ins
 from dualopt.cli.record import Record, load, search_progress
 from dualopt.discover import unknown_name
 from dualopt.participation import parse_participation
 from dualopt.preparation import PreparationOptions
-from dualopt.problem import Problem, ProblemOptions, build_problem
+from dualopt.problem import Problem, ProblemOptions
 from dualopt.recording import versions
 from dualopt.tuning import Candidate, Outcome, winner
 from dualopt.tuning_grids import Point, merged, paper_grid
@@ -112,6 +113,7 @@ def tune(
     method: MethodOptions,
     preparation: PreparationOptions,
     loop: SearchOptions,
+    engine: EngineOptions,
 ) -> None:
     """Search for the parameters that reach a target at the least cost; write tune.csv, and tune.json to resume from."""
     shared = pairs(param or [], "param")
@@ -132,56 +134,72 @@ def tune(
     for s in settings(1.0):  # refuses what is wrong before the data are loaded
         s.variant.check(participation=s.participation, regulariser=regulariser)
     tuning.check(metric=loop.metric, target=loop.target, rounds=loop.rounds, jobs=loop.jobs)
-    built = build_problem(problem)
-    _check_target(built, loop)
-    objective, sizes = built.objective, built.rows.sizes
-    chosen = settings(sum(sizes) / len(sizes))
-    changed = preparation.changed(objective, problem.seed)
-    candidates = [s.candidate(changed) for s in chosen]
-    for candidate in candidates:
-        next(candidate.participation.rounds(objective.n_clients, problem.seed))  # refuses more clients than there are
-        if loop.check_assumptions:
-            candidate.algorithm.check(changed)
-    prepared = asdict(preparation) if steps else {}
-    common = _common(built, problem, method, loop) | prepared | {"algorithm": algorithm, "param": shared}
-    if own := plug_ins(problem, [s.variant for s in chosen]):
-        common |= {"plug_ins": own}  # a file that has changed is another search
-    common["sources"] = sources([objective, *(c.algorithm for c in candidates), *steps])
-    record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh, keep_stale=loop.keep_stale)
-    output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
-    record = record.begin(fresh=loop.fresh)
-    console = output.make_console()
-    todo = len([n for n in range(len(candidates)) if n not in record.known])
-    reference = built.minimum() if loop.reference and todo else None
-    with output.interruptible() as interrupt, search_progress(console, algorithm, todo, record) as advance:
-        outcomes = tuning.tune(
-            candidates,
-            objective,
-            metric=loop.metric,
-            target=loop.target,
-            rounds=loop.rounds,
-            seed=problem.seed,
-            reference=reference,
-            check_assumptions=loop.check_assumptions,
-            prepare=steps or None,
-            jobs=loop.jobs,
-            known=record.known,
-            report=advance,
-            interrupted=interrupt.is_set,
+
+    def search(built: Problem, place: Place) -> int:
+        """Search, write and show the outcomes, and return the exit code."""
+        _check_target(built, loop)
+        objective, sizes = built.objective, built.sizes
+        chosen = settings(sum(sizes) / len(sizes))
+        changed = preparation.changed(objective, problem.seed)
+        candidates = [s.candidate(changed) for s in chosen]
+        for candidate in candidates:
+            next(
+                candidate.participation.rounds(objective.n_clients, problem.seed)
+            )  # refuses more clients than there are
+            if loop.check_assumptions:
+                candidate.algorithm.check(changed)
+        prepared = asdict(preparation) if steps else {}
+        common = (
+            _common(built, problem, method, loop)
+            | prepared
+            | {"algorithm": algorithm, "param": shared}
+            | engine.record()
         )
-    record, outcomes = record.save(outcomes)
-    _show(console, f"dualopt tune: {algorithm}", record, outcomes)
-    best = winner(outcomes)
-    if best is None:
-        ending = f"no winner: no point has reached the relative error {loop.target:g}."
-    else:
-        words = _command(setting(record.points[best]), problem, preparation, loop, rounds=len(outcomes[best].costs))
-        ending = f"winner, {outcomes[best].cost:.12g} {loop.metric}:\n{shlex.join(words)}"
-    console.print(ending, soft_wrap=True, highlight=False, markup=False)
-    if record.stale:
-        console.print("Part of this was computed by other code (--keep-stale).", highlight=False)
-    if interrupt.is_set():
-        raise Exit(interrupt.exit_code)
+        if own := plug_ins(problem, [s.variant for s in chosen]):
+            common |= {"plug_ins": own}  # a file that has changed is another search
+        common["sources"] = sources([objective, *(c.algorithm for c in candidates), *steps])
+        record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh, keep_stale=loop.keep_stale)
+        output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
+        record = record.begin(fresh=loop.fresh)
+        console = output.make_console()
+        todo = len([n for n in range(len(candidates)) if n not in record.known])
+        reference = built.minimum() if loop.reference and todo else None
+        with output.interruptible() as interrupt, search_progress(console, algorithm, todo, record) as advance:
+            outcomes = tuning.tune(
+                candidates,
+                objective,
+                metric=loop.metric,
+                target=loop.target,
+                rounds=loop.rounds,
+                seed=problem.seed,
+                reference=reference,
+                check_assumptions=loop.check_assumptions,
+                prepare=steps or None,
+                jobs=loop.jobs,
+                known=record.known,
+                report=advance,
+                interrupted=lambda: interrupt.is_set() or bool(place.signal),
+            )
+        record, outcomes = record.save(outcomes)
+        _show(console, f"dualopt tune: {algorithm}", record, outcomes)
+        best = winner(outcomes)
+        if best is None:
+            ending = f"no winner: no point has reached the relative error {loop.target:g}."
+        else:
+            words = _command(setting(record.points[best]), problem, preparation, loop, rounds=len(outcomes[best].costs))
+            ending = f"winner, {outcomes[best].cost:.12g} {loop.metric}:\n{shlex.join(words)}"
+        console.print(ending, soft_wrap=True, highlight=False, markup=False)
+        if record.stale:
+            console.print("Part of this was computed by other code (--keep-stale).", highlight=False)
+        return interrupt.exit_code if interrupt.is_set() else 0
+
+    with placed(engine) as place:
+        place.check(preparation)
+        place.check_jobs(loop.jobs)
+        with place.shared(place.built(problem), threads=1) as built:
+            exit_code = 0 if built is None else search(built, place)
+    if exit_code:
+        raise Exit(exit_code)
 
 
 def parse_grid(texts: Sequence[str], algorithm: str, *, units: str, rows_per_client: float) -> list[Point]:

@@ -12,13 +12,15 @@ from dualopt.xp import is_sparse
 __all__ = ["Dataset", "RawData", "check_features"]
 
 
-def check_features(X: Any) -> None:
+def check_features(X: Any, rows: np.ndarray | None = None) -> None:
     """Refuse anything but a nonempty matrix of finite numbers.
 
     Parameters
     ----------
     X : array or matrix in compressed sparse rows, shape (m, d)
         Features, one row per sample.
+    rows : array of integers, shape (m,), optional
+        Their numbers in the data set, where they are a part of it.
 
     Raises
     ------
@@ -32,12 +34,17 @@ def check_features(X: Any) -> None:
     if is_sparse(X):
         if not np.isfinite(X.data).all():
             row = int(np.searchsorted(X.indptr, np.argmin(np.isfinite(X.data)), side="right")) - 1
-            raise ValueError(f"X must be finite, but row {row} (counted from 0) holds NaN or infinite values.")
+            raise _not_finite(row, rows)
         return
     # Minimum and maximum propagate NaN and need no temporary matrix, which isfinite(X) would.
     if not (np.isfinite(X.min()) and np.isfinite(X.max())):
         row = int(np.argmin(np.isfinite(X).all(axis=1)))
-        raise ValueError(f"X must be finite, but row {row} (counted from 0) holds NaN or infinite values.")
+        raise _not_finite(row, rows)
+
+
+def _not_finite(row: int, rows: np.ndarray | None) -> ValueError:
+    number = row if rows is None else int(rows[row])
+    return ValueError(f"X must be finite, but row {number} (counted from 0) holds NaN or infinite values.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +109,6 @@ class Dataset:
     Examples
     --------
     >>> import numpy as np
-
-    from dualopt.xp import is_sparse
     >>> from dualopt.data import Dataset
     >>> Dataset(X=np.eye(2), y=np.array([0, 1]), name="corners", description="two unit vectors").X.shape
     (2, 2)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -12,24 +13,18 @@ from dualopt._checks import is_number
 from dualopt.data._dataset import RawData
 from dualopt.data._files import FILE_SUFFIXES, open_binary
 from dualopt.data._files import free_memory as _free_memory
+from dualopt.data._libsvm_lines import Extent, first_complaint, lines, measured
 from dualopt.data._random import at_least
 from dualopt.data._sklearn import sklearn_datasets
+from dualopt.data._source import Source
 from dualopt.objectives._sparse import sparse_is_faster
 from dualopt.xp import csr_matrix
 
-__all__ = ["load"]
+__all__ = ["load", "source"]
 
-LONGEST_LINE = 2**26  # bytes: a row of some million features
-MOST_EMPTY = 10**6
 MOST_COLUMNS = 2**31 - 2
 BYTES_PER_ENTRY = 16  # an index and a value take that much, or more
-
-
-class _Extent(NamedTuple):
-    rows: int
-    columns: int
-    entries: int
-    zero_based: bool
+PIECE = 2**13  # lines that are parsed at once where some are wanted
 
 
 def load(
@@ -71,6 +66,115 @@ def load(
     ValueError
         If the file is damaged, a line is malformed, ``n_features`` is too small or the matrix is too large.
     """
+    plan = _plan(path, dtype, n_features, max_bytes, storage, split)
+    with open_binary(plan.path) as stream:
+        X, y = plan.parse(stream)
+    X = csr_matrix(X.data, X.indices, X.indptr, X.shape) if plan.sparse else X.toarray()
+    return RawData(X=X, y=y, scale="none", description=f"LIBSVM file {plan.path}")
+
+
+def source(
+    path: Path,
+    *,
+    dtype: str = "float64",
+    n_features: int | None = None,
+    max_bytes: float | None = None,
+    storage: str = "auto",
+    split: str | None = None,
+    share: float = 1.0,
+) -> Source:
+    """Read the labels of a LIBSVM text file, and rows when they are wanted; arguments and errors are those of `load`.
+
+    ``share`` is the part of the rows that the processes of this machine want together.
+    """
+    labels = array("d")
+    plan = _plan(path, dtype, n_features, max_bytes, storage, split, share, labels)
+    return Source(
+        y=np.array(labels),
+        scale="none",
+        description=f"LIBSVM file {plan.path}",
+        shape=(len(labels), plan.columns),
+        read=plan.read,
+    )
+
+
+class _Plan(NamedTuple):
+    """How a file is read."""
+
+    path: Path
+    columns: int
+    zero_based: bool
+    sparse: bool
+    dtype: str
+
+    def parse(self, stream: BinaryIO) -> tuple[Any, np.ndarray]:
+        """Return the features of all lines, sparse, and their labels."""
+        datasets = sklearn_datasets()
+        try:
+            return datasets.load_svmlight_file(
+                stream, n_features=self.columns, dtype=self.dtype, zero_based=self.zero_based
+            )
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
+            reason = first_complaint(self.path)
+            raise ValueError(reason or f"path {str(self.path)!r} cannot be read: {str(error).rstrip('.')}.") from error
+
+    def read(self, rows: np.ndarray) -> Any:
+        """Return the features of these rows alone; a piece of them at a time is there twice."""
+        pieces: list[Any] = []
+        text: list[bytes] = []
+
+        def parse() -> None:
+            X, _ = self.parse(BytesIO(b"\n".join(text)))
+            pieces.append(X if self.sparse else X.toarray())
+            text.clear()
+
+        wanted = iter(rows.tolist())
+        following = next(wanted, None)
+        with open_binary(self.path) as stream:
+            for row, (_, content) in enumerate(lines(self.path, stream)):
+                if row == following:
+                    text.append(content)
+                    following = next(wanted, None)
+                    if len(text) == PIECE:
+                        parse()
+                    if following is None:
+                        break
+        if text or not pieces:
+            parse()
+        return _joined(pieces) if self.sparse else _stacked(pieces)
+
+
+def _stacked(pieces: list[np.ndarray]) -> np.ndarray:
+    """Put dense pieces under each other; each is dropped when it is copied."""
+    X = np.empty((sum(len(piece) for piece in pieces), pieces[0].shape[1]), pieces[0].dtype)
+    end = len(X)
+    while pieces:
+        piece = pieces.pop()
+        X[end - len(piece) : end] = piece
+        end -= len(piece)
+    return X
+
+
+def _joined(pieces: list[Any]) -> Any:
+    """Put sparse pieces under each other."""
+    starts = np.cumsum([0] + [X.indptr[-1] for X in pieces])
+    indptr = np.concatenate([[0], *(X.indptr[1:] + start for X, start in zip(pieces, starts, strict=False))])
+    data, indices = (np.concatenate([getattr(X, name) for X in pieces]) for name in ("data", "indices"))
+    index = np.int32 if max(len(data), pieces[0].shape[1]) < 2**31 else np.int64
+    return csr_matrix(data, indices.astype(index), indptr.astype(index), (len(indptr) - 1, pieces[0].shape[1]))
+
+
+def _plan(
+    path: Path,
+    dtype: str,
+    n_features: int | None,
+    max_bytes: float | None,
+    storage: str,
+    split: str | None,
+    share: float = 1.0,
+    labels: array[float] | None = None,
+) -> _Plan:
+    """Scan a file, whose labels are appended to ``labels``, and decide how it is read."""
     if storage not in ("auto", "sparse", "dense"):
         raise ValueError(f"storage must be 'auto', 'sparse' or 'dense', not {storage!r}.")
     if n_features is not None:
@@ -82,12 +186,12 @@ def load(
         path = _test_file(path)
     elif split not in (None, "train"):
         raise ValueError(f'split must be "train" or "test", got {split!r}.')
-    extent = _scan(path)
+    extent = _scan(path, share, labels)
     columns = extent.columns if n_features is None else n_features
     if columns < extent.columns:
         raise ValueError(f"n_features = {columns} is too small: path {str(path)!r} has {extent.columns} features.")
     size = extent.rows * columns * np.dtype(dtype).itemsize
-    limit = _free_memory() / 2 if max_bytes is None else max_bytes
+    limit = _free_memory() / 2 / share if max_bytes is None else max_bytes
     density = extent.entries / (extent.rows * columns)
     automatic = max_bytes is None and sparse_is_faster(density, columns)
     sparse = automatic if storage == "auto" else storage == "sparse"
@@ -98,40 +202,11 @@ def load(
         )
     if columns > MOST_COLUMNS:
         raise ValueError(f"path {str(path)!r} has {columns} features, above the {MOST_COLUMNS} of a sparse matrix.")
-    datasets = sklearn_datasets()
-    try:
-        with open_binary(path) as stream:
-            X, y = datasets.load_svmlight_file(stream, n_features=columns, dtype=dtype, zero_based=extent.zero_based)
-    except (IndexError, OverflowError, TypeError, ValueError) as error:
-        reason = _first_complaint(path) or f"path {str(path)!r} cannot be read: {str(error).rstrip('.')}."
-        raise ValueError(reason) from error
-    X = csr_matrix(X.data, X.indices, X.indptr, X.shape) if sparse else X.toarray()
-    return RawData(X=X, y=y, scale="none", description=f"LIBSVM file {path}")
+    return _Plan(path, columns, extent.zero_based, sparse, dtype)
 
 
-def _scan(path: Path) -> _Extent:
-    """Measure the matrix from the last index of each line, without parsing any value."""
-    rows, largest, entries, zero_based = 0, -1, 0, False
-    room = _free_memory() / 2 / BYTES_PER_ENTRY
-    with open_binary(path) as stream:
-        for number, content in _lines(path, stream):
-            rows += 1
-            if max(entries, rows) > room:
-                raise ValueError(f"path {str(path)!r} does not fit: half of the free memory is full after {rows} rows.")
-            if b"_" in content:  # Python reads 1_0 as 10
-                raise ValueError(_sentence(path, number, content))
-            before, colon, _ = content.rpartition(b":")
-            if not colon:  # a row of zeros
-                continue
-            last = before.rsplit(None, 1)[-1:]
-            if not last or not last[0].isdigit() or len(last[0]) > 18:
-                raise ValueError(_sentence(path, number, content))
-            largest = max(largest, int(last[0]))
-            entries += content.count(b":")
-            zero_based = zero_based or b" 0:" in content or b"\t0:" in content
-    if largest < 0:
-        raise ValueError(f"path {str(path)!r} holds no features.")
-    return _Extent(rows, largest + 1 if zero_based else largest, entries, zero_based)
+def _scan(path: Path, share: float = 1.0, labels: array[float] | None = None) -> Extent:
+    return measured(path, _free_memory() / 2 / share / BYTES_PER_ENTRY, labels)
 
 
 def _test_file(path: Path) -> Path:
@@ -141,53 +216,3 @@ def _test_file(path: Path) -> Path:
     if not test.is_file():
         raise ValueError(f'split must not be "test", because there is no file {str(test)!r}.')
     return test
-
-
-def _first_complaint(path: Path) -> str | None:
-    """Return a sentence about the first malformed line, or None; only called when parsing has failed."""
-    with open_binary(path) as stream:
-        for number, content in _lines(path, stream):
-            if not _well_formed(content):
-                return _sentence(path, number, content)
-    return None
-
-
-def _lines(path: Path, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield number and content of each line that has a row; refuse what no file of rows looks like.
-
-    A compressed file of a few megabytes can hold a line of gigabytes: lines are read up to a limit.
-    """
-    number = empty = 0
-    while line := stream.readline(LONGEST_LINE):
-        number += 1
-        if len(line) == LONGEST_LINE:
-            raise ValueError(
-                f"path {str(path)!r} is malformed in line {number}: it is longer than {LONGEST_LINE} bytes."
-            )
-        if content := line.partition(b"#")[0].strip():
-            yield number, content
-            continue
-        empty += 1
-        if empty > MOST_EMPTY:
-            raise ValueError(f"path {str(path)!r} is malformed: it has more than {MOST_EMPTY} lines without a row.")
-
-
-def _well_formed(content: bytes) -> bool:
-    label, *pairs = content.split()
-    try:
-        float(label)
-        split = [pair.partition(b":") for pair in pairs if not pair.startswith(b"qid:")]
-        indices = [int(index) for index, _, _ in split]
-        for _, _, value in split:
-            float(value)
-    except ValueError:
-        return False
-    return all(a < b for a, b in zip([-1, *indices], indices, strict=False))
-
-
-def _sentence(path: Path, number: int, content: bytes) -> str:
-    shown = content[:60].decode("ascii", "replace")
-    return (
-        f"path {str(path)!r} is malformed in line {number}: it needs a label and pairs index:value with "
-        f"increasing indices, got {shown!r}."
-    )

@@ -6,6 +6,7 @@ import difflib
 import inspect
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,10 +18,12 @@ from dualopt.data._dataset import Dataset, RawData, check_features
 from dualopt.data._files import FILE_SUFFIXES, expanded, find_bare, home, is_file
 from dualopt.data._modules import modules
 from dualopt.data._random import at_least
+from dualopt.data._source import Source, in_memory
+from dualopt.data.scaling import Part
 from dualopt.plugins import entry_points, find, is_spelled
 from dualopt.xp import is_sparse
 
-__all__ = ["available", "load"]
+__all__ = ["available", "load", "open_source", "read_rows"]
 
 _COMMON = ("data_home", "dtype", "seed")
 
@@ -97,6 +100,63 @@ def load(
     >>> data.X.shape, data.y.shape
     ((100, 5), (100,))
     """
+    name, folder = _checked(name, data_home, scale, dtype, seed)
+    reader, first = _reader(name, folder)
+    raw = reader(first, **_arguments(name, reader, folder, dtype, seed, options))
+    return _finish(name, raw, scale, dtype)
+
+
+def open_source(
+    name: str | os.PathLike[str],
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    scale: str | float = "auto",
+    dtype: str = "float64",
+    seed: int = 0,
+    share: float = 1.0,
+    **options: Any,
+) -> Source:
+    """Read the labels of a data set, and of its features what is wanted, when `read_rows` is called.
+
+    Files in LIBSVM format, NumPy archives and tables are never in memory as a whole; other data sets are until then.
+    Arguments and errors are those of `load`; ``share`` is the part of the rows that this machine is going to hold.
+    """
+    name, folder = _checked(name, data_home, scale, dtype, seed)
+    reader, first = _reader(name, folder)
+    arguments = _arguments(name, reader, folder, dtype, seed, options)
+    if reader is _tables.load:
+        found = _tables.source(Path(first), **arguments)
+    elif reader is _npz.load or reader is _libsvm.load:
+        module: Any = _npz if reader is _npz.load else _libsvm
+        found = module.source(first, share=share, **arguments)
+    else:
+        found = in_memory(reader(first, **arguments))
+    m = found.shape[:1]
+    if len(found.shape) != 2 or 0 in found.shape:
+        raise ValueError(f"X must be a matrix with at least one row and one column, but its shape is {found.shape}.")
+    if found.y.shape != m or (found.clients is not None and found.clients.shape != m):
+        what = "y" if found.y.shape != m else "clients"
+        raise ValueError(f"{what} must hold one entry for each of the {m[0]} rows of X.")
+    return replace(found, name=name)
+
+
+def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> Any:
+    """Return the features of some rows, converted and scaled as in the whole data set.
+
+    Every row must be in the part of one of the processes where the scaling is one of all rows: "max" or "standard".
+    """
+    with part.peers.together():
+        X = source.read(part.rows)
+        check_features(X, part.rows)
+        X = _converted(X, dtype)
+    with part.peers.together():
+        X = scaling.scale_in_place(X, source.scale if scale == "auto" else scale, part)
+        check_features(X, part.rows)
+    return X
+
+
+def _checked(name: Any, data_home: Any, scale: Any, dtype: Any, seed: Any) -> tuple[str, Path | None]:
+    """Return the name and the folder of the user's data sets; refuse arguments that are none."""
     if not isinstance(name, str | os.PathLike):
         raise ValueError(f"name must be that of a data set or a file, not {name!r}.")
     if not isinstance(dtype, str) or dtype not in ("float64", "float32"):
@@ -105,8 +165,13 @@ def load(
     if not isinstance(scale, str) or scale != "auto":
         scaling.check_scale(scale)
     folder = home(data_home)
-    name = os.fsdecode(name)
-    reader, first = _reader(name, folder)
+    return os.fsdecode(name), folder
+
+
+def _arguments(
+    name: str, reader: Callable[..., Any], folder: Path | None, dtype: str, seed: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what a reader is called with; refuse options that it does not have."""
     accepted = inspect.signature(reader).parameters
     known = [option for option in list(accepted)[1:] if option not in _COMMON]
     for option in options:
@@ -115,16 +180,13 @@ def load(
                 f"option {option!r} is not known for data {name!r}, which takes {', '.join(known) or 'none'}."
             )
     common = {"data_home": folder, "dtype": dtype, "seed": seed}
-    raw = reader(first, **{key: common[key] for key in _COMMON if key in accepted}, **options)
-    return _finish(name, raw, scale, dtype)
+    return {key: common[key] for key in _COMMON if key in accepted} | options
 
 
 def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     """Convert and scale features with at most one copy of the matrix."""
     check_features(raw.X)
-    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which Dataset refuses
-        X = raw.X.astype(dtype) if is_sparse(raw.X) else np.require(raw.X, dtype=dtype, requirements="C")
-    X = scaling.scale_in_place(X, raw.scale if scale == "auto" else scale)
+    X = scaling.scale_in_place(_converted(raw.X, dtype), raw.scale if scale == "auto" else scale)
     return Dataset(
         X=X,
         y=raw.y,
@@ -134,6 +196,11 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
         client_names=raw.client_names,
         feature_names=raw.feature_names,
     )
+
+
+def _converted(X: Any, dtype: str) -> Any:
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which is refused later
+        return X.astype(dtype) if is_sparse(X) else np.require(X, dtype=dtype, requirements=["C", "W"])
 
 
 def _named() -> dict[str, ModuleType]:

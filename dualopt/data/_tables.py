@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from dualopt.data._dataset import RawData
-from dualopt.data._files import free_memory, open_binary
+from dualopt.data._source import Source, in_memory
+from dualopt.data._table_files import column_names, is_parquet, is_table_file, read_table
 from dualopt.inputs import as_features, by_owner, label_values, without_column
-from dualopt.inputs._frames import optional
+from dualopt.inputs._frames import as_frame, as_matrix, frame_columns
 
-__all__ = ["codes_of", "is_table_file", "load"]
+__all__ = ["codes_of", "is_table_file", "load", "source"]
 
-TEXT = (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".tsv.gz", ".tsv.bz2")
-PARQUET = (".parquet", ".pq")
-SEPARATORS = (",", ";", "\t", "|")
-BYTES_PER_VALUE = 8
-
-
-def is_table_file(path: Path) -> bool:
-    """Tell by the end of its name whether a file holds a table.
-
-    >>> is_table_file(Path("patients.csv.gz")), is_table_file(Path("a9a.bz2"))
-    (True, False)
-    """
-    return path.name.lower().endswith(TEXT + PARQUET)
+PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
 
 
 def load(path: Path, *, label: str | None = None, client: str | None = None) -> RawData:
@@ -56,26 +41,9 @@ def load(path: Path, *, label: str | None = None, client: str | None = None) -> 
     ModuleNotFoundError
         If PyArrow or narwhals is missing.
     """
-    is_parquet = path.name.lower().endswith(PARQUET)
-    table = _read_parquet(path) if is_parquet else _read_text(path, client)
-    names = [str(name) for name in table.column_names]
-    if not names:
-        raise ValueError(f"path {str(path)!r} has no columns.")
-    if not is_parquet and names and all(map(_is_number, names)):
-        raise ValueError(f"path {str(path)!r} must begin with a line of column names, not with numbers.")
-    if "" in names:
-        raise ValueError(
-            f"path {str(path)!r} has a column without a name, perhaps row numbers: name it or leave it out."
-        )
-    if label is None:
-        shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-        raise ValueError(f"label must name the column of labels, one of {shown}.")
-    rest, y = without_column(table, label, "label")
-    clients = client_names = None
-    if client is not None:
-        rest, owners = without_column(rest, client, "client")
-        values = owners.to_list() if is_parquet else _numbered(owners.to_list())
-        clients, client_names = codes_of(values)
+    table = read_table(path, client)
+    _check_names(path, table.column_names, label)
+    rest, y, clients, client_names = _labels(table, label, client, is_parquet(path))
     X, feature_names = as_features(rest)
     return RawData(
         X=X,
@@ -86,6 +54,71 @@ def load(path: Path, *, label: str | None = None, client: str | None = None) -> 
         client_names=client_names,
         feature_names=feature_names,
     )
+
+
+def source(path: Path, *, label: str | None = None, client: str | None = None) -> Source:
+    """Read labels and clients of a table, and rows when they are wanted; arguments and errors are those of `load`.
+
+    Types of columns depend on all rows: columns are read as a whole, some at a time.
+    """
+    names = column_names(path)
+    _check_names(path, names, label)
+    own = [name for name in dict.fromkeys((label, client)) if name is not None]
+    if len({*names}) < len(names) or not {*own} <= {*names}:
+        return in_memory(load(path, label=label, client=client))  # which says what is wrong
+    features = [name for name in names if name not in own]
+
+    def table(columns: list[str]) -> Any:
+        return read_table(path, client if client in columns else None, columns, len(columns) / len(names))
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        step = -(-len(features) // PASSES)
+        found: list[np.ndarray] = []
+        for start in range(0, len(features), step):
+            found += [column[rows] for column in frame_columns(as_frame(table(features[start : start + step]), "X"))]
+        return as_matrix(found, len(rows))
+
+    _, y, clients, client_names = _labels(table(own), label, client, is_parquet(path))
+    y = label_values(y)
+    return Source(
+        y=y,
+        scale="none",
+        description=f"table {path}",
+        shape=(len(y), len(features)),
+        read=read,
+        clients=clients,
+        client_names=client_names,
+        feature_names=tuple(features),
+    )
+
+
+def _labels(
+    table: Any, label: str | None, client: str | None, typed: bool
+) -> tuple[Any, Any, np.ndarray | None, tuple[Any, ...] | None]:
+    """Return the other columns, that of the labels, the clients of the rows, and their names."""
+    assert label is not None
+    rest, y = without_column(table, label, "label")
+    clients = client_names = None
+    if client is not None:
+        rest, owners = without_column(rest, client, "client")
+        values = owners.to_list() if typed else _numbered(owners.to_list())
+        clients, client_names = codes_of(values)
+    return rest, y, clients, client_names
+
+
+def _check_names(path: Path, columns: list[Any], label: str | None) -> None:
+    names = [str(name) for name in columns]
+    if not names:
+        raise ValueError(f"path {str(path)!r} has no columns.")
+    if not is_parquet(path) and names and all(map(_is_number, names)):
+        raise ValueError(f"path {str(path)!r} must begin with a line of column names, not with numbers.")
+    if "" in names:
+        raise ValueError(
+            f"path {str(path)!r} has a column without a name, perhaps row numbers: name it or leave it out."
+        )
+    if label is None:
+        shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+        raise ValueError(f"label must name the column of labels, one of {shown}.")
 
 
 def codes_of(owners: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
@@ -99,71 +132,6 @@ def codes_of(owners: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     for number, rows in enumerate(parts):
         codes[rows] = number
     return codes, names
-
-
-def _read_text(path: Path, client: str | None) -> Any:
-    arrow, csv = optional("pyarrow", f"data {path.name!r}"), optional("pyarrow.csv", f"data {path.name!r}")
-    with open_binary(path) as stream:
-        head = stream.readline(2**20)
-    try:
-        first = head.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"path {str(path)!r} cannot be read as a table: it is not in UTF-8.") from None
-    separator = "\t" if ".tsv" in path.name.lower() else max(SEPARATORS, key=first.count)
-    convert = csv.ConvertOptions(
-        null_values=[""],  # "NA" and "None" may be labels, or clients
-        strings_can_be_null=True,
-        column_types={} if client is None else {client: arrow.string()},
-    )
-    parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    with _reading(path, arrow), open_binary(path) as stream:
-        return csv.read_csv(_Limited(stream, path), parse_options=parse, convert_options=convert)
-
-
-def _read_parquet(path: Path) -> Any:
-    arrow = optional("pyarrow", f"data {path.name!r}")
-    parquet = optional("pyarrow.parquet", f"data {path.name!r}")
-    with _reading(path, arrow), parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        head = file.metadata
-        stored = sum(head.row_group(n).total_byte_size for n in range(head.num_row_groups))
-        if max(stored, head.num_rows * head.num_columns * BYTES_PER_VALUE) > free_memory() / 2:
-            raise ValueError(
-                f"path {str(path)!r} does not fit: {head.num_rows} x {head.num_columns} values are too many."
-            )
-        table = file.read()
-    return table.drop_columns([n for n in table.column_names if re.fullmatch(r"__index_level_\d+__", n)])  # of pandas
-
-
-class _Limited(io.RawIOBase):
-    """A text whose table takes at most a quarter of the free memory: a small compressed file may hold any text."""
-
-    def __init__(self, stream: BinaryIO, path: Path) -> None:
-        self.stream, self.path = stream, path
-        self.limit = self.room = free_memory() / 4
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = self.stream.read(len(buffer))
-        values = sum(map(content.count, (b"\n", *map(str.encode, SEPARATORS))))
-        self.room -= max(len(content), BYTES_PER_VALUE * values)
-        if self.room < 0:
-            raise ValueError(f"path {str(self.path)!r} does not fit: it takes more than {self.limit:.3g} bytes.")
-        buffer[: len(content)] = content
-        return len(content)
-
-
-@contextmanager
-def _reading(path: Path, arrow: Any) -> Iterator[None]:
-    """Say in one sentence what PyArrow finds wrong."""
-    try:
-        yield
-    except MemoryError as error:
-        raise ValueError(f"path {str(path)!r} does not fit: its columns take more than the free memory.") from error
-    except (arrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise ValueError(f"path {str(path)!r} cannot be read as a table: {reason}.") from error
 
 
 def _numbered(names: list[Any]) -> list[Any]:

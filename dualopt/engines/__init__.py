@@ -5,5 +5,17 @@ from dualopt.engines._host import Host, answered
 from dualopt.engines._inline import Blocks, Inline
 from dualopt.engines._protocol import Engine, Failed
 from dualopt.engines._remote import RemoteClients
+from dualopt.engines.mpi import MPI
 
-__all__ = ["Blocks", "Engine", "Failed", "Host", "Inline", "LostError", "RefusedError", "RemoteClients", "answered"]
+__all__ = [
+    "MPI",
+    "Blocks",
+    "Engine",
+    "Failed",
+    "Host",
+    "Inline",
+    "LostError",
+    "RefusedError",
+    "RemoteClients",
+    "answered",
+]

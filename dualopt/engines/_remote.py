@@ -14,9 +14,10 @@ from dualopt.engines._calls import Calls, Elsewhere
 from dualopt.engines._errors import LostError
 from dualopt.engines._fetched import RemoteLatest
 from dualopt.engines._methods import spelled, types_in
+from dualopt.engines._rows import under_each_other
 from dualopt.objectives import Objective
 from dualopt.tree import take_rows, tree_map
-from dualopt.xp import Array, array_namespace
+from dualopt.xp import Array
 
 __all__ = ["RemoteClients"]
 
@@ -225,8 +226,7 @@ class RemoteClients(Objective):
 
     def _joined(self, parts: list[Array]) -> Array:
         """Return rows of all clients, in their order."""
-        xp = array_namespace(*parts)
-        rows = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+        rows = under_each_other(parts)
         return rows if self._order is None else take_rows(rows, self._order)
 
     # --- a run --------------------------------------------------------------------------------------------------

@@ -13,7 +13,16 @@ import numpy as np
 
 from dualopt.inputs._values import as_numbers, object_array
 
-__all__ = ["as_frame", "column_names", "frame_features", "is_table", "series_values", "take_column"]
+__all__ = [
+    "as_frame",
+    "as_matrix",
+    "column_names",
+    "frame_columns",
+    "frame_features",
+    "is_table",
+    "series_values",
+    "take_column",
+]
 
 LIBRARIES = {"cudf", "dask", "duckdb", "ibis", "modin", "narwhals", "pandas", "polars", "pyarrow", "pyspark"}
 EXTRA = 'pip install "dualopt[frames]"'
@@ -86,10 +95,22 @@ def frame_features(frame: Any) -> np.ndarray:
     ValueError
         If a column holds anything but numbers, or misses a value; the sentence names the column and the row.
     """
-    names = column_names(frame)
-    columns = [_numbers(column, name) for column, name in zip(frame.iter_columns(), names, strict=True)]
+    return as_matrix(frame_columns(frame), len(frame))
+
+
+def frame_columns(frame: Any) -> list[np.ndarray]:
+    """Return the columns of a frame as numbers, refused as by `frame_features`."""
+    return [_numbers(column, name) for column, name in zip(frame.iter_columns(), column_names(frame), strict=True)]
+
+
+def as_matrix(columns: list[np.ndarray], rows: int) -> np.ndarray:
+    """Return columns beside each other, in float64, or in float32 where NumPy needs no more for all of them.
+
+    >>> as_matrix([np.ones(2, np.float32), np.ones(2, bool)], 2).dtype
+    dtype('float32')
+    """
     common = np.result_type(*columns) if columns else np.dtype(np.float64)
-    X = np.empty((len(frame), len(names)), np.float32 if common.kind == "f" and common.itemsize <= 4 else np.float64)
+    X = np.empty((rows, len(columns)), np.float32 if common.kind == "f" and common.itemsize <= 4 else np.float64)
     for place, column in enumerate(columns):
         X[:, place] = column
     return X

@@ -46,7 +46,7 @@ class CompiledGroup(Group):
     block = CompiledBlock
 
 
-def dense_group(X: Array, *, columns: int, outputs: int) -> type[Group]:
+def dense_group(X: Array, *, columns: int, outputs: int, rows: int | None = None) -> type[Group]:
     """Choose how products with dense features are computed, once for all clients that share the data.
 
     A client's result must not depend on which clients are in a call: the choice is made for the whole federation, and
@@ -60,6 +60,8 @@ def dense_group(X: Array, *, columns: int, outputs: int) -> type[Group]:
         ``d``, and one more for an intercept.
     outputs : int
         Rows of the matrices by which features are multiplied.
+    rows : int, optional
+        Rows of the whole federation, where ``X`` has a part of them.
 
     Returns
     -------
@@ -77,7 +79,7 @@ def dense_group(X: Array, *, columns: int, outputs: int) -> type[Group]:
     setting = os.environ.get("DUALOPT_FAST", "auto")
     if setting not in ("auto", "0", "1"):
         raise ValueError(f"the environment variable DUALOPT_FAST must be auto, 0 or 1, not {setting!r}.")
-    large = setting == "1" or X.shape[0] * columns >= LARGE
+    large = setting == "1" or (X.shape[0] if rows is None else rows) * columns >= LARGE
     if setting == "0" or not large or not is_numpy(X):
         return Group
     if setting == "1" and _kernels().numba is None:

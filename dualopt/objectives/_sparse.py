@@ -10,7 +10,6 @@ would be the largest thing there is, and the preconditioner is diagonal; see `Sp
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -21,6 +20,7 @@ from typing import Any, ClassVar
 from dualopt.objectives._dense import Part
 from dualopt.objectives._grams import Grams
 from dualopt.objectives._positions import Positions
+from dualopt.peers import ALONE, Peers
 from dualopt.tree import take_clients
 from dualopt.xp import (
     Array,
@@ -100,20 +100,22 @@ def sparse_is_faster(density: float, columns: int) -> bool:
     return density <= 0.2 and columns >= 50
 
 
-def as_stored(X: Any, storage: str) -> Any:
-    """Return features dense, or sparse and canonical, whichever is asked for.
+def as_stored(X: Any, storage: str, peers: Peers = ALONE) -> Any:
+    """Return features dense, or sparse and canonical, whichever is asked for; ``peers`` have further rows.
 
     Raises
     ------
     ValueError
         If ``storage`` is unknown, or sparse features are not valid.
     """
-    if storage not in ("auto", "sparse", "dense"):
-        raise ValueError(f"storage must be 'auto', 'sparse' or 'dense', not {storage!r}.")
-    if not is_sparse(X):
-        return canonical(_without_zeros(X)) if storage == "sparse" else X
-    X = canonical(X)
-    faster = sparse_is_faster(X.data.shape[0] / math.prod(X.shape), X.shape[1])
+    with peers.together():
+        if storage not in ("auto", "sparse", "dense"):
+            raise ValueError(f"storage must be 'auto', 'sparse' or 'dense', not {storage!r}.")
+        if not is_sparse(X):
+            return canonical(_without_zeros(X)) if storage == "sparse" else X
+        X = canonical(X)
+    entries, rows = peers.total(X.data.shape[0]), peers.total(X.shape[0])
+    faster = sparse_is_faster(entries / (rows * X.shape[1]), X.shape[1])
     return X if storage == "sparse" or (storage == "auto" and faster) else X.toarray()
 
 

@@ -20,6 +20,7 @@ from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientRows, Part
+from dualopt.peers import ALONE, Peers
 from dualopt.xp import Array, array_namespace, device, epsilon, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
@@ -263,6 +264,7 @@ def linear_model(
     intercept: bool = True,
     weights: Any = "clients",
     storage: str = "auto",
+    peers: Peers = ALONE,
 ) -> LinearModel:
     r"""Build a :class:`LinearModel` from rows and a partition.
 
@@ -297,6 +299,10 @@ def linear_model(
         compiled where Numba is installed (``pip install "dualopt[fast]"``) and the loss has 2 to 20 outputs: the same
         to rounding, in a third to a half of the time. The environment variable ``DUALOPT_FAST=0`` switches that off,
         1 does it for small data, too.
+    peers : Peers, optional
+        The processes that hold the other clients, such as ``dualopt.engines.MPI()``; all of them call this function,
+        each with its own rows and clients. What depends on all rows, such as ``weights="rows"``, is agreed among them.
+        The loss has its number of classes then, and ``y`` is encoded.
 
     Raises
     ------
@@ -320,7 +326,13 @@ def linear_model(
     if not (isinstance(mu, Real) and math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
     require_flags(intercept=intercept)
-    data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights)
+    with peers.together():
+        data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights)
+        if peers.size > 1 and (data.classes is not None or isinstance(_loss(loss), type)):
+            raise ValueError(
+                "y must be encoded, and the loss have its number of classes, where other processes have other rows: "
+                "dualopt.data.encode_labels(y, kind, classes=all_labels)."
+            )
     rows = ClientRows.build(
         data.X,
         data.y,
@@ -329,6 +341,7 @@ def linear_model(
         intercept=intercept,
         weights=data.weights,
         storage=storage,
+        peers=peers,
     )
     return LinearModel(
         loss=data.loss,

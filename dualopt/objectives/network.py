@@ -13,6 +13,7 @@ from dualopt.data._random import generator
 from dualopt.losses import Multinomial
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
+from dualopt.peers import ALONE, Peers
 from dualopt.xp import Array, array_namespace, asarray_like, is_sparse
 
 __all__ = ["MLP", "mlp"]
@@ -191,6 +192,7 @@ def mlp(
     clients: Sequence[Sequence[int]] | int = 1,
     ridge: float = 0.0,
     weights: Literal["clients", "rows"] | Array = "clients",
+    peers: Peers = ALONE,
 ) -> MLP:
     """Build an :class:`MLP` from rows and a partition.
 
@@ -210,6 +212,8 @@ def mlp(
         Weight decay of all parameters, at least 0.
     weights : "clients", "rows" or array of shape (m,)
         As in :func:`dualopt.objectives.linear_model`.
+    peers : Peers, optional
+        The processes that hold the other clients; ``classes`` must be given then.
 
     Raises
     ------
@@ -231,9 +235,11 @@ def mlp(
     if not (math.isfinite(ridge) and ridge >= 0):
         raise ValueError(f"ridge must be a finite number, at least 0, not {ridge}.")
     if classes is None:
+        if peers.size > 1:
+            raise ValueError("classes must be given where other processes have other rows.")
         xp = array_namespace(y)
         classes = max(2, int(xp.max(y)) + 1) if xp.isdtype(y.dtype, "integral") and y.shape[0] else 2
     loss = Multinomial(classes=classes)
     widths = (*(int(width) for width in layers), classes)
-    rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, outputs=widths[0])
+    rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, outputs=widths[0], peers=peers)
     return MLP(loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *widths))

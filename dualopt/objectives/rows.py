@@ -16,6 +16,7 @@ from dualopt.objectives._dense import Block, Group, Part
 from dualopt.objectives._positions import Positions
 from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
+from dualopt.peers import ALONE, Peers
 from dualopt.tree import is_everybody
 from dualopt.xp import (
     Array,
@@ -94,6 +95,7 @@ class ClientRows:
         weights: Literal["clients", "rows"] | Array = "clients",
         storage: str = "auto",
         outputs: int | None = None,
+        peers: Peers = ALONE,
     ) -> ClientRows:
         """Copy rows into groups, by a partition.
 
@@ -118,20 +120,26 @@ class ClientRows:
         outputs : int, optional
             Rows of the matrices by which features are multiplied, if not the outputs of the loss: it decides how
             (``dualopt.objectives._compiled.dense_group``).
+        peers : Peers, optional
+            The processes that hold the other clients, each with rows and a partition of its own. Their numbers enter
+            where those of the whole federation count: in ``weights="rows"``, ``storage="auto"``, ``max_rows``, and in
+            how products are computed.
 
         Raises
         ------
         ValueError
             If an argument does not fit, with one sentence that names it.
         """
-        X = as_stored(X, storage)
+        X = as_stored(X, storage, peers)
         like = X.data if is_sparse(X) else X
         xp = array_namespace(like)
-        _check_data(X, like, y, loss)
-        rows, sizes = _partition(X.shape[0], clients)
+        with peers.together():
+            _check_data(X, like, y, loss)
+            rows, sizes = _partition(X.shape[0], clients)
+        m, n_clients = peers.total(X.shape[0]), peers.total(sizes.shape[0])
         columns, outputs = X.shape[1] + intercept, loss.outputs if outputs is None else outputs
-        dense = Group if is_sparse(X) else dense_group(X, columns=columns, outputs=outputs)
-        row_weights = _weights(X.shape[0], like, sizes, rows, weights)
+        dense = Group if is_sparse(X) else dense_group(X, columns=columns, outputs=outputs, rows=m)
+        row_weights = _weights(X.shape[0], like, sizes, rows, weights, n_clients / m)
         host = array_namespace(rows)
         starts = host.cumulative_sum(sizes) - sizes
         values, first, group, _ = host.unique_all(sizes)
@@ -149,7 +157,8 @@ class ClientRows:
             else:
                 features = _gathered(X, own, intercept)
                 groups.append(dense(X=xp.reshape(features, (*shape, features.shape[1])), y=labels, w=weight))
-        return cls(groups=tuple(groups), group=group, position=position, max_rows=int(sizes.max()))
+        max_rows = int(peers.largest(int(sizes.max())))
+        return cls(groups=tuple(groups), group=group, position=position, max_rows=max_rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the rows of these clients alone: what one process per client is sent."""
@@ -501,14 +510,14 @@ def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> tuple[Array, A
 
 
 def _weights(
-    m: int, like: Array, sizes: Array, rows: Array, weights: Literal["clients", "rows"] | Array
+    m: int, like: Array, sizes: Array, rows: Array, weights: Literal["clients", "rows"] | Array, of_rows: float
 ) -> Callable[[Array], Array]:
     """Return the function from places in ``rows`` to the weights of the rows there, arrays like the features."""
     xp, host = array_namespace(like), array_namespace(rows)
     if isinstance(weights, str):
         if weights not in ("clients", "rows"):
             raise ValueError(f"weights must be 'clients', 'rows' or an array, not {weights!r}.")
-        each = 1.0 / sizes if weights == "clients" else host.full(sizes.shape, sizes.shape[0] / m)
+        each = 1.0 / sizes if weights == "clients" else host.full(sizes.shape, of_rows)
         values = host.repeat(each, sizes)
         return lambda places: asarray_like(values[places], like)
     fits = tuple(weights.shape) == (m,) and weights.dtype == like.dtype

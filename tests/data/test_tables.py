@@ -285,9 +285,9 @@ def test_what_takes_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch:
     pd.DataFrame({"x": np.zeros(10**4), "y": np.tile([1.0, 2.0], 5000)}).to_parquet(table)
     assert packed.stat().st_size < 1000
     for path, just_enough in ((text, 4 * 8 * 20_002), (packed, 4 * 8 * 20_002), (table, 2 * 8 * 20_000)):
-        monkeypatch.setattr("dualopt.data._tables.free_memory", lambda room=just_enough: room)
+        monkeypatch.setattr("dualopt.data._table_files.free_memory", lambda room=just_enough: room)
         assert load(str(path), label="y").X.shape == (10**4, 1)
-        monkeypatch.setattr("dualopt.data._tables.free_memory", lambda room=just_enough: room - 8)
+        monkeypatch.setattr("dualopt.data._table_files.free_memory", lambda room=just_enough: room - 8)
         with pytest.raises(ValueError, match=r"^path .* does not fit: .*\.$"):
             load(str(path), label="y")
 

@@ -262,3 +262,12 @@ def test_another_order_of_the_rows_would_be_seen(monkeypatch: pytest.MonkeyPatch
     assert isinstance(whole, Trace)
     assert isinstance(found, Trace)
     assert "theta" in differences(whole, found)
+
+
+def test_a_second_run_does_not_certify_with_the_solutions_of_the_first() -> None:
+    """Hosts stay; the certificate of the start of a run is that of a fresh one."""
+    f = problems()["smooth"]
+    clients = Blocks(number=2).clients(f)
+    run("dualfl", clients, rounds=5, certify_every=1)
+    second, fresh = (run("fedavg", x, rounds=3, certify_every=1) for x in (clients, f))
+    assert second["certificate"].tolist() == fresh["certificate"].tolist()
