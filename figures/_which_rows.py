@@ -72,7 +72,9 @@ def fact_rows(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
 
 
 def _written(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
+    if isinstance(value, str):
+        return value
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.6g}"
 
 
 def to_facts(row: Row) -> Facts:

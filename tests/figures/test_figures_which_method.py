@@ -14,13 +14,14 @@ from dualopt.preparation import OneShotAverage
 from dualopt.problem import build_problem
 from dualopt.reference import solve
 from dualopt.rules import RULES, choose
+from dualopt.trace import Trace
 from figures import _contestants, _store, which_method
 from figures._cells import GROUPS, Limits, cases
 from figures._contestants import TARGETS, Contestant, contestants, measured
 from figures._outsiders import OUTSIDERS, scikit_learn, scipy_lbfgs
 from figures._program import main
 from figures._settings import Settings
-from figures._which_rows import FAR, factor, misses, read_rows, to_facts, write_rows
+from figures._which_rows import FAR, fact_rows, factor, misses, read_rows, to_facts, write_rows
 from figures._which_tables import fill, sections, whole_tables
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -112,6 +113,14 @@ def test_factors_compare_vectors() -> None:
     assert math.isinf(factor(rows, "p", "a", 1e-10))
     assert factor(rows, "q", "a", 1e-4) == 1.0
     assert FAR == 1.5
+
+
+def test_facts_of_large_models_are_read_as_they_were_written() -> None:
+    known = {"n_clients": 10.0, "size": 1_241_220.0, "mu": 1e-3, "L": 0.51, "least_L": 0.5, "fraction": 1.0}
+    known |= {"partial": 0.0, "smooth": 1.0, "regularised": 0.0, "similarity": math.nan}
+    trace = Trace(columns={}, status="stopped", theta=None, parameters={"facts": known})
+    (row,) = fact_rows({"large: fedsplit": trace})
+    assert (to_facts(row).size, to_facts(row).kappa) == (1_241_220, 510.0)
 
 
 def test_every_group_is_measured_and_every_rule_of_convex_problems_decides_somewhere() -> None:
