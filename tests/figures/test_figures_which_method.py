@@ -118,7 +118,7 @@ def test_factors_compare_vectors() -> None:
 def test_facts_of_large_models_are_read_as_they_were_written() -> None:
     known = {"n_clients": 10.0, "size": 1_241_220.0, "mu": 1e-3, "L": 0.51, "least_L": 0.5, "fraction": 1.0}
     known |= {"partial": 0.0, "smooth": 1.0, "regularised": 0.0, "similarity": math.nan}
-    trace = Trace(columns={}, status="stopped", theta=None, parameters={"facts": known})
+    trace = Trace(columns={"error": [1.0]}, status="stopped", theta=None, parameters={"facts": known})
     (row,) = fact_rows({"large: fedsplit": trace})
     assert (to_facts(row).size, to_facts(row).kappa) == (1_241_220, 510.0)
 
