@@ -47,6 +47,7 @@ MODULES = [
     "dualopt.participation",
     "dualopt.engine",
     "dualopt.engines",
+    "dualopt.federation",
     "dualopt.recording",
     "dualopt.trace",
     "dualopt.certificates",

@@ -73,7 +73,7 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
     """Run one of the commands of ``dualopt``, and return the exit code."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.cli import recommend, run, tune, verify
+    from dualopt.cli import federation, recommend, run, tune, verify
     from dualopt.cli.usage import OneSentence, about
 
     commands = Typer(
@@ -87,6 +87,7 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
     named |= {"verify": verify.verify, "recommend": recommend.recommend}
     for name, command in named.items():
         commands.command(name=name, cls=OneSentence)(command)
+    commands.add_typer(federation.commands(), name="federation")
     return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)
 
 

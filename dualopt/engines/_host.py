@@ -213,7 +213,7 @@ class Host:
         return ask.Valued(self.objective.value(self._own(request.theta)))
 
     def _evaluate(self, request: ask.Evaluate) -> ask.Evaluated | ask.Summed:
-        f, theta = self.objective, self._own(request.theta)
+        f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self._now.latest.solution if request.dual and request.run == self.run else None
         if request.summed:
             return ask.Summed(*certificate_sums(f, theta, solution))

@@ -184,6 +184,7 @@ class Evaluate(NamedTuple):
     theta: Array  # shape; in double precision
     dual: bool  # whether to add the dual points of the latest local solutions
     summed: bool = False  # whether to add over the clients of the host
+    max_rows: int | None = None  # of the largest client of the federation: bounds of rounding are made from it
 
 
 class Evaluated(NamedTuple):

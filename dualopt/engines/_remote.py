@@ -96,17 +96,18 @@ class RemoteClients(Objective):
 
     def _require_agreement(self) -> None:
         first = self._found[0]
+        for h, other in enumerate(self._found):  # first of all: other differences come from this one
+            if other.project != self.project:
+                raise ValueError(
+                    f"project must be the same everywhere, but it is {self.project!r} here and {other.project!r} "
+                    f"on host {self.engine.hosts[h]}."
+                )
         for h, other in enumerate(self._found):
             there, here = _common(other), _common(first)
             for name, value in there.items():
                 if value != here[name]:
                     hosts = f"host {self.engine.hosts[0]} and {value} on host {self.engine.hosts[h]}"
                     raise ValueError(f"clients must agree on {name}, but it is {here[name]} on {hosts}.")
-            if other.project != self.project:
-                raise ValueError(
-                    f"project must be the same everywhere, but it is {self.project!r} here and {other.project!r} "
-                    f"on host {self.engine.hosts[h]}."
-                )
 
     # --- constants ----------------------------------------------------------------------------------------------
 
@@ -182,6 +183,10 @@ class RemoteClients(Objective):
 
     # --- what they are asked ------------------------------------------------------------------------------------
 
+    @property
+    def _widest(self) -> int | None:
+        return self.rows.max_rows if hasattr(self, "rows") else None
+
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta)`` at one model for all, shape ``(N,)``."""
         self._require_model(theta)
@@ -218,7 +223,7 @@ class RemoteClients(Objective):
         self._require_model(theta)
         calls = self.calls
         dual = dual and bool(calls.run)  # before a run hosts may hold solutions of an earlier one
-        return calls.ask_all(ask.Evaluate(calls.run, calls.rounds, theta, dual, summed))
+        return calls.ask_all(ask.Evaluate(calls.run, calls.rounds, theta, dual, summed, self._widest))
 
     def _require_model(self, theta: Array) -> None:
         if tuple(theta.shape) != self.shape:
@@ -246,10 +251,9 @@ class RemoteClients(Objective):
         if known is not None and len(known.hosts) != len(calls.hosts):
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(calls.hosts)}.")
         calls.begin(algorithm, run, known, rounds)
-        widest = self.rows.max_rows if hasattr(self, "rows") else None
         done = 0 if known is None else rounds
         session = "" if self.engine.together else secrets.token_hex(8)
-        told = self.n_clients, method, theta0, widest, self.project, session
+        told = self.n_clients, method, theta0, self._widest, self.project, session
         starts = [ask.Start(run, done, told[0], own, *told[1:]) for own in calls.clients]
         calls.require_same_rounds(calls.ask_all(starts))
         if known is None and rounds:

@@ -309,6 +309,24 @@ TABLE |= {
         )
         for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
     },
+    "dualopt/engines/wire.py": Judges(
+        (
+            Selected("dualopt/engines/wire.py"),
+            Selected("tests/engines/test_wire_format.py"),
+            Selected("tests/engines/test_wire_runs.py", "dualfl|feddyn|scaffnew|dual-lbfgs"),
+        )
+    ),
+    **{
+        f"dualopt/federation/{name}.py": Judges(
+            (
+                Selected(f"dualopt/federation/{name}.py"),
+                Selected("tests/federation/test_project.py"),
+                Selected("tests/federation/test_submission.py"),
+                Selected("tests/federation/test_in_memory.py"),
+            )
+        )
+        for name in ("answering", "engine", "job", "project", "provision", "serving", "settings", "submission")
+    },
     "dualopt/engine.py": Judges(
         (
             Selected("dualopt/engine.py"),

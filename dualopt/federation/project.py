@@ -1,0 +1,333 @@
+"""What all parties of a federation agree on before the first round: one file, and its fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import dualopt.algorithms
+import dualopt.losses
+import dualopt.regularisers
+from dualopt._checks import Typed, require, require_at_least
+from dualopt._files import write_atomically
+from dualopt._text import convert
+from dualopt.data.scaling import check_scale
+from dualopt.discover import discover, unknown_name
+from dualopt.losses import Loss
+from dualopt.participation import parse_participation
+from dualopt.recording import check_run
+from dualopt.regularisers import parse_regulariser
+from dualopt.variant import Variant
+
+__all__ = ["Project"]
+
+NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")  # of a run or a site: also a name in a certificate
+LOCAL_SCALES = ("none", "unit-rows")
+TITLE = """\
+# A federation of dualopt. Every party holds the same file: a site that holds another one refuses to take part.
+# Made by "dualopt federation new"; after a change the fingerprint no longer fits, so make a new one instead.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project(Typed):
+    r"""What the parties of a federation agree on.
+
+    Each site is one client. With ``weights="clients"`` its cost is the mean over its own rows and
+    :math:`E = \frac1N \sum_j f_j`; with ``"rows"`` every row of the federation counts alike, for which the number of
+    rows of all sites must be known to each of them: a shard whose weights are computed from it alone poses another
+    problem, silently.
+
+    Parameters
+    ----------
+    name : str
+        Name of the run, in letters, digits and hyphens; what is kept on disk is kept under it.
+    sites : tuple of str
+        Names of the sites, in the order of the clients; certificates are made out to them.
+    rows : tuple of int
+        Number of rows of each site; needed for ``weights="rows"``, and checked by each site where it is given.
+    algorithm : str
+        The method, by its name (``dualopt list algorithms``).
+    param : dict of str to str
+        Its parameters; those not given are suggested by the method.
+    solver, stop, compressor : str, optional
+        Local solver, its stopping rule, and what uploads go through, as ``dualopt run`` takes them.
+    solver_param : dict of str to str
+        Parameters of the solver.
+    loss : str
+        The loss, by its name (``dualopt list losses``).
+    loss_param : dict of str to str
+        Its parameters, but for the number of classes.
+    classes : tuple
+        All labels, in the order of their codes; empty for a loss with real labels.
+    mu : float
+        Weight of the ridge.
+    regulariser : str, optional
+        A regulariser, such as l1=0.01, for methods that take one; it belongs to the server.
+    features : int
+        Number of columns of the data, without the column of ones.
+    feature_names : tuple of str
+        Their names, where tables have some; then each site's table has these columns in this order.
+    intercept : bool
+        Whether a column of ones is appended.
+    scale : str
+        none, unit-rows, or a number to divide by. What a site would compute from its own rows alone, such as their
+        largest number, is refused.
+    weights : str
+        clients or rows.
+    dtype : str
+        float64 or float32.
+    storage : str
+        How features are kept: dense, sparse or auto (for the faster; sites may differ).
+    rounds, tol, atol, certify_every, participation, seed
+        As in :func:`dualopt.run`; 0 stands for no ``tol`` or ``atol``.
+    deadline : float
+        Seconds that a site has for an answer. Methods that admit absence go on without a site that is late.
+    package : str
+        Version of dualopt, which must be the same at every party: others may round differently.
+
+    Raises
+    ------
+    ValueError
+        If something does not fit; the sentence names it.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> p = Project(name="two", sites=("lyon", "basel"), loss="logistic", classes=(0, 1), features=30)
+    >>> p.n_clients, len(p.fingerprint), p == Project.from_text(p.to_text())
+    (2, 64, True)
+    >>> replace(p, loss="hinge").fingerprint == p.fingerprint
+    False
+    """
+
+    name: str
+    sites: tuple[str, ...]
+    rows: tuple[int, ...] = ()
+    algorithm: str = "dualfl"
+    param: Mapping[str, str] = field(default_factory=dict)
+    solver: str | None = None
+    solver_param: Mapping[str, str] = field(default_factory=dict)
+    stop: str | None = None
+    compressor: str | None = None
+    loss: str = "logistic"
+    loss_param: Mapping[str, str] = field(default_factory=dict)
+    classes: tuple[Any, ...] = ()
+    mu: float = 1e-2
+    regulariser: str | None = None
+    features: int = 0
+    feature_names: tuple[str, ...] = ()
+    intercept: bool = True
+    scale: str = "none"
+    weights: str = "clients"
+    dtype: str = "float64"
+    storage: str = "auto"
+    rounds: int = 100
+    tol: float = 1e-6
+    atol: float = 0.0
+    certify_every: int = 1
+    participation: str = "full"
+    seed: int = 0
+    deadline: float = 60.0
+    package: str = field(default_factory=lambda: version("dualopt"))
+
+    def __post_init__(self) -> None:
+        self._check_names()
+        self._check_problem()
+        check_run(
+            rounds=self.rounds,
+            seed=self.seed,
+            tol=self.tol or None,
+            atol=self.atol or None,
+            certify_every=self.certify_every,
+            measure_every=1,
+            threads=None,
+        )
+        require(0 < self.deadline < math.inf, "deadline must be a positive number of seconds", self.deadline)
+        if self.regulariser is not None:
+            _known(dualopt.regularisers, self.regulariser.partition("=")[0], "regulariser")
+            parse_regulariser(self.regulariser)
+        self.variant.check(participation=self.participation, regulariser=self.regulariser is not None)
+        try:
+            next(parse_participation(self.participation).rounds(self.n_clients, self.seed))
+        except ValueError as error:  # more clients than there are
+            raise ValueError(
+                f"participation {self.participation} does not fit {self.n_clients} sites: {error}"
+            ) from None
+
+    @property
+    def n_clients(self) -> int:
+        """Number ``N`` of clients, one per site."""
+        return len(self.sites)
+
+    @property
+    def variant(self) -> Variant:
+        """The method, its parameters and solver, as the command line builds them."""
+        return Variant(
+            label=self.algorithm,
+            algorithm=self.algorithm,
+            parameters=self.param,
+            solver=self.solver,
+            solver_parameters=self.solver_param,
+            stop=self.stop,
+            compressor=self.compressor,
+        )
+
+    @property
+    def loss_object(self) -> Loss:
+        """The loss, with its number of classes."""
+        kind: Any = _known(dualopt.losses, self.loss, "loss")
+        given = convert(kind, self.loss_param, "loss_param", f"loss {self.loss}")
+        return kind(**given, **({"classes": len(self.classes)} if "classes" in _fields(kind) else {}))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything above, equal at two parties exactly where they agree on all of it."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def run_name(self) -> str:
+        """The name under which states are kept: those of another project never fit."""
+        return f"{self.name}-{self.fingerprint[:12]}"
+
+    def to_text(self) -> str:
+        """Return the file: TOML, one line for each field."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        lines = [f"{name} = {_toml(value)}" for name, value in given.items() if value is not None]
+        return "\n".join([TITLE, *lines, "", f"fingerprint = {_toml(self.fingerprint)}", ""])
+
+    @classmethod
+    def from_text(cls, text: str, where: str = "project") -> Project:
+        """Read what :meth:`to_text` wrote.
+
+        Raises
+        ------
+        ValueError
+            If it is no such text, or was changed since.
+        """
+        try:
+            given = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{where} is no project file: {error}.") from None
+        stored = given.pop("fingerprint", None)
+        known = {f.name for f in fields(cls)}
+        for name in given:
+            require(name in known, f"{where} is no project file of this version: it has the unknown entry {name!r}")
+        for name in ("name", "sites", "package"):
+            require(name in given, f"{where} is no project file: it has no entry {name}")
+        given: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in given.items()}
+        project = cls(**given)
+        if stored != project.fingerprint:
+            raise ValueError(
+                f"{where} was changed after it was made: its fingerprint does not fit; make a new one with "
+                "dualopt federation new."
+            )
+        return project
+
+    def write(self, path: str | Path) -> None:
+        """Write the file, whole or not at all."""
+        write_atomically(path, lambda file: file.write(self.to_text()))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Project:
+        """Read the file.
+
+        Raises
+        ------
+        ValueError
+            If it is no project file, or was changed since it was made.
+        """
+        try:
+            text = Path(path).read_bytes().decode()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise ValueError(f"project {str(path)!r} cannot be read: {reason}.") from None
+        return cls.from_text(text, f"project {str(path)!r}")
+
+    def _check_names(self) -> None:
+        for what, name in [("name", self.name), *(("sites", site) for site in self.sites)]:
+            good = isinstance(name, str) and NAME.fullmatch(name)
+            require(good, f"{what} must consist of letters, digits and hyphens, at most 63 of them", name)
+        require(
+            len({*map(str.lower, self.sites), "server"}) == len(self.sites) + 1, "sites must differ, also from server"
+        )
+        require(self.sites, "sites must be given, at least one")
+        if self.rows:
+            require(len(self.rows) == self.n_clients, f"rows must be given for each of the {self.n_clients} sites")
+            for count in self.rows:
+                require_at_least(1, rows=count)
+        _known(dualopt.algorithms, self.algorithm, "algorithm")
+
+    def _check_problem(self) -> None:
+        for name, words in (
+            ("weights", ("clients", "rows")),
+            ("dtype", ("float64", "float32")),
+            ("storage", ("auto", "dense", "sparse")),
+        ):
+            require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))
+        require(self.weights == "clients" or self.rows, "rows of all sites must be given for weights = rows")
+        require(math.isfinite(self.mu) and self.mu >= 0, "mu must be a finite number, at least 0", self.mu)
+        require_at_least(1, features=self.features)
+        if self.feature_names:
+            count = len(self.feature_names)
+            require(count == self.features, f"feature_names must be {self.features} names", count)
+        divisor = self.divisor
+        if isinstance(divisor, str):
+            require(
+                divisor in LOCAL_SCALES, "scale must be none, unit-rows or a number, which all sites share", divisor
+            )
+        check_scale(divisor)
+        loss = _known(dualopt.losses, self.loss, "loss")
+        kind = loss.labels  # pyright: ignore[reportAttributeAccessIssue]
+        require("classes" not in self.loss_param, "loss_param must not be classes, which has an entry of its own")
+        if kind == "real":
+            require(not self.classes, f"classes must not be given for loss {self.loss}, whose labels are numbers")
+        else:
+            count = len(set(self.classes))
+            need = "two" if kind == "binary" else "at least two"
+            right = count == 2 if kind == "binary" else count > 1
+            require(
+                right and count == len(self.classes), f"classes must be {need} different labels for loss {self.loss}"
+            )
+            alike = {isinstance(label, str) for label in self.classes}
+            require(len(alike) == 1, "classes must be all numbers or all words")
+            require(list(self.classes) == sorted(self.classes), "classes must be in ascending order", self.classes)
+        _ = self.loss_object
+
+    @property
+    def divisor(self) -> str | float:
+        """The scaling as :func:`dualopt.data.load` takes it."""
+        try:
+            return float(self.scale)
+        except ValueError:
+            return self.scale
+
+
+def _known(package: Any, name: str, argument: str) -> type:
+    """Return a class of the package; plug-ins are code that the parties would have to agree on, too."""
+    if name not in (classes := discover(package)):
+        raise unknown_name(argument, name, classes)
+    return classes[name]
+
+
+def _fields(kind: type) -> set[str]:
+    return {f.name for f in fields(kind)}  # pyright: ignore[reportArgumentType]
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML: JSON but for tables; a number keeps its digits."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    return json.dumps(value).replace("\x7f", "\\u007f")

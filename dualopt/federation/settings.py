@@ -1,0 +1,172 @@
+"""What a site alone decides: where its data and its state are. Nothing of it leaves the site."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualopt._checks import require
+from dualopt._files import write_atomically
+from dualopt.data import encode_labels, load
+from dualopt.data._libsvm import load as _libsvm
+from dualopt.data._registry import _reader
+from dualopt.federation.project import Project
+from dualopt.objectives import LinearModel, linear_model
+
+__all__ = ["SiteSettings", "site_name", "site_objective"]
+
+FILE = Path("local", "dualopt.toml")  # in the folder that the site got from "nvflare provision"
+TITLE = '# Written by "dualopt federation site". Paths on this machine; they stay here.\n'
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteSettings:
+    """Where a site has its data and keeps its state.
+
+    Parameters
+    ----------
+    project : str
+        Path of the project file.
+    data : str
+        Path of the data: LIBSVM, csv, tsv, parquet or npz, plain or compressed.
+    state : str
+        Folder for the state of the client (its dual variables), which must survive restarts.
+    label : str, optional
+        Column of the labels, of a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as kit:
+    ...     Path(kit, "local").mkdir()
+    ...     _ = SiteSettings(project="p.toml", data="lyon.svm", state="state").write(kit)
+    ...     SiteSettings.read(kit).data
+    'lyon.svm'
+    """
+
+    project: str
+    data: str
+    state: str
+    label: str | None = None
+
+    def write(self, kit: str | Path) -> Path:
+        """Write the settings into the folder of the site; return the path of the file."""
+        lines = [f"{name} = {json.dumps(value)}" for name, value in asdict(self).items() if value is not None]
+        path = Path(kit, FILE)
+        require(path.parent.is_dir(), f"kit {str(kit)!r} is not a folder that nvflare provision made: it has no local")
+        write_atomically(path, lambda file: file.write("\n".join([TITLE, *lines, ""])))
+        return path
+
+    @classmethod
+    def read(cls, kit: str | Path) -> SiteSettings:
+        """Read the settings in the folder of a site.
+
+        Raises
+        ------
+        ValueError
+            If there are none, or they are damaged.
+        """
+        path = Path(kit, FILE)
+        try:
+            given = tomllib.loads(path.read_bytes().decode())
+        except FileNotFoundError:
+            raise ValueError(f"site settings {str(path)!r} do not exist: run dualopt federation site first.") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"site settings {str(path)!r} cannot be read: {error}.") from None
+        known = {f.name for f in fields(cls)}
+        right = set(given) <= known and {"project", "data", "state"} <= set(given)
+        require(right and all(isinstance(x, str) for x in given.values()), f"site settings {str(path)!r} are damaged")
+        return cls(**given)
+
+    def state_file(self, project: Project) -> Path:
+        """Return the file of the client's state in this run."""
+        return Path(self.state, f"{project.run_name}.npz")
+
+
+def site_name(kit: str | Path) -> str:
+    """Return the name to which the certificate in the folder of a site is made out.
+
+    Raises
+    ------
+    ValueError
+        If it is no such folder.
+    """
+    try:
+        return json.loads(Path(kit, "startup", "fed_client.json").read_text())["client"]["fqsn"]
+    except (OSError, ValueError, LookupError, TypeError):
+        raise ValueError(f"kit {str(kit)!r} is not the folder of a site that nvflare provision made.") from None
+
+
+def site_objective(project: Project, site: str, data: str | Path, *, label: str | None = None) -> LinearModel:
+    r"""Build :math:`f_j` of a site from its own data and what the project says.
+
+    Parameters
+    ----------
+    project : Project
+        What the parties agree on.
+    site : str
+        Name of the site.
+    data : str or Path
+        Its data.
+    label : str, optional
+        Column of the labels, of a table.
+
+    Raises
+    ------
+    ValueError
+        If the site is not of the project, or the data do not fit it: other columns, labels or numbers of rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "lyon.svm")
+    ...     _ = path.write_text("1 1:0.5 2:1\n0 2:2\n")
+    ...     p = Project(name="two", sites=("lyon", "basel"), loss="logistic", classes=(0, 1), features=3)
+    ...     site_objective(p, "lyon", path).shape
+    (4,)
+    """
+    require(site in project.sites, f"site must be one of {', '.join(project.sites)}", site)
+    X, y = _rows(project, data, label)
+    rows = X.shape[0]
+    if project.rows:
+        told = project.rows[project.sites.index(site)]
+        require(rows == told, f"data {str(data)!r} must have the {told} rows that the project says of {site}", rows)
+    weights: Any = "clients"
+    if project.weights == "rows":
+        weights = np.full(rows, project.n_clients / sum(project.rows), dtype=X.dtype)
+    return linear_model(
+        X,
+        y,
+        loss=project.loss_object,
+        mu=project.mu,
+        clients=1,
+        intercept=project.intercept,
+        weights=weights,
+        storage=project.storage,
+    )
+
+
+def _rows(project: Project, data: str | Path, label: str | None) -> tuple[Any, np.ndarray]:
+    """Load features and labels as the project wants them."""
+    options: dict[str, Any] = {} if label is None else {"label": label}
+    reader, _ = _reader(str(data), None)
+    if reader is _libsvm:  # the last columns may be zero in all rows of this site
+        options |= {"n_features": project.features}
+    found = load(data, scale=project.divisor, dtype=project.dtype, **options)
+    columns = found.X.shape[1]
+    require(columns == project.features, f"data {str(data)!r} must have {project.features} features", columns)
+    if project.feature_names and found.feature_names is not None:
+        for n, (mine, agreed) in enumerate(zip(found.feature_names, project.feature_names, strict=True)):
+            require(mine == agreed, f"data {str(data)!r} must have the feature {agreed!r} as number {n + 1}", mine)
+    loss = project.loss_object
+    try:
+        y = encode_labels(found.y, loss.labels, classes=list(project.classes) or None)
+    except ValueError as error:
+        raise ValueError(f"data {str(data)!r}: {error}") from None
+    return found.X, y if loss.labels == "class" else y.astype(found.X.dtype)

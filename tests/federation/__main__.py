@@ -1,0 +1,386 @@
+"""What may fall in a federation, one after the other, with real processes and certificates: the long tests.
+
+``python -m tests.federation`` runs all of them (a quarter of an hour), ``python -m tests.federation NAME ...`` some,
+``python -m tests.federation --measure`` times rounds. Every process is ended, and the folder removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dualopt import Trace
+from dualopt.cli import terminable
+from dualopt.federation import Project
+from tests.federation.loopback import ROOT, Loopback, processes_of
+from tests.federation.problems import METHODS, differing, in_one_process, project_of
+from tests.federation.test_flare import finished, greeted, strangers_certificate
+
+ROUNDS = 200
+Scenario = Callable[[Path], str]
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(function: Scenario) -> Scenario:
+    """Register a test; it returns what is to be said of it, or raises."""
+    SCENARIOS[function.__name__.replace("_", "-")] = function
+    return function
+
+
+def require(condition: object, said: str) -> None:
+    if not condition:
+        raise AssertionError(said)
+
+
+def whole(loopback: Loopback, project: Project) -> str:
+    """Require the results to be those of one process; return what was counted."""
+    found = differing(Trace.from_npz(loopback.out / "trace.npz"), in_one_process(project))
+    require(not found, f"differs from one process in {found}")
+    jobs = json.loads((loopback.out / "run.json").read_text())["jobs"]
+    return f"equal to one process bit for bit, {project.rounds} rounds, {jobs} jobs"
+
+
+def disturbed(folder: Path, algorithm: str, disturb: Callable[[Loopback], None], rounds: tuple[int, ...]) -> str:
+    """Run a method, and do something to its processes at some rounds."""
+    project = project_of(algorithm, rounds=ROUNDS)
+    with Loopback(folder, project) as loopback:
+        running = loopback.run()
+        try:
+            for n in rounds:
+                loopback.wait_for_round(n, running)
+                disturb(loopback)
+        finally:
+            said = finished(running)
+        require(running.returncode == 0, said)
+        return whole(loopback, project)
+
+
+@scenario
+def job_of_a_site_killed_three_times(folder: Path) -> str:
+    return disturbed(folder, "dualfl", lambda loopback: loopback.kill_job("basel"), (20, 80, 140))
+
+
+@scenario
+def job_of_a_site_killed_with_feddyn(folder: Path) -> str:
+    return disturbed(folder, "feddyn", lambda loopback: loopback.kill_job("bern"), (50,))
+
+
+@scenario
+def job_of_a_site_killed_with_scaffnew(folder: Path) -> str:
+    return disturbed(folder, "scaffnew", lambda loopback: loopback.kill_job("lyon"), (50,))
+
+
+def again(name: str) -> Callable[[Loopback], None]:
+    def fall(loopback: Loopback) -> None:
+        loopback.kill(name)
+        loopback.start(name)
+
+    return fall
+
+
+@scenario
+def site_killed_and_started(folder: Path) -> str:
+    return disturbed(folder, "dualfl", again("basel"), (60,))
+
+
+@scenario
+def server_killed_and_started(folder: Path) -> str:
+    return disturbed(folder, "dualfl", again("server"), (60,))
+
+
+@scenario
+def server_killed_with_feddyn(folder: Path) -> str:
+    return disturbed(folder, "feddyn", again("server"), (60,))
+
+
+@scenario
+def job_of_the_server_killed(folder: Path) -> str:
+    return disturbed(folder, "scaffnew", lambda loopback: loopback.kill_job("server"), (60,))
+
+
+@scenario
+def program_of_the_administrator_killed(folder: Path) -> str:
+    """The job goes on without it; the same command takes it up."""
+    project = project_of(rounds=ROUNDS)
+    with Loopback(folder, project) as loopback:
+        first = loopback.run()
+        loopback.wait_for_round(20, first)
+        first.kill()
+        first.communicate()
+        said = finished(second := loopback.run())
+        require(second.returncode == 0, said)
+        return whole(loopback, project)
+
+
+def frozen(folder: Path, algorithm: str, environment: dict[str, str] | None = None) -> tuple[str, float, int]:
+    """Stop the processes of one site's job for longer than its deadline, three times; its replies come too late."""
+    # slow, so that replies matter while models move; without certificates, so that it is uploads that are late
+    project = project_of(algorithm, rounds=500, deadline=2.0, mu=0.003, certify_every=1000)
+    with Loopback(folder, project, environment=environment) as loopback:
+        running = loopback.run()
+        try:
+            for n in (20, 60, 100):
+                loopback.wait_for_round(n, running)
+                jobs = loopback.jobs("bern")
+                for pid in jobs:
+                    os.kill(pid, signal.SIGSTOP)
+                time.sleep(3.5)
+                for pid in jobs:
+                    os.kill(pid, signal.SIGCONT)
+                if algorithm == "dualfl":
+                    break
+        finally:
+            said = finished(running)
+        if algorithm == "dualfl":
+            require(running.returncode == 2, said)
+            require("nothing came within 2 s" in said, said)
+            said = finished(second := loopback.run())
+            require(second.returncode == 0, said)
+            return whole(loopback, project), 0.0, 0
+        require(running.returncode == 0, said)
+        exact = in_one_process(replace(project, rounds=1500)).theta
+        error = float(np.abs(Trace.from_npz(loopback.out / "trace.npz").theta - exact).max())
+        lost = len(json.loads((loopback.out / "run.json").read_text())["outcome"]["lost"])
+        return f"{lost} replies lost, {error:.1e} from the solution", error, lost
+
+
+@scenario
+def straggler_stops_dualfl_which_goes_on_later(folder: Path) -> str:
+    return frozen(folder, "dualfl")[0]
+
+
+@scenario
+def straggler_does_not_stop_feddyn(folder: Path) -> str:
+    said, error, lost = frozen(folder, "feddyn")
+    require(lost > 0, said)
+    require(error < 1e-8, said)
+    return said
+
+
+@scenario
+def one_phase_misses_the_solution(folder: Path) -> str:
+    """The wrong variant: were it right too, two phases would not be needed."""
+    path = os.pathsep.join([str(ROOT / "tests" / "federation" / "one_phase"), str(ROOT)])
+    said, error, lost = frozen(folder, "feddyn", {"PYTHONPATH": path})
+    require(lost > 0, said)
+    require(error > 1e-4, said)
+    return f"as it must: {said}"
+
+
+@scenario
+def disk_full_at_a_site(folder: Path) -> str:
+    """No file of the site's job can grow beyond some bytes, from some round on; then the disk has room again."""
+    project = project_of(rounds=ROUNDS)
+    with Loopback(folder, project) as loopback:
+        running = loopback.run()
+        try:
+            loopback.wait_for_round(40, running)
+            for pid in loopback.jobs("lyon"):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+        finally:
+            said = finished(running)
+        require(running.returncode == 2, said)
+        require("its file cannot be written: File too large" in " ".join(said.split()), said)
+        said = finished(second := loopback.run())
+        require(second.returncode == 0, said)
+        return f"told in one sentence; then {whole(loopback, project)}"
+
+
+@scenario
+def wrong_project_file_at_a_site(folder: Path) -> str:
+    project = project_of(rounds=ROUNDS)
+    with Loopback(folder, project) as loopback:
+        loopback.agree(project, but={"basel": replace(project, mu=0.2)})
+        said = finished(running := loopback.run())
+        require(running.returncode == 2, said)
+        require("project must be the same everywhere" in said and "basel" in said, said)
+        return " ".join(said.split())[:120]
+
+
+@scenario
+def lost_state_at_a_site(folder: Path) -> str:
+    project = project_of(rounds=ROUNDS)
+    with Loopback(folder, project) as loopback:
+        running = loopback.run()
+        try:
+            loopback.wait_for_round(20, running)
+            loopback.kill("lyon")
+            (loopback.kits / "lyon" / "state" / f"{project.run_name}.npz").unlink()
+            loopback.start("lyon")
+        finally:
+            said = finished(running)
+        require(running.returncode == 2, said)
+        require("their file is lost" in " ".join(said.split()), said)
+        return "refused in one sentence"
+
+
+@scenario
+def strangers(folder: Path) -> str:
+    """No certificate, one that we have not signed, and a site of another federation that knows the address."""
+    project = project_of()
+    with Loopback(folder, project) as loopback:
+        time.sleep(5)
+        ours = loopback.kits / "lyon" / "startup"
+        require(greeted(loopback.port, ours / "client.crt", ours / "client.key"), "our own certificate is refused")
+        require(not greeted(loopback.port), "no certificate is needed")
+        require(not greeted(loopback.port, *strangers_certificate(folder)), "any certificate will do")
+        (folder / "other").mkdir()
+        other = Loopback(folder / "other", project)
+        config = other.kits / "lyon" / "startup" / "fed_client.json"
+        config.write_text(config.read_text().replace(f":{other.port}", f":{loopback.port}"))
+        try:
+            other.start("lyon")
+            time.sleep(10)
+            log = (folder / "other" / "lyon.out").read_text()
+            require("Successfully registered" not in log, log)
+            require("certificate" in log.lower(), log)
+        finally:
+            other.end()
+        return "all three refused"
+
+
+@scenario
+def code_in_a_job(folder: Path) -> str:
+    """A job that brings code, or names a class that is not on the list, is refused by server and sites."""
+    from dualopt.federation.flare.session import FlareSession
+    from dualopt.federation.job import write_job
+    from dualopt.federation.submission import LostError
+
+    project = project_of()
+    with Loopback(folder, project) as loopback:
+        time.sleep(8)
+        own, named = write_job(project, folder / "own"), write_job(project, folder / "named")
+        (own / "sites" / "custom").mkdir()
+        (own / "sites" / "custom" / "mine.py").write_text("print('mine')\n")
+        config = named / "sites" / "config" / "config_fed_client.json"
+        config.write_text(config.read_text().replace("dualopt.federation.flare.site.Site", "subprocess.Popen"))
+        session, ends = FlareSession(loopback.admin), []
+        try:
+            for job in (own, named):
+                try:
+                    number = session.submit(job)
+                    end = time.monotonic() + 90
+                    while not (status := session.status(number)).startswith("FINISHED") and time.monotonic() < end:
+                        time.sleep(1)
+                except LostError as error:
+                    status = str(error)
+                ends.append(status)
+        finally:
+            session.close()
+        require(all("COMPLETED" not in status and status != "RUNNING" for status in ends), str(ends))
+        logs = "".join(path.read_text() for path in loopback.kits.rglob("log.txt"))
+        require("BYOC not permitted" in logs, "the job with code ended for another reason")
+        require("not in allow_list" in logs, "the job with another class ended for another reason")
+        return f"refused: {ends}"
+
+
+@scenario
+def page(folder: Path) -> str:
+    """All commands of docs/federation.md but for the installation, as they are written."""
+    text = (ROOT / "docs" / "federation.md").read_text()
+    blocks = re.findall(r"^```\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    commands = [block for block in blocks if not block.startswith(("pip", "│"))]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    said = ""
+    try:
+        for command in commands:
+            with (folder / "said").open("w+") as out:
+                subprocess.run(
+                    ["bash", "-e", "-c", command],
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    timeout=200,
+                    check=True,
+                )
+                out.seek(0)
+                said += out.read()
+        end = time.monotonic() + 40
+        while processes_of(folder) and time.monotonic() < end:
+            time.sleep(1)
+        require(not processes_of(folder), "stop_fl.sh does not stop everything")
+    finally:
+        for pid in processes_of(folder):
+            os.kill(pid, signal.SIGKILL)
+    shown = blocks[[block.startswith("│") for block in blocks].index(True)].splitlines()
+    for line in shown:
+        require(" ".join(line.split()) in " ".join(said.split()), f"the page promises {line}")
+    trace = Trace.from_npz(folder / "results" / "trace.npz")
+    require(trace.status == "converged", trace.status)
+    return f"{len(commands)} blocks of commands; {trace.last['round']:.0f} rounds, {trace.last['certified_error']:.2e}"
+
+
+def measured(folder: Path) -> None:
+    """Print times and bytes per round."""
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; medians over {ROUNDS} rounds, three sites")
+    print("method, d, certified every, ms per round, ms of one process, bytes up, down, of them arrays up, down")
+    for algorithm, features, every in (
+        *((name, 649, 1000) for name in METHODS),
+        ("dualfl", 649, 1),
+        ("dualfl", 7849, 1000),
+        ("dualfl", 99_999, 1000),
+    ):
+        project = project_of(algorithm, features=features, rounds=ROUNDS, certify_every=every)
+        (place := folder / f"{algorithm}-{features}-{every}").mkdir()
+        with Loopback(place, project) as loopback:
+            said = finished(running := loopback.run())
+            require(running.returncode == 0, said)
+            outcome = json.loads((loopback.out / "run.json").read_text())["outcome"]
+            own = np.diff(in_one_process(project)["seconds"])
+            found = [outcome[name] / ROUNDS for name in ("bytes_up", "bytes_down", "numbers_up", "numbers_down")]
+            ms = f"{outcome['ms_per_round']:.1f}, {1e3 * statistics.median(own):.1f}"
+            print(f"{algorithm}, {features + 1}, {every}, {ms}, {', '.join(f'{x:,.0f}' for x in found)}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.federation", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCENARIOS)}; default: all")
+    parser.add_argument("--measure", action="store_true", help="time rounds instead")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(SCENARIOS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    failed = 0
+    folder = Path(tempfile.mkdtemp(prefix="dualopt-federation-"))
+    try:
+        if given.measure:
+            measured(folder)
+            return 0
+        for name in given.names or SCENARIOS:
+            began = time.monotonic()
+            (place := folder / name).mkdir()
+            try:
+                said = f"ok: {SCENARIOS[name](place)}"
+            except Exception as error:
+                failed += 1
+                said = f"FAILED: {error}"
+                if not isinstance(error, AssertionError):
+                    traceback.print_exc()
+            require(not processes_of(folder), "processes are left")
+            print(f"{name} ({time.monotonic() - began:.0f} s) {said}", flush=True)
+    finally:
+        shutil.rmtree(folder)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    with terminable():
+        sys.exit(main())

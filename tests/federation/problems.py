@@ -1,0 +1,85 @@
+"""Three sites with rows of their own, and the same federation in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualopt import Trace, run
+from dualopt.federation import Project
+from dualopt.objectives import Composite, Objective, linear_model
+from dualopt.participation import parse_participation
+from dualopt.regularisers import parse_regulariser
+
+__all__ = ["METHODS", "SIZES", "differing", "in_one_process", "project_of", "rows", "write_shards"]
+
+SITES: tuple[str, ...] = ("lyon", "basel", "bern")
+SIZES = (30, 70, 80)
+METHODS: dict[str, dict[str, Any]] = {
+    "dualfl": {},
+    "feddyn": {"participation": "subset=2"},
+    "scaffnew": {"param": {"probability": "0.5"}, "participation": "communicate=0.5"},
+}
+
+
+def project_of(algorithm: str = "dualfl", *, features: int = 20, **changes: Any) -> Project:
+    """Return a project for the rows below."""
+    given = {"rounds": 40, "tol": 0.0, "mu": 0.1, "loss": "logistic", "classes": (0, 1), "deadline": 30.0}
+    given |= METHODS.get(algorithm, {}) | changes
+    return Project(name="trio", sites=SITES, algorithm=algorithm, features=features, **given)
+
+
+def rows(features: int = 20) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Return features, labels, and the rows of each site."""
+    rng = np.random.default_rng(7)
+    X, y = rng.standard_normal((sum(SIZES), features)), rng.integers(0, 2, sum(SIZES))
+    return X, y, np.split(np.arange(sum(SIZES)), np.cumsum(SIZES)[:-1])
+
+
+def write_shards(folder: Path, features: int = 20) -> dict[str, Path]:
+    """Write a file for each site."""
+    X, y, cuts = rows(features)
+    paths = {site: folder / f"{site}.npz" for site in SITES}
+    for path, cut in zip(paths.values(), cuts, strict=True):
+        np.savez(path, X=X[cut], y=y[cut])
+    return paths
+
+
+def whole(project: Project) -> Objective:
+    """Return the objective that one process has."""
+    X, y, cuts = rows(project.features)
+    clients = [cut.tolist() for cut in cuts]
+    f = linear_model(X, 2.0 * y - 1.0, loss=project.loss_object, mu=project.mu, clients=clients)
+    if project.regulariser is None:
+        return f
+    return Composite(objective=f, regulariser=parse_regulariser(project.regulariser))
+
+
+def in_one_process(project: Project) -> Trace:
+    """Run the project where all data are at hand."""
+    f, who = whole(project), parse_participation(project.participation)
+    return run(
+        project.variant.build(f, who),
+        f,
+        rounds=project.rounds,
+        tol=project.tol or None,
+        certify_every=project.certify_every,
+        measure_every=max(1, project.certify_every),
+        participation=who,
+        seed=project.seed,
+    )
+
+
+def differing(found: Trace, expected: Trace) -> list[str]:
+    """Name what is not equal bit for bit: the model, the status, the length, or columns other than the time."""
+    if len(found) != len(expected):
+        return [f"length {len(found)}, not {len(expected)}"]
+    parts: Mapping[str, bool] = {
+        "theta": np.array_equal(found.theta, expected.theta),
+        "status": found.status == expected.status,
+        **{n: np.array_equal(found[n], x, equal_nan=True) for n, x in expected.columns.items() if n != "seconds"},
+    }
+    return [name for name, equal in parts.items() if not equal]

@@ -1,0 +1,109 @@
+"""A federation of three sites on this machine, with certificates on both sides, is one process bit for bit.
+
+``python -m tests.federation`` has the long version, with more kills.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from dualopt import Trace
+from tests.federation.loopback import Loopback, processes_of
+from tests.federation.problems import differing, in_one_process, project_of
+
+pytestmark = pytest.mark.skipif(find_spec("nvflare") is None, reason='needs nvflare: pip install "dualopt[federation]"')
+
+
+@pytest.fixture(scope="module")
+def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
+    folder = tmp_path_factory.mktemp("federation")
+    try:
+        with Loopback(folder, project_of()) as found:
+            yield found
+        assert processes_of(folder) == []
+    finally:
+        shutil.rmtree(folder)
+
+
+def finished(running: subprocess.Popen) -> str:
+    """Wait for ``dualopt federation run``, and return what it said."""
+    try:
+        return running.communicate(timeout=150)[0]
+    finally:
+        running.kill()
+        running.wait()
+
+
+@pytest.mark.parametrize("algorithm", ["feddyn", "scaffnew"])
+def test_a_federation_is_one_process_bit_for_bit(loopback: Loopback, algorithm: str) -> None:
+    loopback.agree(project := project_of(algorithm))
+    said = finished(running := loopback.run())
+    assert running.returncode == 0, said
+    assert differing(Trace.from_npz(loopback.out / "trace.npz"), in_one_process(project)) == []
+    assert "bytes sent" in said
+
+
+def test_a_job_of_a_site_that_is_killed_is_submitted_again(loopback: Loopback) -> None:
+    loopback.agree(project := project_of("dualfl", rounds=150))
+    running = loopback.run()
+    try:
+        loopback.wait_for_round(20, running)
+        loopback.kill_job("basel")
+    finally:
+        said = finished(running)
+    assert running.returncode == 0, said
+    assert "submitted 2 times" in said
+    assert differing(Trace.from_npz(loopback.out / "trace.npz"), in_one_process(project)) == []
+
+
+def test_who_has_no_certificate_of_ours_is_refused(loopback: Loopback) -> None:
+    ours = loopback.kits / "lyon" / "startup"
+    assert greeted(loopback.port, ours / "client.crt", ours / "client.key")
+    assert not greeted(loopback.port)
+    strange, key = strangers_certificate(loopback.folder)
+    assert not greeted(loopback.port, strange, key)
+
+
+def greeted(port: int, certificate: Path | None = None, key: Path | None = None) -> bool:
+    """Tell whether the server keeps a connection open that shows this certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate is not None:
+        context.load_cert_chain(certificate, key)
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as raw:
+        try:
+            with context.wrap_socket(raw) as secure:
+                secure.settimeout(3)
+                return secure.recv(1) != b""
+        except TimeoutError:
+            return True  # it waits for us to speak
+        except OSError:
+            return False
+
+
+def strangers_certificate(folder: Path) -> tuple[Path, Path]:
+    """Make out a certificate to a name of ours, signed by nobody that we know."""
+    from datetime import datetime, timedelta
+
+    from cryptography import x509  # pyright: ignore[reportMissingImports]
+    from cryptography.hazmat.primitives import hashes, serialization  # pyright: ignore[reportMissingImports]
+    from cryptography.hazmat.primitives.asymmetric import ec  # pyright: ignore[reportMissingImports]
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lyon")])
+    begin = datetime(2020, 1, 1)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), begin)
+    signed = made.not_valid_after(begin + timedelta(days=36500)).sign(key, hashes.SHA256())
+    paths = folder / "stranger.crt", folder / "stranger.key"
+    paths[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    paths[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return paths

@@ -1,0 +1,372 @@
+"""Sites and server as they are in a federation, connected by function calls: no package of others is needed."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt import Trace
+from dualopt.engines import _protocol as ask
+from dualopt.engines import wire
+from dualopt.federation import Project, SiteSettings
+from dualopt.federation.answering import Answering
+from dualopt.federation.engine import SitesEngine, UnreachableError
+from dualopt.federation.serving import Serving
+from tests.federation.problems import METHODS, SITES, differing, in_one_process, project_of, write_shards
+
+
+class Memory:
+    """All parties in one process. ``faults`` maps the number of a call to a site to what happens to it then."""
+
+    def __init__(self, folder: Path, project: Project, **others: Project) -> None:
+        self.folder, self.project = folder, project
+        self.data = write_shards(folder, project.features)
+        for site in SITES:
+            (folder / site / "local").mkdir(parents=True)
+            others.get(site, project).write(folder / site / "project.toml")
+            SiteSettings(
+                project=str(folder / site / "project.toml"),
+                data=str(self.data[site]),
+                state=str(folder / site / "state"),
+            ).write(folder / site)
+        self.sites = {site: Answering(folder / site, site) for site in SITES}
+        self.calls = dict.fromkeys(SITES, 0)
+        self.faults: dict[tuple[str, int], Any] = {}
+        self.engines: list[SitesEngine] = []
+
+    def restart(self, site: str) -> None:
+        self.sites[site].close()
+        self.sites[site] = Answering(self.folder / site, site)
+
+    def ask(self, site: str, data: bytes, seconds: float) -> bytes:
+        self.calls[site] += 1
+        fault = self.faults.get((site, self.calls[site]))
+        if fault is None:
+            return self.sites[site](data)
+        return fault(site, data)
+
+    def serve(self) -> dict[str, Any]:
+        import json
+
+        engine = SitesEngine(self.project.sites, self.ask, deadline=self.project.deadline)
+        self.engines.append(engine)
+        try:
+            Serving(self.project, self.folder / "server", self.folder / "result").run(engine)
+        finally:
+            engine.close()
+        return json.loads((self.folder / "result" / "outcome.json").read_text())
+
+    @property
+    def trace(self) -> Trace:
+        return Trace.from_npz(self.folder / "result" / "trace.npz")
+
+    def close(self) -> None:
+        for site in self.sites.values():
+            site.close()
+
+
+@contextmanager
+def memory(folder: Path, project: Project, **others: Project) -> Iterator[Memory]:
+    found = Memory(folder, project, **others)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize("algorithm", METHODS)
+def test_a_federation_is_one_process_bit_for_bit(tmp_path: Path, algorithm: str) -> None:
+    project = project_of(algorithm)
+    with memory(tmp_path, project) as m:
+        outcome = m.serve()
+        assert outcome["refused"] is None
+        assert outcome["lost"] == []
+        assert differing(m.trace, in_one_process(project)) == []
+
+
+def test_a_regulariser_belongs_to_the_server(tmp_path: Path) -> None:
+    project = project_of("feddr", regulariser="l1=0.05")
+    with memory(tmp_path, project) as m:
+        assert m.serve()["refused"] is None
+        assert differing(m.trace, in_one_process(project)) == []
+        assert (m.trace.theta == 0.0).any()
+
+
+def test_a_tolerance_is_met_in_the_same_round(tmp_path: Path) -> None:
+    project = project_of(tol=1e-6, rounds=200)
+    with memory(tmp_path, project) as m:
+        assert m.serve()["status"] == "converged"
+        assert differing(m.trace, in_one_process(project)) == []
+
+
+def test_what_travels_is_the_trace_and_the_stated_overhead(tmp_path: Path) -> None:
+    """Between certified rounds the arrays are those that the trace counts, and nothing else."""
+    project = project_of(certify_every=100)
+    with memory(tmp_path, project) as m:
+        m.serve()
+        (engine,), last, d = m.engines, m.trace.last, 21
+    census, start = 3 * (3 + d), d  # mu, its rounding, L and the zero model of each site; one site's initial model
+    first, last_one = 3 * (3 + d), 3 * (1 + 5 + 2 * d)  # value, gradient and two errors; at the end also dual points
+    assert engine.numbers_up == 8 * (last["floats_up"] + census + start + first + last_one)
+    plain = 3 * (project.rounds + 1)  # the momentum coefficient of each message is in the header
+    models = 4 * 3 * d  # the first model, certified; the one to start from; the last one, for its energy and certified
+    assert engine.numbers_down == 8 * (last["floats_down"] - plain + models)
+    messages = 3 * (project.rounds + 5) + 1
+    assert engine.bytes_up - engine.numbers_up <= messages * wire.OVERHEAD
+    assert engine.bytes_down - engine.numbers_down <= messages * wire.OVERHEAD
+
+
+def test_energies_travel_in_certified_rounds_only(tmp_path: Path) -> None:
+    down = []
+    for every in (1, 10):
+        folder = tmp_path / str(every)
+        folder.mkdir()
+        with memory(folder, project_of(certify_every=every)) as m:
+            m.serve()
+            down.append(m.engines[0].numbers_down - 8 * (m.trace.last["floats_down"] - 3 * 41))
+    assert down == [8 * 21 * 3 * (2 + 40), 8 * 21 * 3 * (2 + 4)]  # the first model twice
+
+
+def killed_before(m: Memory) -> Any:
+    """The process of the site dies before the request arrives, comes back, and is asked again."""
+
+    def fault(site: str, data: bytes) -> bytes:
+        m.restart(site)
+        raise UnreachableError(site)
+
+    return fault
+
+
+def killed_after(m: Memory) -> Any:
+    """It dies after it has worked and saved its state: the reply is lost."""
+
+    def fault(site: str, data: bytes) -> bytes:
+        m.sites[site](data)
+        m.restart(site)
+        raise UnreachableError(site)
+
+    return fault
+
+
+def late(m: Memory) -> Any:
+    def fault(site: str, data: bytes) -> bytes:
+        m.sites[site](data)
+        raise TimeoutError
+
+    return fault
+
+
+@pytest.mark.parametrize("algorithm", METHODS)
+def test_a_site_that_falls_goes_on_bit_for_bit(tmp_path: Path, algorithm: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("dualopt.federation.engine.PAUSE", 0.0)
+    project = project_of(algorithm)
+    with memory(tmp_path, project) as m:
+        m.faults = {("lyon", 7): killed_before(m), ("basel", 9): killed_after(m), ("bern", 12): killed_after(m)}
+        assert m.serve()["lost"] == []
+        assert differing(m.trace, in_one_process(project)) == []
+
+
+class Killed(BaseException):
+    """The server's process ends here."""
+
+
+@pytest.mark.parametrize("algorithm", METHODS)
+@pytest.mark.parametrize("call", [8, 15, 16, 17])
+def test_a_server_that_falls_goes_on_bit_for_bit(tmp_path: Path, algorithm: str, call: int) -> None:
+    """Before it has asked the last site, and with the answers of the others at hand but not in its checkpoint."""
+    project = project_of(algorithm)
+
+    def fall(site: str, data: bytes) -> bytes:
+        m.sites[site](data)
+        raise Killed
+
+    with memory(tmp_path, project) as m:
+        m.faults = {("bern", call): fall}
+        with pytest.raises(Killed):
+            m.serve()
+        for site in SITES:
+            m.restart(site)
+        m.faults = {}
+        assert m.serve()["refused"] is None
+        assert differing(m.trace, in_one_process(project)) == []
+
+
+def test_a_site_that_lost_its_file_is_refused(tmp_path: Path) -> None:
+    project = project_of()
+    with memory(tmp_path, project) as m:
+
+        def fall(site: str, data: bytes) -> bytes:
+            raise Killed
+
+        m.faults = {("bern", 12): fall}
+        with pytest.raises(Killed):
+            m.serve()
+        m.faults = {}
+        m.restart("lyon")
+        (tmp_path / "lyon" / "state" / f"{project.run_name}.npz").unlink()
+        refused = m.serve()["refused"]
+        assert "lyon" in refused
+        assert "their file is lost" in refused
+
+
+def test_another_project_file_is_refused(tmp_path: Path) -> None:
+    project = project_of()
+    other = replace(project, mu=0.2)
+    with memory(tmp_path, project, basel=other) as m:
+        refused = m.serve()["refused"]
+    assert "basel" in refused
+    assert project.fingerprint in refused
+    assert other.fingerprint in refused
+
+
+def test_a_site_that_is_late_stops_dualfl_and_not_feddyn(tmp_path: Path) -> None:
+    for algorithm in ("dualfl", "feddyn"):
+        folder = tmp_path / algorithm
+        folder.mkdir()
+        project = project_of(algorithm, rounds=80)
+        with memory(folder, project) as m:
+            m.faults = {("bern", n): late(m) for n in (9, 10, 11)}
+            outcome = m.serve()
+            if algorithm == "dualfl":
+                assert "bern" in outcome["refused"]
+                assert "nothing came within 30 s" in outcome["refused"]
+                m.faults = {}
+                assert m.serve()["refused"] is None  # the checkpoint was kept
+                assert differing(m.trace, in_one_process(project)) == []
+            else:
+                assert outcome["refused"] is None
+                assert outcome["lost"]
+                exact = in_one_process(replace(project, rounds=400)).theta
+                assert np.abs(m.trace.theta - exact).max() < 1e-8
+
+
+def test_a_full_disk_at_a_site_is_told(tmp_path: Path, monkeypatch: Any) -> None:
+    project = project_of()
+    with memory(tmp_path, project) as m:
+        from dualopt.engines._host_file import HostFile
+
+        write, full = HostFile.write, [True]
+
+        def no_space(self: Any, kept: Any) -> None:
+            if full[0] and "basel" in str(self) and kept.rounds == 5:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            write(self, kept)
+
+        monkeypatch.setattr(HostFile, "write", no_space)
+        outcome = m.serve()
+        assert "basel" in outcome["refused"]
+        assert "No space left on device" in outcome["refused"]
+        full[0] = False
+        assert m.serve()["refused"] is None
+        assert differing(m.trace, in_one_process(project)) == []
+
+
+def test_one_phase_is_not_enough(tmp_path: Path, monkeypatch: Any) -> None:
+    """A client that keeps its new dual although its upload was not counted: one lost reply moves FedDyn's limit."""
+    from dualopt.engines._host import Host
+
+    settle = Host._settle
+
+    def hasty(self: Host, request: ask.Settle) -> ask.Settled:
+        return settle(self, request._replace(clients=None))
+
+    project = project_of("feddyn", rounds=80)
+    exact = in_one_process(replace(project, rounds=400)).theta
+    found = {}
+    for name, method in (("two phases", settle), ("one phase", hasty)):
+        monkeypatch.setattr(Host, "_settle", method)
+        folder = tmp_path / name
+        folder.mkdir()
+        with memory(folder, project) as m:
+            m.faults = {("bern", n): late(m) for n in (9, 10, 11)}
+            m.serve()
+            found[name] = np.abs(m.trace.theta - exact).max()
+    assert found["two phases"] < 1e-8
+    assert found["one phase"] > 1e-4
+
+
+def test_a_site_says_one_sentence_without_its_paths(tmp_path: Path) -> None:
+    project = project_of()
+    with memory(tmp_path, project) as m:
+        m.data["lyon"].unlink()
+        np.savez(m.data["lyon"], X=np.ones((2, 3)), y=np.array([0, 1]))
+        refused = m.serve()["refused"]
+    assert "its data must have 20 features, not 3" in refused
+    assert str(tmp_path) not in refused
+
+
+def test_bytes_of_a_stranger_are_refused(tmp_path: Path) -> None:
+    with memory(tmp_path, project_of()) as m:
+        for data in (b"", b"dualopt1", b"\x80\x04K\x01."):  # the last one is a pickle
+            (answer,) = wire.decode_answers(m.sites["lyon"](data), [ask.Describe()])
+            assert isinstance(answer, ask.Failed)
+            assert answer.reason.startswith("message")
+
+
+def test_two_processes_of_a_site_do_not_share_a_state(tmp_path: Path) -> None:
+    with memory(tmp_path, project_of()) as m:
+        request = wire.encode([ask.Describe()])
+        assert isinstance(wire.decode_answers(m.sites["lyon"](request), [ask.Describe()])[0], ask.Census)
+        second = Answering(tmp_path / "lyon", "lyon")
+        (answer,) = wire.decode_answers(second(request), [ask.Describe()])
+        assert answer == ask.Failed("another process of this site is at work on the run", False)
+        second.close()
+
+
+def test_data_may_take_longer_to_load_than_an_answer(tmp_path: Path) -> None:
+    seconds: list[float] = []
+    with memory(tmp_path, project_of(deadline=2.0, rounds=1)) as m:
+        ask_site = m.ask
+
+        def noted(site: str, data: bytes, left: float) -> bytes:
+            seconds.append(left)
+            return ask_site(site, data, left)
+
+        m.ask = noted  # pyright: ignore[reportAttributeAccessIssue]
+        assert m.serve()["refused"] is None
+    assert min(seconds[:3]) > 3000
+    assert max(seconds[3:]) <= 2.0
+
+
+def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -> None:
+    """What docs/federation.md says of DualFL: (3.3) needs nothing but messages and uploads."""
+    project = project_of()
+    v = zeta = np.zeros((3, 21))
+    uploads: dict[str, np.ndarray] = {}
+    with memory(tmp_path, project) as m:
+        ask_site, heard = m.ask, dict.fromkeys(SITES, 0)
+
+        def listening(site: str, data: bytes, seconds: float) -> bytes:
+            nonlocal v, zeta
+            requests = wire.decode_requests(data)
+            for request in requests:
+                if isinstance(request, ask.Settle):
+                    heard[site] += 1
+                    if set(heard.values()) == {heard[site]}:  # the last site to hear of the end of the round
+                        sent = np.concatenate([uploads[name] for name in SITES])
+                        old, v = v, zeta + request.message.theta - sent
+                        zeta = v + request.message.beta * (v - old)
+            answer = ask_site(site, data, seconds)
+            for found in wire.decode_answers(answer, requests):
+                if isinstance(found, ask.Worked):
+                    pending[site] = found.upload
+            if len(pending) == 3:
+                uploads.update(pending)
+                pending.clear()
+            return answer
+
+        pending: dict[str, np.ndarray] = {}
+        m.ask = listening  # pyright: ignore[reportAttributeAccessIssue]
+        m.serve()
+        hosts = [m.sites[site]._host for site in SITES]
+        own = np.concatenate([host._now.clients.tree.zeta for host in hosts])
+        gradients = np.concatenate([host.objective.gradient(uploads[s]) for s, host in zip(SITES, hosts, strict=True)])
+    assert np.abs(zeta - own).max() < 1e-13
+    assert np.abs(project.mu * zeta - gradients).max() < 1e-5 * np.abs(gradients).max()
