@@ -20,7 +20,7 @@ def mpi4py_module() -> Any:
         If mpi4py is not installed, or finds no MPI library.
     """
     try:
-        from mpi4py import MPI
+        from mpi4py import MPI  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError('engine mpi needs mpi4py: pip install "dualopt[mpi]".') from error
     except (ImportError, RuntimeError) as error:

@@ -22,7 +22,7 @@ SECONDS = 300  # after which a process hangs: on a free machine all takes a few
 
 LAUNCHER = shutil.which("mpiexec")
 try:
-    import mpi4py.MPI  # noqa: F401
+    import mpi4py.MPI  # noqa: F401 # pyright: ignore[reportMissingImports]
 
     MISSING = "" if LAUNCHER else "mpiexec is not installed"
 except (ImportError, RuntimeError) as error:
