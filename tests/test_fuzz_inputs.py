@@ -55,7 +55,7 @@ def complaints(case: Case) -> str:
 
 def broken(monkeypatch: pytest.MonkeyPatch, function) -> None:
     """Put a mistake into the program: cases are forks of this process, and have it too."""
-    monkeypatch.setattr("dualopt.cli.run.build_problem", function)
+    monkeypatch.setattr("dualopt.cli.engine.build_problem", function)
 
 
 def test_a_traceback_is_found(monkeypatch):
