@@ -25,9 +25,10 @@ from dualopt.engine import Clustered, Snapshot, complete, initial_state, placed,
 from dualopt.engines import RemoteClients
 from dualopt.engines._errors import LostError
 from dualopt.engines._everywhere import everywhere
-from dualopt.objectives import Objective, ObjectiveWrapper
+from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.wrapper import class_labels
 from dualopt.participation import Participation, as_participation
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.trace import Trace
@@ -290,16 +291,9 @@ def communicated(snapshot: Snapshot) -> bool:
 
 def _origin(objective: Any, theta: Array) -> dict[str, Any]:
     """Return the type in which all was computed, and the labels that codes stand for."""
-    while isinstance(objective, ObjectiveWrapper):
-        objective = objective.objective
-    classes = getattr(objective, "classes", None)
+    classes = class_labels(objective)
     kind = {"dtype": str(theta.dtype).rpartition(".")[2]}
-    return kind if classes is None else kind | {"classes": [_plain(c) for c in classes]}
-
-
-def _plain(label: Any) -> Any:
-    """Return a label as JSON has it."""
-    return label if isinstance(label, bool | int | float | str) else repr(label)
+    return kind if classes is None else kind | {"classes": classes}
 
 
 class _Recorder:

@@ -20,6 +20,7 @@ from dualopt.engines._steps import Pending, counted, settled, solver_states, wor
 from dualopt.objectives import LinearModel, Objective, ObjectiveWrapper
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation
+from dualopt.objectives.wrapper import class_labels
 from dualopt.participation import Round
 from dualopt.solvers import LocalSolution
 from dualopt.tree import take_rows, tree_map
@@ -133,7 +134,7 @@ class Host:
 
     def _describe(self, request: ask.Describe) -> ask.Census:
         f, rows, linear = self.objective, getattr(self.objective, "rows", None), self.objective
-        classes = getattr(_innermost(f), "classes", None)
+        classes = class_labels(f)
         return ask.Census(
             clients=self.clients,
             n_clients=f.n_clients,
@@ -149,7 +150,7 @@ class Host:
             n_features=None if rows is None else rows.n_features,
             is_sparse=rows is not None and rows.is_sparse,
             linear_ridge=float(linear.ridge) if isinstance(linear, LinearModel) else None,
-            classes="" if classes is None else json.dumps([_plain(c) for c in classes]),
+            classes="" if classes is None else json.dumps(classes),
             project=self.project,
         )
 
@@ -436,17 +437,6 @@ def _of_counted(whole: Pending, part: Pending) -> LocalSolution | None:
     rows = [whole.ids.index(place) for place in part.ids]
     theta, f, grad_f, excess = take_rows((found.theta, found.evaluation.f, found.evaluation.grad_f, found.excess), rows)
     return found._replace(theta=theta, evaluation=Evaluation(f, grad_f, f, grad_f), excess=excess)
-
-
-def _innermost(objective: Any) -> Any:
-    while isinstance(objective, ObjectiveWrapper):
-        objective = objective.objective
-    return objective
-
-
-def _plain(label: Any) -> Any:
-    """Return a label as JSON has it."""
-    return label if isinstance(label, bool | int | float | str) else repr(label)
 
 
 def _tuple(clients: Sequence[int] | None) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.objective import OPTIONAL_MEMBERS, Objective
 from dualopt.xp import Array
 
-__all__ = ["ObjectiveWrapper"]
+__all__ = ["ObjectiveWrapper", "class_labels"]
 
 
 class ObjectiveWrapper(Objective):
@@ -93,3 +93,18 @@ class ObjectiveWrapper(Objective):
     def select(self, ids: Sequence[int]) -> Self:
         """Return the objective of the clients ``ids``."""
         return replace(self, objective=self.objective.select(ids))  # pyright: ignore[reportArgumentType]
+
+
+def class_labels(objective: Any) -> list[Any] | None:
+    """Return the labels that the codes of an objective stand for, as JSON has them; None where it keeps none.
+
+    Examples
+    --------
+    >>> from dualopt import linear_model
+    >>> class_labels(linear_model([[0.0], [1.0]], ["ill", "well"], loss="logistic", mu=1.0, clients=1))
+    ['ill', 'well']
+    """
+    while isinstance(objective, ObjectiveWrapper):
+        objective = objective.objective
+    classes = getattr(objective, "classes", None)
+    return None if classes is None else [c if isinstance(c, bool | int | float | str) else repr(c) for c in classes]
