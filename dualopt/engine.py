@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dualopt._checks import require
-from dualopt._objects import as_compressor, with_objects
 from dualopt.algorithms import Algorithm
 from dualopt.algorithms._base import parameters, require_complete
 from dualopt.amounts import NOTHING, of_message, of_upload
@@ -26,7 +25,9 @@ from dualopt.participation import Full, Participation, Round, WeightedSubset, as
 from dualopt.preparation import Preparation, Prepared, prepared_by
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
-from dualopt.xp import Array, broadcast
+from dualopt.spec import built, resolved
+from dualopt.stopping import Gap
+from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = [
     "Carried",
@@ -159,16 +160,17 @@ def iterate(
     theta0: Array | None = None,
     participation: Participation | str | None = None,
     seed: int = 0,
-    prepare: Preparation | Sequence[Preparation] | None = None,
+    prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
-    engine: Clustered | None = None,
+    engine: Clustered | str | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
 
     Parameters
     ----------
     algorithm : Algorithm or str
-        The method, or its name, such as "dualfl"; parameters left open are filled in by ``suggested``.
+        The method, or its text (:mod:`dualopt.spec`), such as "dualfl" or "fedpd: eta=0.1"; parameters left open are
+        filled in by ``suggested``.
     objective : Objective
         The clients.
     theta0 : array, shape ``shape``, optional
@@ -177,15 +179,15 @@ def iterate(
         Who takes part, also as text, such as "subset=10"; everybody when not given.
     seed : int, default 0
         Seed of every random stream.
-    prepare : Preparation or sequence of Preparation, optional
+    prepare : Preparation, str or sequence of these, optional
         What happens before the first round (:mod:`dualopt.preparation`). Models and local solutions are in the
         coordinates of ``objective`` whatever those of the method are; the other states are in those of the method.
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
     compressor : Compressor, optional
         What uploads go through, in place of the method's own field ``compressor``.
-    engine : Blocks, optional
-        Where the clients are, if not all in one block of this process (:mod:`dualopt.engines`). Snapshots of clients
-        elsewhere ask for their states when somebody looks at them, before the next round begins.
+    engine : Blocks or str, optional
+        Where the clients are, if not all in one block of this process (:mod:`dualopt.engines`), such as "blocks=3".
+        Snapshots of clients elsewhere ask for their states when somebody looks at them, before the next round begins.
 
     Raises
     ------
@@ -217,7 +219,7 @@ def iterate(
     return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed), prepared, objective)
 
 
-def placed(objective: Objective, engine: Clustered | None, prepare: Any = None) -> Objective:
+def placed(objective: Objective, engine: Clustered | str | None, prepare: Any = None) -> Objective:
     """Return the objective with its clients where an engine has them.
 
     Raises
@@ -225,6 +227,7 @@ def placed(objective: Objective, engine: Clustered | None, prepare: Any = None) 
     ValueError
         If the engine is none, the clients are elsewhere already, or a preparation needs their data.
     """
+    engine = built(engine, "engine")
     if engine is not None:
         require(hasattr(engine, "clients"), "engine must be one of dualopt.engines, such as Blocks(number=2)", engine)
         taken = isinstance(without_regulariser(objective), RemoteClients)
@@ -248,6 +251,34 @@ def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objectiv
         return replace(s, server=server, solution=solution, _own=s.server)
 
     return map(one, snapshots)
+
+
+def with_objects(algorithm: Any, objective: Any) -> Algorithm:
+    """Return the method with what was given in text: itself, its local solver, its stopping rule, its compressor.
+
+    Raises
+    ------
+    ValueError
+        If a text is wrong, a class is passed in place of an instance, or one of the two is something else.
+
+    Examples
+    --------
+    >>> from dualopt import Quadratic
+    >>> with_objects("fedavg: stop=steps=3", Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1))))
+    FedAvg(solver=None, stop=Steps(steps=3))
+    """
+    algorithm = built(algorithm, "algorithm")
+    if not isinstance(algorithm, Algorithm):
+        raise ValueError(f"algorithm must be an Algorithm or its name, such as 'dualfl', not {_what(algorithm)}.")
+    if isinstance(objective, type) or not hasattr(objective, "n_clients"):  # what has the members need be no subclass
+        raise ValueError(f"objective must be an Objective, such as linear_model returns, not {_what(objective)}.")
+    return resolved(algorithm)
+
+
+def _what(x: Any) -> str:
+    if x is None:
+        return "None"
+    return f"the class {x.__name__}" if isinstance(x, type) else f"a {type(x).__name__}"
 
 
 def complete(
@@ -274,6 +305,10 @@ def complete(
         raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
     method = informed(method, objective, participation).suggested(objective)
     require_complete(method)
+    if isinstance(method.stop, Gap):
+        least = float(array_namespace(objective.mu).min(objective.mu))
+        constants = {"nu": getattr(method, "nu", least), "rho": getattr(method, "rho", 0.0)}
+        method = replace(method, stop=method.stop.scheduled(**constants))
     return method
 
 
@@ -297,7 +332,7 @@ def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm
     """
     if "compression" not in algorithm.supports:
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
-    changes: dict[str, Any] = {"compressor": as_compressor(compressor)}
+    changes: dict[str, Any] = {"compressor": built(compressor, "compressor")}
     return replace(algorithm, **changes)
 
 

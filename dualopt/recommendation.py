@@ -16,11 +16,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-import dualopt.algorithms
 from dualopt.algorithms import Algorithm, AndersonDANE
-from dualopt.discover import lookup, unknown_name
+from dualopt.discover import unknown_name
 from dualopt.engine import complete, iterate
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
@@ -28,6 +26,7 @@ from dualopt.participation import Full, Participation
 from dualopt.regularisers import Zero
 from dualopt.rules import DEAR, Facts, Rule, choose
 from dualopt.solvers._loop import is_smooth
+from dualopt.spec import Spec
 from dualopt.xp import Array, array_namespace
 
 __all__ = ["Recommendation", "Similarity", "facts_of", "recommend", "similarity"]
@@ -173,13 +172,7 @@ def recommend(
         measured = similarity(objective)
         facts = replace(facts, similarity=measured.factor)
     rule = choose(facts)
-    kind: Any = lookup(dualopt.algorithms, rule.method, "algorithm")
-    from dualopt.variant import Variant  # which needs the package whole
-
-    template = (
-        Variant(label="", algorithm=rule.method, parameters=rule.parameters).template if rule.parameters else kind()
-    )
-    algorithm = complete(template, objective, participation)
+    algorithm = complete(Spec(rule.method, rule.parameters).build("algorithm"), objective, participation)
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,12 +15,11 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dualopt._checks import is_number, require, require_at_least, require_flags, require_integers
-from dualopt._objects import with_objects
 from dualopt.algorithms import Algorithm
 from dualopt.certificates import Certificate, LatestSolutions, certificate
 from dualopt.checkpoint import Checkpoint, Progress, table
 from dualopt.compressors import Compressor
-from dualopt.engine import Clustered, Snapshot, complete, initial_state, placed, rounds_of, shown
+from dualopt.engine import Clustered, Snapshot, complete, initial_state, placed, rounds_of, shown, with_objects
 from dualopt.engines import RemoteClients
 from dualopt.engines._errors import LostError
 from dualopt.engines._everywhere import everywhere
@@ -30,11 +28,12 @@ from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.wrapper import class_labels
 from dualopt.participation import Participation, as_participation
-from dualopt.preparation import Preparation, Prepared, prepared_by
+from dualopt.preparation import Preparation, Prepared, as_preparations, prepared_by
+from dualopt.spec import described
 from dualopt.trace import Trace
 from dualopt.xp import Array, array_namespace, broadcast, device, epsilon, width
 
-__all__ = ["communicated", "describe", "run", "versions"]
+__all__ = ["communicated", "run", "versions"]
 
 STALL_ROUNDS = 10
 EXPLOSION = 1e8
@@ -63,11 +62,11 @@ def run(
     check_assumptions: bool = True,
     threads: int | None = None,
     parameters: Mapping[str, Any] | None = None,
-    prepare: Preparation | Sequence[Preparation] | None = None,
+    prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
-    engine: Clustered | None = None,
+    engine: Clustered | str | None = None,
 ) -> Trace:
     """Run a method and record every round.
 
@@ -148,14 +147,15 @@ def run(
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
     _check_names(measure or {}, reference)
+    steps = as_preparations(prepare)
     objective = placed(objective, engine, prepare)
     _check_start(theta0, objective)
     who = as_participation(participation)
     theta = objective.initial(seed) if theta0 is None else theta0
     started = time.perf_counter()
     with threadpool_limits(limits=threads) if threads else nullcontext():
-        prepared = prepared_by(prepare, objective, theta)
-    seconds = time.perf_counter() - started if prepare else 0.0
+        prepared = prepared_by(steps, objective, theta)
+    seconds = time.perf_counter() - started if steps else 0.0
     algorithm = complete(algorithm, prepared.objective, who, compressor)
     if check_assumptions:
         algorithm.check(prepared.objective)
@@ -171,7 +171,7 @@ def run(
         largest = EXPLOSION * (1.0 + _largest(theta))
         if checkpoint is not None:
             kept = checkpoint.begin(
-                _described(algorithm, objective, recorder, who, prepare, parameters)
+                _described(algorithm, objective, recorder, who, steps, parameters)
                 | {"seed": seed, "tol": tol, "atol": atol, "every": every, "measure_every": measure_every},
                 (algorithm, objective, who),
                 _initial(algorithm, prepared, hosts) if checkpoint.resume else (),
@@ -218,9 +218,10 @@ def run(
             status, theta = "stopped", recorder.interrupted()
         recorder.finish(theta)
         status = "diverged" if recorder.diverged else status
-    described = {
-        "algorithm": type(algorithm).__name__,
-        "hyperparameters": describe(algorithm),
+    ((name, hyperparameters),) = described(algorithm).items()
+    record = {
+        "algorithm": name,
+        "hyperparameters": hyperparameters,
         "n_clients": objective.n_clients,
         **_origin(objective, theta),
         "rounds": rounds,
@@ -229,12 +230,12 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
-        **({} if prepare is None else {"prepare": [describe(p) for p in _listed(prepare)]}),
+        **({"prepare": [described(step) for step in steps]} if steps else {}),
         **({} if hosts is None else hosts.described),
         "versions": dict(versions()),
         **(parameters or {}),
     }
-    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=record)
 
 
 def _described(
@@ -242,18 +243,18 @@ def _described(
     objective: Objective,
     recorder: _Recorder,
     participation: Participation | None,
-    prepare: Preparation | Sequence[Preparation] | None,
+    prepare: Sequence[Preparation],
     parameters: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return what tells one run from another, but for the data, of which the first row of the trace tells."""
     hosts = recorder.hosts
     return {
-        "algorithm": describe(algorithm),
+        "algorithm": described(algorithm),
         "n_clients": objective.n_clients,
         "shape": list(objective.shape),
         "dtype": str(recorder.theta.dtype),
-        "participation": describe(participation),
-        "prepare": [] if prepare is None else [describe(p) for p in _listed(prepare)],
+        "participation": described(participation),
+        "prepare": [described(step) for step in prepare],
         "reference": recorder.reference,
         "columns": list(recorder.rows[0]),
         **({} if hosts is None or hosts.engine.together else {"hosts": len(hosts.calls.hosts)}),
@@ -278,10 +279,6 @@ def _initial(algorithm: Algorithm, prepared: Prepared, hosts: RemoteClients | No
 def _check_rounds(rounds: int, done: int) -> None:
     if rounds < done:
         raise ValueError(f"rounds must be at least the {done} that the checkpoint holds, not {rounds}.")
-
-
-def _listed(prepare: Preparation | Sequence[Preparation]) -> Sequence[Preparation]:
-    return prepare if isinstance(prepare, Sequence) else [prepare]
 
 
 def communicated(snapshot: Snapshot) -> bool:
@@ -446,14 +443,6 @@ def _measured(name: str, function: Callable, snapshot: Snapshot | None) -> float
         raise ValueError(
             f"measure {name!r} must return a number for a Snapshot, but raises {type(error).__name__}."
         ) from error
-
-
-def describe(value: Any) -> Any:
-    """Turn a dataclass of hyperparameters into plain names and numbers."""
-    if is_dataclass(value):
-        found = {field.name: describe(getattr(value, field.name)) for field in fields(value)}
-        return {"name": type(value).__name__, **found} if found else type(value).__name__
-    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
 
 
 def versions() -> Mapping[str, str]:

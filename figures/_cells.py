@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dualopt.certificates import certificate
 from dualopt.data._files import home
 from dualopt.objectives import Objective
-from dualopt.participation import Participation, parse_participation
+from dualopt.participation import Participation, as_participation
 from dualopt.problem import ProblemOptions, build_problem
 from dualopt.reference import NotOptimalError, newton, solve
 from dualopt.regularisers import Zero
@@ -74,7 +74,7 @@ class Case:
     @property
     def parsed(self) -> Participation:
         """Who takes part."""
-        return parse_participation(self.participation)
+        return as_participation(self.participation)
 
     def described(self) -> dict[str, Any]:
         """Return everything that defines the measurements, as it is stored with them."""

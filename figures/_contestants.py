@@ -20,7 +20,7 @@ from dualopt.engine import Snapshot, complete, iterate
 from dualopt.objectives import Objective
 from dualopt.participation import CommunicateWithProbability, Full, Participation
 from dualopt.preparation import Prepared, prepared_by
-from dualopt.recording import describe
+from dualopt.spec import described
 from dualopt.trace import Trace
 from dualopt.xp import width
 from figures._cells import Case, Reference, built
@@ -43,7 +43,7 @@ class Contestant:
 
     def described(self) -> Any:
         """Return what defines it, in terms of JSON."""
-        plain = describe(self.make())
+        plain = described(self.make())
         return plain if self.prepare is None else {"algorithm": plain, "prepare": repr(self.prepare)}
 
 

@@ -14,6 +14,7 @@ from dualopt import recording
 from dualopt.algorithms import Algorithm
 from dualopt.cli.output import progress_bar
 from dualopt.participation import Full, Participation
+from dualopt.spec import described
 from dualopt.stopping import GradientNorm
 from dualopt.trace import Trace
 from figures._cached import CachedObjective
@@ -61,8 +62,8 @@ class Curve:
         """Everything that defines the curve, in terms of JSON."""
         return {
             **self.problem.description,
-            "algorithm": recording.describe(self.algorithm),
-            "participation": recording.describe(self.participation),
+            "algorithm": described(self.algorithm),
+            "participation": described(self.participation),
             "rounds": self.rounds,
         }
 

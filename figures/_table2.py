@@ -8,11 +8,11 @@ from itertools import accumulate
 from typing import Any
 
 from dualopt.algorithms import parameters
-from dualopt.participation import Participation, parse_participation
-from dualopt.stopping import Stop, parse_stop
+from dualopt.participation import Participation, as_participation
+from dualopt.spec import Spec, built
+from dualopt.stopping import Stop
 from dualopt.tuning import Candidate
 from dualopt.tuning_grids import DUALFL_TABLE_2, paper_grid
-from dualopt.variant import Variant
 
 __all__ = [
     "METHODS",
@@ -172,14 +172,14 @@ def to_candidate(name: str, point: Point, *, stop: Stop, communications: int) ->
     >>> candidate.participation, candidate.rounds
     (CommunicateWithProbability(probability=0.5), 5)
     """
-    steps = {} if "stop" not in point else {"stop": parse_stop(point["stop"], nu=1.0, rho=0.0)}
+    steps = {} if "stop" not in point else {"stop": built(point["stop"], "stop")}
     given = {key: value for key, value in point.items() if key not in ("participation", "stop")}
     if (solver := METHODS[name].solver) is not None:
         given["solver"] = solver
-    algorithm: Any = Variant.from_point(name, given).template
+    algorithm: Any = Spec(name).given(given).build("algorithm")
     if "stop" in parameters(type(algorithm)):
         algorithm = replace(algorithm, **({"stop": stop} | steps))
-    participation = parse_participation(point.get("participation", "full"))
+    participation = as_participation(point.get("participation", "full"))
     return Candidate(algorithm=algorithm, participation=participation, rounds=rounds_for(participation, communications))
 
 

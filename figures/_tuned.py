@@ -10,7 +10,7 @@ from typing import Any
 
 from dualopt.cli.record import Record, load, search_progress
 from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe
+from dualopt.spec import described
 from dualopt.stopping import GradientReduction
 from dualopt.tuning import Outcome, tune
 from dualopt.xp import array_namespace
@@ -149,16 +149,16 @@ class Search:
     def _record(self, name: str, points: Sequence[Point]) -> Record:
         """Return what is stored of a search: nothing if that is damaged, or of other code."""
         settings = self.settings
-        described = self._described | {
+        description = self._described | {
             "method": name,
             "points": points,
             "solver": METHODS[name].solver,
-            "stop": describe(TUNING_STOP),
+            "stop": described(TUNING_STOP),
             "metric": "communications",
             "target": TARGET,
             "rounds": self.settings.rounds,
         }
-        wanted = key(described)
+        wanted = key(description)
         folder = settings.cache / f"tune-{name}-{digest(wanted)}"
         try:
             record = load(folder, wanted, points, fresh=False, keep_stale=settings.keep_stale)

@@ -16,8 +16,9 @@ from dualopt import plotting
 from dualopt.algorithms import DistributedLBFGS, FedDyn, FedSplit
 from dualopt.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, RandomQuantisation
 from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe, run
+from dualopt.recording import run
 from dualopt.reference import newton
+from dualopt.spec import described
 from dualopt.trace import Trace
 from figures._settings import Settings
 
@@ -87,7 +88,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
     traces = {}
     for name, entry in CURVES.items():
         rounds = MOST_ROUNDS[settings.quick]
-        description = {"figure": "compression", "problem": known, "algorithm": describe(entry.algorithm)}
+        description = {"figure": "compression", "problem": known, "algorithm": described(entry.algorithm)}
         traces[name] = settings.stored_columns(
             f"the curve {name!r}",
             description | {"rounds": rounds},

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from dualopt import plotting
 from dualopt.algorithms import FedDyn
-from dualopt.recording import describe
+from dualopt.spec import described
 from dualopt.trace import Trace
 from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, local_solver, problem
 from figures._panels import plain_ticks
@@ -101,7 +101,7 @@ def _trace(settings: Settings, setting: str, alpha: float) -> Trace:
     description = {
         "figure": "feddyn_alpha",
         "setting": setting,
-        "algorithm": describe(algorithm),
+        "algorithm": described(algorithm),
         "participation": PARTICIPATION.size,
         "rounds": settings.rounds,
     }

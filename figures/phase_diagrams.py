@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dualopt.algorithms import AFedPD, FedADMM, FedAvg, FedPD
-from dualopt.recording import describe
 from dualopt.solvers import Exact, Gradient
+from dualopt.spec import described
 from dualopt.stopping import Steps
 from dualopt.trace import Trace
 from figures._settings import Settings
@@ -187,7 +187,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
         description = {
             "figure": "phase_diagrams",
-            "algorithm": describe(panel.method(1.0)),
+            "algorithm": described(panel.method(1.0)),
             "panel": name,
             "grid": grid,
             "clients": N,

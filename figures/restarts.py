@@ -15,7 +15,8 @@ from dualopt import plotting
 from dualopt.algorithms import DualFL, OptimizedDualFL
 from dualopt.data._files import home
 from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe, run
+from dualopt.recording import run
+from dualopt.spec import described
 from dualopt.trace import Trace
 from figures._settings import Settings
 
@@ -97,7 +98,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
                 "figure": "restarts",
                 "problem": {key: str(v) for key, v in asdict(problem.options).items() if key != "data_home"},
                 "tol": problem.tol,
-                "algorithm": describe(method),
+                "algorithm": described(method),
                 "multiples": MULTIPLES if name in TUNED else None,
                 "rounds": most,
             }

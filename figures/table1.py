@@ -45,8 +45,8 @@ from dualopt.algorithms import (
 )
 from dualopt.objectives import Quadratic
 from dualopt.rates import Order, estimate_order
-from dualopt.recording import describe
 from dualopt.solvers import Exact, Nesterov
+from dualopt.spec import described
 from dualopt.stopping import GradientReduction, Steps
 from dualopt.trace import Trace
 from figures._settings import Settings
@@ -279,10 +279,10 @@ def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]
         "chain": CHAINS[settings.quick],
         "flat": FLAT,
         "alpha": ALPHA,
-        "local": describe(ACCURATE["stop"]),
+        "local": described(ACCURATE["stop"]),
     }
     if label in ROWS:
-        description["algorithm"] = describe(ROWS[label].build(planes(10.0)))
+        description["algorithm"] = described(ROWS[label].build(planes(10.0)))
     return settings.stored_columns(f"the row {label!r}", description, columns)
 
 

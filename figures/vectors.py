@@ -40,8 +40,8 @@ from dualopt.engine import iterate
 from dualopt.participation import CommunicateWithProbability
 from dualopt.preparation import OneShotAverage, SketchedMetric, prepared_by
 from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe
 from dualopt.reference import newton
+from dualopt.spec import described
 from dualopt.trace import Trace
 from figures._settings import Settings
 
@@ -149,7 +149,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
             description = {
                 "figure": "vectors",
                 "problem": {key: str(value) for key, value in asdict(options).items() if key != "data_home"},
-                "algorithm": describe(ENTRIES[name].algorithm),
+                "algorithm": described(ENTRIES[name].algorithm),
                 "method": name,
                 "most": most,
             }

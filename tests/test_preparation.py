@@ -15,12 +15,13 @@ from dualopt import L1, L2, Composite, Quadratic, UniformSubset, linear_model, m
 from dualopt.algorithms import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent
 from dualopt.certificates import LatestSolutions, certificate
 from dualopt.cli import main
+from dualopt.cli.options import PreparationOptions
 from dualopt.discover import discover
 from dualopt.engine import advance, iterate
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.coordinates import InCoordinates
-from dualopt.preparation import OneShotAverage, PreparationOptions, SketchedMetric, prepared_by
+from dualopt.preparation import OneShotAverage, SketchedMetric, prepared_by
 from dualopt.preparation.one_shot import half
 from dualopt.reference import newton
 from dualopt.solvers import LBFGS, Exact
@@ -435,11 +436,20 @@ def test_names_of_the_command_line(options, steps):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"start": "warm"}, "start must be one of zero, one-shot, jackknife; not 'warm'."),
-        ({"coordinates": "plain=3"}, "coordinates must be of the form sketch=RANK, not 'plain=3'."),
-        ({"coordinates": "sketch=-1"}, "coordinates must be of the form sketch=RANK, not 'sketch=-1'."),
-        ({"coordinates": "scetch"}, "coordinates must be one of plain, sketch, own-sketches; not 'scetch' (did"),
-        ({"coordinates": "sketch=0"}, "rank must be at least 1, not 0."),
+        (
+            {"start": "warm"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'warm'.",
+        ),
+        (
+            {"coordinates": "plain=3"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'plain'.",
+        ),
+        ({"coordinates": "sketch=-1"}, "preparation sketched-metric: rank must be at least 1, not -1."),
+        (
+            {"coordinates": "scetch"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'scetch' (did",
+        ),
+        ({"coordinates": "sketch=0"}, "preparation sketched-metric: rank must be at least 1, not 0."),
     ],
 )
 def test_names_that_are_refused(options, words):

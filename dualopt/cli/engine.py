@@ -19,11 +19,11 @@ from threadpoolctl import threadpool_limits
 from dualopt._checks import require
 from dualopt._data_hash import data_hash
 from dualopt.cli import TERMINATED
+from dualopt.cli.options import PreparationOptions
 from dualopt.engines import MPI
 from dualopt.engines._mpi_peers import sentence
 from dualopt.engines.mpi import REDUCE
 from dualopt.peers import ALONE, Peers
-from dualopt.preparation import PreparationOptions
 from dualopt.problem import Problem, ProblemOptions, SharedProblem, build_problem
 from dualopt.xp import asarray_like
 

@@ -24,7 +24,7 @@ from dualopt._files import SUFFIX, remove_leftovers
 from dualopt.algorithms import parameters
 from dualopt.cli.progress import make_progress
 from dualopt.engine import Snapshot
-from dualopt.recording import describe
+from dualopt.spec import described
 from dualopt.trace import Trace, write_atomically
 
 __all__ = [
@@ -330,7 +330,7 @@ def _jsonable(value: Any) -> Any:
         return [_jsonable(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return os.fspath(value) if isinstance(value, Path) else describe(value)
+    return os.fspath(value) if isinstance(value, Path) else described(value)
 
 
 def _rounds(trace: Trace) -> str:

@@ -11,7 +11,7 @@ from typer import Option
 
 from dualopt.cli import output
 from dualopt.cli.options import default_of, option_groups
-from dualopt.participation import parse_participation
+from dualopt.participation import as_participation
 from dualopt.problem import Problem, ProblemOptions, build_problem
 from dualopt.recommendation import Recommendation
 from dualopt.recommendation import recommend as recommended
@@ -31,7 +31,7 @@ def recommend(
     problem: ProblemOptions,
 ) -> None:
     """Say which method to use on this problem, and why; nothing is written."""
-    who = parse_participation(participation)
+    who = as_participation(participation)
     built = build_problem(problem)
     next(who.rounds(built.objective.n_clients, problem.seed))  # refuses more clients than there are
     found = recommended(built.objective, who, dear=dear)

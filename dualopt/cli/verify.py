@@ -10,15 +10,16 @@ from rich.console import Console
 from typer import Exit, Option
 
 from dualopt import plotting
-from dualopt._text import pairs
+from dualopt.algorithms._support import supported
 from dualopt.cli import output
-from dualopt.cli.options import option_groups
+from dualopt.cli.options import MethodOptions, option_groups
 from dualopt.cli.plug_ins import plug_ins
-from dualopt.participation import parse_participation
+from dualopt.engine import complete
+from dualopt.participation import as_participation
 from dualopt.problem import ProblemOptions
 from dualopt.rates import Factor, Order
 from dualopt.recording import versions
-from dualopt.variant import MethodOptions, Variant
+from dualopt.spec import Spec, pairs
 from dualopt.verification.claimed_rate import Speed, parse_rate
 from dualopt.verification.pictures import picture
 from dualopt.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
@@ -86,21 +87,14 @@ def verify(
     and of E - E* where E is not strongly convex.
     """
     claim = parse_rate(rate)
-    variant = Variant(
-        label=algorithm,
-        algorithm=algorithm,
-        parameters=pairs(param or [], "param"),
-        solver=method.solver,
-        solver_parameters=pairs(method.solver_param, "solver_param"),
-        stop=method.stop,
-    )
-    variant.check(participation=test.participation)
-    participation = parse_participation(test.participation)
+    spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
+    template = supported(spec, participation=test.participation)
+    participation = as_participation(test.participation)
     output.prepare_folder(test.out)
     console = output.make_console()
     with console.status("") as status:
         report = examine(
-            variant.build,
+            lambda objective, who: complete(template, objective, who),
             claim,
             participation=participation,
             seeds=SEEDS[test.participation == "full"] if test.seeds is None else test.seeds,
@@ -115,7 +109,7 @@ def verify(
         "command": "verify",
         "options": output.options_record(method, test) | {"algorithm": algorithm, "rate": rate, "param": param or []},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [variant]),
+        "plug_ins": plug_ins(ProblemOptions(), [spec]),
         "verdict": report.verdict,
         "exponent": report.exponent,
         "instances": [_recorded(finding) for finding in report.findings],

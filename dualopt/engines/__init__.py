@@ -19,3 +19,5 @@ __all__ = [
     "RemoteClients",
     "answered",
 ]
+
+ENGINES = {"blocks": Blocks}  # by name

@@ -15,7 +15,6 @@ from dualopt.client_states import ClientStates
 from dualopt.engines import _protocol as ask
 from dualopt.engines._errors import RefusedError
 from dualopt.engines._host_file import HostFile, Kept
-from dualopt.engines._methods import read_method
 from dualopt.engines._steps import Pending, counted, settled, solver_states, worked
 from dualopt.objectives import LinearModel, Objective, ObjectiveWrapper
 from dualopt.objectives.composite import without_regulariser
@@ -23,6 +22,7 @@ from dualopt.objectives.local_problem import Evaluation
 from dualopt.objectives.wrapper import class_labels
 from dualopt.participation import Round
 from dualopt.solvers import LocalSolution
+from dualopt.spec import Spec
 from dualopt.tree import take_rows, tree_map
 from dualopt.xp import array_namespace, asarray_like, broadcast, is_numpy
 
@@ -67,13 +67,12 @@ class Host:
     >>> import numpy as np
     >>> from dualopt import FedAvg, Quadratic
     >>> from dualopt.engines import _protocol as ask
-    >>> from dualopt.engines._methods import spelled
     >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
     >>> host = Host(f)
     >>> (census,) = host.answer([ask.Describe()])
     >>> census.n_clients, census.mu.tolist()
     (2, [1.0, 1.0])
-    >>> begin = ask.Start("a run", 0, 2, (0, 1), spelled(FedAvg().suggested(f)), np.zeros(1), None, "", "")
+    >>> begin = ask.Start("a run", 0, 2, (0, 1), '{"fedavg": {}}', np.zeros(1), None, "", "")
     >>> work = ask.Work("a run", 0, 2, 0, True, None, 0, np.zeros(1))
     >>> _, found = host.answer([begin, work])
     >>> found.upload.shape
@@ -252,7 +251,7 @@ class Host:
         if len(request.clients) != self.objective.n_clients:
             raise RefusedError(f"it has {self.objective.n_clients} clients, not {len(request.clients)}")
         try:
-            algorithm = read_method(request.method, self.types)
+            algorithm = Spec.from_json(request.method, "method").build("algorithm", self.types)
         except ValueError as error:
             raise RefusedError(f"the method cannot be read: {str(error).rstrip('.')}") from None
         self.objective = with_max_rows(self.objective, request.max_rows)

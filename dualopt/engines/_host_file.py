@@ -20,8 +20,8 @@ from dualopt._files import SUFFIX, remove_leftovers, write_atomically
 from dualopt._packing import named_tuples, pack, unpack
 from dualopt._sources import sources
 from dualopt.algorithms import Algorithm
-from dualopt.engines._methods import read_method, types_in
 from dualopt.engines._protocol import Settle, Start, Work
+from dualopt.spec import Spec, types_in
 from dualopt.xp import Array
 
 __all__ = ["HostFile", "Kept"]
@@ -108,7 +108,7 @@ class HostFile:
                 self._start = [archive[f"start_{n}"] for n in range(len(head["start"]["arrays"]))]
                 arrays = [archive[f"array_{n}"] for n in range(len(head["kept"]["arrays"]))]
             start = unpack(head["start"], self._start, named_tuples(_START, ()), like=like)
-            method = read_method(start.method, types)
+            method = Spec.from_json(start.method, "method").build("algorithm", types)
             kept = unpack(head["kept"], arrays, state_types(method), like=like)
             if not isinstance(kept, Kept):
                 raise ValueError

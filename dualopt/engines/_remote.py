@@ -13,9 +13,9 @@ from dualopt.engines import _protocol as ask
 from dualopt.engines._calls import Calls, Elsewhere
 from dualopt.engines._errors import LostError
 from dualopt.engines._fetched import RemoteLatest
-from dualopt.engines._methods import spelled, types_in
 from dualopt.engines._rows import under_each_other
 from dualopt.objectives import Objective
+from dualopt.spec import Spec, types_in
 from dualopt.tree import take_rows, tree_map
 from dualopt.xp import Array
 
@@ -246,7 +246,7 @@ class RemoteClients(Objective):
         if learn := getattr(self.engine, "learn", None):
             learn(types_in(algorithm))
         known = state.clients if state is not None and isinstance(state.clients, Elsewhere) else None
-        calls, method = self.calls, spelled(algorithm)
+        calls, method = self.calls, json.dumps(Spec.of(algorithm, full=True).to_json())
         run = f"{self.name} {secrets.token_hex(8)}" if known is None else known.run
         if known is not None and len(known.hosts) != len(calls.hosts):
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(calls.hosts)}.")

@@ -14,14 +14,14 @@ from typing import Any
 
 from dualopt._files import InUseError, locked
 from dualopt.checkpoint import Checkpoint
+from dualopt.engine import complete
 from dualopt.engines import LostError, RemoteClients
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
 from dualopt.federation.submission import OUTCOME
 from dualopt.objectives import Composite
-from dualopt.participation import parse_participation
+from dualopt.participation import as_participation
 from dualopt.recording import run
-from dualopt.regularisers import parse_regulariser
 
 __all__ = ["PROGRESS", "Serving"]
 
@@ -76,9 +76,9 @@ class Serving:
             clients = RemoteClients(engine, run=project.run_name, project=project.fingerprint)
             objective: Any = clients
             if project.regulariser is not None:
-                objective = Composite(objective=clients, regulariser=parse_regulariser(project.regulariser))
-            participation = parse_participation(project.participation)
-            algorithm = project.variant.build(objective, participation)
+                objective = Composite(objective=clients, regulariser=project.regulariser_object)
+            participation = as_participation(project.participation)
+            algorithm = complete(project.method, objective, participation)
             trace = run(
                 algorithm,
                 objective,

@@ -9,18 +9,16 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
-import dualopt.losses
 from dualopt._checks import require_flags
-from dualopt.discover import lookup
 from dualopt.inputs import prepare
 from dualopt.losses import Loss, Squared
-from dualopt.named import open_parameters, resolved
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientRows, Part
 from dualopt.peers import ALONE, Peers
+from dualopt.spec import Spec, built, required
 from dualopt.xp import Array, array_namespace, device, epsilon, to_numpy
 
 __all__ = ["LinearModel", "linear_model"]
@@ -355,9 +353,10 @@ def linear_model(
 
 def _loss(loss: Any) -> Any:
     """Return the loss, or for a name that needs the number of classes alone its class."""
-    if isinstance(loss, str) and open_parameters(kind := lookup(dualopt.losses, loss, "loss")) == ["classes"]:
+    spec = Spec.parse(loss, "loss") if isinstance(loss, str) else loss
+    if isinstance(spec, Spec) and not spec.arguments and required(kind := spec.target("loss")) == ["classes"]:
         return kind
-    found = resolved(loss, dualopt.losses, "loss")
+    found = built(spec, "loss")
     if not hasattr(found, "labels"):
         raise ValueError(f"loss must be a Loss or its name, such as 'logistic', not a {type(found).__name__}.")
     return found

@@ -16,9 +16,9 @@ from dualopt.certificates import DualPoint, certificate
 from dualopt.discover import discover
 from dualopt.engine import complete
 from dualopt.engines import _protocol as ask
-from dualopt.engines._methods import read_method, spelled, types_in
 from dualopt.participation import UniformSubset
 from dualopt.recording import run
+from dualopt.spec import Spec, types_in
 from dualopt.stopping import GradientReduction
 from dualopt.tree import leaves
 from dualopt.xp import Array
@@ -110,14 +110,22 @@ def test_methods_in_words(name: str) -> None:
     """What a method is completed to is read as the same method, each number with all its digits."""
     kind = discover(dualopt.algorithms)[name]
     method = complete(kind(), quadratic())
-    assert read_method(spelled(method)) == method
+    text = json.dumps(Spec.of(method, full=True).to_json())
+    assert Spec.from_json(text).build("algorithm", ()) == method
     assert set(types_in(method)) >= {type(method)}
 
 
 def test_what_is_no_method_is_refused() -> None:
-    for text in ("7", '{"class": "Steps", "parameters": {"steps": 3}}', '{"class": "os.system"}', "no json", "[]"):
-        with pytest.raises(ValueError, match=r"^method .*\.$"):
-            read_method(text)
+    for text in (
+        "7",
+        '{"steps": {"steps": 3}}',
+        '{"os:system": {}}',
+        '{"dualopt.solvers.sgd:SGD": {}}',
+        "no json",
+        "[]",
+    ):
+        with pytest.raises(ValueError, match=r"^(method|algorithm) .*\.$"):
+            Spec.from_json(text, "method").build("algorithm", ())
 
 
 # --- a certificate from two scalars a client ---------------------------------------------------------------------

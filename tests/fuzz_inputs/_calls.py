@@ -17,7 +17,7 @@ import dualopt.participation
 import dualopt.regularisers
 import dualopt.solvers
 from dualopt import data, stopping, tuning
-from dualopt._text import _plain_fields
+from dualopt._checks import _plain
 from dualopt.discover import discover
 from dualopt.trace import Trace
 from tests.fuzz_inputs._case import Case, Expected
@@ -302,7 +302,7 @@ def _parts() -> list[tuple[type, str, type]]:
     rules += [dualopt.participation.CommunicateWithProbability]
     packages = (dualopt.algorithms, dualopt.solvers, dualopt.losses, dualopt.regularisers)
     classes = [cls for package in packages for cls in discover(package).values()] + rules
-    return [(cls, name, kind) for cls in classes for name, kind in _plain_fields(cls).items()]
+    return [(cls, name, kind) for cls in classes for name, kind in _plain(cls).items()]
 
 
 def _numbers(function: Callable[..., Any], arguments: dict[str, Any]) -> str:

@@ -279,7 +279,6 @@ TABLE |= {
             ("compressor_moments", "compressed_fedsplit"),
         )
         for name in (
-            "_parse",
             "_protocol",
             "_steps",
             "cohorts",
@@ -307,7 +306,7 @@ TABLE |= {
                 Selected("tests/engines/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
             )
         )
-        for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
+        for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_remote", "_steps")
     },
     "dualopt/engines/wire.py": Judges(
         (
@@ -369,9 +368,6 @@ TABLE |= {
         (Selected("dualopt/preparation/one_shot.py"), Selected("tests/test_preparation.py", "start|jack|halves|trace")),
         ("one_shot_average",),
     ),
-    "dualopt/preparation/options.py": Judges(
-        (Selected("dualopt/preparation/options.py"), Selected("tests/test_preparation.py", "names|commands"))
-    ),
     "dualopt/preparation/sketched_metric.py": Judges(
         (
             Selected("dualopt/preparation/sketched_metric.py"),
@@ -416,6 +412,16 @@ TABLE |= {
     ),
     "dualopt/estimators/classifier.py": Judges(
         (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
+    ),
+    "dualopt/spec.py": Judges(
+        (
+            Selected("dualopt/spec.py"),
+            Selected("tests/test_spec.py"),
+            Selected("tests/engines/test_wire.py", "words|refused"),
+        )
+    ),
+    "dualopt/algorithms/_support.py": Judges(
+        (Selected("dualopt/algorithms/_support.py"), Selected("tests/test_cli.py", "refused"))
     ),
     "dualopt/oracle.py": Judges(
         (Selected("dualopt/oracle.py"), Selected("tests/test_oracle.py"), Selected("tests/test_engine.py"))
