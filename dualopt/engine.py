@@ -227,12 +227,12 @@ def placed(objective: Objective, engine: Clustered | str | None, prepare: Any = 
     ValueError
         If the engine is none, the clients are elsewhere already, or a preparation needs their data.
     """
-    engine = built(engine, "engine")
-    if engine is not None:
-        require(hasattr(engine, "clients"), "engine must be one of dualopt.engines, such as Blocks(number=2)", engine)
+    found: Any = built(engine, "engine")
+    if found is not None:
+        require(hasattr(found, "clients"), "engine must be one of dualopt.engines, such as Blocks(number=2)", engine)
         taken = isinstance(without_regulariser(objective), RemoteClients)
         require(not taken, "engine must not be given for clients that are elsewhere already")
-        objective = engine.clients(objective)
+        objective = found.clients(objective)
     if isinstance(clients := without_regulariser(objective), RemoteClients):
         require(prepare is None, "prepare must not be given where clients are elsewhere: it needs their data")
         clients.leave()

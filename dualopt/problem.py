@@ -342,6 +342,8 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: P
     (5,)
     """
     options = built(options, "problem")
+    if not isinstance(options, ProblemOptions):
+        raise ValueError(f"options must be ProblemOptions or text such as 'problem: digits', not {options!r}.")
     layers = _hidden_layers(options.model)
     if layers is not None and options.loss not in ("auto", "multinomial"):
         raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")

@@ -218,10 +218,9 @@ def run(
             status, theta = "stopped", recorder.interrupted()
         recorder.finish(theta)
         status = "diverged" if recorder.diverged else status
-    ((name, hyperparameters),) = described(algorithm).items()
     record = {
-        "algorithm": name,
-        "hyperparameters": hyperparameters,
+        "algorithm": type(algorithm).__name__,
+        "hyperparameters": described(algorithm),
         "n_clients": objective.n_clients,
         **_origin(objective, theta),
         "rounds": rounds,

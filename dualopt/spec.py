@@ -695,7 +695,7 @@ def _object(x: Any, hint: Any, kind: str, what: str, default: Any, types: Iterab
         spec = replace(base, arguments={**base.arguments, **spec.arguments})
     if kind:
         return spec.build(kind, types)
-    return spec.build(None, [*(types or ()), *(choice for choice in _choices(hint) if is_dataclass(choice))])
+    return spec.build(None, [*(types or ()), *(choice for choice in _choices(hint) if isinstance(choice, type))])
 
 
 def _scalar(x: Any, kind: type, *, as_text: bool) -> Any:

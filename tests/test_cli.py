@@ -97,7 +97,7 @@ def test_run_writes_files_that_agree_with_each_other_and_with_the_library(progra
     assert record["final"] == archive.last
     assert record["wall_seconds"] >= record["final"]["seconds"] > 0
     assert record["versions"]["numpy"] == np.__version__
-    assert record["parameters"]["hyperparameters"]["nu"] == 0.01
+    assert record["parameters"]["hyperparameters"]["dualfl"]["nu"] == 0.01
 
     # The same by hand: a wrong seed, partition, weight or intercept anywhere shows here.
     digits = load("digits")
@@ -153,7 +153,7 @@ def test_options_reach_what_they_name(program):
     )
     assert code == 0, out
     archive = Trace.from_npz("deep/er/trace.npz")
-    used = archive.parameters["hyperparameters"]
+    used = archive.parameters["hyperparameters"]["dualfl"]
     assert archive.theta.shape == (4,)
     assert archive.theta.dtype == np.float32
     assert (used["rho"], used["nu"], used["corrected"]) == (1e-3, 0.1, True)
@@ -207,7 +207,7 @@ def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):
 @pytest.mark.usefixtures("undrawn")
 def test_assumptions_can_be_waived(program):
     assert program("run", *QUICK, "-p", "nu=0.02", "--no-check-assumptions")[0] == 0
-    assert Trace.from_csv("out/trace.csv").parameters["hyperparameters"]["nu"] == 0.02
+    assert Trace.from_csv("out/trace.csv").parameters["hyperparameters"]["dualfl"]["nu"] == 0.02
 
 
 def test_compare_runs_variants_on_one_problem(program):
@@ -220,8 +220,8 @@ def test_compare_runs_variants_on_one_problem(program):
     assert {path.name for path in Path("out").iterdir()} == names
     first, second = Trace.from_csv("out/dualfl.csv"), Trace.from_csv("out/plain.csv")
     assert first["energy"][0] == second["energy"][0]
-    assert first.parameters["hyperparameters"]["solver"].keys() == {"newton"}
-    used = second.parameters["hyperparameters"]
+    assert first.parameters["hyperparameters"]["dualfl"]["solver"].keys() == {"newton"}
+    used = second.parameters["hyperparameters"]["dualfl"]
     assert (used["rho"], used["solver"]["lbfgs"]["history"], used["stop"]) == (0.0, 4, {"steps": {"steps": 3}})
     record = json.loads(Path("out/compare.json").read_text(), parse_constant=pytest.fail)
     assert {label: run["final"]["energy"] for label, run in record["runs"].items()} == {
@@ -533,7 +533,7 @@ def test_compressed_uploads_are_counted_in_bits(program):
     assert np.diff(trace["bits_down"]).tolist() == [3 * 650 * 64] * 5
     assert shown(out, "bits sent") == f"{5 * 3 * 650 * 9:,} up, {5 * 3 * 650 * 64:,} down"
     record = json.loads(Path("out/run.json").read_text())
-    assert record["parameters"]["hyperparameters"]["compressor"] == {"natural": {}}
+    assert record["parameters"]["hyperparameters"]["fedsplit"]["compressor"] == {"natural": {}}
 
 
 @pytest.mark.usefixtures("undrawn")

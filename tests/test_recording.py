@@ -238,7 +238,7 @@ def test_refuses_bad_arguments(options: dict, name: str) -> None:
 
 def test_parameters_are_recorded() -> None:
     parameters = run(EXACT, quadratic(), rounds=1, parameters={"data": "test"}).parameters
-    assert parameters["algorithm"] == "dualfl"
-    assert parameters["hyperparameters"]["solver"] == {"exact": {}}
-    assert parameters["hyperparameters"]["nu"] == pytest.approx(1.0)
+    assert parameters["algorithm"] == "DualFL"
+    assert parameters["hyperparameters"]["dualfl"]["solver"] == {"exact": {}}
+    assert parameters["hyperparameters"]["dualfl"]["nu"] == pytest.approx(1.0)
     assert parameters["data"] == "test"

@@ -214,7 +214,7 @@ def test_values_without_a_name() -> None:
 def test_parameters_that_are_added() -> None:
     spec = Spec.parse("dualfl: solver=sgd: step=1").given({"solver.step": "0.5", "rho": "0.25", "nu": 0.5})
     assert spec.build("algorithm") == DualFL(rho=0.25, nu=0.5, solver=SGD(step=0.5))
-    assert resolved(FedAvg(stop="reduction=0.5")).stop == GradientReduction(factor=0.5)
+    assert resolved(FedAvg(stop="reduction=0.5")).stop == GradientReduction(factor=0.5)  # type: ignore[arg-type]
 
 
 def test_numbers_keep_their_digits_and_numpy_leaves_no_trace() -> None:

@@ -108,8 +108,8 @@ class MethodOptions:
             inner = pairs(self.solver_param, "solver_param")
             found = found.given({f"solver.{name}": text for name, text in inner.items()}, "solver_param")
         if isinstance(nested, Spec) and not named:
-            own = own | {f"solver.{name}": x for name, x in nested.arguments.items()}
-            own.pop("solver")
+            own = {k: x for k, x in own.items() if k != "solver"}
+            own |= {f"solver.{name}": x for name, x in nested.arguments.items()}
         return found.given(own)
 
 
