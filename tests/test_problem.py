@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import dualopt
-from dualopt import data
 from dualopt.losses import Multinomial
 from dualopt.objectives import Composite, NonconvexPenalty, linear_model
-from dualopt.problem import ProblemOptions, build_problem
+from dualopt.problem import data
+from dualopt.problem.options import ProblemOptions, build_problem
 
 FEW = ProblemOptions(rows=120, clients=3, seed=2)
 
@@ -25,7 +25,7 @@ def test_neither_needs_the_packages_of_the_program() -> None:
 import sys
 for name in ("typer", "rich", "matplotlib"):
     sys.modules[name] = None
-from dualopt.problem import build_problem
+from dualopt.problem.options import build_problem
 from dualopt.spec import Spec
 build_problem("problem: synthetic-logistic, clients=3")
 print(type(Spec.parse("dualfl:rho=0").build("algorithm")).__name__)

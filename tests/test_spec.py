@@ -14,13 +14,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualopt import plugins
-from dualopt.algorithms import DualFL, FedAvg
-from dualopt.data import available, partition_rules
-from dualopt.problem import ProblemOptions
+from dualopt.methods import DualFL, FedAvg
+from dualopt.problem.data import available, partition_rules
+from dualopt.problem.options import ProblemOptions
 from dualopt.solvers import LBFGS, SGD
-from dualopt.spec import KINDS, Spec, _choices, _hints, _kind, built, described, names, required, resolved, types_in
-from dualopt.stopping import Gap, GradientReduction
+from dualopt.solvers.stopping import Gap, GradientReduction
+from dualopt.spec import (
+    KINDS,
+    Spec,
+    _choices,
+    _hints,
+    _kind,
+    built,
+    described,
+    names,
+    plugins,
+    required,
+    resolved,
+    types_in,
+)
 
 EVERYTHING = [(kind, name) for kind in KINDS for name, known in names(kind).items() if isinstance(known, type)]
 SHORT = [(kind, name) for kind in KINDS for name, known in names(kind).items() if isinstance(known, str)]
@@ -50,7 +62,7 @@ from typing import Any
 from dualopt import FedPD
 from dualopt.regularisers import Regulariser, Zero
 from dualopt.solvers import SGD, Gradient, LocalSolver
-from dualopt.stopping import Stop
+from dualopt.solvers.stopping import Stop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +306,7 @@ def test_a_wrong_text_is_one_sentence(text: str, sentence: str) -> None:
         '{"dualfl": {"rhoo": 0}}',
         '{"fedsplit": {"compressor": {"rand-k": {}}}}',
         '{"os:system": {}}',
-        '{"dualopt.testing:Evil": {}}',
+        '{"dualopt.lab.testing:Evil": {}}',
         '{"tests.test_spec:Loaded": {}}',
         '{"lbfgs": {}}',
         "[" * 10**5,

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dualopt.participation import Round
-from dualopt.spec import built
-from dualopt.stopping import (
+from dualopt.arrays.xp import device, to_numpy
+from dualopt.methods.participation import Round
+from dualopt.solvers.stopping import (
     Gap,
     GradientNorm,
     GradientReduction,
@@ -19,7 +19,7 @@ from dualopt.stopping import (
     Steps,
     SublinearSchedule,
 )
-from dualopt.xp import device, to_numpy
+from dualopt.spec import built
 
 
 def round_(n=0, n_clients=4):

@@ -12,14 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dualopt._checks import Typed, require, require_at_least
-from dualopt._files import write_atomically
-from dualopt.algorithms import Algorithm
-from dualopt.algorithms._support import supported
-from dualopt.data.scaling import check_scale
+from dualopt.arrays._checks import Typed, require, require_at_least
+from dualopt.arrays._files import write_atomically
 from dualopt.losses import Loss
-from dualopt.participation import as_participation
-from dualopt.recording import check_run
+from dualopt.methods import Algorithm
+from dualopt.methods._support import supported
+from dualopt.methods.participation import as_participation
+from dualopt.problem.data.scaling import check_scale
+from dualopt.runs.recording import check_run
 from dualopt.spec import Spec, toml
 
 __all__ = ["Project"]
@@ -288,7 +288,7 @@ class Project(Typed):
 
     @property
     def divisor(self) -> str | float:
-        """The scaling as :func:`dualopt.data.load` takes it."""
+        """The scaling as :func:`dualopt.problem.data.load` takes it."""
         try:
             return float(self.scale)
         except ValueError:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dualopt import Trace, run
-from dualopt.engine import complete
+from dualopt.engine.rounds import complete
 from dualopt.federation import Project
+from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite, Objective, linear_model
-from dualopt.participation import as_participation
 
 __all__ = ["METHODS", "SIZES", "differing", "in_one_process", "project_of", "rows", "write_shards"]
 
