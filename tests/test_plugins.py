@@ -242,7 +242,7 @@ def test_two_packages_with_one_name_are_named(folder, monkeypatch, program):
 def test_two_files_of_one_name_do_not_hide_each_other(folder):
     Path("other").mkdir()
     Path("other/my_method.py").write_text(METHOD.replace("1.0", "7.0"))
-    one, two = (plugins.load("algorithms", f"{place}my_method.py:Damped", "algorithm") for place in ("", "other/"))
+    one, two = (plugins.load("methods", f"{place}my_method.py:Damped", "algorithm") for place in ("", "other/"))
     assert (one().alpha, two().alpha) == (1.0, 7.0)
 
 

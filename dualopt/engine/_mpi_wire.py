@@ -1,8 +1,8 @@
 """Requests and answers between MPI processes: a short header in JSON, and arrays as they lie in memory.
 
-A header describes a tree and the layout of its arrays (``dualopt.arrays._packing``). It is sent again only when it differs
-from the last one of the same process; in most rounds, numbers alone travel. Arrays of all processes that lie in rows
-are received into one array, in the order of the processes, so that nothing need be copied to put them together.
+A header describes a tree and the layout of its arrays (``dualopt.arrays._packing``). It is sent again only when it
+differs from the last one of the same process; in most rounds, numbers alone travel. Arrays of all processes that lie in
+rows are received into one array, in the order of the processes, so that nothing need be copied to put them together.
 """
 
 from __future__ import annotations
