@@ -22,9 +22,6 @@ from dualopt.solvers.stopping import Gap, GradientReduction
 from dualopt.spec import (
     KINDS,
     Spec,
-    _choices,
-    _hints,
-    _kind,
     built,
     described,
     names,
@@ -33,6 +30,7 @@ from dualopt.spec import (
     resolved,
     types_in,
 )
+from dualopt.spec._spec import _choices, _hints, _kind
 
 EVERYTHING = [(kind, name) for kind in KINDS for name, known in names(kind).items() if isinstance(known, type)]
 SHORT = [(kind, name) for kind in KINDS for name, known in names(kind).items() if isinstance(known, str)]
@@ -100,7 +98,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A method of a file whose path needs quotes."""
     path = tmp_path_factory.mktemp("odd, (place)") / "my file.py"
     path.write_text(PLUG_IN)
-    return plugins.load("algorithms", f"{path}:Mine", "algorithm")
+    return plugins.load("methods", f"{path}:Mine", "algorithm")
 
 
 def drawn(data: st.DataObject, target: Any, depth: int = 0) -> Any:

@@ -72,7 +72,7 @@ class Host:
     >>> (census,) = host.answer([ask.Describe()])
     >>> census.n_clients, census.mu.tolist()
     (2, [1.0, 1.0])
-    >>> begin = ask.Start("a run", 0, 2, (0, 1), '{"fedavg": {}}', np.zeros(1), None, "", "")
+    >>> begin = ask.Start("a run", 0, 2, (0, 1), '{"fedavg": {"solver": {"exact": {}}}}', np.zeros(1), None, "", "")
     >>> work = ask.Work("a run", 0, 2, 0, True, None, 0, np.zeros(1))
     >>> _, found = host.answer([begin, work])
     >>> found.upload.shape

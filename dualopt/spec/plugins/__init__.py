@@ -27,7 +27,7 @@ from dualopt.spec.plugins.requirements import fault
 
 __all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record", "split"]
 
-GROUPS = ("algorithms", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
+GROUPS = ("methods", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
 GROUPS += ("data", "figures")
 """The kinds of plug-ins; ``dualopt.KIND`` is the group of their entry points."""
 
