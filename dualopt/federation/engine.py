@@ -9,6 +9,7 @@ from typing import Any
 
 from dualopt.engines._protocol import Describe, Failed
 from dualopt.engines.wire import WireError, decode_answers, encode, payload
+from dualopt.federation.refusals import said
 
 __all__ = ["SitesEngine", "UnreachableError"]
 
@@ -110,4 +111,4 @@ def _decoded(answer: bytes | Exception, requests: Sequence[Any]) -> Any:
         answers = decode_answers(answer, requests)
     except WireError as error:
         return error
-    return answers[0] if len(answers) == 1 and isinstance(answers[0], Failed) else answers
+    return said(answers[0]) if len(answers) == 1 and isinstance(answers[0], Failed) else answers

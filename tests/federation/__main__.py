@@ -196,7 +196,7 @@ def disk_full_at_a_site(folder: Path) -> str:
         finally:
             said = finished(running)
         require(running.returncode == 2, said)
-        require("its file cannot be written: File too large" in " ".join(said.split()), said)
+        require("its disk is full, or a file would be too large" in " ".join(said.split()), said)
         said = finished(second := loopback.run())
         require(second.returncode == 0, said)
         return f"told in one sentence; then {whole(loopback, project)}"

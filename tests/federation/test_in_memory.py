@@ -262,7 +262,7 @@ def test_a_full_disk_at_a_site_is_told(tmp_path: Path, monkeypatch: Any) -> None
         monkeypatch.setattr(HostFile, "write", no_space)
         outcome = m.serve()
         assert "basel" in outcome["refused"]
-        assert "No space left on device" in outcome["refused"]
+        assert "its disk is full" in outcome["refused"]
         full[0] = False
         assert m.serve()["refused"] is None
         assert differing(m.trace, in_one_process(project)) == []
@@ -292,22 +292,12 @@ def test_one_phase_is_not_enough(tmp_path: Path, monkeypatch: Any) -> None:
     assert found["one phase"] > 1e-4
 
 
-def test_a_site_says_one_sentence_without_its_paths(tmp_path: Path) -> None:
-    project = project_of()
-    with memory(tmp_path, project) as m:
-        m.data["lyon"].unlink()
-        np.savez(m.data["lyon"], X=np.ones((2, 3)), y=np.array([0, 1]))
-        refused = m.serve()["refused"]
-    assert "its data must have 20 features, not 3" in refused
-    assert str(tmp_path) not in refused
-
-
 def test_bytes_of_a_stranger_are_refused(tmp_path: Path) -> None:
     with memory(tmp_path, project_of()) as m:
         for data in (b"", b"dualopt1", b"\x80\x04K\x01."):  # the last one is a pickle
             (answer,) = wire.decode_answers(m.sites["lyon"](data), [ask.Describe()])
             assert isinstance(answer, ask.Failed)
-            assert answer.reason.startswith("message")
+            assert answer.reason == "request"
 
 
 def test_two_processes_of_a_site_do_not_share_a_state(tmp_path: Path) -> None:
@@ -316,7 +306,7 @@ def test_two_processes_of_a_site_do_not_share_a_state(tmp_path: Path) -> None:
         assert isinstance(wire.decode_answers(m.sites["lyon"](request), [ask.Describe()])[0], ask.Census)
         second = Answering(tmp_path / "lyon", "lyon")
         (answer,) = wire.decode_answers(second(request), [ask.Describe()])
-        assert answer == ask.Failed("another process of this site is at work on the run", False)
+        assert answer == ask.Failed("busy", False)
         second.close()
 
 

@@ -323,9 +323,20 @@ TABLE |= {
                 Selected("tests/federation/test_project.py"),
                 Selected("tests/federation/test_submission.py"),
                 Selected("tests/federation/test_in_memory.py"),
+                Selected("tests/federation/test_refusals.py"),
             )
         )
-        for name in ("answering", "engine", "job", "project", "provision", "serving", "settings", "submission")
+        for name in (
+            "answering",
+            "engine",
+            "job",
+            "project",
+            "provision",
+            "refusals",
+            "serving",
+            "settings",
+            "submission",
+        )
     },
     "dualopt/engine.py": Judges(
         (
