@@ -9,10 +9,11 @@ from threading import Lock
 from typing import Any
 
 from dualopt._files import locked
-from dualopt.engines import Host
+from dualopt.engines import Host, RefusedError
 from dualopt.engines.wire import decode_requests, encode
 from dualopt.federation.project import Project
 from dualopt.federation.refusals import refusal, refusing
+from dualopt.federation.seal import KEY_FILE, Seal
 from dualopt.federation.settings import SiteSettings, site_objective
 
 __all__ = ["Answering"]
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Answering:
-    """Answers the server's requests with the data and the state of one site.
+    """Answers the server's requests, and nobody else's, with the data and the state of one site.
 
     The data are loaded with the first request. What goes wrong is written in full into the log of the site, and stays
     there: the server gets a word of `dualopt.federation.refusals`.
@@ -37,22 +38,35 @@ class Answering:
     def __init__(self, kit: str | Path, site: str) -> None:
         self._kit, self._site = Path(kit), site
         self._host: Any = None
+        self._seal: Seal | None = None
         self._held = ExitStack()
         self._lock = Lock()
 
     def __call__(self, data: bytes) -> bytes:
         """Answer a message; one at a time, because a request that came too late may still be at work."""
         with self._lock:
+            opened: bytes | None = None
             try:
-                return encode(self._answers(data))
+                opened = self._opened(data)
+                answer = encode(self._answers(opened))
             except BaseException as error:  # an exit too would leave with its words
                 found = refusal(error)
                 log.error("refused (%s)", found.reason, exc_info=True)
-                return encode([found])
+                answer = encode([found])
+            return answer if self._seal is None or opened is None else self._seal.answer(data, answer)
 
     def close(self) -> None:
         """Give the state of the site back."""
         self._held.close()
+
+    def _opened(self, data: bytes) -> bytes:
+        """Return what the server has sent, and refuse what another has."""
+        if self._seal is None:
+            with refusing("settings"):
+                self._seal = Seal((self._kit / KEY_FILE).read_bytes())
+        if (opened := self._seal.opened_request(data)) is None:
+            raise RefusedError("a request does not carry the mark of the server", code="caller")
+        return opened
 
     def _answers(self, data: bytes) -> list[Any]:
         requests = decode_requests(data)

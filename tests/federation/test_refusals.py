@@ -23,11 +23,12 @@ from dualopt.engines import _protocol as ask
 from dualopt.federation import SiteSettings
 from dualopt.federation.answering import Answering
 from dualopt.federation.refusals import SENTENCES, refusal, said
+from dualopt.federation.seal import KEY_FILE, MARK, Seal
 from dualopt.federation.settings import site_objective
 from dualopt.losses import SmoothedHinge
 from dualopt.solvers import LBFGS
 from tests.federation.problems import project_of
-from tests.federation.test_in_memory import memory
+from tests.federation.test_in_memory import KEYS, memory
 
 SECRET = "Alice-Miller-4711"
 PROJECT = replace(project_of(features=3), feature_names=("age", "pressure", "weight"))
@@ -81,6 +82,8 @@ class Site:
     def __init__(self, folder: Path, name: str, content: bytes, project: Any = PROJECT) -> None:
         kit = folder / f"{SECRET}-kit"
         (kit / "local").mkdir(parents=True, exist_ok=True)
+        (kit / "startup").mkdir(exist_ok=True)
+        (kit / KEY_FILE).write_bytes(KEYS["lyon"])
         self.data = kit / name
         self.data.write_bytes(content)
         project.write(kit / "project.toml")
@@ -100,14 +103,14 @@ class Site:
     def asked(self, *requests: Any) -> bytes:
         """What leaves the site."""
         try:
-            return self.answering(wire.encode(requests or [ask.Describe()]))
+            return self.answering(Seal(KEYS["lyon"]).request(wire.encode(requests or [ask.Describe()])))
         finally:
             self.answering.close()
 
 
 def word(data: bytes) -> str | None:
     """The word in place of an answer; None for an answer."""
-    (found,) = wire.decode_answers(data, [ask.Describe()])
+    (found,) = wire.decode_answers(data[MARK:], [ask.Describe()])
     return found.reason if isinstance(found, ask.Failed) else None
 
 

@@ -333,6 +333,7 @@ TABLE |= {
             "project",
             "provision",
             "refusals",
+            "seal",
             "serving",
             "settings",
             "submission",
