@@ -11,6 +11,7 @@ from typing import Any
 from dualopt._files import locked
 from dualopt.engines import Host, RefusedError
 from dualopt.engines.wire import decode_requests, encode
+from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.project import Project
 from dualopt.federation.refusals import refusal, refusing
 from dualopt.federation.seal import KEY_FILE, Seal
@@ -37,7 +38,7 @@ class Answering:
 
     def __init__(self, kit: str | Path, site: str) -> None:
         self._kit, self._site = Path(kit), site
-        self._host: Any = None
+        self._host: tuple[Host, Project] | None = None
         self._seal: Seal | None = None
         self._held = ExitStack()
         self._lock = Lock()
@@ -72,10 +73,12 @@ class Answering:
         requests = decode_requests(data)
         if self._host is None:
             self._host = self._open()
-        return self._host.answer(requests)
+        host, project = self._host
+        require_agreed_requests(project, project.sites.index(self._site), requests)
+        return host.answer(requests)
 
-    def _open(self) -> Any:
-        """Return the host: settings, project, data and state are read once."""
+    def _open(self) -> tuple[Host, Project]:
+        """Return the host and the project: settings, project, data and state are read once."""
         with refusing("settings"):
             settings = SiteSettings.read(self._kit)
         with refusing("project-file"):
@@ -87,7 +90,7 @@ class Answering:
         try:
             number = project.sites.index(self._site)
             with refusing("state"):
-                return Host(objective, number, file=file, project=project.fingerprint)
+                return Host(objective, number, file=file, project=project.fingerprint), project
         except BaseException:
             self._held.close()
             raise

@@ -309,6 +309,13 @@ TABLE |= {
         )
         for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
     },
+    "dualopt/engines/_answers.py": Judges(
+        (
+            Selected("dualopt/engines/_answers.py"),
+            Selected("tests/engines/test_lies.py"),
+            Selected("tests/engines/test_two_phases.py"),
+        )
+    ),
     "dualopt/engines/wire.py": Judges(
         (
             Selected("dualopt/engines/wire.py"),
@@ -324,9 +331,11 @@ TABLE |= {
                 Selected("tests/federation/test_submission.py"),
                 Selected("tests/federation/test_in_memory.py"),
                 Selected("tests/federation/test_refusals.py"),
+                Selected("tests/federation/test_agreed.py"),
             )
         )
         for name in (
+            "agreed",
             "answering",
             "engine",
             "job",

@@ -45,9 +45,10 @@ class Hostile(Loader):
             if len(calls) == 1:
                 listen(module.collab.fl_ctx.get_engine().get_cell(), tokens)
             if len(calls) == CALL:
+                seal = self._answering._seal  # its own: it has no other
                 for kind, found in (
-                    ("plain", plain(module.collab, calls)),
-                    ("forged", forged(module.collab, calls, tokens)),
+                    ("plain", plain(module.collab, calls, seal)),
+                    ("forged", forged(module.collab, calls, seal, tokens)),
                 ):
                     with open(os.environ["DUALOPT_HOSTILE"], "a") as out:
                         print(f"{kind}: {found}", file=out)
@@ -56,28 +57,29 @@ class Hostile(Loader):
         module.Site.answer = module.collab.publish(answer)
 
 
-def orders(calls: list[bytes]) -> list[tuple[str, bytes]]:
+def orders(calls: list[bytes], seal: Any) -> list[tuple[str, bytes]]:
     """What the other site is asked: its census, its gradient at a model of our choice, its states, to begin anew."""
     from dualopt.engines import _protocol as ask
     from dualopt.engines import wire
+    from dualopt.federation.seal import MARK
 
-    (start,) = (x for data in calls for x in wire.decode_requests(data) if isinstance(x, ask.Start))
+    (start,) = (x for data in calls for x in wire.decode_requests(data[MARK:]) if isinstance(x, ask.Start))
     asked = [
         ask.Describe(),
         ask.Evaluate(start.run, CALL, 1.0 + start.theta0, True),
         ask.States(start.run, CALL),
         start._replace(run="another run", clients=(1,)),
     ]
-    return [(type(one).__name__, wire.encode([one])) for one in asked]
+    return [(type(one).__name__, seal.request(wire.encode([one]))) for one in asked]
 
 
-def plain(collab: Any, calls: list[bytes]) -> list[str]:
+def plain(collab: Any, calls: list[bytes], seal: Any) -> list[str]:
     """Call the other site as FLARE offers it."""
     from dualopt.engines import wire
 
     (victim,) = (one for one in collab.clients if one.name == VICTIM)
     found = []
-    for name, order in orders(calls):
+    for name, order in orders(calls, seal):
         try:
             said = victim(timeout=10.0).answer(order)
             found.append(f"{name} {wire._decoded(said, wire.LIMIT)[0]!r:.60}")
@@ -96,14 +98,14 @@ def listen(cell: Any, tokens: dict[str, Any]) -> None:
     cell.core_cell.add_incoming_filter(channel="*", topic="*", cb=keep)
 
 
-def forged(collab: Any, calls: list[bytes], tokens: dict[str, Any]) -> list[str]:
+def forged(collab: Any, calls: list[bytes], seal: Any, tokens: dict[str, Any]) -> list[str]:
     """Send the last of the orders with the server's name and token; the answer, if any, goes to the server."""
     from nvflare.collab.runtime.defs import CALL_PROTOCOL_VERSION, MSG_CHANNEL, MSG_TOPIC, CallHeaderKey, ObjectCallKey
     from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
     from nvflare.fuel.f3.cellnet.utils import new_cell_message
 
     cell, job = collab.fl_ctx.get_engine().get_cell(), collab.fl_ctx.get_job_id()
-    name, order = orders(calls)[-1]
+    name, order = orders(calls, seal)[-1]
 
     def forge(message: Any) -> None:
         if message.get_header(MessageHeaderKey.DESTINATION, "").startswith(VICTIM):
