@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dualopt._checks import require
-from dualopt._text import SUGGESTED
-from dualopt.engines import Host, RefusedError
-from dualopt.engines import _protocol as ask
-from dualopt.engines._methods import read_method
+from dualopt.arrays._checks import require
+from dualopt.engine import Host, RefusedError
+from dualopt.engine import _protocol as ask
+from dualopt.engine._methods import read_method
 from dualopt.federation.project import Project
 from dualopt.federation.settings import objective_of
-from dualopt.stopping import parse_stop
+from dualopt.solvers.stopping import parse_stop
+from dualopt.spec._text import SUGGESTED
 
 __all__ = ["require_agreed_census", "require_agreed_requests"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dualopt._files import locked
-from dualopt.engines import Host, RefusedError
-from dualopt.engines.wire import decode_requests, encode
+from dualopt.arrays._files import locked
+from dualopt.engine import Host, RefusedError
+from dualopt.engine.wire import decode_requests, encode
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.project import Project
 from dualopt.federation.refusals import refusal, refusing

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from dualopt.engines._protocol import Describe, Failed
-from dualopt.engines.wire import WireError, decode_answers, encode, payload
+from dualopt.engine._protocol import Describe, Failed
+from dualopt.engine.wire import WireError, decode_answers, encode, payload
 from dualopt.federation.refusals import said
 from dualopt.federation.seal import MARK, Seal
 
@@ -49,8 +49,8 @@ class SitesEngine:
 
     Examples
     --------
-    >>> from dualopt.engines import _protocol as protocol
-    >>> from dualopt.engines.wire import encode
+    >>> from dualopt.engine import _protocol as protocol
+    >>> from dualopt.engine.wire import encode
     >>> from dualopt.federation.seal import Seal
     >>> def lyon(site, data, seconds):
     ...     return Seal(b"key").answer(data, encode([protocol.Settled("run", 0)]))

@@ -10,9 +10,9 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dualopt._files import InUseError
-from dualopt.engines import Failed, RefusedError
-from dualopt.engines.wire import WireError
+from dualopt.arrays._files import InUseError
+from dualopt.engine import Failed, RefusedError
+from dualopt.engine.wire import WireError
 
 __all__ = ["SENTENCES", "UNKNOWN", "refusal", "refusing", "said"]
 
@@ -103,7 +103,7 @@ def refusing(code: str) -> Iterator[None]:
     >>> with refusing("labels"):
     ...     raise ValueError("y has the label 'HIV+'")
     Traceback (most recent call last):
-    dualopt.engines._errors.RefusedError: y has the label 'HIV+'
+    dualopt.engine._errors.RefusedError: y has the label 'HIV+'
     """
     try:
         yield

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dualopt.algorithms
-from dualopt.discover import discover
-from dualopt.engines import RefusedError, wire
-from dualopt.engines import _protocol as ask
-from dualopt.engines._methods import spelled
+import dualopt.methods
+from dualopt.engine import RefusedError, wire
+from dualopt.engine import _protocol as ask
+from dualopt.engine._methods import spelled
 from dualopt.federation import Project
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.settings import objective_of
+from dualopt.spec.discover import discover
 from tests.federation.problems import METHODS, in_one_process, project_of, whole
 from tests.federation.test_in_memory import KEYS, MARK, Memory, Seal, memory
 
@@ -84,7 +84,7 @@ def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch:
 
 
 CHOICES: dict[str, dict[str, Any]] = {
-    **{name: {"algorithm": name} for name in discover(dualopt.algorithms)},
+    **{name: {"algorithm": name} for name in discover(dualopt.methods)},
     "parameters": {"algorithm": "dualfl", "param": {"rho": "0.01", "nu": "suggested"}},
     "a solver": {"algorithm": "feddyn", "solver": "lbfgs", "solver_param": {"history": "5"}, "param": {"alpha": "0.3"}},
     "a stop": {"algorithm": "fedpd", "stop": "reduction=0.1"},

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dualopt.federation.settings as site_settings
-from dualopt._files import InUseError
-from dualopt.engines import Host, RefusedError, wire
-from dualopt.engines import _protocol as ask
+from dualopt.arrays._files import InUseError
+from dualopt.engine import Host, RefusedError, wire
+from dualopt.engine import _protocol as ask
 from dualopt.federation import SiteSettings
 from dualopt.federation.answering import Answering
 from dualopt.federation.refusals import SENTENCES, refusal, said
@@ -275,7 +275,7 @@ def test_words_of_a_site_that_are_not_in_the_table_are_not_shown() -> None:
 
 
 def test_every_reason_of_a_host_has_a_sentence() -> None:
-    import dualopt.engines._host as host
+    import dualopt.engine._host as host
 
     codes = set(re.findall(r'code="(\w+)"', Path(host.__file__).read_text()))
     assert {"project", "states", "order"} <= codes <= set(SENTENCES)

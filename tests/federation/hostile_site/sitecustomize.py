@@ -59,8 +59,8 @@ class Hostile(Loader):
 
 def orders(calls: list[bytes], seal: Any) -> list[tuple[str, bytes]]:
     """What the other site is asked: its census, its gradient at a model of our choice, its states, to begin anew."""
-    from dualopt.engines import _protocol as ask
-    from dualopt.engines import wire
+    from dualopt.engine import _protocol as ask
+    from dualopt.engine import wire
     from dualopt.federation.seal import MARK
 
     (start,) = (x for data in calls for x in wire.decode_requests(data[MARK:]) if isinstance(x, ask.Start))
@@ -75,7 +75,7 @@ def orders(calls: list[bytes], seal: Any) -> list[tuple[str, bytes]]:
 
 def plain(collab: Any, calls: list[bytes], seal: Any) -> list[str]:
     """Call the other site as FLARE offers it."""
-    from dualopt.engines import wire
+    from dualopt.engine import wire
 
     (victim,) = (one for one in collab.clients if one.name == VICTIM)
     found = []
