@@ -6,6 +6,7 @@ The tests assert the entries that must be caught; this prints all of them, those
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ the quick cases on which the claim holds. **violated**: some case shows a number
 the variant concerns something else.
 """
 SEVERITY = ("violated", "vacuous", "inconclusive", "holds")
-BREAKS_DOWN = (AssertionError, AttributeError, TypeError, ValueError)  # what a claim may end with on a wrong variant
+BREAKS_DOWN = (AssertionError, AttributeError, TypeError, ValueError)  # how a wrong variant, or a claim on it, may end
 
 
 class Table(NamedTuple):
@@ -38,7 +39,7 @@ class Table(NamedTuple):
     rounds: int | None = None
 
 
-TABLES = (
+_TABLES = (
     Table("DualFL", dualfl.MUTATIONS | dualfl.FISTA),
     Table("OptimizedDualFL", optimized_dualfl.MUTATIONS),
     Table("FedPD", fedpd.MUTATIONS | fedpd.LOCAL, rounds=200),
@@ -53,6 +54,9 @@ TABLES = (
     Table("Coordinates of a metric", frontier.METRIC),
     Table("One scale for each client under sampling", scales.MUTATIONS),
 )
+
+
+TABLES = {table.title: table for table in _TABLES}
 
 
 @cache
@@ -94,19 +98,19 @@ def shrunk(claim: Claim, factor: float) -> Claim:
     return replace(claim, compare=lambda case: (q._replace(rhs=factor * q.rhs) for q in claim.compare(case)))
 
 
+def answers(table: Table, variant: str, name: str) -> Iterator[str]:
+    """Yield the verdicts of a claim on the telling cases to which a variant applies."""
+    for case in telling(name, table.rounds):
+        with suppress(OtherMethodError, *BREAKS_DOWN):
+            yield from (v.verdict for v in verdicts(chapters()[name].claim, iter([table.variants[variant](case)])))
+
+
 def verdict(table: Table, variant: str, name: str) -> str:
     """Return the most severe verdict over the telling cases of a claim, or a dash."""
     found = set()
-    for case in telling(name, table.rounds):
-        try:
-            wrong = table.variants[variant](case)
-        except OtherMethodError:
-            continue
-        try:
-            found.update(answer.verdict for answer in verdicts(chapters()[name].claim, iter([wrong])))
-        except BREAKS_DOWN:
-            continue
-        if SEVERITY[0] in found:
+    for answer in answers(table, variant, name):
+        found.add(answer)
+        if answer == SEVERITY[0]:
             break
     return next((v for v in SEVERITY if v in found), "-")
 
@@ -129,5 +133,5 @@ def lines(table: Table) -> Iterator[str]:
 
 if __name__ == "__main__":
     print(HEADER)
-    for table in TABLES:
+    for table in TABLES.values():
         print("\n".join(lines(table)), end="\n\n", flush=True)

@@ -26,7 +26,8 @@ from theory.counterexamples import averaging, dualfl, primal_dual
 from theory.counterexamples._recursion import scalars
 from theory.dualfl import exact_solutions
 from theory.dualfl._runs import exact
-from theory.mutations import baselines, dualfl, fedpd
+from theory.mutations import baselines, fedpd
+from theory.mutations import dualfl as wrong_dualfl
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "counterexamples"}
 EXAMPLES = max(10, settings.default.max_examples // 4) if settings.default else 10
@@ -195,10 +196,10 @@ ROWS = [
     ("fedpd_large_eta", fedpd, "sign of the dual"),
     ("fedpd_large_eta", fedpd, "dual step dropped"),
     ("fedpd_large_eta", fedpd, "proximal term mis-scaled"),
-    ("dualfl_large_nu", dualfl, "momentum dropped"),
-    ("dualfl_large_nu", dualfl, "wrong sign in (3.3)"),
-    ("dualfl_large_rho", dualfl, "momentum dropped"),
-    ("dualfl_large_rho", dualfl, "beta early"),
+    ("dualfl_large_nu", wrong_dualfl, "momentum dropped"),
+    ("dualfl_large_nu", wrong_dualfl, "wrong sign in (3.3)"),
+    ("dualfl_large_rho", wrong_dualfl, "momentum dropped"),
+    ("dualfl_large_rho", wrong_dualfl, "beta early"),
 ]
 WRONG_METHODS = [
     *((name, table.MUTATIONS[row].wrong()) for name, table, row in ROWS),

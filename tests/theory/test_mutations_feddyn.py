@@ -77,4 +77,4 @@ def test_theorem_4_needs_its_range() -> None:
 
 
 def test_every_claim_is_caught_by_some_mutation() -> None:
-    assert set(columns(TABLES[3])) | {f"feddyn_{name}" for name in TIGHT} == set(CHAPTERS)
+    assert set(columns(TABLES["FedDyn"])) | {f"feddyn_{name}" for name in TIGHT} == set(CHAPTERS)

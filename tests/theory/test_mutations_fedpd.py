@@ -52,12 +52,12 @@ SLIPS = {f"p{k}" for k in range(1, 14)} - {"p6"}  # p6 is about the lower bound:
 
 
 def caught(name: str, mutate: Callable[[Any], Any] = lambda case: case) -> bool:
-    return is_violated(CHAPTERS[name].claim, map(mutate, telling(name, TABLES[2].rounds)))
+    return is_violated(CHAPTERS[name].claim, map(mutate, telling(name, TABLES["FedPD"].rounds)))
 
 
 @pytest.mark.parametrize("name", sorted(TIGHT))
 def test_attained_bounds_cannot_be_halved(name: str) -> None:
-    assert is_violated(shrunk(CHAPTERS[name].claim, 0.5), telling(name, TABLES[2].rounds))
+    assert is_violated(shrunk(CHAPTERS[name].claim, 0.5), telling(name, TABLES["FedPD"].rounds))
 
 
 def test_what_the_old_dual_spoils() -> None:
@@ -194,7 +194,7 @@ def test_the_guarantee_says_what_skipped_rounds_lack() -> None:
 
 
 def test_every_claim_is_caught_by_some_mutation() -> None:
-    assert set(columns(TABLES[2])) | TIGHT == {n for n, c in CHAPTERS.items() if c.selection == "fedpd"}
+    assert set(columns(TABLES["FedPD"])) | TIGHT == {n for n, c in CHAPTERS.items() if c.selection == "fedpd"}
 
 
 def test_every_erratum_has_a_witness_and_a_form_that_holds() -> None:

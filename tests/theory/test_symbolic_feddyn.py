@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from tests.theory._symbolic import agree, compared, positive, same, squares, stand_in
+from tests.theory._symbolic import agree, compared, expects, positive, same, squares, stand_in
 from theory.feddyn import convex, nonconvex, rates
 
 L, a, mu, m = positive("L alpha mu m")
@@ -29,7 +29,7 @@ def one_round_of_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let claims see one round in which every quantity is a symbol."""
     before = stand_in(gamma=None, C=C)
     after = stand_in(gamma=stand_in(), C=sp.Symbol("C_new"))
-    step = stand_in(n=1, before=before, epsilon=eps, mean=lambda quantity: quantity(after))
+    step = stand_in(n=1, before=before, epsilon=eps, E=expects(lambda quantity: quantity(after)))
     for module in (convex, nonconvex):
         monkeypatch.setattr(module, "path", lambda case: [step])
         monkeypatch.setattr(module, "C", lambda case, point: point.C)
@@ -82,7 +82,7 @@ def compared_steps(monkeypatch: pytest.MonkeyPatch) -> Any:
             return M
         return sp.Symbol("C_new")
 
-    step = stand_in(n=1, before=stand_in(gamma=None, C=C), epsilon=eps, mean=mean)
+    step = stand_in(n=1, before=stand_in(gamma=None, C=C), epsilon=eps, E=expects(mean))
     monkeypatch.setattr(nonconvex, "path", lambda case: [step])
     return seen
 

@@ -25,7 +25,7 @@ from dualopt.stopping import Steps, Stop
 from dualopt.xp import Array
 from theory._cases import Case
 from theory._chance import Event, coin
-from theory._rounds import affine, flatten, round_matrices, second_moments, unflatten
+from theory._rounds import Turn, affine, by_chance, flatten, path, round_matrices, second_moments, unflatten
 from theory.fedpd._runs import known_of
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Rows",
     "Samples",
     "Sampling",
+    "drawn_path",
     "rows",
     "sampled",
     "similar_rows",
@@ -217,6 +218,7 @@ def similar_rows(*, apart: float = 1.0, noise: float = 0.02, n: int = 2) -> Rows
 
     Examples
     --------
+    >>> from theory.fedpd._runs import dissimilarity
     >>> round(dissimilarity(similar_rows(apart=0.1).objective), 3)
     0.201
     """
@@ -229,6 +231,17 @@ def _around(n: int, apart: float, noise: float) -> Array:
     centres, directions = apart * rng.standard_normal((n, 1, 2)), rng.standard_normal((n, 1, 2))
     directions = noise * directions / np.linalg.norm(directions, axis=-1, keepdims=True)
     return centres + np.array([1.0, -1.0])[None, :, None] * directions
+
+
+def drawn_path(case: Case) -> Iterator[Turn]:
+    """Follow the case along one sample of the draws and the coins.
+
+    Examples
+    --------
+    >>> [len(turn.after) for turn in drawn_path(sampled("rows", rows(), a=0.2, rounds=2))]
+    [4, 4]
+    """
+    return path(case, by_chance(np.random.default_rng(case.seed)))
 
 
 class Squares(NamedTuple):

@@ -47,11 +47,13 @@ from dualopt.engine import State, advance
 from dualopt.objectives.local_problem import client_dot
 from dualopt.xp import Array
 from theory._cases import Case
+from theory._chance import Branch
 from theory._claims import ExpectedVerdict, Form
-from theory._rounds import Branch, Turn, by_chance, path
+from theory._rounds import Turn
 from theory.fedpd._draws import (
     Drawn,
     Rows,
+    drawn_path,
     rows,
     sampled,
     similar_rows,
@@ -105,7 +107,7 @@ def lemma_6(case: Case) -> Iterator[Inequality]:
     Compare, client by client, the exact means given the past.
     """
     eta, a = case.eta, case.a
-    for turn in path(case, by_chance(np.random.default_rng(case.seed))):
+    for turn in drawn_path(case):
         old = turn.before.clients
         start = lagrangians(case, old.theta, old.x0, old.dual)
 
@@ -146,7 +148,7 @@ def lemma_7(case: Case) -> Iterator[Inequality]:
 
     Compare the drift that is expected after one round, over both sides of the coin and all draws.
     """
-    for turn in path(case, by_chance(np.random.default_rng(case.seed))):
+    for turn in drawn_path(case):
         accuracy = float(np.max(np.maximum(old_errors(case, turn.before), turn.E[residuals])))
         expected, bound = turn.E[lambda branch: distances(branch.state)], drift_bound(case, turn, accuracy)
         for left, right, what in zip(expected, bound, ("copies", "models"), strict=True):
@@ -257,7 +259,7 @@ def lemma_8(case: Case) -> Iterator[Inequality]:
         average = np.broadcast_to(np.mean(own, axis=0), own.shape)
         return float(np.mean(lagrangians(case, s.theta, average, s.dual) - lagrangians(case, s.theta, own, s.dual)))
 
-    for turn in path(case, by_chance(np.random.default_rng(case.seed))):
+    for turn in drawn_path(case):
         bound = (N - 1) / (4.0 * N * case.eta) * turn.E[lambda branch: spread(copies(branch)) ** 2]
         yield Inequality(turn.n, turn.E[increase], bound, "increase of the mean Lagrangian")
 
@@ -293,7 +295,7 @@ def lemma_9(case: Case) -> Iterator[Inequality]:
         s, x0 = branch.state.clients, average(branch)
         return float(np.mean(lagrangians(case, s.theta, x0, s.dual) - case.objective.value(x0)))
 
-    for turn in path(case, by_chance(np.random.default_rng(case.seed))):
+    for turn in drawn_path(case):
         bound = turn.E[excess] + float(np.mean(turn.E[residuals])) / (2.0 * case.L)
         factor = (1.0 - 2.0 * case.a) / (2.0 * case.eta)
         yield Inequality(turn.n, factor * turn.E[distance], bound, "distance between models, squared")

@@ -127,7 +127,7 @@ def edited(base: type, *texts: str) -> type:
 
     Raises
     ------
-    ValueError
+    LookupError
         If a text does not occur exactly once in its step.
 
     Examples
@@ -135,13 +135,13 @@ def edited(base: type, *texts: str) -> type:
     >>> from dualopt.algorithms import FedPD
     >>> edited(FedPD, "server", "Server(mode), mean", "Server(mean), -mean")
     Traceback (most recent call last):
-    ValueError: 'Server(mode), mean' must occur once in FedPD.server, not 0 times.
+    LookupError: 'Server(mode), mean' must occur once in FedPD.server, not 0 times.
     """
     sources: dict[str, str] = {}
     for step, old, new in zip(*[iter(texts)] * 3, strict=True):
         source = sources.get(step) or textwrap.dedent(inspect.getsource(getattr(base, step)))
         if source.count(old) != 1:
-            raise ValueError(f"{old!r} must occur once in {base.__name__}.{step}, not {source.count(old)} times.")
+            raise LookupError(f"{old!r} must occur once in {base.__name__}.{step}, not {source.count(old)} times.")
         sources[step] = source.replace(old, new)
     steps = {step: _compiled(base, step, source) for step, source in sources.items()}
     return type(f"Wrong{base.__name__}", (base,), steps)

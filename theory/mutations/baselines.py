@@ -23,7 +23,11 @@ MUTATIONS: dict[str, Variant] = {
         caught=SCAFFOLD,
     ),
     "FedAvg: a step more": edit(
-        FedAvg, "local", "start=message", "start=message, stop=type(self.stop)(self.stop.steps + 1)", caught=FEDAVG
+        FedAvg,
+        "local",
+        "start=message",
+        "start=message, stop=type(self.stop)(steps=self.stop.steps + 1)",
+        caught=FEDAVG,
     ),
     "FedAvg: 1/N for 1/P": edit(FedAvg, "server", *OVER_ALL, caught=FEDAVG),
     "FedProx: half the weight": edit(FedProx, "local", "weight=self", "weight=0.5 * self", caught=FEDPROX),

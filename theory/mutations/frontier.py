@@ -193,8 +193,9 @@ ANDERSON: dict[str, Variant] = {
         AndersonFedSplit, "local", "(*c.images[1:], z + r)", "(*c.images[1:], z)", caught=f"{QUADRATIC} {SAFE}"
     ),
     "another consensus": edit(
-        AndersonFedSplit, "server", "mixture(weights, images)", "images[-1]", caught=f"{QUADRATIC} {SAFE}"
+        *(AndersonFedSplit, "server", "mixture(weights, images)", "images[-1]"), caught=QUADRATIC
     ),
+    "another consensus, wild weights": edit(Wild, "server", "mixture(weights, images)", "images[-1]", caught=SAFE),
     "nothing refused": edit(
         *(*JUDGED, "self._judged(server.history._replace(least=np.inf), mean.products)"), caught=SAFE
     ),
