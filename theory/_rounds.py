@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.engine import State, advance
-from dualopt.participation import Round
-from dualopt.tree import leaves, tree_map
-from dualopt.xp import Array
+from dualopt.arrays.tree import leaves, tree_map
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance
+from dualopt.methods.participation import Round
 from theory._cases import Case, everybody
 from theory._chance import Branch, Expect, branches
 
@@ -88,8 +88,8 @@ def path(
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedAvg
-    >>> from dualopt.participation import UniformSubset
+    >>> from dualopt.methods import FedAvg
+    >>> from dualopt.methods.participation import UniformSubset
     >>> from theory._problems import quadratic
     >>> case = quadratic().case(FedAvg().suggested(quadratic().objective), 2, participation=UniformSubset(size=1))
     >>> [(turn.n, len(turn.after), turn.taken.round.clients) for turn in path(case)]
@@ -288,8 +288,8 @@ def expected_squares(case: Case, quantity: Callable[[State], Array]) -> list[flo
 
     Examples
     --------
-    >>> from dualopt.algorithms import Scaffnew
-    >>> from dualopt.participation import CommunicateWithProbability
+    >>> from dualopt.methods import Scaffnew
+    >>> from dualopt.methods.participation import CommunicateWithProbability
     >>> from theory._valleys import valleys
     >>> half = CommunicateWithProbability(probability=0.5)
     >>> case = Case.of(Scaffnew(probability=0.5), valleys(2), rounds=90, participation=half)

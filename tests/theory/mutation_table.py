@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.claims import Claim, Verdict, check
+from dualopt.lab.claims import Claim, Verdict, check
 from dualopt.solvers import Exact
 from theory._claims import Chapter, discover
 from theory.mutations import afedpd, baselines, dualfl, feddyn, fedpd, frontier, optimized_dualfl, scales, splitting

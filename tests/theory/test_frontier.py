@@ -9,15 +9,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL
-from dualopt.algorithms._feddyn_rules import best_weight
-from dualopt.algorithms.sampled_dualfl import next_step
-from dualopt.claims import check
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import check
+from dualopt.lab.testing import quadratics
+from dualopt.methods import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL
+from dualopt.methods._feddyn_rules import best_weight
+from dualopt.methods.participation import UniformSubset
+from dualopt.methods.sampled_dualfl import next_step
 from dualopt.objectives import Quadratic
-from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
-from dualopt.testing import quadratics
 from tests.theory.mutation_table import TABLES, columns, is_violated, shrunk, telling
 from tests.theory.test_properties import UNEQUAL
 from theory._cases import Case

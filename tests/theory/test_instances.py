@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dualopt.objectives import Quadratic
-from dualopt.reference import cvxpy
+from dualopt.runs.reference import cvxpy
 from theory._cases import Case
 from theory._problems import (
     absolute_deviation,

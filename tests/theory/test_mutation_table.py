@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dualopt.algorithms import DualFL, FedPD
+from dualopt.methods import DualFL, FedPD
 from tests.theory.mutation_table import TABLES, Table, answers, lines, verdict
 from theory.mutations._edits import edit, edited
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import _dual_parameters
-from dualopt.algorithms._parameters import largest
-from dualopt.algorithms.dualfl import momentum
-from dualopt.claims import Claim
+from dualopt.lab.claims import Claim
+from dualopt.methods import _dual_parameters
+from dualopt.methods._parameters import largest
+from dualopt.methods.dualfl import momentum
 from tests.theory.mutation_table import TABLES, columns, shrunk, telling, verdicts
 from theory._claims import discover, judge
 from theory.dualfl import certificates, inexact_solutions, local_steps

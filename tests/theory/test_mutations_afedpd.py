@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dualopt.claims import Claim
+from dualopt.lab.claims import Claim
 from dualopt.objectives import linear_model
 from tests.theory.mutation_table import TABLES, columns, shrunk, telling, verdicts
 from theory._cases import Case

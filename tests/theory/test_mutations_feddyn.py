@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
 from tests.theory.mutation_table import TABLES, columns, is_violated, shrunk, telling
 from theory._claims import discover
 from theory._problems import indefinite

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
 from tests.theory.mutation_table import TABLES, columns, shrunk, telling
 from theory._claims import discover
 from theory.frontier.anderson import Wild

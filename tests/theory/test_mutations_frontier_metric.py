@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.preparation import OneShotAverage
+from dualopt.methods.preparation import OneShotAverage
 from tests.theory.mutation_table import is_violated, telling, verdicts
 from theory._claims import discover
 from theory.frontier import metric

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms._feddyn_rules import best_weights
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.methods._feddyn_rules import best_weights
 from tests.theory.mutation_table import is_violated, shrunk, telling
 from tests.theory.test_properties import UNEQUAL
 from theory._claims import discover

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
 from tests.theory.mutation_table import TABLES, columns, is_violated, telling
 from theory._claims import discover
 from theory.frontier import accelerated_dane, dual_lbfgs, giant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dualopt.attack import Parameters
+from dualopt.lab.attack import Parameters
 from theory._cases import Case
 from theory.attack._quadratics import convex
 from theory.baselines.contraction import fedsplit_case, fivegcs_case, scaffnew_case

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.participation import UniformSubset
+from dualopt.methods.participation import UniformSubset
 from theory._cases import Case
 
 __all__ = ["baseline_case", "smooth_and_strongly_convex"]
@@ -22,7 +22,7 @@ def baseline_case(
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedAvg
+    >>> from dualopt.methods import FedAvg
     >>> from theory._problems import quadratic
     >>> case = baseline_case(quadratic(), FedAvg(), 1, active=2)
     >>> case.name, len(case.events()), round(case.fraction, 3)

@@ -27,7 +27,7 @@ from typing import Literal
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
 from theory._cases import Case, Derived
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import indefinite, lopsided

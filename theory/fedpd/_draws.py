@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import FedPD
+from dualopt.arrays.xp import Array
+from dualopt.methods import FedPD
+from dualopt.methods.participation import CommunicateWithProbability, Round
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.participation import CommunicateWithProbability, Round
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps, Stop
 from theory._cases import Case
 from theory._chance import Event, coin
 from theory._rounds import Turn, affine, by_chance, flatten, path, round_matrices, second_moments, unflatten

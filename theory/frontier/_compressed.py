@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dualopt.compressors import Compressor, kept
-from dualopt.participation import Round
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.methods.compressors import Compressor, kept
+from dualopt.methods.participation import Round
 from theory._cases import Case
 from theory._chance import equally_likely
 from theory.frontier._draws import scripted

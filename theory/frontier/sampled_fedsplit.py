@@ -41,12 +41,12 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.algorithms import FedSplit
-from dualopt.algorithms._parameters import reflection_factor
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State, initial_state
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedSplit
+from dualopt.methods._parameters import reflection_factor
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 from theory._cases import Case, Derived, accurately
 from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict

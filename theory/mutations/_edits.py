@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.compressors import kept
-from dualopt.tree import tree_map
+from dualopt.arrays.tree import tree_map
+from dualopt.methods.compressors import kept
 
 __all__ = [
     "OtherMethodError",
@@ -96,7 +96,7 @@ def edit(base: type, *texts: str, caught: str, emptied: str = "") -> Variant:
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedPD
+    >>> from dualopt.methods import FedPD
     >>> from theory import Case, valleys
     >>> twice = edit(FedPD, "server", "Server(mean), mean", "Server(2.0 * mean), 2.0 * mean", caught="fedpd_theorem_1")
     >>> twice(Case.of(FedPD(), valleys(2), rounds=1)).algorithm.server(None, 1.0, None)[1]
@@ -132,7 +132,7 @@ def edited(base: type, *texts: str) -> type:
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedPD
+    >>> from dualopt.methods import FedPD
     >>> edited(FedPD, "server", "Server(mode), mean", "Server(mean), -mean")
     Traceback (most recent call last):
     LookupError: 'Server(mode), mean' must occur once in FedPD.server, not 0 times.
@@ -161,7 +161,7 @@ def like(kind: type, method: Any) -> Any:
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedPD
+    >>> from dualopt.methods import FedPD
     >>> like(edited(FedPD, "server", "Server(mean)", "Server(-mean)"), FedPD(eta=0.5)).eta
     0.5
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedPD, FedSplit, LazyAFedPD
-from dualopt.participation import UniformSubset
+from dualopt.methods import AFedPD, FedADMM, FedDR, FedPD, FedSplit, LazyAFedPD
+from dualopt.methods.participation import UniformSubset
 from theory.afedpd._pairs import Neighbours, Rows
 from theory.mutations import feddyn
 from theory.mutations._edits import OtherMethodError, Variant, change, edit, parameters

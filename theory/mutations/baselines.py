@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualopt.algorithms import DistributedLBFGS, DistributedNewtonCG, FedAvg, FedProx, GradientDescent, Scaffold
+from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, FedAvg, FedProx, GradientDescent, Scaffold
 from theory.mutations._edits import Variant, edit
 
 __all__ = ["MUTATIONS"]

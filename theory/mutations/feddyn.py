@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualopt.algorithms import FedDyn
+from dualopt.methods import FedDyn
 from theory.mutations._edits import Variant, edit, first_client, instead
 
 __all__ = ["MUTATIONS"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg, FedPD
-from dualopt.participation import CommunicateWithProbability, Round
+from dualopt.methods import FedAvg, FedPD
+from dualopt.methods.participation import CommunicateWithProbability, Round
 from theory._chance import Event
 from theory.fedpd.fedavg import LocalSteps
 from theory.mutations._edits import OtherMethodError, Variant, change, edit, edited, instead, like, parameters

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import (
+from dualopt.methods import (
     GIANT,
     AccSDANE,
     AndersonDANE,
@@ -21,14 +21,14 @@ from dualopt.algorithms import (
     OptimizedDualFL,
     SampledDualFL,
 )
-from dualopt.algorithms._anderson import mixing_weights
-from dualopt.algorithms.acc_s_dane import FALL, growth
-from dualopt.algorithms.giant import DIRECTION
-from dualopt.compressors import CoordinateCohorts, NaturalCompression, RandK
+from dualopt.methods._anderson import mixing_weights
+from dualopt.methods.acc_s_dane import FALL, growth
+from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK
+from dualopt.methods.giant import DIRECTION
 from dualopt.objectives import LinearModel, Quadratic
 from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory.frontier.anderson import Wild
 from theory.frontier.rounded import Moments
 from theory.mutations import feddyn

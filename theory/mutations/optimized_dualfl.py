@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import OptimizedDualFL
-from dualopt.algorithms.optimized_dualfl import coefficients
+from dualopt.methods import OptimizedDualFL
+from dualopt.methods.optimized_dualfl import coefficients
 from theory.mutations._edits import Variant, edit, first_client, instead, parameters
 
 __all__ = ["MUTATIONS"]

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from dualopt.algorithms import FedDR, FedDyn, SampledDualFL
-from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, weights
-from dualopt.algorithms.feddyn import Upload
-from dualopt.participation import UniformSubset, WeightedSubset
+from dualopt.methods import FedDR, FedDyn, SampledDualFL
+from dualopt.methods._scales import cohort_weights, multiplied, of_clients, weights
+from dualopt.methods.feddyn import Upload
+from dualopt.methods.participation import UniformSubset, WeightedSubset
 from theory._cases import Case
 from theory.mutations._edits import Variant, becomes, change
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualopt.algorithms import FedDR, FedSplit, FiveGCS, Scaffnew
-from dualopt.participation import CommunicateWithProbability, UniformSubset
+from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew
+from dualopt.methods.participation import CommunicateWithProbability, UniformSubset
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory.mutations._edits import OtherMethodError, Variant, change, edit, parameters
 
 __all__ = ["MUTATIONS"]
