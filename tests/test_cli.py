@@ -500,7 +500,7 @@ def test_methods_take_what_they_do_not_name_from_the_options():
     own = made("dualfl:solver=lbfgs", **defaults)
     assert own.solver == LBFGS()  # max_cg belongs to the default solver alone
     assert made("dualfl:solver.max_cg=7", **defaults).solver == NewtonCG(max_cg=7)
-    assert made("dualfl: rho=0.5", stop="gap=2").stop == Gap(schedule=LinearSchedule(rho=0.5, scale=2.0))
+    assert made("dualfl: rho=0.5", stop="gap=2").stop == Gap(scale=2.0, schedule=LinearSchedule(rho=0.5, scale=2.0))
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,8 @@ TEXTS = [
     ("gradient=1e-8", 0.0, GradientNorm(tol=1e-8)),
     ("reduction=0.2", 0.0, GradientReduction(factor=0.2)),
     ("energy=1e-12", 0.0, RelativeEnergy(tol=1e-12)),
-    ("gap=2", 0.0, Gap(schedule=SublinearSchedule(nu=0.3, scale=2.0))),
-    ("gap=2", 0.1, Gap(schedule=LinearSchedule(rho=0.1, scale=2.0))),
+    ("gap=2", 0.0, Gap(scale=2.0, schedule=SublinearSchedule(nu=0.3, scale=2.0))),
+    ("gap=2", 0.1, Gap(scale=2.0, schedule=LinearSchedule(rho=0.1, scale=2.0))),
     ("gap: schedule=linear=0.5", 0.0, Gap(schedule=LinearSchedule(rho=0.5))),
 ]
 

@@ -160,7 +160,7 @@ class Gap(Typed):
     Examples
     --------
     >>> Gap(scale=2.0).scheduled(nu=0.1, rho=0.25)
-    Gap(scale=1.0, schedule=LinearSchedule(rho=0.25, gamma=0.1, scale=2.0))
+    Gap(scale=2.0, schedule=LinearSchedule(rho=0.25, gamma=0.1, scale=2.0))
     """
 
     scale: float = 1.0
@@ -174,7 +174,7 @@ class Gap(Typed):
         if self.schedule is not None:
             return self
         given: Any = SublinearSchedule(nu=nu) if rho == 0 else LinearSchedule(rho=rho)
-        return Gap(schedule=replace(given, scale=self.scale))
+        return replace(self, schedule=replace(given, scale=self.scale))
 
     def finished(self, progress: Progress) -> Array:
         """Compare the bound ``|grad F_j|^2 / (2 (mu + weight))`` with the schedule."""
