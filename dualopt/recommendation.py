@@ -21,7 +21,7 @@ from typing import Any
 import dualopt.algorithms
 from dualopt.algorithms import Algorithm, AndersonDANE
 from dualopt.discover import lookup, unknown_name
-from dualopt.engine import complete, iterate
+from dualopt.engine import iterate, resolve
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.participation import Full, Participation
@@ -179,7 +179,7 @@ def recommend(
     template = (
         Variant(label="", algorithm=rule.method, parameters=rule.parameters).template if rule.parameters else kind()
     )
-    algorithm = complete(template, objective, participation)
+    algorithm = resolve(template, objective, participation)
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 

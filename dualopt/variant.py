@@ -13,7 +13,7 @@ from dualopt._text import convert, pairs
 from dualopt.algorithms import Algorithm
 from dualopt.compressors import parse_compressor
 from dualopt.discover import discover, lookup
-from dualopt.engine import informed
+from dualopt.engine import with_participation
 from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
 from dualopt.plugins import split
@@ -164,7 +164,7 @@ class Variant:
         ValueError
             If a name is unknown, a value is out of range, or nothing can be suggested.
         """
-        algorithm: Any = informed(self.template, objective, participation).suggested(objective)
+        algorithm: Any = with_participation(self.template, objective, participation).suggested(objective)
         if self.stop is None:
             return algorithm
         smallest = float(array_namespace(objective.mu).min(objective.mu))

@@ -86,7 +86,7 @@ class Place:
         """Say where the clients are, if not in this process."""
         if self.mpi is None:
             return {}
-        sums = ", sums added by MPI" if self.mpi.summed else ""
+        sums = ", sums added by MPI" if self.mpi.partial_sums else ""
         return {"engine": f"MPI, {self.peers.size} {'process' if self.peers.size == 1 else 'processes'}{sums}"}
 
     def first(self, function: Callable[[], bool]) -> bool:

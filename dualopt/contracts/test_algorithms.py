@@ -21,7 +21,7 @@ from dualopt.algorithms import UNKNOWN
 from dualopt.contracts.backends import BACKENDS
 from dualopt.contracts.options import classes
 from dualopt.contracts.problems import converted, hinge, logistic, quadratic
-from dualopt.engine import State, advance, complete, initial_state, iterate
+from dualopt.engine import State, advance, initial_state, iterate, resolve
 from dualopt.engines._steps import stacked
 from dualopt.objectives import Quadratic
 from dualopt.oracle import Oracle
@@ -153,7 +153,7 @@ def test_it_needs_no_arguments_and_supports_what_there_is(kind: Any) -> None:
 def test_uploads_have_one_row_per_client(kind: Any) -> None:
     """The upload and the states of clients have the client axis first: one row for each client of the call."""
     f = quadratic()
-    algorithm = complete(exact(kind), f)
+    algorithm = resolve(exact(kind), f)
     state, N = initial_state(algorithm, f), f.n_clients
     for leaf in leaves(state.clients):
         assert leaf.shape[:1] == (N,), f"a state of clients has shape {leaf.shape}, not ({N}, ...)."
@@ -230,7 +230,7 @@ def test_stacked_is_one_process_per_client(place: tuple[Any, Participation, str]
     """Each client alone with its own rows, talking by pickled messages, gives the same: the difference is 0.0."""
     kind, participation, problem = place
     f = PROBLEMS[problem]
-    require_one_process_per_client(complete(kind(), f, participation), f, participation)
+    require_one_process_per_client(resolve(kind(), f, participation), f, participation)
 
 
 def require_one_process_per_client(algorithm: Any, f: Any, participation: Participation) -> None:

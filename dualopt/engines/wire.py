@@ -113,7 +113,7 @@ def decode_answers(data: bytes, requests: Sequence[Any], *, limit: int = LIMIT) 
     Examples
     --------
     >>> asked = [protocol.Value("run", 3, np.ones(2))]
-    >>> decode_answers(encode([protocol.Settled("run", 3)]), asked)
+    >>> decode_answers(encode([protocol.Committed("run", 3)]), asked)
     Traceback (most recent call last):
     dualopt.engines.wire.WireError: message holds Settled, which does not answer Value.
     """

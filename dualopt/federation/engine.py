@@ -47,16 +47,16 @@ class SitesEngine:
     --------
     >>> from dualopt.engines import _protocol as protocol
     >>> from dualopt.engines.wire import encode
-    >>> engine = SitesEngine(["lyon"], lambda site, data, seconds: encode([protocol.Settled("run", 0)]), deadline=1.0)
-    >>> engine.call({"lyon": [protocol.Settle("run", 0, False, None, 0, None)]})
-    {'lyon': [Settled(run='run', n=0)]}
+    >>> engine = SitesEngine(["lyon"], lambda site, data, seconds: encode([protocol.Committed("run", 0)]), deadline=1.0)
+    >>> engine.call({"lyon": [protocol.Commit("run", 0, False, None, 0, None)]})
+    {'lyon': [Committed(run='run', n=0)]}
     >>> engine.numbers_up, engine.bytes_up > 12
     (0, True)
     >>> engine.close()
     """
 
-    together = False
-    summed = False
+    in_process = False
+    partial_sums = False
 
     def __init__(self, hosts: Sequence[str], ask: Callable[[str, bytes, float], bytes], *, deadline: float) -> None:
         self.hosts: Sequence[Any] = list(hosts)

@@ -99,7 +99,7 @@ class Serving:
             "status": trace.status,
             "theory": algorithm.guarantee(objective),
             "method": repr(algorithm),
-            "lost": list(clients.calls.lost),
+            "lost": list(clients.server.lost),
             "ms_per_round": _median(self._rounds),
             "rounds_here": len(self._rounds) + 1,
             **{name: getattr(engine, name) for name in ("bytes_up", "bytes_down", "numbers_up", "numbers_down")},

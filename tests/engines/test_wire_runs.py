@@ -11,7 +11,7 @@ import dualopt.algorithms
 from dualopt import run
 from dualopt.discover import discover
 from dualopt.engines import Host, RemoteClients, wire
-from dualopt.engines import _protocol as ask
+from dualopt.engines import _protocol as protocol
 from dualopt.federation.engine import SitesEngine
 from dualopt.participation import CommunicateWithProbability, Full, UniformSubset
 from tests.engines.problems import problems
@@ -36,7 +36,7 @@ def test_every_method_over_bytes_is_one_process(name: str) -> None:
     def answer(site: str, data: bytes, seconds: float) -> bytes:
         requests = wire.decode_requests(data)
         answers = wire.encode(hosts[site].answer(requests))
-        started = any(type(part) is ask.Start for part in requests)  # holds the parameters of the method, once
+        started = any(type(part) is protocol.Start for part in requests)  # holds the parameters of the method, once
         for way, message in enumerate((data, answers)):
             own = (len(message) - wire.payload(message)) / len(requests)
             longest[way] = max(longest[way], 0 if started else int(own))

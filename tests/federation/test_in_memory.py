@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dualopt import Trace
-from dualopt.engines import _protocol as ask
+from dualopt.engines import _protocol as protocol
 from dualopt.engines import wire
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.answering import Answering
@@ -272,16 +272,16 @@ def test_one_phase_is_not_enough(tmp_path: Path, monkeypatch: Any) -> None:
     """A client that keeps its new dual although its upload was not counted: one lost reply moves FedDyn's limit."""
     from dualopt.engines._host import Host
 
-    settle = Host._settle
+    settle = Host._commit
 
-    def hasty(self: Host, request: ask.Settle) -> ask.Settled:
+    def hasty(self: Host, request: protocol.Commit) -> protocol.Committed:
         return settle(self, request._replace(clients=None))
 
     project = project_of("feddyn", rounds=80)
     exact = in_one_process(replace(project, rounds=400)).theta
     found = {}
     for name, method in (("two phases", settle), ("one phase", hasty)):
-        monkeypatch.setattr(Host, "_settle", method)
+        monkeypatch.setattr(Host, "_commit", method)
         folder = tmp_path / name
         folder.mkdir()
         with memory(folder, project) as m:
@@ -305,18 +305,18 @@ def test_a_site_says_one_sentence_without_its_paths(tmp_path: Path) -> None:
 def test_bytes_of_a_stranger_are_refused(tmp_path: Path) -> None:
     with memory(tmp_path, project_of()) as m:
         for data in (b"", b"dualopt1", b"\x80\x04K\x01."):  # the last one is a pickle
-            (answer,) = wire.decode_answers(m.sites["lyon"](data), [ask.Describe()])
-            assert isinstance(answer, ask.Failed)
+            (answer,) = wire.decode_answers(m.sites["lyon"](data), [protocol.Describe()])
+            assert isinstance(answer, protocol.Failed)
             assert answer.reason.startswith("message")
 
 
 def test_two_processes_of_a_site_do_not_share_a_state(tmp_path: Path) -> None:
     with memory(tmp_path, project_of()) as m:
-        request = wire.encode([ask.Describe()])
-        assert isinstance(wire.decode_answers(m.sites["lyon"](request), [ask.Describe()])[0], ask.Census)
+        request = wire.encode([protocol.Describe()])
+        assert isinstance(wire.decode_answers(m.sites["lyon"](request), [protocol.Describe()])[0], protocol.ClientInfo)
         second = Answering(tmp_path / "lyon", "lyon")
-        (answer,) = wire.decode_answers(second(request), [ask.Describe()])
-        assert answer == ask.Failed("another process of this site is at work on the run", False)
+        (answer,) = wire.decode_answers(second(request), [protocol.Describe()])
+        assert answer == protocol.Failed("another process of this site is at work on the run", False)
         second.close()
 
 
@@ -347,7 +347,7 @@ def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -
             nonlocal v, zeta
             requests = wire.decode_requests(data)
             for request in requests:
-                if isinstance(request, ask.Settle):
+                if isinstance(request, protocol.Commit):
                     heard[site] += 1
                     if set(heard.values()) == {heard[site]}:  # the last site to hear of the end of the round
                         sent = np.concatenate([uploads[name] for name in SITES])
@@ -355,7 +355,7 @@ def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -
                         zeta = v + request.message.beta * (v - old)
             answer = ask_site(site, data, seconds)
             for found in wire.decode_answers(answer, requests):
-                if isinstance(found, ask.Worked):
+                if isinstance(found, protocol.Uploaded):
                     pending[site] = found.upload
             if len(pending) == 3:
                 uploads.update(pending)

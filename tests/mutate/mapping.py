@@ -307,7 +307,7 @@ TABLE |= {
                 Selected("tests/engines/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
             )
         )
-        for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
+        for name in ("_calls", "_states", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
     },
     "dualopt/engines/wire.py": Judges(
         (
