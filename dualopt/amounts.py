@@ -48,13 +48,12 @@ def of_message(message: Any) -> Traffic:
     >>> of_message((np.zeros((2, 3)), 0.5, None))
     Traffic(numbers=7, bits=448)
     """
-    total = NOTHING
+    numbers = bits = 0
     for leaf in leaves(message):
-        if hasattr(leaf, "shape"):
-            total = total.plus(Traffic(1, width(leaf)).times(math.prod(leaf.shape)))
-        elif leaf is not None:
-            total = total.plus(Traffic(1, PYTHON_FLOAT))
-    return total
+        own = math.prod(leaf.shape) if hasattr(leaf, "shape") else 1
+        numbers += own
+        bits += own * (width(leaf) if hasattr(leaf, "shape") else PYTHON_FLOAT)
+    return Traffic(numbers, bits)
 
 
 def of_upload(upload: Any, compressor: Compressor, round: Round) -> Traffic:
@@ -68,9 +67,9 @@ def of_upload(upload: Any, compressor: Compressor, round: Round) -> Traffic:
     >>> of_upload(np.zeros((2, 50)), NaturalCompression(), first_round(2))
     Traffic(numbers=100, bits=900)
     """
-    total = NOTHING
+    numbers = bits = 0
     for leaf in leaves(upload):
         shape = tuple(leaf.shape[1:])
-        bits = compressor.bits(shape, width(leaf), round)
-        total = total.plus(Traffic(compressor.numbers(shape, round), bits))
-    return total
+        numbers += compressor.numbers(shape, round)
+        bits += compressor.bits(shape, width(leaf), round)
+    return Traffic(numbers, bits)

@@ -247,7 +247,7 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             round = replace(snapshot.round, clients=(j,))
             oracle = oracle_of(algorithm, alone[j], solvers[j], round)
             state, upload = algorithm.local(states[j], pickle.loads(sent), oracle, round)
-            states[j], solvers[j] = stacked(states[j], state, 1), oracle.solver_state
+            states[j], solvers[j] = stacked(states[j], state), oracle.solver_state
             uploads.append(pickle.loads(pickle.dumps(upload)))
         if active and snapshot.round.communicate:
             mean = tree_map(lambda *rows: np.mean(np.concatenate(rows), axis=0), *uploads)
@@ -255,7 +255,7 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             for j in range(f.n_clients):
                 if ("active" if j in active else "inactive") in algorithm.listens:
                     listen = algorithm.receive if j in active else algorithm.receive_inactive
-                    states[j] = stacked(states[j], listen(states[j], message), 1)
+                    states[j] = stacked(states[j], listen(states[j], message))
         together = (tree_map(lambda *rows: np.concatenate(rows), *parts) for parts in (states, solvers))
         found = (snapshot.server, snapshot.clients, snapshot.solver)
         for a, b in zip(host(found), host((server, *together)), strict=True):

@@ -188,7 +188,8 @@ class Host:
         if self._asked is None or self._asked.n != request.n:
             self._advance_to(request.n)
             self._take_message(request)
-            self._asked, self._proposed, self._saved = request._replace(message=None), None, False
+            self._asked = request if self._file is None else request._replace(message=None)  # the state has it
+            self._proposed, self._saved = None, False
             self._save()  # before the work: a host that is killed meanwhile need not commit once more
         return self._uploaded(self._asked)
 

@@ -194,22 +194,28 @@ class Server:
         self.rounds, self.asked = round.n, self._shares(round.clients)
         if not round.clients:
             return RoundResult(round, None, None, None)
-        requests = {h: [self._request(h, own, round, message)] for h, own in self.asked.items()}
+        requests, uploads, kept = {}, {}, self.asked
+        for h, own in self.asked.items():
+            requests[h] = [self._request(h, own, round, message)]
         answers, faults = self.exchange(requests, round.n)
-        uploads = {h: found[0] for h, found in answers.items()}
-        kept = self.asked
+        for h, found in answers.items():
+            uploads[h] = found[0]
         if self._host is None:
             kept = self._checks.sound(uploads, self.asked, round, faults)
             round = self._without_lost(faults, kept, round)
         if not round.clients:
             return RoundResult(round, None, None, None)
-        parts = [uploads[h] for h in kept if kept[h]]
-        order = self._order(round, [kept[h] for h in kept if kept[h]])
+        parts, shares = [], []
+        for h, own in kept.items():
+            if own:
+                parts.append(uploads[h])
+                shares.append(own)
+        order = self._order(round, shares)
         solution = self._solution(parts, order)
         if not round.communicate:
             return RoundResult(round, None, None, solution)
         sums = self.engine.partial_sums
-        return RoundResult(round, *averaged([x.upload for x in parts], order, round, partial_sums=sums), solution)
+        return RoundResult(round, *averaged(parts, order, round, partial_sums=sums), solution)
 
     def commit(self, round: Round, message: Any) -> None:
         """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""
@@ -232,7 +238,10 @@ class Server:
 
     def _flush(self) -> None:
         """Tell the hosts now how the latest rounds ended."""
-        waiting = {h: [] for h, pending in enumerate(self._pending) if pending}
+        waiting: dict[int, list[Any]] = {}
+        for h, pending in enumerate(self._pending):
+            if pending:
+                waiting[h] = []
         if waiting:
             _, faults = self.exchange(waiting, self.rounds)
             for h, reason in faults.items():
@@ -315,9 +324,10 @@ class Server:
         LostError
             If a host refuses for good.
         """
-        batches = {h: [*self._pending[h], *own] for h, own in requests.items()}
-        found = self.engine.call({self.hosts[h]: batch for h, batch in batches.items()})
-        answers, faults = {}, {}
+        batches, named, answers, faults = {}, {}, {}, {}
+        for h, own in requests.items():
+            batches[h] = named[self.hosts[h]] = [*self._pending[h], *own]
+        found = self.engine.call(named)
         for h, batch in batches.items():
             answer = found.get(self.hosts[h])
             if self._host is None and (reason := _fault(batch, answer)) is not None:
@@ -350,7 +360,9 @@ class Server:
         return {h: self.clients[h] if len(own) == len(self.clients[h]) else own for h, own in found.items()}
 
     def _request(self, h: int, own: tuple[int, ...], round: Round, message: Any) -> protocol.Propose:
-        will_hold = next((s.made for s in reversed(self._pending[h]) if s.message is not None), self._held[h])
+        will_hold = self._held[h]
+        for end in self._pending[h]:
+            will_hold = will_hold if end.message is None else end.made
         tree = None if will_hold == self.made else message
         whom = None if len(own) == len(self.clients[h]) else own
         n, N, sums = round.n, round.n_clients, self.engine.partial_sums

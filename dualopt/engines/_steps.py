@@ -52,7 +52,7 @@ def propose(
     solution = oracle.solution
     if solution is not None and local_objective is not active_objective:
         solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
-    return Proposed(ids, stacked(before, active, len(ids)), oracle.solver_state, upload, solution)
+    return Proposed(ids, stacked(before, active), oracle.solver_state, upload, solution)
 
 
 def commit(
@@ -71,12 +71,12 @@ def commit(
         ids, active = proposed.ids, proposed.active
         solver = solver.put(ids, proposed.solver)
         if communicate and "active" in algorithm.listens:
-            active = stacked(active, algorithm.receive(active, message), len(ids))
+            active = stacked(active, algorithm.receive(active, message))
         clients = clients.put(ids, active)
     if communicate and "inactive" in algorithm.listens and len(ids) < n_clients:
         others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
         resting = clients.take(others)
-        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message), len(others)))
+        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message)))
     return clients, solver
 
 
@@ -103,6 +103,8 @@ def mean(upload: Array, n_active: int) -> Array:
     return array_namespace(upload).sum(upload, axis=0) / n_active
 
 
-def stacked(before: Any, after: Any, n: int) -> Any:
+def stacked(before: Any, after: Any) -> Any:
     """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
-    return after if after is before else tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)
+    if after is before:
+        return after
+    return tree_map(lambda old, new: new if new.shape == old.shape else broadcast(new, old.shape), before, after)

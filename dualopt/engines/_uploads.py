@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,15 +98,19 @@ class UploadChecks:
         return {best}
 
 
-def averaged(uploads: list[Any], order: np.ndarray | None, round: Round, *, partial_sums: bool) -> tuple[Any, Any]:
+def averaged(
+    parts: Sequence[protocol.Uploaded], order: np.ndarray | None, round: Round, *, partial_sums: bool
+) -> tuple[Any, Any]:
     """Return the uploads of all together, and their mean."""
+    n = round.n_active
     if partial_sums:
-        uploads = [x for x in uploads if x is not None]
+        uploads = [x.upload for x in parts if x.upload is not None]
         total = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *uploads)
-        return tree_map(lambda x: x[None, ...], total), tree_map(lambda x: x / round.n_active, total)
-    rows = uploads[0] if len(uploads) == 1 else tree_map(lambda *parts: under_each_other(parts), *uploads)
+        return tree_map(lambda x: x[None, ...], total), tree_map(lambda x: x / n, total)
+    one = len(parts) == 1
+    rows = parts[0].upload if one else tree_map(lambda *x: under_each_other(x), *(part.upload for part in parts))
     rows = rows if order is None else take_rows(rows, order)
-    return rows, tree_map(lambda x: mean(x, round.n_active), rows)
+    return rows, tree_map(lambda x: mean(x, n), rows)
 
 
 def joined(parts: list[Any], order: np.ndarray | None) -> tuple[float, ...]:

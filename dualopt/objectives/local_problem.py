@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
 from dualopt.tree import is_everybody, take_clients
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.xp import Array, array_namespace, broadcast, reshape
 
 __all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"]
 
@@ -20,7 +20,7 @@ def per_client(numbers: float | Array, like: Array) -> float | Array:
     """Reshape ``(N,)`` numbers so that they multiply an array of shape ``(N, *shape)``; pass a float through."""
     if isinstance(numbers, float | int):
         return numbers
-    return array_namespace(like).reshape(numbers, (numbers.shape[0],) + (1,) * (like.ndim - 1))
+    return reshape(numbers, (numbers.shape[0],) + (1,) * (like.ndim - 1))
 
 
 def client_dot(x: Array, y: Array) -> Array:
@@ -29,11 +29,10 @@ def client_dot(x: Array, y: Array) -> Array:
     if x.shape != y.shape:
         x, y = xp.broadcast_arrays(x, y)
     # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
-    return xp.vecdot(x, y) if x.ndim == 2 else xp.vecdot(_flat(x), _flat(y))
-
-
-def _flat(x: Array) -> Array:
-    return array_namespace(x).reshape(x, (x.shape[0], -1))
+    if x.ndim == 2:
+        return xp.vecdot(x, y)
+    rows = x.shape[0], -1
+    return xp.vecdot(reshape(x, rows), reshape(y, rows))
 
 
 def gap_bound(squared_norm: Array, mu: Array) -> Array:

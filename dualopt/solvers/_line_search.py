@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._loop import masked, norm, to_host
 from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, asarray_like, epsilon, host_zeros, is_host, to_numpy
+from dualopt.xp import Array, array_namespace, asarray_like, epsilon, host_places, host_zeros, is_host, to_numpy
 
 __all__ = ["LineSearch", "backtrack"]
 
@@ -79,7 +79,7 @@ def backtrack(
         shrunk = xp.where(usable, xp.minimum(xp.maximum(minimiser, 0.1 * t), 0.5 * t), 0.1 * t)
         t = xp.where(waiting, shrunk, t)
         if host:
-            keep = xp.nonzero(waiting)[0].tolist()
+            keep = host_places(waiting)
             rows = [rows[row] for row in keep]
             t, trials, waiting, theta, start, direction, slopes = take_clients(
                 (t, trials, waiting, theta, start, direction, slopes), keep

@@ -301,13 +301,27 @@ TABLE |= {
         f"dualopt/engines/{name}.py": Judges(
             (
                 Selected(f"dualopt/engines/{name}.py"),
+                Selected("tests/engines/test_one_host.py"),
                 Selected("tests/engines/test_two_phases.py"),
                 Selected("tests/engines/test_wire.py"),
                 Selected("tests/engines/test_kills.py", "refused|disk|kept|survive|go_on"),
                 Selected("tests/engines/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
             )
         )
-        for name in ("_calls", "_states", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
+        for name in (
+            "_agreement",
+            "_host",
+            "_host_data",
+            "_host_file",
+            "_inline",
+            "_local",
+            "_methods",
+            "_remote",
+            "_server",
+            "_states",
+            "_steps",
+            "_uploads",
+        )
     },
     "dualopt/engines/wire.py": Judges(
         (
