@@ -15,9 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dualopt.algorithms import DualFL
-from dualopt.engine import iterate
-from dualopt.recording import run
+from dualopt.engine.rounds import iterate
+from dualopt.methods import DualFL
+from dualopt.runs.recording import run
 from dualopt.solvers import Exact
 from tests.problems import digits
 

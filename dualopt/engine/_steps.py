@@ -1,0 +1,110 @@
+"""The two phases of a round on the side of the clients, and the mean of what they upload: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dualopt.arrays.client_states import ClientStates
+from dualopt.arrays.tree import take_rows, tree_map
+from dualopt.arrays.xp import Array, array_namespace, broadcast
+from dualopt.methods import Algorithm
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+from dualopt.solvers import LocalSolution
+
+__all__ = ["Proposed", "commit", "counted", "mean", "partial_sums", "propose", "solver_states", "stacked"]
+
+
+class Proposed(NamedTuple):
+    """What the active clients computed in a round, and none of it their state yet."""
+
+    ids: Sequence[int]  # who: positions among the clients at hand
+    active: Any  # their states
+    solver: Any  # those of their solvers
+    upload: Any
+    solution: LocalSolution | None
+
+
+def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
+    """Return the states of the local solvers before their first call; methods that never solve have no solver."""
+    return () if algorithm.solver is None else algorithm.solver.initial_state(objective)
+
+
+def propose(
+    algorithm: Algorithm,
+    objective: Objective,
+    clients: ClientStates,
+    solver: ClientStates,
+    message: Any,
+    round: Round,
+    ids: Sequence[int],
+) -> Proposed:
+    """Do the local part of a round; ``ids`` are the positions of the clients of ``round`` in ``objective``."""
+    active_objective = objective.select(ids)
+    local_objective = algorithm.local_objective(active_objective)
+    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver.take(ids), round)
+    before = clients.take(ids)
+    active, upload = algorithm.local(before, message, oracle, round)
+    solution = oracle.solution
+    if solution is not None and local_objective is not active_objective:
+        solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
+    return Proposed(ids, stacked(before, active), oracle.solver_state, upload, solution)
+
+
+def commit(
+    algorithm: Algorithm,
+    clients: ClientStates,
+    solver: ClientStates,
+    proposed: Proposed | None,
+    n_clients: int,
+    message: Any,
+    *,
+    communicate: bool,
+) -> tuple[ClientStates, ClientStates]:
+    """Return the states after a round: the proposed ones of those who were counted, and all have the message."""
+    ids: Sequence[int] = ()
+    if proposed is not None:
+        ids, active = proposed.ids, proposed.active
+        solver = solver.put(ids, proposed.solver)
+        if communicate and "active" in algorithm.listens:
+            active = stacked(active, algorithm.receive(active, message))
+        clients = clients.put(ids, active)
+    if communicate and "inactive" in algorithm.listens and len(ids) < n_clients:
+        others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
+        resting = clients.take(others)
+        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message)))
+    return clients, solver
+
+
+def counted(proposed: Proposed, rows: Sequence[int]) -> Proposed | None:
+    """Return what some of the clients computed, by their rows; None for nobody."""
+    if len(rows) == len(proposed.ids):
+        return proposed
+    if not len(rows):
+        return None
+    ids = tuple(proposed.ids[k] for k in rows)
+    active, solver = take_rows((proposed.active, proposed.solver), rows)
+    return proposed._replace(ids=ids, active=active, solver=solver)
+
+
+def partial_sums(upload: Any) -> Any:
+    """Return the sums of an upload over the clients that are its rows."""
+    return tree_map(lambda x: array_namespace(x).sum(x, axis=0), upload)
+
+
+def mean(upload: Array, n_active: int) -> Array:
+    """Return the mean over the active clients; without their axis an average would be one of the entries."""
+    if tuple(upload.shape[:1]) != (n_active,):
+        raise ValueError(f"upload must have shape ({n_active}, ...), one row per active client, not {upload.shape}.")
+    return array_namespace(upload).sum(upload, axis=0) / n_active
+
+
+def stacked(before: Any, after: Any) -> Any:
+    """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
+    if after is before:
+        return after
+    return tree_map(lambda old, new: new if new.shape == old.shape else broadcast(new, old.shape), before, after)

@@ -1,0 +1,75 @@
+"""How much is sent: numbers and bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from dualopt.arrays.tree import leaves
+from dualopt.arrays.xp import width
+from dualopt.methods.compressors import Compressor
+from dualopt.methods.participation import Round
+
+__all__ = ["NOTHING", "Traffic", "of_message", "of_upload"]
+
+PYTHON_FLOAT = 64  # bits
+
+
+class Traffic(NamedTuple):
+    """Numbers, whatever their width, and all the bits that were sent.
+
+    Examples
+    --------
+    >>> Traffic(10, 640).times(3), Traffic(1, 64).plus(Traffic(2, 18))
+    (Traffic(numbers=30, bits=1920), Traffic(numbers=3, bits=82))
+    """
+
+    numbers: int
+    bits: int
+
+    def times(self, n: int) -> Traffic:
+        """Return what is sent ``n`` times."""
+        return Traffic(n * self.numbers, n * self.bits)
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Return both together."""
+        return Traffic(self.numbers + other.numbers, self.bits + other.bits)
+
+
+NOTHING = Traffic(0, 0)
+
+
+def of_message(message: Any) -> Traffic:
+    """Return what one client is sent: every number in full, a Python number as 64 bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> of_message((np.zeros((2, 3)), 0.5, None))
+    Traffic(numbers=7, bits=448)
+    """
+    numbers = bits = 0
+    for leaf in leaves(message):
+        own = math.prod(leaf.shape) if hasattr(leaf, "shape") else 1
+        numbers += own
+        bits += own * (width(leaf) if hasattr(leaf, "shape") else PYTHON_FLOAT)
+    return Traffic(numbers, bits)
+
+
+def of_upload(upload: Any, compressor: Compressor, round: Round) -> Traffic:
+    """Return what the active clients send together; all arrays have the client axis first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.methods.compressors import NaturalCompression
+    >>> from dualopt.methods.participation import first_round
+    >>> of_upload(np.zeros((2, 50)), NaturalCompression(), first_round(2))
+    Traffic(numbers=100, bits=900)
+    """
+    numbers = bits = 0
+    for leaf in leaves(upload):
+        shape = tuple(leaf.shape[1:])
+        numbers += compressor.numbers(shape, round)
+        bits += compressor.bits(shape, width(leaf), round)
+    return Traffic(numbers, bits)
