@@ -16,7 +16,28 @@ from dualopt.objectives.composite import Composite, without_regulariser
 if TYPE_CHECKING:
     from dualopt.methods.preparation import Prepared
 
-__all__ = ["Blocks", "Inline"]
+__all__ = ["Blocks", "Inline", "LocalHost"]
+
+
+class LocalHost:
+    """An engine with one host, which is an object of this process; what fails in it is not caught.
+
+    Parameters
+    ----------
+    host : Host
+        It is called 0.
+    """
+
+    hosts: Sequence[int] = (0,)
+    in_process = True
+    partial_sums = False
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def call(self, requests: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
+        """Call the host."""
+        return {0: self.host.answer(requests[0])}
 
 
 class Inline:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
@@ -26,7 +26,7 @@ class LazyStates:
     Raises
     ------
     ValueError
-        From a ``tree``, if a later round has begun.
+        Where they are asked for, if a later round has begun.
     """
 
     def __init__(self, server: Server, round: Round) -> None:
@@ -34,14 +34,14 @@ class LazyStates:
         self._kept = None if server.engine.in_process else server.remote_state
 
     @property
-    def clients(self) -> LazyTree:
+    def clients(self) -> ClientStates:
         """Those of the clients."""
-        return LazyTree(self, "clients")
+        return self._joined("clients")
 
     @property
-    def solver(self) -> LazyTree:
+    def solver(self) -> ClientStates:
         """Those of their solvers."""
-        return LazyTree(self, "solver")
+        return self._joined("solver")
 
     @property
     def resumed_from(self) -> tuple[Any, Any]:
@@ -52,36 +52,23 @@ class LazyStates:
     def local_models(self) -> Array:
         """Where the clients that counted ended, in their order."""
         asked = self._server.asked
-        rows = [x.local_models for h, x in enumerate(self.found) if h in asked]
+        rows = [x.local_models for h, x in enumerate(self._found) if h in asked]
         ids = [j for h in sorted(asked) for j in asked[h]]
         place = {j: k for k, j in enumerate(ids)}
         return take_rows(array_namespace(*rows).concat(rows, axis=0), [place[j] for j in self._round.clients])
 
     @cached_property
-    def found(self) -> list[protocol.StatesFound]:
+    def _found(self) -> list[protocol.StatesFound]:
         """What the hosts answer."""
         n = self._round.n + 1
         if self._server.rounds != n:
             raise ValueError(f"states after round {n} are gone: clients elsewhere have only the latest ones.")
         return self._server.ask_all(protocol.States(self._server.run, n))
 
-    def joined(self, part: str) -> Any:
+    def _joined(self, part: str) -> ClientStates:
         """Return one part of the states of all clients, in their order."""
         ids = [j for own in self._server.clients for j in own]
-        return _in_order([getattr(x, part) for x in self.found], ids)
-
-
-@dataclass(frozen=True)
-class LazyTree:
-    """One part of lazy states."""
-
-    states: LazyStates
-    part: str
-
-    @property
-    def tree(self) -> Any:
-        """The states, client axis first."""
-        return self.states.joined(self.part)
+        return ClientStates(_in_order([getattr(x, part) for x in self._found], ids), len(ids))
 
 
 def joined_solutions(found: Sequence[Any], clients: Sequence[tuple[int, ...]]) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, broadcast
 from dualopt.engine._host import Host
-from dualopt.engine._local import LocalHost
+from dualopt.engine._inline import LocalHost
 from dualopt.engine._remote import RemoteClients
 from dualopt.engine._server import RoundResult, Server
 from dualopt.engine._steps import solver_states

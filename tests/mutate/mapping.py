@@ -314,7 +314,6 @@ TABLE |= {
             "_host_data",
             "_host_file",
             "_inline",
-            "_local",
             "_methods",
             "_remote",
             "_server",
