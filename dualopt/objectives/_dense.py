@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays.tree import take_clients
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy, transposed
 from dualopt.objectives._kept import Kept
 from dualopt.objectives._positions import Positions
 
@@ -53,12 +53,11 @@ class Block(NamedTuple):
 
     def predict(self, matrices: Array) -> Array:
         """Return ``M_j x_ji`` for matrices ``(c, k, p)``: ``(c, k, b)``, rows last, which is the layout of losses."""
-        xp = array_namespace(self.X)
-        return xp.matmul(matrices, xp.matrix_transpose(self.X))
+        return matrices @ transposed(self.X)
 
     def pull_back(self, slopes: Array) -> Array:
         """Return ``sum_i s_ji x_ji'`` for slopes ``(c, k, b)``: ``(c, k, p)``."""
-        return array_namespace(self.X).matmul(slopes, self.X)
+        return slopes @ self.X
 
 
 class Part(NamedTuple):
@@ -229,16 +228,15 @@ class Group:
 
         inverse, ridge = self._kept_for(name, part.positions, ridges).get(part.positions, compute, ridges)
         _, X, _, w = part.block
-        xp = array_namespace(X)
         if self.n_rows >= self.n_features:
-            return lambda v: xp.matmul(v, inverse)
+            return lambda v: v @ inverse
         # Fewer rows than columns: Woodbury's identity. The roots of the weights go to the (k, m) products, because
         # weighting all rows anew would cost more than the products.
-        root = xp.sqrt(w)[:, None, :]
+        root = array_namespace(X).sqrt(w)[:, None, :]
 
         def woodbury(v: Array) -> Array:
-            products = xp.matmul(v, xp.matrix_transpose(X)) * root
-            return (v - xp.matmul(xp.matmul(products, inverse) * root, X)) / ridge
+            products = v @ transposed(X) * root
+            return (v - (products @ inverse * root) @ X) / ridge
 
         return woodbury
 

@@ -176,7 +176,7 @@ class ClientRows:
         """Number ``N`` of clients."""
         return self.group.shape[0]
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number ``p`` of columns, the intercept included."""
         return self.groups[0].n_features
@@ -225,9 +225,8 @@ class ClientRows:
     def parts(self) -> list[tuple[Group | SparseGroup, Part]]:
         """All clients, each in one part with all its rows; on a CPU a part has ``BLOCK_ROWS`` rows or one client."""
         host, limit = array_namespace(self.group), None if self._whole else BLOCK_ROWS
-        used, first = host.unique_all(self.group)[:2]
         found = []
-        for g in used[host.argsort(first)].tolist():
+        for g in dict.fromkeys(self.group.tolist()):  # in the order of their first clients
             group, members = self.groups[g], host.nonzero(self.group == g)[0]
             members = members[host.argsort(self.position[members], stable=True)]
             found += [(group, part) for part in group.parts(members, self.position[members], limit)]
@@ -295,14 +294,16 @@ class ClientRows:
         On a CPU they are written into one array as they come, so that there is no other one of its size; on a GPU,
         where parts are few, and where arrays cannot be written to, they are put beside each other and then in order.
         """
-        if not is_host(self.like) or not is_writable(self.like):
+        like = self.like
+        if not is_host(like) or not is_writable(like):
             return self._in_order(list(results))
         found: tuple[Array, ...] | None = None
+        n = self.n_clients
         for clients, arrays in results:
-            if clients.are_all(self.n_clients):
+            if clients.are_all(n):
                 return arrays
             if found is None:
-                shapes = [(self.n_clients, *x.shape[1:]) for x in arrays]
+                shapes = [(n, *x.shape[1:]) for x in arrays]
                 found = tuple(
                     array_namespace(x).empty(shape, dtype=x.dtype, device=device(x))
                     for x, shape in zip(arrays, shapes, strict=True)

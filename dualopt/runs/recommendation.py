@@ -20,7 +20,7 @@ from typing import Any
 
 import dualopt.methods
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.engine.rounds import complete, iterate
+from dualopt.engine.rounds import iterate, resolve
 from dualopt.methods import Algorithm, AndersonDANE
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
@@ -179,7 +179,7 @@ def recommend(
     template = (
         Variant(label="", algorithm=rule.method, parameters=rule.parameters).template if rule.parameters else kind()
     )
-    algorithm = complete(template, objective, participation)
+    algorithm = resolve(template, objective, participation)
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 

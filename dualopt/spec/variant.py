@@ -10,7 +10,7 @@ from typing import Any
 import dualopt.methods
 import dualopt.solvers
 from dualopt.arrays.xp import array_namespace
-from dualopt.engine.rounds import informed
+from dualopt.engine.rounds import with_participation
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import parse_compressor
 from dualopt.methods.participation import Participation, parse_participation
@@ -164,7 +164,7 @@ class Variant:
         ValueError
             If a name is unknown, a value is out of range, or nothing can be suggested.
         """
-        algorithm: Any = informed(self.template, objective, participation).suggested(objective)
+        algorithm: Any = with_participation(self.template, objective, participation).suggested(objective)
         if self.stop is None:
             return algorithm
         smallest = float(array_namespace(objective.mu).min(objective.mu))
