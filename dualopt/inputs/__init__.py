@@ -1,8 +1,9 @@
 """What people have, as the arrays that objectives take.
 
 Features come as lists, arrays, sparse matrices, DataFrames or tensors; labels as numbers, words or truth values;
-clients as a number, as the rows of each, as one name per row, or as the name of a column. :func:`prepare` makes arrays
-of one library and one type of them, or raises one sentence that names the argument, the column and the row.
+clients as a number, as the rows of each or a mask of them, as one name per row, or as the name of a column.
+:func:`prepare` makes arrays of one library and one type of them, or raises one sentence that names the argument, the
+column and the row.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dualopt.inputs._clients import as_clients, by_owner
+from dualopt.inputs._clients import as_clients, by_owner, row_numbers
 from dualopt.inputs._features import as_features, host_values
 from dualopt.inputs._frames import as_frame, is_table, take_column
 from dualopt.inputs._labels import as_labels, classes_of, label_values
@@ -18,7 +19,17 @@ from dualopt.inputs._values import as_numbers
 from dualopt.losses import Loss
 from dualopt.xp import Array, array_namespace, asarray_like, is_array, is_sparse
 
-__all__ = ["Inputs", "as_features", "by_owner", "classes_of", "label_values", "prepare", "without_column"]
+__all__ = [
+    "Inputs",
+    "as_clients",
+    "as_features",
+    "by_owner",
+    "classes_of",
+    "label_values",
+    "prepare",
+    "row_numbers",
+    "without_column",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,8 +44,8 @@ class Inputs:
         Labels in the form that the loss takes, in the library and the type of ``X``.
     loss : Loss
         The loss, with its number of classes.
-    clients : int or sequence of integer sequences
-        Row numbers of each client.
+    clients : int or sequence of integer sequences or masks
+        Rows of each client.
     weights : str or array, shape (m,)
         Weights of the rows.
     classes : tuple or None

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
+from dualopt.inputs import row_numbers
 from dualopt.losses import Loss
 from dualopt.objectives._compiled import CompiledGroup, dense_group
 from dualopt.objectives._dense import Block, Group, Part
@@ -107,8 +108,9 @@ class ClientRows:
             Labels in the form the loss expects (``dualopt.data.encode_labels`` makes it).
         loss : Loss
             The loss whose kind of labels ``y`` must hold.
-        clients : sequence of integer sequences, or int
-            Row indices of each client; an integer ``N`` cuts the rows into ``N`` consecutive clients.
+        clients : sequence of integer sequences or of masks, or int
+            Row indices of each client, or for each a truth value per row; an integer ``N`` cuts the rows into ``N``
+            consecutive clients.
         intercept : bool, default False
             Whether to append a constant column of ones.
         weights : "clients", "rows" or array of shape (m,)
@@ -157,6 +159,8 @@ class ClientRows:
             else:
                 features = _gathered(X, own, intercept)
                 groups.append(dense(X=xp.reshape(features, (*shape, features.shape[1])), y=labels, w=weight))
+        if not peers.largest(max(float(xp.max(group.w)) for group in groups)) > 0:
+            raise ValueError("weights must not be 0 for all rows.")
         max_rows = int(peers.largest(int(sizes.max())))
         return cls(groups=tuple(groups), group=group, position=position, max_rows=max_rows)
 
@@ -494,7 +498,7 @@ def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> tuple[Array, A
         small, larger = divmod(m, clients)
         rows, numbers = indices(range(m)), indices(range(clients))
         return rows, small + array_namespace(rows).astype(numbers < larger, rows.dtype)
-    parts = [indices(part) for part in clients]
+    parts = [row_numbers(part, client, m) for client, part in enumerate(clients)]
     if not parts:
         raise ValueError("clients must name at least one client.")
     sizes = indices([part.shape[0] for part in parts])
