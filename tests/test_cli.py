@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -428,6 +429,13 @@ def test_extras_that_are_missing_are_named(tmp_path):
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == 'dualopt: package typer is missing: pip install "dualopt[app]".\n'
+
+
+def test_a_closed_output_is_no_error(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
+    command = f"{shlex.quote(sys.executable)} -m dualopt list losses >&-"
+    done = subprocess.run(["sh", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 # Ctrl-C.

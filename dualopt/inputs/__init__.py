@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualopt.inputs._clients import as_clients, by_owner, row_numbers
-from dualopt.inputs._features import as_features, host_values
+from dualopt.inputs._features import as_features, host_values, require_entries
 from dualopt.inputs._frames import as_frame, is_table, take_column
 from dualopt.inputs._labels import as_labels, classes_of, label_values
 from dualopt.inputs._values import as_numbers
@@ -27,6 +27,7 @@ __all__ = [
     "classes_of",
     "label_values",
     "prepare",
+    "require_entries",
     "row_numbers",
     "without_column",
 ]
@@ -104,6 +105,7 @@ def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = "clie
     if isinstance(clients, str):
         X, clients = without_column(X, clients, "clients")
     X, feature_names = as_features(X)
+    require_entries(X)
     like = X.data if is_sparse(X) else X
     y, loss, classes = as_labels(y, loss, like, X.shape[0])
     clients, client_names = as_clients(clients, X.shape[0])

@@ -103,6 +103,8 @@ def by_owner(owners: Any, rows: int) -> tuple[list[np.ndarray], tuple[Any, ...]]
     if values.dtype.kind in "biuUS":
         found, codes = np.unique(values, return_inverse=True)
         return split(codes, len(found)), tuple(found.tolist())
+    if not rows:
+        return [], ()
     listed = list(values) if values.dtype.kind == "M" else values.tolist()  # tolist makes integers of nanoseconds
     numbering: dict[Hashable, int] = {}
     for row, value in enumerate(listed):

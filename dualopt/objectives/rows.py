@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
-from dualopt.inputs import row_numbers
+from dualopt.inputs import require_entries, row_numbers
 from dualopt.losses import Loss
 from dualopt.objectives._compiled import CompiledGroup, dense_group
 from dualopt.objectives._dense import Block, Group, Part
@@ -449,8 +449,7 @@ def _largest_entry(X: Array, like: Array) -> float:
 
 def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
     xp = array_namespace(like)
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"X must be a matrix with at least one row and one column, not of shape {tuple(X.shape)}.")
+    require_entries(X)
     if not xp.isdtype(X.dtype, "real floating"):
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}.")
     if not bool(xp.all(xp.isfinite(like))):

@@ -261,6 +261,26 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model(loss="multinomial", y=["a"] * 6),
         "y must have at least two different labels, but",
     ),
+    "X: no rows of words": (
+        lambda: model(X=TABLE.assign(y="a")[:0], y="y", loss="logistic"),
+        "X must be a matrix with at least one row and one column, not of shape (0, 2).",
+    ),
+    "X: no rows of classes": (
+        lambda: model(X=with_column(y="a", c="b")[:0], y="y", loss="multinomial", clients="c"),
+        "X must be a matrix with at least one row and one column, not of shape (0, 2).",
+    ),
+    "X: too large for the ridge": (
+        lambda: run("dualfl", model(X=np.full((20, 3), 2.0**30), y=np.arange(20.0), loss="squared"), rounds=1),
+        "X must be scaled: mu + weight is lost beside features that large and dependent.",
+    ),
+    "X: too large for the ridge, sparse": (
+        lambda: run("dualfl", model(X=sparse.csr_array(np.full((6, 3), 2.0**30)), loss="squared"), rounds=1),
+        "X must be scaled: mu + weight is lost beside features that large and dependent.",
+    ),
+    "checkpoint: a path": (
+        lambda: wrong_run("dualfl", F, checkpoint="c.npz"),
+        "checkpoint must be a Checkpoint, such as Checkpoint('run.npz'), not 'c.npz'.",
+    ),
     "mu: a word": (lambda: model(mu="small"), "mu must be a finite number, at least 0, not small."),
     "weights: words": (
         lambda: model(weights=["a"] * 6),
