@@ -1,4 +1,4 @@
-"""Imports run one way, ``dualopt <- theory <- figures``, and array libraries stay behind ``dualopt.xp``."""
+"""Imports run one way, ``dualopt <- theory <- figures``, and array libraries stay behind ``dualopt.arrays.xp``."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def test_only_named_modules_know_numpy() -> None:
 
 
 def test_only_the_strategies_need_hypothesis() -> None:
-    assert set(offenders({path: {"hypothesis"} for path in IMPORTED})) == {"dualopt/testing.py"}
+    assert set(offenders({path: {"hypothesis"} for path in IMPORTED})) == {"dualopt/lab/testing.py"}
 
 
 @pytest.mark.parametrize(
     ("module", "package", "sentence"),
     [
-        ("testing", "hypothesis", 'dualopt.testing needs Hypothesis: pip install "dualopt[testing]".'),
-        ("plotting", "matplotlib", 'dualopt.plotting needs matplotlib: pip install "dualopt[app]".'),
+        ("testing", "hypothesis", 'dualopt.lab.testing needs Hypothesis: pip install "dualopt[testing]".'),
+        ("plotting", "matplotlib", 'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".'),
     ],
 )
 def test_a_module_without_its_extra_names_it(module: str, package: str, sentence: str) -> None:

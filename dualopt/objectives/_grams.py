@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.objectives._dense import LEAST_RIDGE, Part, shifted_inverse
-from dualopt.xp import Array, array_namespace
 
 __all__ = ["Grams"]
 
