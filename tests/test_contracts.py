@@ -280,8 +280,8 @@ def broken(folder: Path, kind: str, source: str, names: Sequence[str]) -> dict[s
 
 
 def test_without_pytest_the_sentence_says_so(tmp_path: Path) -> None:
-    code = "import runpy, sys; sys.modules['pytest'] = None; runpy.run_module('dualopt.lab.contracts', run_name='__main__')"
-    command = [sys.executable, "-c", code, "--loss", "hinge"]
+    code = "import runpy, sys; sys.modules['pytest'] = None; runpy.run_module(sys.argv.pop(1), run_name='__main__')"
+    command = [sys.executable, "-c", code, "dualopt.lab.contracts", "--loss", "hinge"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "contracts: package pytest is missing: pip install pytest.\n")
 
