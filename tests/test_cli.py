@@ -6,9 +6,11 @@ import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -428,6 +430,20 @@ def test_extras_that_are_missing_are_named(tmp_path):
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == 'dualopt: package typer is missing: pip install "dualopt[app]".\n'
+
+
+def test_the_lowest_typer_that_is_promised_is_one_that_starts():
+    """Up to 0.15.3 it allows every click, and help, or all of it, fails beside the newest one (8.5)."""
+    extras = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    (lowest,) = (need for need in extras["optional-dependencies"]["app"] if need.startswith("typer"))
+    assert tuple(map(int, lowest.removeprefix("typer>=").split("."))) >= (0, 15, 4)
+
+
+def test_a_closed_output_is_no_error(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
+    command = f"{shlex.quote(sys.executable)} -m dualopt list losses >&-"
+    done = subprocess.run(["sh", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 # Ctrl-C.

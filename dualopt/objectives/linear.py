@@ -289,10 +289,11 @@ def linear_model(
         ``phi``, or its name, such as "logistic"; "multinomial" counts the labels.
     mu : float
         Weight of the ridge, at least 0.
-    clients : int, sequence of integer sequences, dict, vector of shape (m,), or str
-        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the row indices of each client, in a dict with
-        its name. Or the name of the client of each row, anything hashable: clients are in the order of their names
-        where they have one, else as they occur. Of a DataFrame, also the name of a column.
+    clients : int, sequence of integer sequences or of masks, dict, vector of shape (m,), or str
+        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the rows of each client, in a dict with its
+        name: their indices, or a truth value for each of the ``m`` rows. Or the name of the client of each row,
+        anything hashable: clients are in the order of their names where they have one, else as they occur. Of a
+        DataFrame, also the name of a column.
     intercept : bool, default True
         Whether to append a constant column of ones (its weights are regularised too, as in the paper).
     weights : "clients", "rows" or vector of shape (m,)

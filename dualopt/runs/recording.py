@@ -155,6 +155,8 @@ def run(
         reference=reference,
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
+    fits = checkpoint is None or isinstance(checkpoint, Checkpoint)
+    require(fits, "checkpoint must be a Checkpoint, such as Checkpoint('run.npz')", checkpoint)
     _check_names(measure or {}, reference)
     check_engine(objective, engine, prepare)
     _check_start(theta0, objective)
