@@ -78,8 +78,8 @@ def require_agreed_requests(project: Project, number: int, requests: Sequence[An
             raise RefusedError(f"{type(request).__name__} is not for sites, which keep their states", code="asked")
         if isinstance(request, protocol.Start):
             _require_start(project, number, request)
-        if not 0 <= getattr(request, "n", 0) <= project.rounds:
-            raise RefusedError(f"round {request.n} is not one of the {project.rounds} of the project", code="asked")
+        if not 0 <= (n := getattr(request, "n", 0)) <= project.rounds:
+            raise RefusedError(f"round {n} is not one of the {project.rounds} of the project", code="asked")
         if isinstance(request, protocol.Propose):
             agreed = request.n_clients == project.n_clients and request.seed == project.seed
             if not agreed or request.clients not in (None, (number,)):
