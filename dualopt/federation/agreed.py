@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,10 @@ import numpy as np
 from dualopt.arrays._checks import require
 from dualopt.engine import Host, RefusedError
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._methods import read_method
 from dualopt.federation.project import Project
 from dualopt.federation.settings import objective_of
-from dualopt.solvers.stopping import parse_stop
-from dualopt.spec._text import SUGGESTED
+from dualopt.regularisers import Zero
+from dualopt.spec import Spec
 
 __all__ = ["require_agreed_client_info", "require_agreed_requests"]
 
@@ -64,9 +64,9 @@ def _require_like(expected: protocol.ClientInfo, info: protocol.ClientInfo, site
 def require_agreed_requests(project: Project, number: int, requests: Sequence[Any]) -> None:
     """Refuse what a server that follows the project does not ask of the site with this number.
 
-    The method must be that of the project, with the parameters that the project gives; those that the project leaves
-    open follow from constants of all sites, so that a site cannot know them. States are for the checkpoints of runs
-    whose sites live and die with the server: a site keeps its own.
+    The method must be that of the project, with its parameters; those that the project leaves open follow from
+    constants of all sites, so that a site cannot know them. States are for the checkpoints of runs whose sites live and
+    die with the server: a site keeps its own.
 
     Raises
     ------
@@ -102,19 +102,19 @@ def _require_start(project: Project, number: int, request: protocol.Start) -> No
 def _other_method(project: Project, text: str) -> str | None:
     """Say in what a method is not that of the project; None where it may be."""
     try:
-        method, agreed = read_method(text), project.variant.template
+        method, agreed = Spec.from_json(text, "method").build("algorithm", ()), project.method
     except ValueError as error:
         return str(error)
-    if type(method) is not type(agreed):
-        return f"it is {type(method).__name__}, not {type(agreed).__name__}"
-    given = {type(agreed).former_names.get(name, name) for name, x in project.param.items() if x != SUGGESTED}
-    given |= {"compressor"} if project.compressor is not None else set()
-    for name in sorted(given):
-        if getattr(method, name) != getattr(agreed, name):
-            return f"its {name} is {getattr(method, name)!r}, not {getattr(agreed, name)!r}"
-    named: dict[str, Any] = {"solver": agreed.solver if project.solver is not None else None}
-    named["stop"] = None if project.stop is None else parse_stop(project.stop, nu=1.0, rho=0.0)
-    for name, expected in named.items():
-        if expected is not None and type(found := getattr(method, name)) is not type(expected):
-            return f"its {name} is {type(found).__name__}, not {type(expected).__name__}"
-    return None
+    if project.regulariser is not None and getattr(agreed, "regulariser", None) == Zero():  # the method takes it in
+        agreed = replace(agreed, **{"regulariser": project.regulariser_object})
+    return _other(method, agreed, "it")
+
+
+def _other(found: Any, agreed: Any, what: str) -> str | None:
+    """Say in what an object is not the one that was agreed on, whose open parameters may be anything."""
+    if not is_dataclass(agreed):
+        return None if agreed is None or found == agreed else f"{what} is {found!r}, not {agreed!r}"
+    if type(found) is not type(agreed):
+        return f"{what} is {type(found).__name__}, not {type(agreed).__name__}"
+    each = (_other(getattr(found, f.name), getattr(agreed, f.name), f"its {f.name}") for f in fields(agreed))
+    return next((sentence for sentence in each if sentence is not None), None)

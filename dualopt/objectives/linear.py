@@ -9,7 +9,6 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
-import dualopt.losses
 from dualopt.arrays._checks import require_flags
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
@@ -20,8 +19,7 @@ from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientRows, Part
 from dualopt.problem.inputs import prepare
-from dualopt.spec.discover import lookup
-from dualopt.spec.named import open_parameters, resolved
+from dualopt.spec import Spec, built, required
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -361,9 +359,10 @@ def linear_model(
 
 def _loss(loss: Any) -> Any:
     """Return the loss, or for a name that needs the number of classes alone its class."""
-    if isinstance(loss, str) and open_parameters(kind := lookup(dualopt.losses, loss, "loss")) == ["classes"]:
+    spec = Spec.parse(loss, "loss") if isinstance(loss, str) else loss
+    if isinstance(spec, Spec) and not spec.arguments and required(kind := spec.target("loss")) == ["classes"]:
         return kind
-    found = resolved(loss, dualopt.losses, "loss")
+    found = built(spec, "loss")
     if not hasattr(found, "labels"):
         raise ValueError(f"loss must be a Loss or its name, such as 'logistic', not a {type(found).__name__}.")
     return found

@@ -12,7 +12,7 @@ import pytest
 from dualopt.engine import Failed, LostError
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound, usable_rows
-from dualopt.engine.rounds import complete
+from dualopt.engine.rounds import resolve
 from dualopt.methods import DualFL, FedDyn
 from dualopt.methods.participation import Full
 from dualopt.objectives import NonconvexPenalty
@@ -166,7 +166,7 @@ def test_an_upload_that_is_not_finite_is_an_absence(number: float) -> None:
         return x
 
     f = problems()["quadratic"]
-    method = complete(FedDyn(solver=Exact()), f, Full())
+    method = resolve(FedDyn(solver=Exact()), f, Full())
     absent = run(method, f, rounds=8, participation=without({3}, 8))
     found = run(method, elsewhere(f, BLOCKS, changed(uploading(not_finite))), rounds=8, measure_every=1)
     assert differences(absent, found) == []
@@ -187,7 +187,7 @@ def test_a_gap_that_is_not_known_is_infinite() -> None:
         return [*answers[:-1], answers[-1]._replace(upload=(*model, np.full_like(gap, -math.inf)))]
 
     f = problems()["quadratic"]
-    method = complete(DualFL(restart="gap"), f, Full())
+    method = resolve(DualFL(restart="gap"), f, Full())
     exact = run(method, f, rounds=400, tol=1e-9)
     trace = run(method, elsewhere(f, BLOCKS, changed(unknown)), rounds=400, tol=1e-9)
     assert trace.status == exact.status == "converged"

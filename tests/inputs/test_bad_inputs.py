@@ -337,15 +337,15 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "solver: one that needs more": (
         lambda: wrong_run(AnyDualFL(solver="sgd"), F),
-        "solver 'sgd' needs step: pass SGD(step=...).",
+        "solver sgd needs step: write 'sgd: step=...'.",
     ),
     "stop: a class": (
         lambda: wrong_run(AnyDualFL(stop=Steps), F),
         "stop must be an instance, such as Steps(steps=...), not the class Steps.",
     ),
     "stop: a schedule": (
-        lambda: wrong_run(AnyDualFL(stop="gap=1"), F),
-        "stop 'gap=1' needs nu and rho: pass Gap(schedule=...).",
+        lambda: wrong_run(AnyDualFL(stop="gap=0"), F),
+        "stop gap: scale must be a positive finite number, not 0.0.",
     ),
     "participation: a class": (
         lambda: wrong_run("feddyn", F, participation=UniformSubset),
@@ -357,11 +357,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "compressor: without its number": (
         lambda: run("fedsplit", F, compressor="top-k"),
-        "compressor must be of the form top-k=NUMBER; not 'top-k'.",
+        "compressor top-k needs size: write 'top-k: size=...'.",
     ),
     "participation: misspelt": (
         lambda: wrong_run("feddyn", F, participation="few=1"),
-        "participation must be full or one of",
+        "participation must be one of full, subset",
     ),
     "regulariser: a class": (
         lambda: Composite(objective=F, regulariser=L1),
@@ -369,7 +369,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "regulariser: without a weight": (
         lambda: Composite(objective=F, regulariser="l1"),
-        "regulariser must be of the form NAME=WEIGHT, such as l1=0.01; not 'l1'.",
+        "regulariser l1 needs weight: write 'l1: weight=...'.",
     ),
 }
 

@@ -14,13 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import dualopt.losses
 from dualopt.losses import Loss
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.problem.data import iid
 from dualopt.problem.inputs import by_owner, without_column
 from dualopt.runs.recording import run
-from dualopt.spec.named import resolved
+from dualopt.spec import built
 
 __all__ = ["FederatedLinearModel"]
 
@@ -156,7 +155,7 @@ class FederatedLinearModel(BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _named_loss(self) -> Any:
-        return resolved(self.loss, dualopt.losses, "loss")
+        return built(self.loss, "loss")
 
     def _check_parameters(self) -> None:
         for name in ("mu", "tol"):
