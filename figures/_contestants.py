@@ -14,7 +14,7 @@ import numpy as np
 
 import dualopt.methods
 from dualopt.arrays.xp import width
-from dualopt.engine.rounds import Snapshot, complete, iterate
+from dualopt.engine.rounds import Snapshot, iterate, resolve
 from dualopt.methods import Algorithm, Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability, Full, Participation
 from dualopt.methods.preparation import Prepared, prepared_by
@@ -85,7 +85,7 @@ def measured(name: str, case: Case) -> Trace:
             algorithm, participation = _with_coin(algorithm, objective, participation)
         if contestant.prepare is not None and not isinstance(participation, Full):
             raise ValueError("a preparation asks all clients.")
-        complete(algorithm, objective, participation).check(objective)
+        resolve(algorithm, objective, participation).check(objective)
         begun = time.process_time()
         prepared = prepared_by(contestant.prepare, objective, objective.initial())
         f, theta0 = prepared.objective, prepared.theta0
@@ -152,7 +152,7 @@ def _spent(
         over += ["seconds"] * (time.process_time() - begun >= limits.seconds)
         if over or (sent and spent["vectors"] >= next_measure):
             next_measure = EVERY * spent["vectors"]
-            error = _error(objective, prepared.shown(s.server.theta), least, latest)
+            error = _error(objective, prepared.in_user_coordinates(s.server.theta), least, latest)
             for column, number in {**spent, "error": error}.items():
                 columns[column].append(number)
             if error <= TARGETS[-1]:

@@ -6,9 +6,11 @@ import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from dualopt.app.cli import run as commands
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.resume import KeepOptions
 from dualopt.app.cli.tune import SearchOptions
-from dualopt.engine.rounds import complete
+from dualopt.engine.rounds import resolve
 from dualopt.methods import DualFL, participation
 from dualopt.objectives import Quadratic, linear_model
 from dualopt.problem import data
@@ -430,6 +432,20 @@ def test_extras_that_are_missing_are_named(tmp_path):
     assert done.stderr == 'dualopt: package typer is missing: pip install "dualopt[app]".\n'
 
 
+def test_the_lowest_typer_that_is_promised_is_one_that_starts():
+    """Up to 0.15.3 it allows every click, and help, or all of it, fails beside the newest one (8.5)."""
+    extras = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    (lowest,) = (need for need in extras["optional-dependencies"]["app"] if need.startswith("typer"))
+    assert tuple(map(int, lowest.removeprefix("typer>=").split("."))) >= (0, 15, 4)
+
+
+def test_a_closed_output_is_no_error(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
+    command = f"{shlex.quote(sys.executable)} -m dualopt list losses >&-"
+    done = subprocess.run(["sh", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 # Ctrl-C.
 
 
@@ -490,7 +506,7 @@ def test_methods_take_what_they_do_not_name_from_the_options():
     objective = Quadratic(A=np.eye(2)[None] * [[[0.5]]], b=np.ones((1, 2)))
 
     def made(text: str, **options: Any) -> Any:
-        return complete(MethodOptions(**options).given_to(Spec.parse(text)).build("algorithm"), objective)
+        return resolve(MethodOptions(**options).given_to(Spec.parse(text)).build("algorithm"), objective)
 
     defaults = {"solver": "newton", "solver_param": ["max_cg=3"], "stop": "gradient=1e-5"}
     taken = made("dualfl:nu=0.25", **defaults)

@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dualopt.engine.rounds import advance, complete, initial_state, iterate
+from dualopt.engine.rounds import advance, initial_state, iterate, resolve
 from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, FiveGCS, LazyAFedPD, Scaffnew, Scaffold
 from dualopt.methods.participation import (
     Bernoulli,
@@ -141,9 +141,9 @@ def test_a_run_tells_its_fraction_to_the_methods_that_ask() -> None:
             (0.7, UniformSubset(size=2), 0.7),
             (None, Schedule(clients=((),)), None),
         ):
-            assert vars(complete(replace(method, fraction=given), f, chance))["fraction"] == found
-    assert complete(FedSplit(), f, UniformSubset(size=2)) == FedSplit().suggested(f)
-    heard, told = complete(FedDyn(), f, UniformSubset(size=2)), FedDyn(fraction=0.4).suggested(f)
+            assert vars(resolve(replace(method, fraction=given), f, chance))["fraction"] == found
+    assert resolve(FedSplit(), f, UniformSubset(size=2)) == FedSplit().suggested(f)
+    heard, told = resolve(FedDyn(), f, UniformSubset(size=2)), FedDyn(fraction=0.4).suggested(f)
     assert heard == told != FedDyn().suggested(f)
 
 

@@ -274,7 +274,7 @@ def test_the_trace_begins_with_what_that_took(prepare):
     assert trace["floats_down"].tolist() == [prepared.floats_down + n * size for n in range(3)]
     assert trace["gradients"][0] == pytest.approx(np.mean(prepared.gradients))
     assert trace["communications"].tolist() == [prepared.exchanges + n for n in range(3)]
-    assert trace["energy"][0] == pytest.approx(np.mean(f.value(prepared.shown(prepared.theta0))))
+    assert trace["energy"][0] == pytest.approx(np.mean(f.value(prepared.in_user_coordinates(prepared.theta0))))
     assert trace["seconds"][0] > 0
     assert len(trace.parameters["prepare"]) == prepared.exchanges
     assert "prepare" not in run(FedSplit(), f, rounds=0).parameters
@@ -293,7 +293,7 @@ def test_preparations_in_turn_cost_what_each_costs():
     assert (nothing.floats_up, nothing.floats_down, nothing.gradients, nothing.exchanges) == (0, 0, (), 0)
     shot = OneShotAverage(**ACCURATE)
     twice = prepared_by((SketchedMetric(rank=2), shot), f, f.zeros())  # means do not depend on coordinates
-    np.testing.assert_allclose(twice.shown(twice.theta0), shot.prepare(f, f.zeros()).theta0, atol=1e-9)
+    np.testing.assert_allclose(twice.in_user_coordinates(twice.theta0), shot.prepare(f, f.zeros()).theta0, atol=1e-9)
 
 
 @every_preparation
@@ -356,7 +356,7 @@ def test_states_go_on_where_they_were(prepare):
     shots = list(islice(iterate(FedSplit(), f, prepare=prepare), 3))
     method = FedSplit().suggested(prepared.objective)
     state, _, _ = advance(method, prepared.objective, shots[1].state, shots[2].round)
-    assert prepared.shown(state.server.theta).tolist() == shots[2].server.theta.tolist()
+    assert prepared.in_user_coordinates(state.server.theta).tolist() == shots[2].server.theta.tolist()
     assert state.clients.z.tolist() == shots[2].clients.z.tolist()
 
 
@@ -366,7 +366,7 @@ def test_a_method_in_coordinates_is_the_method_on_the_objective_in_coordinates()
     assert isinstance(prepared.objective, InCoordinates)
     plain = iterate(AndersonFedSplit(), prepared.objective, theta0=prepared.theta0)
     for a, b in islice(zip(plain, iterate(AndersonFedSplit(), f, prepare=SketchedMetric(rank=2)), strict=False), 8):
-        assert prepared.shown(a.server.theta).tolist() == b.server.theta.tolist()
+        assert prepared.in_user_coordinates(a.server.theta).tolist() == b.server.theta.tolist()
         assert (a.floats_up, a.floats_down) == (b.floats_up, b.floats_down)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from dualopt.arrays._files import SUFFIX, remove_leftovers, write_atomically
 from dualopt.arrays._packing import named_tuples, pack, unpack
 from dualopt.arrays.xp import Array
-from dualopt.engine._protocol import Settle, Start, Work
+from dualopt.engine._protocol import Commit, Propose, Start
 from dualopt.methods import Algorithm
 from dualopt.runs._sources import sources
 from dualopt.spec import Spec, types_in
@@ -39,8 +39,8 @@ class Kept(NamedTuple):
     clients: Any
     solver: Any
     latest: Any  # as `LatestSolutions.kept`
-    asked: Work | None
-    over: Settle | None
+    asked: Propose | None
+    over: Commit | None
 
 
 class HostFile:
@@ -146,6 +146,6 @@ def synchronise(folder: Path) -> None:
 _START = Start("", 0, 0, (), "", None, None, "", "")
 _KEPT = (
     Kept(0, None, 0, (), (), None, None, None),
-    Work("", 0, 0, 0, True, None, 0, None),
-    Settle("", 0, True, None, 0, None),
+    Propose("", 0, 0, 0, True, None, 0, None),
+    Commit("", 0, True, None, 0, None),
 )

@@ -10,18 +10,18 @@ import numpy as np
 
 from dualopt.arrays._checks import require
 from dualopt.engine import Host, RefusedError
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.federation.project import Project
 from dualopt.federation.settings import objective_of
 from dualopt.regularisers import Zero
 from dualopt.spec import Spec
 
-__all__ = ["require_agreed_census", "require_agreed_requests"]
+__all__ = ["require_agreed_client_info", "require_agreed_requests"]
 
 SAME = ("offers", "gradient_cost", "usual_weight", "n_features", "linear_ridge", "classes")
 
 
-def require_agreed_census(project: Project, found: Sequence[ask.Census]) -> None:
+def require_agreed_client_info(project: Project, found: Sequence[protocol.ClientInfo]) -> None:
     """Refuse a site whose constants are not those that any data would have.
 
     ``mu_j`` and its rounding, on which certificates rest, do not depend on data. ``L_j`` and, where the project gives
@@ -36,27 +36,27 @@ def require_agreed_census(project: Project, found: Sequence[ask.Census]) -> None
     X = np.zeros((2, project.features), dtype=project.dtype)
     y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.zeros(2))
     example = objective_of(project, X, y if kind == "class" else y.astype(X.dtype))
-    (expected,) = Host(example, 0).answer([ask.Describe()])
-    for number, (site, census) in enumerate(zip(project.sites, found, strict=True)):
-        _require_like(expected, census, site)
-        of, rows = f"of site {site} must be", census.sizes
-        require(census.clients == (number,), f"clients {of} its place among the sites, {number}", census.clients)
+    (expected,) = Host(example, 0).answer([protocol.Describe()])
+    for number, (site, info) in enumerate(zip(project.sites, found, strict=True)):
+        _require_like(expected, info, site)
+        of, rows = f"of site {site} must be", info.sizes
+        require(info.clients == (number,), f"clients {of} its place among the sites, {number}", info.clients)
         if project.rows:
             require(rows == (project.rows[number],), f"sizes {of} what the project says, {project.rows[number]}", rows)
         if project.storage != "auto":
             sparse = project.storage == "sparse"
-            require(census.is_sparse == sparse, f"storage {of} what the project says, {project.storage}")
+            require(info.is_sparse == sparse, f"storage {of} what the project says, {project.storage}")
 
 
-def _require_like(expected: ask.Census, census: ask.Census, site: str) -> None:
+def _require_like(expected: protocol.ClientInfo, info: protocol.ClientInfo, site: str) -> None:
     for name in ("mu", "mu_rounding", "zero"):
-        there, here = getattr(census, name), getattr(expected, name)
+        there, here = getattr(info, name), getattr(expected, name)
         same = there.dtype == here.dtype and np.array_equal(there, here)
         require(same, f"{name} of site {site} must be {here.tolist()}, which follows from the project", there.tolist())
     for name in SAME:
-        there, here = getattr(census, name), getattr(expected, name)
+        there, here = getattr(info, name), getattr(expected, name)
         require(there == here, f"{name} of site {site} must be {here}, which follows from the project", there)
-    finite = bool(np.isfinite(census.L).all())
+    finite = bool(np.isfinite(info.L).all())
     smooth = bool(np.isfinite(expected.L).all())
     require(finite == smooth, f"L of site {site} must be {'finite' if smooth else 'infinite'} for this loss")
 
@@ -74,21 +74,21 @@ def require_agreed_requests(project: Project, number: int, requests: Sequence[An
         If there is such a request.
     """
     for request in requests:
-        if isinstance(request, ask.States | ask.Restore):
+        if isinstance(request, protocol.States | protocol.Restore):
             raise RefusedError(f"{type(request).__name__} is not for sites, which keep their states", code="asked")
-        if isinstance(request, ask.Start):
+        if isinstance(request, protocol.Start):
             _require_start(project, number, request)
-        if not 0 <= getattr(request, "n", 0) <= project.rounds:
-            raise RefusedError(f"round {request.n} is not one of the {project.rounds} of the project", code="asked")
-        if isinstance(request, ask.Work):
+        if not 0 <= (n := getattr(request, "n", 0)) <= project.rounds:
+            raise RefusedError(f"round {n} is not one of the {project.rounds} of the project", code="asked")
+        if isinstance(request, protocol.Propose):
             agreed = request.n_clients == project.n_clients and request.seed == project.seed
             if not agreed or request.clients not in (None, (number,)):
                 raise RefusedError("a round must be one of all sites, with the seed of the project", code="asked")
-        if getattr(request, "summed", False):
+        if getattr(request, "partial_sums", False):
             raise RefusedError("sums over clients are not for sites, which have one each", code="asked")
 
 
-def _require_start(project: Project, number: int, request: ask.Start) -> None:
+def _require_start(project: Project, number: int, request: protocol.Start) -> None:
     if request.project != project.fingerprint:
         return  # the host says so
     if request.n_clients != project.n_clients or request.clients != (number,):

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import require_flags
 from dualopt.arrays.peers import ALONE, Peers
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
@@ -73,10 +73,15 @@ class LinearModel(FiniteSum):
                 found.append(f"{name}=({', '.join(map(repr, values[:SHOWN]))}{more})")
         return f"{type(self).__name__}({', '.join(found)})"
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of ``theta``: ``(p,)``, or ``(k, p)`` for a loss of ``k`` outputs."""
-        return (self.n_features,) if self.loss.outputs == 1 else (self.loss.outputs, self.n_features)
+        return self._form[1:] if self._form[0] == 1 else self._form
+
+    @cached_property
+    def _form(self) -> tuple[int, int]:
+        """Outputs of the loss and columns."""
+        return self.loss.outputs, self.n_features
 
     @cached_property
     def mu(self) -> Array:
@@ -243,7 +248,7 @@ class LinearModel(FiniteSum):
     def _points(self, theta: Array) -> Array:
         """Bring ``(N, *shape)`` or ``shape`` to ``(N, k, p)`` or ``(1, k, p)``."""
         theta = self._stacked(theta)
-        return array_namespace(theta).reshape(theta, (theta.shape[0], self.loss.outputs, self.n_features))
+        return reshape(theta, (theta.shape[0], *self._form))
 
     def _forward(self, points: Array, block: Block) -> tuple[Array, None]:
         return block.predict(points), None
@@ -282,10 +287,11 @@ def linear_model(
         ``phi``, or its name, such as "logistic"; "multinomial" counts the labels.
     mu : float
         Weight of the ridge, at least 0.
-    clients : int, sequence of integer sequences, dict, vector of shape (m,), or str
-        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the row indices of each client, in a dict with
-        its name. Or the name of the client of each row, anything hashable: clients are in the order of their names
-        where they have one, else as they occur. Of a DataFrame, also the name of a column.
+    clients : int, sequence of integer sequences or of masks, dict, vector of shape (m,), or str
+        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the rows of each client, in a dict with its
+        name: their indices, or a truth value for each of the ``m`` rows. Or the name of the client of each row,
+        anything hashable: clients are in the order of their names where they have one, else as they occur. Of a
+        DataFrame, also the name of a column.
     intercept : bool, default True
         Whether to append a constant column of ones (its weights are regularised too, as in the paper).
     weights : "clients", "rows" or vector of shape (m,)

@@ -31,7 +31,7 @@ from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
 from dualopt.spec import Spec, built, pairs
 
-__all__ = ["OPTIONS", "Problem", "ProblemOptions", "SharedProblem", "automatic_loss", "build_problem"]
+__all__ = ["OPTIONS", "Problem", "ProblemOptions", "automatic_loss", "build_problem"]
 
 LARGE_CONDITION = 1e6  # from here on a hint says how to make it smaller
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
@@ -153,6 +153,11 @@ class Problem:
         Descriptions of what is added to the losses, ``penalty`` and ``regulariser``, and the ``device`` if not the CPU.
     test : tuple of two arrays, optional
         Rows, shape ``(m, p)``, and labels, shape ``(m,)``, that no client has.
+    sha256 : str, optional
+        Hash of the data of all clients, where ``rows`` are those of this process alone.
+    ask : callable, optional
+        ``ask(name, argument)`` then returns what all processes compute together: "right", the number of rows whose
+        label a model predicts, and "minimiser".
 
     Examples
     --------
@@ -174,6 +179,8 @@ class Problem:
     partition: str
     added: Mapping[str, str]
     test: tuple[Array, Array] | None
+    sha256: str | None = None
+    ask: Callable[[str, Any], Any] | None = None
 
     @property
     def condition(self) -> float:
@@ -205,10 +212,11 @@ class Problem:
         ValueError
             If the minimum cannot be certified.
         """
-        from dualopt.runs.reference import NotOptimalError, solve  # few ask for it
+        from dualopt.runs.reference import NotOptimalError, checked, solve  # few ask for it
 
         try:
-            found = solve(self.objective)
+            together = None if self.ask is None else self.ask("minimiser", None)
+            found = solve(self.objective) if together is None else checked(self.objective, *together)
         except NotOptimalError as error:
             raise ValueError(f"reference cannot be computed: {error}") from error
         return found.energy if found.is_positive else 0.0
@@ -240,7 +248,11 @@ class Problem:
         return self.count_right(theta) / sum(self.sizes)
 
     def count_right(self, theta: Array) -> int:
-        """Return how many of the rows that are here have the label that the model predicts."""
+        """Return how many of the rows of all clients have the label that the model predicts."""
+        return self.count_right_here(theta) if self.ask is None else self.ask("right", theta)
+
+    def count_right_here(self, theta: Array) -> int:
+        """Return the same of the rows that are in this process."""
         return sum(self._count_right(theta, X, y) for X, y, _ in self.rows.client_rows())
 
     def accuracy(self, theta: Array, X: Array, y: Array) -> float:
@@ -278,39 +290,6 @@ class Problem:
         multiclass = self.rows.loss.labels == "class"
         hits = xp.argmax(z, axis=0) == xp.astype(y, xp.int64) if multiclass else z * y > 0
         return int(xp.sum(xp.astype(hits, xp.int64)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedProblem(Problem):
-    """A problem whose clients are on several processes, for the one that looks after all.
-
-    Its ``rows`` are those of this process alone.
-
-    Attributes
-    ----------
-    sha256 : str
-        Hash of the data of all clients.
-    ask : callable
-        ``ask(name, argument)`` returns what all processes compute together: "right", the number of rows whose label a
-        model predicts, and "minimiser".
-    """
-
-    sha256: str
-    ask: Callable[[str, Any], Any]
-
-    def count_right(self, theta: Array) -> int:
-        """Return how many of the rows of all clients have the label that the model predicts."""
-        return self.ask("right", theta)
-
-    def minimum(self) -> float:
-        """Return ``E*``, as one process does."""
-        from dualopt.runs.reference import NotOptimalError, checked  # few ask for it
-
-        try:
-            found = checked(self.objective, *self.ask("minimiser", None))
-        except NotOptimalError as error:
-            raise ValueError(f"reference cannot be computed: {error}") from error
-        return found.energy if found.is_positive else 0.0
 
 
 def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: Peers = ALONE) -> Problem:

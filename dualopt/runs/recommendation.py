@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.engine.rounds import complete, iterate
+from dualopt.engine.rounds import iterate, resolve
 from dualopt.methods import Algorithm, AndersonDANE
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
@@ -172,7 +172,7 @@ def recommend(
         measured = similarity(objective)
         facts = replace(facts, similarity=measured.factor)
     rule = choose(facts)
-    algorithm = complete(Spec(rule.method, rule.parameters).build("algorithm"), objective, participation)
+    algorithm = resolve(Spec(rule.method, rule.parameters).build("algorithm"), objective, participation)
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 

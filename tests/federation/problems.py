@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualopt import Trace, run
-from dualopt.engine.rounds import complete
+from dualopt.engine.rounds import resolve
 from dualopt.federation import Project
 from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite, Objective, linear_model
@@ -62,7 +62,7 @@ def in_one_process(project: Project) -> Trace:
     """Run the project where all data are at hand."""
     f, who = whole(project), as_participation(project.participation)
     return run(
-        complete(project.method, f, who),
+        resolve(project.method, f, who),
         f,
         rounds=project.rounds,
         tol=project.tol or None,

@@ -13,8 +13,7 @@ import pytest
 
 import dualopt.methods
 from dualopt.engine import RefusedError, wire
-from dualopt.engine import _protocol as ask
-from dualopt.engine.rounds import complete
+from dualopt.engine import _protocol as protocol
 from dualopt.federation import Project
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.settings import objective_of
@@ -35,7 +34,7 @@ def lying(m: Memory, change: Callable[[Any], Any]) -> Any:
 
 
 def put(**fields: Any) -> Callable[[Any], Any]:
-    return lambda census: census._replace(**fields)
+    return lambda info: info._replace(**fields)
 
 
 LIES: dict[str, Callable[[Any], Any]] = {
@@ -77,7 +76,7 @@ def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch:
     project = project_of(tol=1e-3, rounds=200)
     true = in_one_process(replace(project, tol=1e-12, rounds=400))
     energy, best = whole(project).value, whole(project).value(true.theta).mean()
-    monkeypatch.setattr("dualopt.federation.serving.require_agreed_census", lambda *_: None)
+    monkeypatch.setattr("dualopt.federation.serving.require_agreed_client_info", lambda *_: None)
     with memory(tmp_path, project) as m:
         m.faults = {("basel", 1): lying(m, lambda x: x._replace(mu=x.mu + 1e6, L=x.L + 1e6))}
         assert m.serve()["status"] == "converged"
@@ -97,13 +96,13 @@ CHOICES: dict[str, dict[str, Any]] = {
 }
 
 
-def started(project: Project, **changes: Any) -> ask.Start:
+def started(project: Project, **changes: Any) -> protocol.Start:
     """What the server of a project sends to its second site."""
     f = whole(project)
-    text = json.dumps(Spec.of(complete(project.method, f), full=True).to_json())
+    text = json.dumps(Spec.of(resolve(project.method, f), full=True).to_json())
     theta0 = np.zeros(f.shape)
     run = f"{project.run_name} 0123"
-    return ask.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s")._replace(**changes)
+    return protocol.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s")._replace(**changes)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -144,23 +143,23 @@ def test_a_start_of_something_else_is_refused() -> None:
 def test_requests_that_no_round_of_the_project_needs_are_refused() -> None:
     project = project_of()
     theta = np.zeros(21)
-    work = ask.Work("run", 3, 3, project.seed, True, None, 3, None)
-    require_agreed_requests(project, 1, [work, work._replace(clients=(1,)), ask.Evaluate("run", 40, theta, True)])
+    work = protocol.Propose("run", 3, 3, project.seed, True, None, 3, None)
+    require_agreed_requests(project, 1, [work, work._replace(clients=(1,)), protocol.Evaluate("run", 40, theta, True)])
     for request in (
-        ask.States("run", 3),
-        ask.Restore("run", 3, (), (), None),
+        protocol.States("run", 3),
+        protocol.Restore("run", 3, (), (), None),
         work._replace(seed=1),
         work._replace(n_clients=1),
         work._replace(clients=(0,)),
         work._replace(n=41),
         work._replace(n=-1),
         work._replace(summed=True),
-        ask.Evaluate("run", 41, theta, True),
-        ask.Evaluate("run", 3, theta, True, True),
-        ask.Value("run", -1, theta),
+        protocol.Evaluate("run", 41, theta, True),
+        protocol.Evaluate("run", 3, theta, True, True),
+        protocol.Value("run", -1, theta),
     ):
         with pytest.raises(RefusedError) as raised:
-            require_agreed_requests(project, 1, [ask.Describe(), request])
+            require_agreed_requests(project, 1, [protocol.Describe(), request])
         assert raised.value.code == "asked"
 
 
@@ -172,11 +171,11 @@ def test_a_server_that_leaves_the_project_gets_a_refusal_and_no_state_changes(tm
         seal = Seal(KEYS["basel"])
         for request, code in (
             (started(project, method=started(project_of("fedavg")).method), "method"),
-            (ask.States("run", 3), "asked"),
+            (protocol.States("run", 3), "asked"),
         ):
             answer = m.sites["basel"](sealed := seal.request(wire.encode([request])))
             (found,) = wire.decode_answers(seal.opened_answer(sealed, answer) or b"", [request])
-            assert found == ask.Failed(code, True)
+            assert found == protocol.Failed(code, True)
         assert not (tmp_path / "x" / "basel" / "state" / f"{project.run_name}.npz").exists()
 
 

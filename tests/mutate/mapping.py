@@ -300,13 +300,25 @@ TABLE |= {
         f"dualopt/engine/{name}.py": Judges(
             (
                 Selected(f"dualopt/engine/{name}.py"),
+                Selected("tests/engine/test_one_host.py"),
                 Selected("tests/engine/test_two_phases.py"),
                 Selected("tests/engine/test_wire.py"),
                 Selected("tests/engine/test_kills.py", "refused|disk|kept|survive|go_on"),
                 Selected("tests/engine/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
             )
         )
-        for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_remote", "_steps")
+        for name in (
+            "_agreement",
+            "_host",
+            "_host_data",
+            "_host_file",
+            "_inline",
+            "_remote",
+            "_server",
+            "_states",
+            "_steps",
+            "_uploads",
+        )
     },
     "dualopt/engine/_answers.py": Judges(
         (

@@ -65,7 +65,7 @@ _made: list[Path] = []  # folders for results that did not exist before
 
 def make_console() -> Console:
     """Return a console on the standard output, wide enough for a table when it is a file or a pipe."""
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():  # it is None where it was closed (>&-)
         return Console()
     return Console(width=WIDTH, force_terminal=False)
 

@@ -22,7 +22,7 @@ from dualopt.app.cli.resume import KeepOptions, Kept, Results
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import complete
+from dualopt.engine.rounds import resolve
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
 from dualopt.methods.participation import Participation, as_participation
@@ -428,7 +428,7 @@ def _session(
     """Refuse what does not fit the problem, and make the methods."""
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
-    algorithms = {label: complete(spec.build("algorithm"), changed, participation) for label, spec in specs.items()}
+    algorithms = {label: resolve(spec.build("algorithm"), changed, participation) for label, spec in specs.items()}
     if loop.check_assumptions:
         for algorithm in algorithms.values():
             algorithm.check(changed)

@@ -18,7 +18,7 @@ from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.options import MethodOptions, PreparationOptions, default_of, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.record import Record, load, search_progress
-from dualopt.engine.rounds import complete
+from dualopt.engine.rounds import resolve
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
 from dualopt.problem.options import Problem, ProblemOptions
@@ -87,7 +87,7 @@ class Setting:
     def candidate(self, objective: Any) -> Candidate:
         """Return what is run on clients in the coordinates of the methods."""
         participation = as_participation(self.participation)
-        algorithm = complete(self.spec.build("algorithm"), objective, participation)
+        algorithm = resolve(self.spec.build("algorithm"), objective, participation)
         return Candidate(algorithm=algorithm, participation=participation)
 
 

@@ -12,7 +12,7 @@ from typer import Exit, Option
 from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
-from dualopt.engine.rounds import complete
+from dualopt.engine.rounds import resolve
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
 from dualopt.lab.verification.pictures import picture
@@ -94,7 +94,7 @@ def verify(
     console = output.make_console()
     with console.status("") as status:
         report = examine(
-            lambda objective, who: complete(template, objective, who),
+            lambda objective, who: resolve(template, objective, who),
             claim,
             participation=participation,
             seeds=SEEDS[test.participation == "full"] if test.seeds is None else test.seeds,

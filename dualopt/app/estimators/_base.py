@@ -169,6 +169,7 @@ class FederatedLinearModel(BaseEstimator):
 
     def _validated(self, X: Any, y: Any, owners: Any, **options: Any) -> tuple[Any, Any]:
         """Return rows and labels as scikit-learn checks them."""
+        _require_unmasked(X=X, y=y)
         few = self.clients if owners is None and isinstance(self.clients, Integral) else 1
         validated: Any = validate_data(
             self,
@@ -191,5 +192,13 @@ class FederatedLinearModel(BaseEstimator):
                 pass
             else:
                 X = rest.to_native()
+        _require_unmasked(X=X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ np.atleast_2d(self.coef_).T) + np.atleast_1d(self.intercept_)
+
+
+def _require_unmasked(**arguments: Any) -> None:
+    """Refuse masked values; scikit-learn would take what is below the mask."""
+    for name, values in arguments.items():
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            raise ValueError(f"{name} must not have masked values.")

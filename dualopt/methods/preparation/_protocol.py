@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from dualopt.arrays.xp import Array
 from dualopt.objectives import Objective
+from dualopt.objectives.composite import without_regulariser
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._lazy import LazyEvaluation
 from dualopt.spec import built
@@ -56,11 +57,13 @@ class Prepared:
     model: Callable[[Array], Array] | None = None
     slope: Callable[[Array], Array] | None = None
 
-    def shown(self, theta: Array) -> Array:
+    def in_user_coordinates(self, theta: Array) -> Array:
         """Return a model in the coordinates of the user."""
         return theta if self.model is None else self.model(theta)
 
-    def shown_solution(self, solution: LocalSolution | None, objective: Objective) -> LocalSolution | None:
+    def solution_in_user_coordinates(
+        self, solution: LocalSolution | None, objective: Objective
+    ) -> LocalSolution | None:
         """Return local solutions in the coordinates of the user, whose clients ``objective`` holds.
 
         Values and gradients of the ``f_j`` are computed anew there when somebody asks for them: a certificate
@@ -72,6 +75,10 @@ class Prepared:
         if found is not None:
             found = LazyEvaluation(objective, theta, found.value, lambda: slope(solution.evaluation.gradient))
         return solution._replace(theta=theta, evaluation=found, mu=None)
+
+    def select(self, ids: Sequence[int]) -> Prepared:
+        """Return the same for some clients; what it has cost remains that of all."""
+        return replace(self, objective=without_regulariser(self.objective).select(ids))
 
     def after(self, earlier: Prepared) -> Prepared:
         """Return both, one after the other: ``earlier`` prepared what this one began with."""
