@@ -14,14 +14,14 @@ import numpy as np
 
 import dualopt.methods
 from dualopt.arrays.xp import width
-from dualopt.engine.rounds import Snapshot, complete, iterate
+from dualopt.engine.rounds import Snapshot, iterate, resolve
 from dualopt.methods import Algorithm, Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability, Full, Participation
 from dualopt.methods.preparation import Prepared, prepared_by
 from dualopt.objectives import Objective
 from dualopt.runs.certificates import LatestSolutions, certificate
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from dualopt.spec.discover import discover
 from figures._cells import Case, Reference, built
 from figures.vectors import PREPARED
@@ -43,7 +43,7 @@ class Contestant:
 
     def described(self) -> Any:
         """Return what defines it, in terms of JSON."""
-        plain = describe(self.make())
+        plain = described(self.make())
         return plain if self.prepare is None else {"algorithm": plain, "prepare": repr(self.prepare)}
 
 
@@ -85,7 +85,7 @@ def measured(name: str, case: Case) -> Trace:
             algorithm, participation = _with_coin(algorithm, objective, participation)
         if contestant.prepare is not None and not isinstance(participation, Full):
             raise ValueError("a preparation asks all clients.")
-        complete(algorithm, objective, participation).check(objective)
+        resolve(algorithm, objective, participation).check(objective)
         begun = time.process_time()
         prepared = prepared_by(contestant.prepare, objective, objective.initial())
         f, theta0 = prepared.objective, prepared.theta0
@@ -152,7 +152,7 @@ def _spent(
         over += ["seconds"] * (time.process_time() - begun >= limits.seconds)
         if over or (sent and spent["vectors"] >= next_measure):
             next_measure = EVERY * spent["vectors"]
-            error = _error(objective, prepared.shown(s.server.theta), least, latest)
+            error = _error(objective, prepared.in_user_coordinates(s.server.theta), least, latest)
             for column, number in {**spent, "error": error}.items():
                 columns[column].append(number)
             if error <= TARGETS[-1]:

@@ -40,9 +40,9 @@ from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared
 from dualopt.problem.data._files import home
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs import plotting
-from dualopt.runs.recording import describe
 from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._settings import Settings
 
 __all__ = ["ENTRIES", "METHODS", "PREPARED", "compute", "draw", "first", "problems", "tabulate"]
@@ -149,7 +149,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
             description = {
                 "figure": "vectors",
                 "problem": {key: str(value) for key, value in asdict(options).items() if key != "data_home"},
-                "algorithm": describe(ENTRIES[name].algorithm),
+                "algorithm": described(ENTRIES[name].algorithm),
                 "method": name,
                 "most": most,
             }
@@ -178,7 +178,7 @@ def _run(name: str, f: Any, least: float, most: Mapping[str, float]) -> dict[str
     columns: dict[str, list[float]] = {"vectors": [], "gradients": [], "error": []}
 
     def add(theta: Any) -> None:
-        error = (float(np.mean(f.value(prepared.shown(theta)))) - least) / least
+        error = (float(np.mean(f.value(prepared.in_user_coordinates(theta)))) - least) / least
         for column, number in (*spent.items(), ("error", error)):
             columns[column].append(number)
 

@@ -171,14 +171,16 @@ def test_what_is_forgotten_is_noticed(tmp_path, monkeypatch, forgotten):
 
     def forgetful(self, types, like):
         head, progress = read(self, types, like)
-        carried, state = progress.carried, progress.carried.state
+        point, state = progress.resume_point, progress.resume_point.state
         start = next(iterate(method, f(), participation=options.get("participation"))).state
         changed = {
-            "clients": lambda: progress._replace(carried=carried._replace(state=state._replace(clients=start.clients))),
-            "solver": lambda: progress._replace(carried=carried._replace(state=state._replace(solver=()))),
-            "holding": lambda: progress._replace(carried=carried._replace(holding=~carried.holding)),
+            "clients": lambda: progress._replace(
+                resume_point=point._replace(state=state._replace(clients=start.clients))
+            ),
+            "solver": lambda: progress._replace(resume_point=point._replace(state=state._replace(solver=()))),
+            "holding": lambda: progress._replace(resume_point=point._replace(holding=~point.holding)),
             "latest": lambda: progress._replace(latest=None),
-            "rounds": lambda: progress._replace(carried=carried._replace(rounds=0)),
+            "rounds": lambda: progress._replace(resume_point=point._replace(rounds=0)),
             "still": lambda: progress._replace(still=0),
         }
         return head, changed[forgotten]()
@@ -206,7 +208,7 @@ def test_another_run_is_refused(tmp_path):
     continued(path, DualFL(), 4)
     assert "is of another run: seed is 0 there and 1 here" in refusal(path, seed=1)
     assert "is of another run: algorithm is {" in refusal(path, FedAvg())
-    assert "is of another run: participation is None there and 'Full' here" in refusal(path, participation=Full())
+    assert "is of another run: participation is None there and {'full': {}} here" in refusal(path, participation=Full())
     assert "is of another run: reference is None there and 0.25 here" in refusal(path, reference=0.25)
 
 

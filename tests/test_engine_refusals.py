@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dualopt.engine._steps import mean
-from dualopt.engine.rounds import complete, iterate, rounds_of
+from dualopt.engine.rounds import iterate, on_engine, resolve, rounds_of
 from dualopt.methods import OPEN, FedAvg, FedDualAvg
 from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L1, Zero
@@ -21,7 +21,7 @@ def test_a_run_starts_where_the_objective_says_for_its_seed(monkeypatch: pytest.
     f = quadratic()
     cases: list[tuple[dict[str, Any], float]] = [({}, 1.0), ({"seed": 2}, 3.0), ({"theta0": np.zeros(4)}, 0.0)]
     for options, start in cases:
-        expected = next(rounds_of(complete(FedAvg(), f), f, np.full(4, start), None, 0)).server.theta
+        expected = next(rounds_of(resolve(FedAvg(), f), on_engine(f)[1], np.full(4, start), None, 0)).server.theta
         found = next(iterate(FedAvg(), f, **options)).server.theta
         np.testing.assert_array_equal(found, expected)
 
@@ -29,9 +29,9 @@ def test_a_run_starts_where_the_objective_says_for_its_seed(monkeypatch: pytest.
 def test_methods_without_regularisers_refuse_an_objective_that_has_one() -> None:
     f = Composite(objective=quadratic(), regulariser=L1(weight=0.1))
     with pytest.raises(ValueError, match=r"^algorithm FedAvg does not support an objective with a regulariser\.$"):
-        complete(FedAvg(), f)
-    assert isinstance(complete(FedDualAvg(), f), FedDualAvg)
-    assert isinstance(complete(FedAvg(), quadratic()), FedAvg)
+        resolve(FedAvg(), f)
+    assert isinstance(resolve(FedDualAvg(), f), FedDualAvg)
+    assert isinstance(resolve(FedAvg(), quadratic()), FedAvg)
 
 
 def test_a_parameter_that_stays_open_is_refused_before_the_first_round() -> None:
@@ -40,8 +40,8 @@ def test_a_parameter_that_stays_open_is_refused_before_the_first_round() -> None
         rate: float = OPEN
 
     with pytest.raises(ValueError, match=r"^rate must be given, or filled in by suggested\(objective\): it is open\.$"):
-        complete(Forgetful(), quadratic())
-    assert complete(Forgetful(rate=1.0), quadratic()).solver is not None
+        resolve(Forgetful(), quadratic())
+    assert resolve(Forgetful(rate=1.0), quadratic()).solver is not None
 
 
 def test_clients_work_on_the_losses_without_the_regulariser() -> None:

@@ -13,11 +13,12 @@ import pytest
 import dualopt.methods
 from dualopt import L1, L2, Composite, Quadratic, UniformSubset, linear_model, mlp, run
 from dualopt.app.cli import main
+from dualopt.app.cli.options import PreparationOptions
 from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import advance, iterate
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent
-from dualopt.methods.preparation import OneShotAverage, PreparationOptions, SketchedMetric, prepared_by
+from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared_by
 from dualopt.methods.preparation.one_shot import half
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.coordinates import InCoordinates
@@ -273,7 +274,7 @@ def test_the_trace_begins_with_what_that_took(prepare):
     assert trace["floats_down"].tolist() == [prepared.floats_down + n * size for n in range(3)]
     assert trace["gradients"][0] == pytest.approx(np.mean(prepared.gradients))
     assert trace["communications"].tolist() == [prepared.exchanges + n for n in range(3)]
-    assert trace["energy"][0] == pytest.approx(np.mean(f.value(prepared.shown(prepared.theta0))))
+    assert trace["energy"][0] == pytest.approx(np.mean(f.value(prepared.in_user_coordinates(prepared.theta0))))
     assert trace["seconds"][0] > 0
     assert len(trace.parameters["prepare"]) == prepared.exchanges
     assert "prepare" not in run(FedSplit(), f, rounds=0).parameters
@@ -292,7 +293,7 @@ def test_preparations_in_turn_cost_what_each_costs():
     assert (nothing.floats_up, nothing.floats_down, nothing.gradients, nothing.exchanges) == (0, 0, (), 0)
     shot = OneShotAverage(**ACCURATE)
     twice = prepared_by((SketchedMetric(rank=2), shot), f, f.zeros())  # means do not depend on coordinates
-    np.testing.assert_allclose(twice.shown(twice.theta0), shot.prepare(f, f.zeros()).theta0, atol=1e-9)
+    np.testing.assert_allclose(twice.in_user_coordinates(twice.theta0), shot.prepare(f, f.zeros()).theta0, atol=1e-9)
 
 
 @every_preparation
@@ -355,7 +356,7 @@ def test_states_go_on_where_they_were(prepare):
     shots = list(islice(iterate(FedSplit(), f, prepare=prepare), 3))
     method = FedSplit().suggested(prepared.objective)
     state, _, _ = advance(method, prepared.objective, shots[1].state, shots[2].round)
-    assert prepared.shown(state.server.theta).tolist() == shots[2].server.theta.tolist()
+    assert prepared.in_user_coordinates(state.server.theta).tolist() == shots[2].server.theta.tolist()
     assert state.clients.z.tolist() == shots[2].clients.z.tolist()
 
 
@@ -365,7 +366,7 @@ def test_a_method_in_coordinates_is_the_method_on_the_objective_in_coordinates()
     assert isinstance(prepared.objective, InCoordinates)
     plain = iterate(AndersonFedSplit(), prepared.objective, theta0=prepared.theta0)
     for a, b in islice(zip(plain, iterate(AndersonFedSplit(), f, prepare=SketchedMetric(rank=2)), strict=False), 8):
-        assert prepared.shown(a.server.theta).tolist() == b.server.theta.tolist()
+        assert prepared.in_user_coordinates(a.server.theta).tolist() == b.server.theta.tolist()
         assert (a.floats_up, a.floats_down) == (b.floats_up, b.floats_down)
 
 
@@ -435,11 +436,20 @@ def test_names_of_the_command_line(options, steps):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"start": "warm"}, "start must be one of zero, one-shot, jackknife; not 'warm'."),
-        ({"coordinates": "plain=3"}, "coordinates must be of the form sketch=RANK, not 'plain=3'."),
-        ({"coordinates": "sketch=-1"}, "coordinates must be of the form sketch=RANK, not 'sketch=-1'."),
-        ({"coordinates": "scetch"}, "coordinates must be one of plain, sketch, own-sketches; not 'scetch' (did"),
-        ({"coordinates": "sketch=0"}, "rank must be at least 1, not 0."),
+        (
+            {"start": "warm"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'warm'.",
+        ),
+        (
+            {"coordinates": "plain=3"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'plain'.",
+        ),
+        ({"coordinates": "sketch=-1"}, "preparation sketched-metric: rank must be at least 1, not -1."),
+        (
+            {"coordinates": "scetch"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'scetch' (did",
+        ),
+        ({"coordinates": "sketch=0"}, "preparation sketched-metric: rank must be at least 1, not 0."),
     ],
 )
 def test_names_that_are_refused(options, words):

@@ -29,8 +29,15 @@ def tree_map(function: Callable[..., Any], *trees: Any) -> Any:
     """
     first = trees[0]
     if isinstance(first, tuple):
-        parts = [tree_map(function, *children) for children in zip(*trees, strict=True)]
-        return tuple(parts) if type(first) is tuple else type(first)(*parts)
+        parts = [
+            tree_map(function, *children)
+            if isinstance(children[0], tuple)
+            else None
+            if children[0] is None
+            else function(*children)
+            for children in zip(*trees, strict=True)
+        ]
+        return tuple(parts) if type(first) is tuple else type(first)(*parts)  # pyright: ignore[reportArgumentType]
     return None if first is None else function(*trees)
 
 
@@ -76,7 +83,14 @@ def take_clients(tree: Any, ids: Sequence[int] | np.ndarray) -> Any:
 def take_rows(tree: Any, ids: Sequence[int] | np.ndarray) -> Any:
     """Return copies of the rows ``ids`` of every leaf."""
     index = np.asarray(ids, dtype=np.int64)
-    return tree_map(lambda x: _take(x, index), tree)
+
+    def rows(x: Array) -> Array:
+        if type(x) is np.ndarray:
+            return x.take(index, axis=0)
+        xp = array_namespace(x)
+        return xp.take(x, asarray_like(index, x, dtype=xp.int64), axis=0)
+
+    return tree_map(rows, tree)
 
 
 def merge_clients(old: Any, new: Any, ids: Sequence[int] | np.ndarray) -> Any:
@@ -89,7 +103,7 @@ def merge_clients(old: Any, new: Any, ids: Sequence[int] | np.ndarray) -> Any:
     index[np.asarray(ids, dtype=np.int64)] = n + np.arange(len(ids))
 
     def merge(before: Array, after: Array) -> Array:
-        return _take(array_namespace(before, after).concat([before, after], axis=0), index)
+        return take_rows(array_namespace(before, after).concat([before, after], axis=0), index)
 
     return tree_map(merge, old, new)
 
@@ -98,8 +112,3 @@ def _first_leaf(tree: Any) -> Any:
     if not isinstance(tree, tuple):
         return tree
     return next((leaf for child in tree if (leaf := _first_leaf(child)) is not None), None)
-
-
-def _take(x: Array, index: np.ndarray) -> Array:
-    xp = array_namespace(x)
-    return xp.take(x, asarray_like(index, x, dtype=xp.int64), axis=0)

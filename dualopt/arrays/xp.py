@@ -23,6 +23,7 @@ __all__ = [
     "device",
     "epsilon",
     "host_array",
+    "host_places",
     "host_zeros",
     "indices",
     "is_array",
@@ -32,9 +33,12 @@ __all__ = [
     "is_writable",
     "limits",
     "logsumexp",
+    "reshape",
     "set_rows",
     "silent",
+    "take",
     "to_numpy",
+    "transposed",
     "uploader",
     "width",
     "zeros_like",
@@ -77,6 +81,39 @@ def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
     return x if x.shape == shape else array_namespace(x).broadcast_to(x, shape)
 
 
+def reshape(x: Array, shape: tuple[int, ...]) -> Array:
+    """Return ``x`` in another shape, as the standard's function does.
+
+    Examples
+    --------
+    >>> reshape(np.zeros((2, 3)), (3, -1)).shape
+    (3, 2)
+    """
+    return x.reshape(shape) if type(x) is np.ndarray else array_namespace(x).reshape(x, shape)
+
+
+def take(x: Array, index: Array) -> Array:
+    """Return copies of the rows ``index``, an integer array of the library of ``x``.
+
+    Examples
+    --------
+    >>> take(np.array([[1.0], [2.0]]), np.array([1, 1])).tolist()
+    [[2.0], [2.0]]
+    """
+    return x.take(index, axis=0) if type(x) is np.ndarray else array_namespace(x).take(x, index, axis=0)
+
+
+def transposed(x: Array) -> Array:
+    """Return ``x`` with its last two axes exchanged, a view.
+
+    Examples
+    --------
+    >>> transposed(np.ones((4, 2, 3))).shape
+    (4, 3, 2)
+    """
+    return x.mT if type(x) is np.ndarray else array_namespace(x).matrix_transpose(x)
+
+
 def zeros_like(x: Array) -> Array:
     """Return zeros of the shape, type and device of ``x``, client after client in memory.
 
@@ -94,7 +131,7 @@ def zeros_like(x: Array) -> Array:
 
 def device(x: Array) -> Any:
     """Return the device on which ``x`` lives, in the form that creation functions take as ``device=``."""
-    return compat.device(x)
+    return "cpu" if type(x) is np.ndarray else compat.device(x)
 
 
 def asarray_like(values: Any, like: Array, *, dtype: Any = None) -> Array:
@@ -102,13 +139,15 @@ def asarray_like(values: Any, like: Array, *, dtype: Any = None) -> Array:
 
     ``dtype`` overrides the type of the result; ``like.dtype`` is used when it is None.
     """
-    xp = array_namespace(like)
-    return xp.asarray(values, dtype=like.dtype if dtype is None else dtype, device=device(like))
+    dtype = like.dtype if dtype is None else dtype
+    if type(like) is np.ndarray:
+        return np.asarray(values, dtype=dtype)
+    return array_namespace(like).asarray(values, dtype=dtype, device=device(like))
 
 
 def to_numpy(x: Array) -> np.ndarray:
     """Return ``x`` as a NumPy array, copying it from its device when it lives on another one."""
-    if compat.is_numpy_array(x):
+    if type(x) is np.ndarray or compat.is_numpy_array(x):
         return x
     if compat.is_cupy_array(x):
         return x.get()
@@ -205,7 +244,8 @@ def indices(values: Any) -> np.ndarray:
     >>> indices(range(3))
     array([0, 1, 2])
     """
-    return np.asarray(values if isinstance(values, list | tuple | range) else to_numpy(values), dtype=np.int64)
+    host = isinstance(values, np.ndarray | list | tuple | range)
+    return np.asarray(values if host else to_numpy(values), dtype=np.int64)
 
 
 _hosts: dict[tuple[type, Any], bool] = {}
@@ -234,6 +274,15 @@ def is_host(x: Array) -> bool:
     return host
 
 
+def host_places(mask: np.ndarray) -> list[int]:
+    """Return the positions of a mask in host memory that are true.
+
+    >>> host_places(np.array([True, False, True]))
+    [0, 2]
+    """
+    return mask.nonzero()[0].tolist()
+
+
 def host_zeros(n: int) -> np.ndarray:
     """Return ``n`` zeros in host memory: what loops count and decide is there, wherever the data are."""
     return np.zeros(n)
@@ -241,12 +290,12 @@ def host_zeros(n: int) -> np.ndarray:
 
 def is_numpy(x: Array) -> bool:
     """Tell whether ``x`` is an array of NumPy."""
-    return compat.is_numpy_array(x)
+    return type(x) is np.ndarray or compat.is_numpy_array(x)
 
 
 def epsilon(x: Array) -> float:
     """Return the spacing of floating-point numbers at 1 for the type of ``x``."""
-    return limits(x)[0]
+    return (_limits.get((type(x), x.dtype)) or limits(x))[0]
 
 
 _limits: dict[tuple[type, Any], tuple[float, float]] = {}
@@ -321,7 +370,7 @@ def is_writable(x: Array) -> bool:
     >>> is_writable(np.ones(2))
     True
     """
-    return not compat.is_jax_array(x)
+    return type(x) is np.ndarray or not compat.is_jax_array(x)
 
 
 def csr_matrix(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Any:
@@ -366,6 +415,9 @@ def set_rows(x: Array, ids: np.ndarray, rows: Array) -> Array:
     """
     if x.dtype != rows.dtype:
         raise TypeError(f"rows of {rows.dtype} cannot be written into an array of {x.dtype}.")
+    if type(x) is np.ndarray:
+        x[ids] = rows
+        return x
     if compat.is_jax_array(x):
         return x.at[ids].set(rows)
     if compat.is_array_api_strict_namespace(array_namespace(x)):  # the standard writes rows one by one

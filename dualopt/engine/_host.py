@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
 from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, is_numpy
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
+from dualopt.engine._host_data import client_info, evaluated, with_max_rows
 from dualopt.engine._host_file import HostFile, Kept
-from dualopt.engine._methods import read_method
-from dualopt.engine._steps import Pending, counted, settled, solver_states, worked
+from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
-from dualopt.objectives import LinearModel, Objective, ObjectiveWrapper
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation
-from dualopt.objectives.wrapper import class_labels
-from dualopt.runs.certificates import LatestSolutions, certificate_sums, dual_point
+from dualopt.runs.certificates import LatestSolutions
 from dualopt.solvers import LocalSolution
+from dualopt.spec import Spec
 
-__all__ = ["Host", "answered"]
+if TYPE_CHECKING:
+    from dualopt.methods.preparation import Prepared
+
+__all__ = ["Host", "HostState", "answered"]
 
 
-class Standing(NamedTuple):
-    """The clients between two rounds."""
+class HostState(NamedTuple):
+    """The clients between two rounds; it never changes, so that whoever has it may look at it later."""
 
     clients: ClientStates
     solver: ClientStates
-    latest: LatestSolutions
+    latest: LatestSolutions | None  # None where no certificates are asked for
     message: Any  # what they know of the model
     made: int  # which message that is; -1 for none
+
+    @property
+    def resumed_from(self) -> tuple[Any, Any]:
+        """The states of clients and solvers from which later rounds start."""
+        return self.clients.tree, self.solver.tree
 
 
 class Host:
@@ -56,6 +60,11 @@ class Host:
         refused.
     types : iterable of type, optional
         Classes of methods, solvers and so on that are not of this package.
+    prepared : Prepared, optional
+        What a preparation has made of these clients: rounds work on its objective, and all else, such as values and
+        local solutions, is in the coordinates of ``objective``.
+    certified : bool, default True
+        Whether to keep the latest local solution of every client, from which certificates are made.
 
     Raises
     ------
@@ -66,15 +75,15 @@ class Host:
     --------
     >>> import numpy as np
     >>> from dualopt import FedAvg, Quadratic
-    >>> from dualopt.engine import _protocol as ask
-    >>> from dualopt.engine._methods import spelled
+    >>> from dualopt.engine import _protocol as protocol
     >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
     >>> host = Host(f)
-    >>> (census,) = host.answer([ask.Describe()])
-    >>> census.n_clients, census.mu.tolist()
+    >>> (info,) = host.answer([protocol.Describe()])
+    >>> info.n_clients, info.mu.tolist()
     (2, [1.0, 1.0])
-    >>> begin = ask.Start("a run", 0, 2, (0, 1), spelled(FedAvg().suggested(f)), np.zeros(1), None, "", "")
-    >>> work = ask.Work("a run", 0, 2, 0, True, None, 0, np.zeros(1))
+    >>> method = '{"fedavg": {"solver": {"exact": {}}}}'
+    >>> begin = protocol.Start("a run", 0, 2, (0, 1), method, np.zeros(1), None, "", "")
+    >>> work = protocol.Propose("a run", 0, 2, 0, True, None, 0, np.zeros(1))
     >>> _, found = host.answer([begin, work])
     >>> found.upload.shape
     (2, 1)
@@ -82,29 +91,33 @@ class Host:
 
     def __init__(
         self,
-        objective: Objective,
+        objective: Any,
         clients: int | Sequence[int] | None = None,
         *,
         file: str | Path | None = None,
         project: str = "",
         types: Iterable[type] = (),
+        prepared: Prepared | None = None,
+        certified: bool = True,
     ) -> None:
         self.objective: Any = without_regulariser(objective)
+        self._prepared, self._certified = prepared, certified
+        self._worked_on = self.objective if prepared is None else without_regulariser(prepared.objective)
         self.project, self.types = project, tuple(types)
         n = self.objective.n_clients
         self.clients = tuple(range(clients, clients + n)) if isinstance(clients, int) else _tuple(clients)
         if self.clients is not None and len(self.clients) != n:
             raise ValueError(f"clients must be {n} numbers, one for each client of the objective.")
         self.run, self.n_clients, self._session = "", n, ""
-        self.algorithm: Algorithm | None = None
+        self.algorithm: Any = None
         self._everybody = tuple(range(n))
         self._places: dict[int, int] = {}
-        self._now: Any = None  # Standing
-        self._before: Standing | None = None  # what the round that was settled last began with
-        self._rounds = 0  # that were settled, or passed without these clients
-        self._asked: ask.Work | None = None  # the work of the latest round
-        self._over: ask.Settle | None = None  # its end
-        self._pending: Pending | None = None
+        self.state: Any = None  # HostState
+        self._before: HostState | None = None  # what the round that was committed last began with
+        self._rounds = 0  # that were committed, or passed without these clients
+        self._asked: protocol.Propose | None = None  # the work of the latest round
+        self._over: protocol.Commit | None = None  # its end
+        self._proposed: Proposed | None = None
         self._saved = True
         self._foreign = not is_numpy(self.objective.zeros())
         self._file = None if file is None else HostFile(file)
@@ -113,8 +126,8 @@ class Host:
 
     @property
     def solution(self) -> LocalSolution | None:
-        """The local solutions of the clients that were active in the latest round."""
-        return None if self._pending is None else self._pending.solution
+        """The local solutions of the clients that were active in the latest round, in the user's coordinates."""
+        return None if self._proposed is None else self._proposed.solution
 
     def answer(self, requests: Iterable[Any]) -> list[Any]:
         """Do what is asked, in this order, and return the answers; what must outlive this process is in the file then.
@@ -132,36 +145,17 @@ class Host:
 
     # --- requests, one method each ------------------------------------------------------------------------------
 
-    def _describe(self, request: ask.Describe) -> ask.Census:
-        f, rows, linear = self.objective, getattr(self.objective, "rows", None), self.objective
-        classes = class_labels(f)
-        return ask.Census(
-            clients=self.clients,
-            n_clients=f.n_clients,
-            mu=f.mu,
-            mu_rounding=f.mu_rounding,
-            L=f.L,
-            zero=f.zeros(),
-            offers=tuple(sorted(f.offers)),
-            gradient_cost=f.gradient_cost,
-            usual_weight=f.usual_weight,
-            sizes=tuple(f.sizes) if "samples" in f.offers else None,
-            max_rows=None if rows is None else rows.max_rows,
-            n_features=None if rows is None else rows.n_features,
-            is_sparse=rows is not None and rows.is_sparse,
-            linear_ridge=float(linear.ridge) if isinstance(linear, LinearModel) else None,
-            classes="" if classes is None else json.dumps(classes),
-            project=self.project,
-        )
+    def _describe(self, request: protocol.Describe) -> protocol.ClientInfo:
+        return client_info(self.objective, self.clients, self.project)
 
-    def _agree(self, request: ask.Agree) -> ask.Agreed:
-        self.objective = with_max_rows(self.objective, request.max_rows)
-        return ask.Agreed(request.max_rows)
+    def _align(self, request: protocol.Align) -> protocol.Aligned:
+        self._set_max_rows(request.max_rows)
+        return protocol.Aligned(request.max_rows)
 
-    def _initial(self, request: ask.Initial) -> ask.Model:
-        return ask.Model(self.objective.initial(request.seed))
+    def _initial(self, request: protocol.Initial) -> protocol.Model:
+        return protocol.Model(self.objective.initial(request.seed))
 
-    def _start(self, request: ask.Start) -> ask.Started:
+    def _start(self, request: protocol.Start) -> protocol.Started:
         if request.project != self.project:
             reason = f"its project is {self.project!r}, and that of the server {request.project!r}"
             raise RefusedError(reason, code="project")
@@ -182,56 +176,50 @@ class Host:
         elif request.session != self._session and self._over is not None and self._over.n == request.rounds:
             self._undo()
         self._session = request.session
-        return ask.Started(self.run, self._rounds)
+        return protocol.Started(self.run, self._rounds)
 
-    def _restore(self, request: ask.Restore) -> ask.Settled:
+    def _restore(self, request: protocol.Restore) -> protocol.Committed:
         self._require(request)
-        n, latest = self.objective.n_clients, LatestSolutions(self.objective)
-        latest.restore(request.latest)
-        self._now = Standing(ClientStates(request.clients, n), ClientStates(request.solver, n), latest, None, -1)
-        self._before, self._asked, self._over, self._pending = None, None, None, None
+        solver = request.solver or solver_states(self.algorithm, self._worked_on)
+        self._set_states(request.clients, solver, request.latest)
+        self._before, self._asked, self._over, self._proposed = None, None, None, None
         self._rounds, self._saved = request.n + 1, False
-        return ask.Settled(self.run, request.n)
+        return protocol.Committed(self.run, request.n)
 
-    def _work(self, request: ask.Work) -> ask.Worked:
+    def _propose(self, request: protocol.Propose) -> protocol.Uploaded:
         self._require(request)
         if self._asked is None or self._asked.n != request.n:
             self._advance_to(request.n)
-            self._hear(request)
-            self._asked, self._pending, self._saved = request._replace(message=None), None, False
-            self._save()  # before the work: a host that is killed meanwhile need not settle once more
-        return self._worked(self._asked)
+            self._take_message(request)
+            self._asked = request if self._file is None else request._replace(message=None)  # the state has it
+            self._proposed, self._saved = None, False
+            self._save()  # before the work: a host that is killed meanwhile need not commit once more
+        return self._uploaded(self._asked)
 
-    def _settle(self, request: ask.Settle) -> ask.Settled:
+    def _commit(self, request: protocol.Commit) -> protocol.Committed:
         self._require(request)
         if request.n < self._rounds:
-            return ask.Settled(self.run, request.n)  # done
+            return protocol.Committed(self.run, request.n)  # done
         if self._asked is None or self._asked.n != request.n:
             self._advance_to(request.n)
-            self._asked = self._pending = None
+            self._asked = self._proposed = None
         self._end(request)
         self._over, self._rounds, self._saved = request, request.n + 1, False
-        return ask.Settled(self.run, request.n)
+        return protocol.Committed(self.run, request.n)
 
-    def _value(self, request: ask.Value) -> ask.Valued:
-        return ask.Valued(self.objective.value(self._own(request.theta)))
+    def _value(self, request: protocol.Value) -> protocol.Valued:
+        return protocol.Valued(self.objective.value(self._own(request.theta)))
 
-    def _evaluate(self, request: ask.Evaluate) -> ask.Evaluated | ask.Summed:
+    def _evaluate(self, request: protocol.Evaluate) -> protocol.Evaluated | protocol.PartialSums:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
-        solution = self._now.latest.solution if request.dual and request.run == self.run else None
-        if request.summed:
-            return ask.Summed(*certificate_sums(f, theta, solution))
-        values, gradients = f.value_and_gradient(theta)
-        rounding = f.rounding(theta, values, gradients)
-        point = None if solution is None else dual_point(f, solution)
-        of_dual = (None, None, None) if point is None else point
-        return ask.Evaluated(values, gradients, rounding.value, rounding.gradient, *of_dual)
+        solution = self.state.latest.solution if request.dual and request.run == self.run else None
+        return evaluated(f, theta, solution, partial_sums=request.partial_sums)
 
-    def _states(self, request: ask.States) -> ask.StatesFound:
+    def _states(self, request: protocol.States) -> protocol.StatesFound:
         self._require(request)
         models = None if self.solution is None else self.solution.theta
-        now = self._now
-        return ask.StatesFound(now.clients.tree, now.solver.tree, models, now.latest.kept)
+        now = self.state
+        return protocol.StatesFound(now.clients.tree, now.solver.tree, models, now.latest and now.latest.kept)
 
     # --- what they are made of ----------------------------------------------------------------------------------
 
@@ -246,44 +234,51 @@ class Host:
             reason = "it has no states of this run: their file is lost, or the host was started without it"
             raise RefusedError(reason, code="states")
 
+    def _set_max_rows(self, max_rows: int | None) -> None:
+        same = self._worked_on is self.objective
+        self.objective = with_max_rows(self.objective, max_rows)
+        self._worked_on = self.objective if same else with_max_rows(self._worked_on, max_rows)
+
+    def _set_states(self, clients: Any, solver: Any, latest: Any, message: Any = None, made: int = -1) -> None:
+        n, solutions = self.objective.n_clients, LatestSolutions(self.objective) if self._certified else None
+        if solutions is not None:
+            solutions.restore(latest)
+        self.state = HostState(ClientStates(clients, n), ClientStates(solver, n), solutions, message, made)
+
     def _enter(self, run: str, algorithm: Algorithm, n_clients: int, clients: tuple[int, ...]) -> None:
         self.run, self.algorithm, self.n_clients, self.clients = run, algorithm, n_clients, clients
         here = clients == self._everybody
         self._places = {} if here else {j: place for place, j in enumerate(clients)}
-        self._before = self._asked = self._over = self._pending = None
+        self._before = self._asked = self._over = self._proposed = None
 
-    def _restart(self, request: ask.Start) -> None:
+    def _restart(self, request: protocol.Start) -> None:
         if len(request.clients) != self.objective.n_clients:
             reason = f"it has {self.objective.n_clients} clients, not {len(request.clients)}"
             raise RefusedError(reason, code="clients")
         try:
-            algorithm = read_method(request.method, self.types)
+            algorithm: Any = request.method
+            if isinstance(algorithm, str):
+                algorithm = Spec.from_json(algorithm, "method").build("algorithm", self.types)
         except ValueError as error:
             reason = f"the method cannot be read: {str(error).rstrip('.')}"
             raise RefusedError(reason, code="method") from None
-        self.objective = with_max_rows(self.objective, request.max_rows)
-        n, theta0 = self.objective.n_clients, self._own(request.theta0)
-        _, _, clients = algorithm.init(theta0, broadcast(theta0, (n, *self.objective.shape)))
-        solver = solver_states(algorithm, self.objective)
+        self._set_max_rows(request.max_rows)
+        if request.theta0 is not None:
+            theta0, shape = self._own(request.theta0), (self.objective.n_clients, *self.objective.shape)
+            _, _, clients = algorithm.init(theta0, broadcast(theta0, shape))
+            self._set_states(clients, solver_states(algorithm, self._worked_on), None)
         self._enter(request.run, algorithm, request.n_clients, request.clients)
-        latest = LatestSolutions(self.objective)
-        self._now = Standing(ClientStates(clients, n), ClientStates(solver, n), latest, None, -1)
-        self._rounds, self._saved = 0, False
+        self._rounds, self._saved = 0, request.theta0 is None
         if self._file is not None:
             self._file.describe(request)
 
-    def _go_on(self, request: ask.Start, algorithm: Algorithm, kept: Kept) -> None:
+    def _go_on(self, request: protocol.Start, algorithm: Algorithm, kept: Kept) -> None:
         """Take the states from the file, and do the latest round once more."""
         if self.clients is not None and self.clients != request.clients:
             raise ValueError(f"file {str(self._file)!r} is of other clients.")
-        self.objective = with_max_rows(self.objective, request.max_rows)
-        n = self.objective.n_clients
+        self._set_max_rows(request.max_rows)
         self._enter(request.run, algorithm, request.n_clients, request.clients)
-        latest = LatestSolutions(self.objective)
-        latest.restore(kept.latest)
-        self._now = Standing(
-            ClientStates(kept.clients, n), ClientStates(kept.solver, n), latest, kept.message, kept.made
-        )
+        self._set_states(kept.clients, kept.solver, kept.latest, kept.message, kept.made)
         self._rounds, self._asked = kept.rounds, kept.asked
         if kept.over is not None:
             self._end(kept.over)
@@ -302,57 +297,62 @@ class Host:
         """Go back to where the latest round began."""
         assert self._before is not None
         assert self._over is not None
-        self._now, self._before = self._before, None
+        self.state, self._before = self._before, None
         self._rounds, self._over, self._saved = self._over.n, None, False
 
-    def _hear(self, request: Any) -> None:
+    def _take_message(self, request: protocol.Propose) -> None:
         """Take the message that comes with a request, or see that the one at hand is meant."""
         if request.message is not None:
-            self._now = self._now._replace(message=tree_map(self._own, request.message), made=request.made)
-        elif self._now.made != request.made:
+            self.state = self.state._replace(message=self._own(request.message), made=request.made)
+        elif self.state.made != request.made:
             raise RefusedError(f"it does not hold message {request.made}", code="message", final=False)
 
-    def _worked(self, request: ask.Work) -> ask.Worked:
-        if self._pending is None:
-            ids = self._positions(request.clients)
-            clients = request.clients if request.clients is not None else self.clients
-            assert clients is not None
-            assert self.algorithm is not None
-            round = Round(
-                n=request.n,
-                n_clients=request.n_clients,
-                clients=clients,
-                communicate=request.communicate,
-                seed=request.seed,
-            )
-            now = self._now
-            self._pending = worked(self.algorithm, self.objective, now.clients, now.solver, now.message, round, ids)
-        upload, solution = self._pending.upload if request.communicate else None, self._pending.solution
-        if request.summed and upload is not None:
-            upload = tree_map(lambda x: array_namespace(x).sum(x, axis=0), upload)
-        return ask.Worked(self.run, request.n, upload, None if solution is None else solution.gradients)
+    def _uploaded(self, request: protocol.Propose) -> protocol.Uploaded:
+        if self._proposed is None:
+            self._proposed = self._worked(request)
+        upload, solution = self._proposed.upload if request.communicate else None, self._proposed.solution
+        if request.partial_sums and upload is not None:
+            upload = partial_sums(upload)
+        return protocol.Uploaded(self.run, request.n, upload, None if solution is None else solution.gradients)
 
-    def _end(self, request: ask.Settle) -> None:
-        """Settle a round."""
-        assert self.algorithm is not None
-        if self._asked is not None and self._pending is None:
-            self._worked(self._asked)  # by a process that was killed
-        pending, before = self._pending, self._now
-        if pending is not None and request.clients is not None:
+    def _worked(self, request: protocol.Propose) -> Proposed:
+        ids = self._positions(request.clients)
+        clients = request.clients if request.clients is not None else self.clients
+        assert clients is not None
+        round = Round(
+            n=request.n,
+            n_clients=request.n_clients,
+            clients=clients,
+            communicate=request.communicate,
+            seed=request.seed,
+        )
+        now = self.state
+        found = propose(self.algorithm, self._worked_on, now.clients, now.solver, now.message, round, ids)
+        if self._prepared is None or self._prepared.model is None:
+            return found
+        solution = self._prepared.solution_in_user_coordinates(found.solution, self.objective.select(ids))
+        return found._replace(solution=solution)
+
+    def _end(self, request: protocol.Commit) -> None:
+        """Commit a round."""
+        if self._asked is not None and self._proposed is None:
+            self._uploaded(self._asked)  # by a process that was killed
+        proposed, before = self._proposed, self.state
+        if proposed is not None and request.clients is not None:
             ids = set(self._positions(request.clients))
-            pending = counted(pending, [k for k, place in enumerate(pending.ids) if place in ids])
-        elif pending is None and request.clients != ():
+            proposed = counted(proposed, [k for k, place in enumerate(proposed.ids) if place in ids])
+        elif proposed is None and request.clients != ():
             raise RefusedError(f"it has not worked in round {request.n}", code="order")
         if self._keeps_back:
             self._before = before
-        message = before.message if request.message is None else tree_map(self._own, request.message)
-        latest = copy.copy(before.latest)
-        if pending is not None and self._pending is not None:
-            latest.update(pending.ids, _of_counted(self._pending, pending))
-        states = before.clients, before.solver, pending, self.objective.n_clients, message
-        clients, solver = settled(self.algorithm, *states, communicate=request.communicate)
+        message = before.message if request.message is None else self._own(request.message)
+        latest = before.latest
+        if proposed is not None and self._proposed is not None and latest is not None:
+            latest = latest.after(proposed.ids, _of_counted(self._proposed, proposed))
+        states = before.clients, before.solver, proposed, self.objective.n_clients, message
+        clients, solver = commit(self.algorithm, *states, communicate=request.communicate)
         made = before.made if request.message is None else request.made
-        self._now = Standing(clients, solver, latest, message, made)
+        self.state = HostState(clients, solver, latest, message, made)
 
     @property
     def _keeps_back(self) -> bool:
@@ -364,18 +364,19 @@ class Host:
             return self._everybody
         return clients if not self._places else tuple(self._places[j] for j in clients)
 
-    def _own(self, x: Any) -> Any:
-        """Return an array that came from elsewhere as one of the library of the data."""
-        if not (self._foreign and is_numpy(x)):
-            return x
+    def _own(self, tree: Any) -> Any:
+        """Return what came from elsewhere with arrays of the library of the data."""
+        if not self._foreign:
+            return tree
         zero = self.objective.zeros()
-        return asarray_like(x, zero, dtype=getattr(array_namespace(zero), str(x.dtype)))
+        xp = array_namespace(zero)
+        return tree_map(lambda x: asarray_like(x, zero, dtype=getattr(xp, str(x.dtype))) if is_numpy(x) else x, tree)
 
     def _save(self) -> None:
         if self._saved:
             return
         if self._file is not None:
-            start = self._now if self._over is None or self._before is None else self._before
+            start = self.state if self._over is None or self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
             kept = Kept(
                 rounds=rounds,
@@ -383,7 +384,7 @@ class Host:
                 made=start.made,
                 clients=start.clients.tree,
                 solver=start.solver.tree,
-                latest=start.latest.kept,
+                latest=start.latest and start.latest.kept,
                 asked=self._asked,
                 over=self._over,
             )
@@ -391,52 +392,32 @@ class Host:
         self._saved = True
 
 
-_STEPS = {kind: f"_{kind.__name__.lower()}" for kind in ask.ANSWERS}
+_STEPS = {kind: f"_{kind.__name__.lower()}" for kind in protocol.ANSWERS}
 
 
-def answered(host: Host, requests: Iterable[Any]) -> list[Any] | ask.Failed:
+def answered(host: Host, requests: Iterable[Any]) -> list[Any] | protocol.Failed:
     """Return the answers of a host, or why there are none, in one sentence without a full stop.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dualopt import Quadratic
-    >>> from dualopt.engine import _protocol as ask
+    >>> from dualopt.engine import _protocol as protocol
     >>> host = Host(Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1))))
-    >>> answered(host, [ask.States("a run", 3)]).final
+    >>> answered(host, [protocol.States("a run", 3)]).final
     True
     """
     try:
         return host.answer(requests)
     except RefusedError as error:
-        return ask.Failed(str(error), error.final)
+        return protocol.Failed(str(error), error.final)
     except OSError as error:
-        return ask.Failed(f"its file cannot be written: {error.strerror or error}")
+        return protocol.Failed(f"its file cannot be written: {error.strerror or error}")
     except (ValueError, TypeError) as error:
-        return ask.Failed(str(error).rstrip("."), True)
+        return protocol.Failed(str(error).rstrip("."), True)
 
 
-def with_max_rows(objective: Any, max_rows: int | None) -> Any:
-    """Return the objective with this number of rows of the largest client of the federation, by which solvers choose.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualopt import linear_model
-    >>> from dualopt.losses import Squared
-    >>> f = linear_model(np.eye(4), np.ones(4), loss=Squared(), mu=0.1, clients=2)
-    >>> with_max_rows(f, 5).rows.max_rows, with_max_rows(f, None) is f
-    (5, True)
-    """
-    rows = getattr(objective, "rows", None)
-    if max_rows is None or rows is None or rows.max_rows == max_rows:
-        return objective
-    if isinstance(objective, ObjectiveWrapper):
-        return replace(objective, objective=with_max_rows(objective.objective, max_rows))  # pyright: ignore
-    return replace(objective, rows=replace(rows, max_rows=max_rows))
-
-
-def _of_counted(whole: Pending, part: Pending) -> LocalSolution | None:
+def _of_counted(whole: Proposed, part: Proposed) -> LocalSolution | None:
     """Return the local solutions of the clients that were counted, as far as certificates need them."""
     found = whole.solution
     if part is whole or found is None or found.evaluation is None:

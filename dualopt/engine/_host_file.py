@@ -19,10 +19,10 @@ import numpy as np
 from dualopt.arrays._files import SUFFIX, remove_leftovers, write_atomically
 from dualopt.arrays._packing import named_tuples, pack, unpack
 from dualopt.arrays.xp import Array
-from dualopt.engine._methods import read_method, types_in
-from dualopt.engine._protocol import Settle, Start, Work
+from dualopt.engine._protocol import Commit, Propose, Start
 from dualopt.methods import Algorithm
 from dualopt.runs._sources import sources
+from dualopt.spec import Spec, types_in
 
 __all__ = ["HostFile", "Kept"]
 
@@ -39,8 +39,8 @@ class Kept(NamedTuple):
     clients: Any
     solver: Any
     latest: Any  # as `LatestSolutions.kept`
-    asked: Work | None
-    over: Settle | None
+    asked: Propose | None
+    over: Commit | None
 
 
 class HostFile:
@@ -108,7 +108,7 @@ class HostFile:
                 self._start = [archive[f"start_{n}"] for n in range(len(head["start"]["arrays"]))]
                 arrays = [archive[f"array_{n}"] for n in range(len(head["kept"]["arrays"]))]
             start = unpack(head["start"], self._start, named_tuples(_START, ()), like=like)
-            method = read_method(start.method, types)
+            method = Spec.from_json(start.method, "method").build("algorithm", types)
             kept = unpack(head["kept"], arrays, state_types(method), like=like)
             if not isinstance(kept, Kept):
                 raise ValueError
@@ -146,6 +146,6 @@ def synchronise(folder: Path) -> None:
 _START = Start("", 0, 0, (), "", None, None, "", "")
 _KEPT = (
     Kept(0, None, 0, (), (), None, None, None),
-    Work("", 0, 0, 0, True, None, 0, None),
-    Settle("", 0, True, None, 0, None),
+    Propose("", 0, 0, 0, True, None, 0, None),
+    Commit("", 0, True, None, 0, None),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualopt.arrays._checks import Typed, require
 from dualopt.engine._host import Host, answered
@@ -13,7 +13,31 @@ from dualopt.engine._remote import RemoteClients
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import Composite, without_regulariser
 
-__all__ = ["Blocks", "Inline"]
+if TYPE_CHECKING:
+    from dualopt.methods.preparation import Prepared
+
+__all__ = ["Blocks", "Inline", "LocalHost"]
+
+
+class LocalHost:
+    """An engine with one host, which is an object of this process; what fails in it is not caught.
+
+    Parameters
+    ----------
+    host : Host
+        It is called 0.
+    """
+
+    hosts: Sequence[int] = (0,)
+    in_process = True
+    partial_sums = False
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def call(self, requests: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
+        """Call the host."""
+        return {0: self.host.answer(requests[0])}
 
 
 class Inline:
@@ -23,16 +47,16 @@ class Inline:
     ----------
     hosts : sequence of Host
         They are called 0, 1, ...
-    together : bool, default True
+    in_process : bool, default True
         Whether the hosts live and die with the server (``Engine``).
-    summed : bool, default False
+    partial_sums : bool, default False
         Whether hosts return sums over their clients.
     """
 
-    def __init__(self, hosts: Sequence[Host], *, together: bool = True, summed: bool = False) -> None:
+    def __init__(self, hosts: Sequence[Host], *, in_process: bool = True, partial_sums: bool = False) -> None:
         self.objects = list(hosts)
         self.hosts: Sequence[Any] = tuple(range(len(hosts)))
-        self.together, self.summed = together, summed
+        self.in_process, self.partial_sums = in_process, partial_sums
 
     def learn(self, types: Iterable[type]) -> None:
         """Tell the hosts the classes of a method."""
@@ -54,7 +78,7 @@ class Blocks(Typed):
         How many blocks of consecutive clients, as equal as can be.
     sizes : tuple of int, optional
         How many clients each block has, in place of their number.
-    summed : bool, default False
+    partial_sums : bool, default False
         Whether blocks return sums of uploads, as ``--reduce fast`` does over MPI: sums of another grouping round
         differently.
 
@@ -75,19 +99,20 @@ class Blocks(Typed):
 
     number: int | None = None
     sizes: tuple[int, ...] | None = None
-    summed: bool = False
+    partial_sums: bool = False
 
     def __post_init__(self) -> None:
         require((self.number is None) != (self.sizes is None), "either number or sizes must be given")
         require(self.number is None or self.number >= 1, "number must be at least 1", self.number)
         require(self.sizes is None or all(n >= 1 for n in self.sizes), "sizes must be at least 1", self.sizes)
 
-    def clients(self, objective: Objective) -> Objective:
-        """Return the objective with its clients in these blocks."""
+    def clients(self, objective: Objective, prepared: Prepared | None = None) -> Objective:
+        """Return the objective with its clients in these blocks, whose rounds work on what a preparation made of it."""
         f = without_regulariser(objective)
-        edges = self.edges(f.n_clients)
-        hosts = [Host(f.select(range(a, b)), a) for a, b in pairwise(edges)]
-        return elsewhere(objective, RemoteClients(Inline(hosts, summed=self.summed)))
+        blocks = [range(a, b) for a, b in pairwise(self.edges(f.n_clients))]
+        of = [None if prepared is None else prepared.select(block) for block in blocks]
+        hosts = [Host(f.select(block), block[0], prepared=own) for block, own in zip(blocks, of, strict=True)]
+        return elsewhere(objective, RemoteClients(Inline(hosts, partial_sums=self.partial_sums)))
 
     def edges(self, n_clients: int) -> list[int]:
         """Return where the blocks begin, and the number of clients.
@@ -106,3 +131,7 @@ class Blocks(Typed):
 def elsewhere(objective: Any, clients: RemoteClients) -> Any:
     """Return the clients in place of those of ``objective``, whose regulariser stays with the server."""
     return replace(objective, objective=clients) if isinstance(objective, Composite) else clients
+
+
+ENGINES = {"blocks": Blocks}
+"""Places of clients by name."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.tree import leaves
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.engine._host import Host, answered
 from dualopt.engine._mpi_peers import sentence
 from dualopt.runs.trace import Trace
@@ -34,7 +34,7 @@ __all__ = [
 def all_upload(everything: tuple[Any, ...]) -> bool:
     """Tell whether every process has clients that upload in this call."""
     last = [own[-1] if own else None for own in everything]
-    return all(isinstance(x, ask.Work) and x.communicate for x in last)
+    return all(isinstance(x, protocol.Propose) and x.communicate for x in last)
 
 
 def answers_of(host: Host, requests: tuple[Any, ...], rank: int) -> Any:
@@ -42,8 +42,8 @@ def answers_of(host: Host, requests: tuple[Any, ...], rank: int) -> Any:
     try:
         answers = answered(host, requests)
     except Exception as error:  # whatever it is, it ends the run with one sentence
-        return ask.Failed(sentence(error, rank).rstrip("."), True)
-    if isinstance(answers, ask.Failed):
+        return protocol.Failed(sentence(error, rank).rstrip("."), True)
+    if isinstance(answers, protocol.Failed):
         return answers
     return tuple(map(_brief, requests, answers))
 
@@ -60,7 +60,7 @@ def _brief(request: Any, answer: Any) -> Any:
 
 def told_apart(requests: Any, answers: Any) -> Any:
     """Undo `_brief` for all answers of a host."""
-    if requests is None or isinstance(answers, ask.Failed):
+    if requests is None or isinstance(answers, protocol.Failed):
         return answers
     return [_whole(request, answer) for request, answer in zip(requests, answers, strict=True)]
 
@@ -76,7 +76,7 @@ def _whole(request: Any, answer: Any) -> Any:
 
 def without_sums(answers: Any) -> tuple[Any, list[np.ndarray] | None]:
     """Return answers without the sums of the uploads in the last one, and these; None where there are none."""
-    if isinstance(answers, ask.Failed) or answers[-1].upload is None:
+    if isinstance(answers, protocol.Failed) or answers[-1].upload is None:
         return answers, None
     sums = [np.ascontiguousarray(x) for x in leaves(answers[-1].upload)]
     return (*answers[:-1], answers[-1]._replace(upload=None)), sums

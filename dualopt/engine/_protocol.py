@@ -5,9 +5,9 @@ that travels are the NamedTuples of this module, and in them plain numbers, text
 NamedTuples of all these): they can be written as a header in JSON with raw arrays behind it, and read by looking up
 names among known fields. ``dualopt.arrays._packing`` does this.
 
-**A round has two phases.** On `Work` a host computes the new states of its active clients, and their uploads, but keeps
-its old states. On `Settle`, which says whose uploads the server has counted, it makes those of them its states, and
-its clients hear the new message. A client whose upload was not counted thus goes on as if it had been absent.
+**A round has two phases.** On `Propose` a host computes the new states of its active clients, and their uploads, but
+keeps its old states. On `Commit`, which says whose uploads the server has counted, it makes those of them its states,
+and its clients get the new message. A client whose upload was not counted thus goes on as if it had been absent.
 
 **Requests may be sent again.** All of them name the run and the round. A host that has done what it is asked answers
 the same once more, and what arrives late changes nothing. A host can go back by one round: a server that was killed
@@ -26,9 +26,11 @@ from dualopt.arrays.xp import Array
 
 __all__ = [
     "ANSWERS",
-    "Agree",
-    "Agreed",
-    "Census",
+    "Align",
+    "Aligned",
+    "ClientInfo",
+    "Commit",
+    "Committed",
     "Describe",
     "Engine",
     "Evaluate",
@@ -36,26 +38,24 @@ __all__ = [
     "Failed",
     "Initial",
     "Model",
+    "PartialSums",
+    "Propose",
     "Restore",
-    "Settle",
-    "Settled",
     "Start",
     "Started",
     "States",
     "StatesFound",
-    "Summed",
+    "Uploaded",
     "Value",
     "Valued",
-    "Work",
-    "Worked",
 ]
 
 
 class Describe(NamedTuple):
-    """Ask what a host's clients are; answered by `Census`."""
+    """Ask what a host's clients are; answered by `ClientInfo`."""
 
 
-class Census(NamedTuple):
+class ClientInfo(NamedTuple):
     """What the server knows of the ``n`` clients of a host before the first round; the rows of arrays are clients."""
 
     clients: tuple[int, ...] | None  # their numbers; None: the server numbers them in the order of the hosts
@@ -76,13 +76,13 @@ class Census(NamedTuple):
     project: str  # what all must agree on, in the host's words; "" where nothing was agreed
 
 
-class Agree(NamedTuple):
-    """Tell a host what its clients have in common with those of others; answered by `Agreed`."""
+class Align(NamedTuple):
+    """Tell a host what its clients have in common with those of others; answered by `Aligned`."""
 
     max_rows: int  # of the largest client of the federation, by which solvers and bounds of rounding choose
 
 
-class Agreed(NamedTuple):
+class Aligned(NamedTuple):
     """The host takes it over."""
 
     max_rows: int
@@ -107,7 +107,7 @@ class Start(NamedTuple):
     rounds: int  # that the server has done: 0 at the beginning; a host that does not know the run then refuses others
     n_clients: int  # N
     clients: tuple[int, ...]  # the numbers of the host's clients
-    method: str  # name and parameters, in JSON (`dualopt.engine._methods`)
+    method: str  # name and parameters, in JSON (`dualopt.spec`)
     theta0: Array  # shape
     max_rows: int | None  # of the largest client of the federation
     project: str  # refused where the host has another
@@ -121,8 +121,8 @@ class Started(NamedTuple):
     rounds: int  # that the host has settled
 
 
-class Work(NamedTuple):
-    """Do the local part of round ``n``; answered by `Worked`. No state changes before `Settle`."""
+class Propose(NamedTuple):
+    """Do the local part of round ``n``; answered by `Uploaded`. No state changes before `Commit`."""
 
     run: str
     n: int  # the round, from 0
@@ -132,10 +132,10 @@ class Work(NamedTuple):
     clients: tuple[int, ...] | None  # the active ones of this host; None for all
     made: int  # which message they start from: the number of messages made before it
     message: Any  # it, a tree; None where the host holds it
-    summed: bool = False  # whether to return the sum of the uploads in place of their rows
+    partial_sums: bool = False  # whether to return the sum of the uploads in place of their rows
 
 
-class Worked(NamedTuple):
+class Uploaded(NamedTuple):
     """What the ``P`` active clients of a host upload."""
 
     run: str
@@ -144,18 +144,18 @@ class Worked(NamedTuple):
     gradients: Any  # (P,)  local gradients that were computed, an array or a tuple; None where nothing was
 
 
-class Settle(NamedTuple):
-    """End round ``n``: make the pending states of some clients theirs, and hear the message; answered by `Settled`."""
+class Commit(NamedTuple):
+    """End round ``n``: make the proposed states of some clients theirs, with the message; answered by `Committed`."""
 
     run: str
     n: int
     communicate: bool
     clients: tuple[int, ...] | None  # those of this host whose uploads were counted; None for all that worked
     made: int  # which message the round ended with
-    message: Any  # it, a tree; None where the host holds it or nobody hears it
+    message: Any  # it, a tree; None where the host holds it or nobody gets it
 
 
-class Settled(NamedTuple):
+class Committed(NamedTuple):
     """The round is over."""
 
     run: str
@@ -177,13 +177,13 @@ class Valued(NamedTuple):
 
 
 class Evaluate(NamedTuple):
-    """Ask for all that a certificate of ``theta`` is made from; answered by `Evaluated`, or by `Summed`."""
+    """Ask for all that a certificate of ``theta`` is made from; answered by `Evaluated`, or by `PartialSums`."""
 
     run: str
     n: int  # rounds done
     theta: Array  # shape; in double precision
     dual: bool  # whether to add the dual points of the latest local solutions
-    summed: bool = False  # whether to add over the clients of the host
+    partial_sums: bool = False  # whether to add over the clients of the host
     max_rows: int | None = None  # of the largest client of the federation: bounds of rounding are made from it
 
 
@@ -199,7 +199,7 @@ class Evaluated(NamedTuple):
     dual_error: Array | None  # (n,)  how far rounding may have moved xi_j
 
 
-class Summed(NamedTuple):
+class PartialSums(NamedTuple):
     """The sums over the clients of a host of all that enters a certificate; all of it enters as means."""
 
     columns: Array  # (9,), or (5,) without dual points: see `dualopt.runs.certificates`
@@ -228,7 +228,7 @@ class StatesFound(NamedTuple):
 
 
 class Restore(NamedTuple):
-    """Go on from states that the server has kept, right after `Start`; answered by `Settled`."""
+    """Go on from states that the server has kept, right after `Start`; answered by `Committed`."""
 
     run: str
     n: int  # the last round that they have seen
@@ -245,15 +245,15 @@ class Failed(NamedTuple):
 
 
 ANSWERS = {
-    Describe: (Census,),
-    Agree: (Agreed,),
+    Describe: (ClientInfo,),
+    Align: (Aligned,),
     Initial: (Model,),
     Start: (Started,),
-    Work: (Worked,),
-    Settle: (Settled,),
-    Restore: (Settled,),
+    Propose: (Uploaded,),
+    Commit: (Committed,),
+    Restore: (Committed,),
     Value: (Valued,),
-    Evaluate: (Evaluated, Summed),
+    Evaluate: (Evaluated, PartialSums),
     States: (StatesFound,),
 }
 """The answers that a request may have."""
@@ -270,13 +270,13 @@ class Engine(Protocol):
     hosts: Sequence[Any]
     """What the hosts are called. Hosts that do not know the numbers of their clients have them in this order."""
 
-    together: bool
+    in_process: bool
     """Whether the hosts live and die with the server and calls cost little, as in one process and over MPI. Energies
     are then measured in every round, rounds are settled at once, and checkpoints hold the states of the clients. Other
-    hosts keep their states in files of their own, hear how a round ended with their next request, and are asked for
+    hosts keep their states in files of their own, are told how a round ended with their next request, and are asked for
     energies in certified rounds only."""
 
-    summed: bool
+    partial_sums: bool
     """Whether hosts return sums over their clients ("fast") in place of rows, which are then added in the order of the
     hosts; another grouping rounds differently. An engine may add up the uploads of several hosts itself, and return the
     sums with the first and None with the others."""

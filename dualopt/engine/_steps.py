@@ -16,10 +16,10 @@ from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.solvers import LocalSolution
 
-__all__ = ["Pending", "mean", "settled", "solver_states", "stacked", "worked"]
+__all__ = ["Proposed", "commit", "counted", "mean", "partial_sums", "propose", "solver_states", "stacked"]
 
 
-class Pending(NamedTuple):
+class Proposed(NamedTuple):
     """What the active clients computed in a round, and none of it their state yet."""
 
     ids: Sequence[int]  # who: positions among the clients at hand
@@ -34,7 +34,7 @@ def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
     return () if algorithm.solver is None else algorithm.solver.initial_state(objective)
 
 
-def worked(
+def propose(
     algorithm: Algorithm,
     objective: Objective,
     clients: ClientStates,
@@ -42,7 +42,7 @@ def worked(
     message: Any,
     round: Round,
     ids: Sequence[int],
-) -> Pending:
+) -> Proposed:
     """Do the local part of a round; ``ids`` are the positions of the clients of ``round`` in ``objective``."""
     active_objective = objective.select(ids)
     local_objective = algorithm.local_objective(active_objective)
@@ -52,43 +52,48 @@ def worked(
     solution = oracle.solution
     if solution is not None and local_objective is not active_objective:
         solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
-    return Pending(ids, stacked(before, active, len(ids)), oracle.solver_state, upload, solution)
+    return Proposed(ids, stacked(before, active), oracle.solver_state, upload, solution)
 
 
-def settled(
+def commit(
     algorithm: Algorithm,
     clients: ClientStates,
     solver: ClientStates,
-    pending: Pending | None,
+    proposed: Proposed | None,
     n_clients: int,
     message: Any,
     *,
     communicate: bool,
 ) -> tuple[ClientStates, ClientStates]:
-    """Return the states after a round: of those whose uploads were counted the pending ones, and all heard it."""
+    """Return the states after a round: the proposed ones of those who were counted, and all have the message."""
     ids: Sequence[int] = ()
-    if pending is not None:
-        ids, active = pending.ids, pending.active
-        solver = solver.put(ids, pending.solver)
+    if proposed is not None:
+        ids, active = proposed.ids, proposed.active
+        solver = solver.put(ids, proposed.solver)
         if communicate and "active" in algorithm.listens:
-            active = stacked(active, algorithm.receive(active, message), len(ids))
+            active = stacked(active, algorithm.receive(active, message))
         clients = clients.put(ids, active)
     if communicate and "inactive" in algorithm.listens and len(ids) < n_clients:
         others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
         resting = clients.take(others)
-        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message), len(others)))
+        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message)))
     return clients, solver
 
 
-def counted(pending: Pending, rows: Sequence[int]) -> Pending | None:
+def counted(proposed: Proposed, rows: Sequence[int]) -> Proposed | None:
     """Return what some of the clients computed, by their rows; None for nobody."""
-    if len(rows) == len(pending.ids):
-        return pending
+    if len(rows) == len(proposed.ids):
+        return proposed
     if not len(rows):
         return None
-    ids = tuple(pending.ids[k] for k in rows)
-    active, solver = take_rows((pending.active, pending.solver), rows)
-    return pending._replace(ids=ids, active=active, solver=solver)
+    ids = tuple(proposed.ids[k] for k in rows)
+    active, solver = take_rows((proposed.active, proposed.solver), rows)
+    return proposed._replace(ids=ids, active=active, solver=solver)
+
+
+def partial_sums(upload: Any) -> Any:
+    """Return the sums of an upload over the clients that are its rows."""
+    return tree_map(lambda x: array_namespace(x).sum(x, axis=0), upload)
 
 
 def mean(upload: Array, n_active: int) -> Array:
@@ -98,6 +103,8 @@ def mean(upload: Array, n_active: int) -> Array:
     return array_namespace(upload).sum(upload, axis=0) / n_active
 
 
-def stacked(before: Any, after: Any, n: int) -> Any:
+def stacked(before: Any, after: Any) -> Any:
     """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
-    return after if after is before else tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)
+    if after is before:
+        return after
+    return tree_map(lambda old, new: new if new.shape == old.shape else broadcast(new, old.shape), before, after)

@@ -24,7 +24,7 @@ import numpy as np
 from dualopt.arrays._files import write_atomically
 from dualopt.arrays._packing import named_tuples, pack, unpack
 from dualopt.arrays.xp import Array
-from dualopt.engine.rounds import Carried, State
+from dualopt.engine.rounds import ResumePoint, State
 from dualopt.runs._sources import sources
 
 __all__ = ["Checkpoint", "Progress", "table"]
@@ -43,7 +43,7 @@ class Progress(NamedTuple):
     latest: Any  # latest local solutions of the clients
     still: int  # rounds since the model moved
     theta: Array  # the model, in the coordinates of the user
-    carried: Carried
+    resume_point: ResumePoint
 
 
 class Checkpoint:
@@ -123,10 +123,10 @@ class Checkpoint:
         modules = {kind.__module__ for part in parts for kind in type(part).__mro__} | {
             name for name in sys.modules if name.partition(".")[0] == "dualopt"
         }
-        types = named_tuples((initial, Carried(0, State((), (), ()), ()), _NOTHING), sorted(modules & set(sys.modules)))
+        types = named_tuples((initial, _NOTHING), sorted(modules & set(sys.modules)))
         head, progress = self._read(types, like)
         self._compare(head)
-        self.rounds = progress.carried.rounds
+        self.rounds = progress.resume_point.rounds
         return progress
 
     def keep(self, progress: Callable[[], Progress], *, now: bool = False) -> None:
@@ -175,7 +175,7 @@ class Checkpoint:
                 arrays = [archive[f"array_{n}"] for n in range(count)]
             progress = unpack(head["state"], arrays, types, like=like)
             if not isinstance(progress, Progress) or progress.rows.shape != (
-                progress.carried.rounds + 1,
+                progress.resume_point.rounds + 1,
                 len(progress.columns),
             ):
                 raise ValueError
@@ -217,4 +217,4 @@ class _ForeignError(Exception):
     """A checkpoint that this version does not read."""
 
 
-_NOTHING = Progress((), (), 0.0, None, 0, (), Carried(0, State((), (), ()), ()))
+_NOTHING = Progress((), (), 0.0, None, 0, (), ResumePoint(0, State((), (), ()), ()))

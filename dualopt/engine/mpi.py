@@ -115,12 +115,12 @@ class MPI:
             print(trace.status, trace.last["certified_error"])
     """
 
-    together = True  # the processes live and die together
+    in_process = True  # the processes live and die together
 
     def __init__(self, comm: Any = None, *, reduce: str = "gather") -> None:
         require(reduce in REDUCE, f"reduce must be one of {', '.join(REDUCE)}", reduce)
         self.peers = MpiPeers(comm)
-        self.reduce, self.summed = reduce, reduce == "fast"
+        self.reduce, self.partial_sums = reduce, reduce == "fast"
         self.hosts: Sequence[int] = tuple(range(self.peers.size))
         self.signal = 0  # the signal that another process has received
         self._wire = Wire(self.peers.mpi, self.peers.comm)
@@ -288,7 +288,7 @@ class MPI:
         own = everything[self.peers.rank]
         try:
             answers = () if own is None else answers_of(host, own, self.peers.rank)
-            adds = self.summed and all_upload(everything)
+            adds = self.partial_sums and all_upload(everything)
             brief, sums = without_sums(answers) if adds else (answers, None)
             frame = framed(brief)
         except Exception as error:  # memory that is full; others wait, and could not be told

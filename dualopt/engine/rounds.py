@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dualopt.arrays._checks import require
-from dualopt.arrays.xp import Array, broadcast
-from dualopt.engine._calls import Calls, Elsewhere, Found
-from dualopt.engine._fetched import Fetched
-from dualopt.engine._here import Here
+from dualopt.arrays.xp import Array, array_namespace, broadcast
+from dualopt.engine._host import Host
+from dualopt.engine._inline import LocalHost
 from dualopt.engine._remote import RemoteClients
+from dualopt.engine._server import RoundResult, Server
 from dualopt.engine._steps import solver_states
 from dualopt.engine.traffic import NOTHING, of_message, of_upload
 from dualopt.methods import Algorithm
@@ -26,30 +26,32 @@ from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
-from dualopt.spec._objects import as_compressor, with_objects
+from dualopt.solvers.stopping import Gap
+from dualopt.spec import built, resolved
 
 __all__ = [
-    "Carried",
     "Clustered",
+    "ResumePoint",
     "Snapshot",
     "State",
     "advance",
-    "complete",
+    "check_engine",
     "compressing",
-    "informed",
+    "in_user_coordinates",
     "initial_state",
     "iterate",
-    "placed",
+    "on_engine",
+    "resolve",
     "rounds_of",
-    "shown",
+    "with_participation",
 ]
 
 
 class Clustered(Protocol):
-    """What places the clients of an objective elsewhere."""
+    """What has the clients of an objective on hosts."""
 
-    def clients(self, objective: Objective) -> Objective:
-        """Return the objective with its clients there."""
+    def clients(self, objective: Objective, prepared: Prepared | None = None) -> Objective:
+        """Return the objective with its clients there; ``prepared`` is given where rounds work on something else."""
         ...
 
 
@@ -65,7 +67,7 @@ class State(NamedTuple):
     solver: Any = ()  # states of their local solvers, client axis first; () before the first call
 
 
-class Carried(NamedTuple):
+class ResumePoint(NamedTuple):
     """All that the rounds to come depend on, besides method, objective, participation and seed."""
 
     rounds: int  # that were done
@@ -96,8 +98,7 @@ class Snapshot:
     round: Round
     server: Any
     message: Any
-    _clients: Any  # ClientStates, or Fetched from elsewhere, and so is the next
-    _solver: Any
+    _states: Any  # HostState, or LazyStates of hosts elsewhere
     solution: LocalSolution | None
     floats_up: int
     floats_down: int
@@ -105,7 +106,6 @@ class Snapshot:
     bits_down: int
     _own: Any = None  # server, where that above shows its model in other coordinates
     _holding: Any = None  # the clients that hold the message
-    _elsewhere: Any = None  # what the server knows of hosts that keep the states of the clients
 
     def __repr__(self) -> str:
         r, shape = self.round, tuple(self.server.theta.shape)
@@ -117,32 +117,30 @@ class Snapshot:
     @property
     def clients(self) -> Any:
         """States of all clients, client axis first; where some were active, put together when first asked for."""
-        return self._clients.tree
+        return self._states.clients.tree
 
     @property
     def solver(self) -> Any:
         """States of the local solvers of all clients, client axis first."""
-        return self._solver.tree
+        return self._states.solver.tree
 
     @property
     def state(self) -> State:
         """What the next round starts from."""
         server = self.server if self._own is None else self._own
-        if self._elsewhere is not None:
-            return State(server, self.message, self._elsewhere)
-        return State(server, self.message, self.clients, self.solver)
+        return State(server, self.message, *self._states.resumed_from)
 
     @property
-    def carried(self) -> Carried:
+    def resume_point(self) -> ResumePoint:
         """What all later rounds start from."""
-        return Carried(self.round.n + 1, self.state, self._holding)
+        return ResumePoint(self.round.n + 1, self.state, self._holding)
 
     @property
     def local_models(self) -> Array | None:
         """Where the active clients ended, shape ``(P, *shape)``; None when there were none."""
         if self.solution is None:
             return None
-        return self._clients.local_models if self.solution.theta is None else self.solution.theta
+        return self._states.local_models if self.solution.theta is None else self.solution.theta
 
     @property
     def local_gradients(self) -> Array | None:
@@ -159,16 +157,17 @@ def iterate(
     theta0: Array | None = None,
     participation: Participation | str | None = None,
     seed: int = 0,
-    prepare: Preparation | Sequence[Preparation] | None = None,
+    prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
-    engine: Clustered | None = None,
+    engine: Clustered | str | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
 
     Parameters
     ----------
     algorithm : Algorithm or str
-        The method, or its name, such as "dualfl"; parameters left open are filled in by ``suggested``.
+        The method, or its text (:mod:`dualopt.spec`), such as "dualfl" or "fedpd: eta=0.1"; parameters left open are
+        filled in by ``suggested``.
     objective : Objective
         The clients.
     theta0 : array, shape ``shape``, optional
@@ -177,15 +176,15 @@ def iterate(
         Who takes part, also as text, such as "subset=10"; everybody when not given.
     seed : int, default 0
         Seed of every random stream.
-    prepare : Preparation or sequence of Preparation, optional
+    prepare : Preparation, str or sequence of these, optional
         What happens before the first round (:mod:`dualopt.methods.preparation`). Models and local solutions are in the
         coordinates of ``objective`` whatever those of the method are; the other states are in those of the method.
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
     compressor : Compressor, optional
         What uploads go through, in place of the method's own field ``compressor``.
-    engine : Blocks, optional
-        Where the clients are, if not all in one block of this process (:mod:`dualopt.engine`). Snapshots of clients
-        elsewhere ask for their states when somebody looks at them, before the next round begins.
+    engine : Blocks or str, optional
+        Where the clients are, if not all on one host of this process (:mod:`dualopt.engine`), such as "blocks=3".
+        Snapshots of hosts elsewhere ask for their states when somebody looks at them, before the next round begins.
 
     Raises
     ------
@@ -210,47 +209,105 @@ def iterate(
     """
     who = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
-    objective = placed(objective, engine, prepare)
+    engine = check_engine(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
-    algorithm = complete(algorithm, prepared.objective, who, compressor)
-    return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed), prepared, objective)
+    algorithm = resolve(algorithm, prepared.objective, who, compressor)
+    _, server = on_engine(objective, engine, prepared, certified=False)
+    return in_user_coordinates(rounds_of(algorithm, server, prepared.theta0, who, seed), prepared)
 
 
-def placed(objective: Objective, engine: Clustered | None, prepare: Any = None) -> Objective:
-    """Return the objective with its clients where an engine has them.
+def check_engine(objective: Objective, engine: Clustered | str | None, prepare: Any = None) -> Clustered | None:
+    """Return the engine; refuse what is none, and what cannot be done where the clients are.
 
     Raises
     ------
     ValueError
         If the engine is none, the clients are elsewhere already, or a preparation needs their data.
     """
-    if engine is not None:
-        require(hasattr(engine, "clients"), "engine must be one of dualopt.engine, such as Blocks(number=2)", engine)
-        taken = isinstance(without_regulariser(objective), RemoteClients)
+    found: Any = built(engine, "engine")
+    taken = isinstance(without_regulariser(objective), RemoteClients)
+    if found is not None:
+        require(hasattr(found, "clients"), "engine must be one of dualopt.engine, such as Blocks(number=2)", engine)
         require(not taken, "engine must not be given for clients that are elsewhere already")
-        objective = engine.clients(objective)
-    if isinstance(clients := without_regulariser(objective), RemoteClients):
+    if taken:
         require(prepare is None, "prepare must not be given where clients are elsewhere: it needs their data")
-        clients.leave()
-    return objective
+    return found
 
 
-def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objective) -> Iterator[Snapshot]:
-    """Return the rounds with models and local solutions in the coordinates of ``objective``."""
+def on_engine(
+    objective: Objective,
+    engine: Clustered | None = None,
+    prepared: Prepared | None = None,
+    *,
+    certified: bool = True,
+) -> tuple[Objective, Server]:
+    """Return the objective with its clients where an engine has them, and a session with their hosts.
+
+    Without an engine it is one host in this process.
+
+    Parameters
+    ----------
+    objective : Objective
+        The clients.
+    engine : Clustered, optional
+        The engine.
+    prepared : Prepared, optional
+        What a preparation has made of them.
+    certified : bool, default True
+        Whether certificates will be asked for: the host of this process keeps local solutions for them.
+    """
+    changed = None if prepared is None or prepared.objective is objective else prepared
+    if engine is not None:
+        objective = engine.clients(objective) if changed is None else engine.clients(objective, changed)
+    clients = without_regulariser(objective)
+    if isinstance(clients, RemoteClients):
+        return objective, clients.new_session()
+    host = Host(clients, 0, prepared=changed, certified=certified)
+    return objective, Server(LocalHost(host), [tuple(range(clients.n_clients))], clients.shape)
+
+
+def in_user_coordinates(snapshots: Iterator[Snapshot], prepared: Prepared) -> Iterator[Snapshot]:
+    """Return the rounds with their models in the coordinates of the user; hosts say what else is in these."""
     if prepared.model is None:
         return snapshots
-    f = without_regulariser(objective)
 
     def one(s: Snapshot) -> Snapshot:
-        server = s.server._replace(theta=prepared.shown(s.server.theta))
-        solution = prepared.shown_solution(s.solution, f.select(s.round.clients))
-        return replace(s, server=server, solution=solution, _own=s.server)
+        theta = prepared.in_user_coordinates(s.server.theta)
+        return replace(s, server=s.server._replace(theta=theta), _own=s.server)
 
     return map(one, snapshots)
 
 
-def complete(
+def with_objects(algorithm: Any, objective: Any) -> Algorithm:
+    """Return the method with what was given in text: itself, its local solver, its stopping rule, its compressor.
+
+    Raises
+    ------
+    ValueError
+        If a text is wrong, a class is passed in place of an instance, or one of the two is something else.
+
+    Examples
+    --------
+    >>> from dualopt import Quadratic
+    >>> with_objects("fedavg: stop=steps=3", Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1))))
+    FedAvg(solver=None, stop=Steps(steps=3))
+    """
+    algorithm = built(algorithm, "algorithm")
+    if not isinstance(algorithm, Algorithm):
+        raise ValueError(f"algorithm must be an Algorithm or its name, such as 'dualfl', not {_what(algorithm)}.")
+    if isinstance(objective, type) or not hasattr(objective, "n_clients"):  # what has the members need be no subclass
+        raise ValueError(f"objective must be an Objective, such as linear_model returns, not {_what(objective)}.")
+    return resolved(algorithm)
+
+
+def _what(x: Any) -> str:
+    if x is None:
+        return "None"
+    return f"the class {x.__name__}" if isinstance(x, type) else f"a {type(x).__name__}"
+
+
+def resolve(
     algorithm: Algorithm | str,
     objective: Objective,
     participation: Participation | None = None,
@@ -272,8 +329,12 @@ def complete(
         raise ValueError(f"algorithm {type(method).__name__} does not support {need} participation.")
     if objective.regulariser != Zero() and "regulariser" not in method.supports:
         raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
-    method = informed(method, objective, participation).suggested(objective)
+    method = with_participation(method, objective, participation).suggested(objective)
     require_complete(method)
+    if isinstance(method.stop, Gap):
+        least = float(array_namespace(objective.mu).min(objective.mu))
+        constants = {"nu": getattr(method, "nu", least), "rho": getattr(method, "rho", 0.0)}
+        method = replace(method, stop=method.stop.scheduled(**constants))
     return method
 
 
@@ -297,11 +358,11 @@ def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm
     """
     if "compression" not in algorithm.supports:
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
-    changes: dict[str, Any] = {"compressor": as_compressor(compressor)}
+    changes: dict[str, Any] = {"compressor": built(compressor, "compressor")}
     return replace(algorithm, **changes)
 
 
-def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
+def with_participation(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
     """Return the method with its parameters ``fraction`` and ``inclusion``, where open, as the participation has them.
 
     Examples
@@ -310,7 +371,7 @@ def informed(algorithm: Algorithm, objective: Objective, participation: Particip
     >>> from dualopt import FedDyn, Quadratic
     >>> from dualopt.methods.participation import UniformSubset
     >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
-    >>> informed(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
+    >>> with_participation(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
     FedDyn(..., fraction=0.25, ...)
     """
     open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
@@ -335,36 +396,35 @@ def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | No
     """
     theta0 = objective.initial() if theta0 is None else theta0
     copies = broadcast(theta0, (objective.n_clients, *objective.shape))
-    return State(*algorithm.init(theta0, copies), solver_states(algorithm, objective))
+    there = isinstance(without_regulariser(objective), RemoteClients)  # hosts make the states of their solvers
+    return State(*algorithm.init(theta0, copies), () if there else solver_states(algorithm, objective))
 
 
 def rounds_of(
     algorithm: Algorithm,
-    objective: Objective,
+    hosts: Server,
     theta0: Array,
     participation: Participation | None,
     seed: int,
-    since: Carried | None = None,
+    since: ResumePoint | None = None,
+    solutions: Any = None,
 ) -> Iterator[Snapshot]:
-    """Yield the rounds of a method with no parameter open; all, or those after a snapshot whose ``carried`` is given.
+    """Yield the rounds of a method with no parameter open; all, or those after a snapshot's ``resume_point``.
 
     The participation draws the earlier rounds again: its stream is the same whatever its generator keeps.
+    ``solutions`` are the latest local solutions that a checkpoint holds.
     """
-    objective = without_regulariser(objective)  # the regulariser is the method's from here on
-    n_clients = objective.n_clients
+    n_clients = hosts.n_clients
     compressor = getattr(algorithm, "compressor", Identity())
     if isinstance(participation, WeightedSubset) and participation.weights is None:
         participation = replace(participation, weights=algorithm.sampling_weights())
     done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
-    calls, server, message = _taken_up(algorithm, objective, theta0, state, done)
-    holding = holding.copy()
-    size = of_message(message)
+    server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
+    hosts.begin(algorithm, theta0, state, done, solutions)
+    holding, size = holding.copy(), of_message(message)
     for round in islice((participation or Full()).rounds(n_clients, seed), done, None):
-        found = calls.work(round, message)
+        server, message, found = _one_round(algorithm, hosts, server, message, round)
         round = found.round  # without those whose answers do not count
-        if found.upload is not None:
-            server, message = algorithm.server(server, found.mean, round)
-        calls.settle(round, message)
         active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
         up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
         holding[active] = True
@@ -374,32 +434,18 @@ def rounds_of(
             holding[active] = "active" in algorithm.listens
             down = down.plus(size.times(int(np.count_nonzero(holding))))
         sent = up.numbers, down.numbers, up.bits, down.bits
-        clients, solver, solution, elsewhere = _seen(calls, found)
-        yield Snapshot(
-            round, server, message, clients, solver, solution, *sent, _holding=holding.copy(), _elsewhere=elsewhere
-        )
+        yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, _holding=holding.copy())
 
 
-def _taken_up(
-    algorithm: Algorithm, objective: Objective, theta0: Array, state: State | None, done: int
-) -> tuple[Calls | Here, Any, Any]:
-    """Return the conversation with the clients, after some rounds, and the server's state and message."""
-    if isinstance(objective, RemoteClients):
-        server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *objective.shape)))
-        return objective.begin(algorithm, theta0, state, done), server, message
-    server, message, clients, solver = state or initial_state(algorithm, objective, theta0)
-    return Here(algorithm, objective, clients, solver or solver_states(algorithm, objective)), server, message
-
-
-def _seen(calls: Calls | Here, found: Found) -> tuple[Any, Any, LocalSolution | None, Elsewhere | None]:
-    """Return the states of clients and solvers after a round, what the solvers found, and what a checkpoint holds."""
-    if isinstance(calls, Here):
-        return calls.clients, calls.solver, calls.solution, None
-    solution = None
-    if found.gradients is not None:
-        solution = LocalSolution(None, None, None, None, (), found.gradients, ())
-    clients, solver = (Fetched(calls, found.round, part) for part in ("clients", "solver"))
-    return clients, solver, solution, None if calls.engine.together else calls.elsewhere
+def _one_round(
+    algorithm: Algorithm, hosts: Server, server: Any, message: Any, round: Round
+) -> tuple[Any, Any, RoundResult]:
+    """Return the state of the server and the message after a round, and what came back in it."""
+    found = hosts.propose(round, message)
+    if found.upload is not None:
+        server, message = algorithm.server(server, found.mean, found.round)
+    hosts.commit(found.round, message)
+    return server, message, found
 
 
 def advance(
@@ -412,7 +458,7 @@ def advance(
     algorithm : Algorithm
         The method, with no parameter left open.
     objective : Objective
-        All clients.
+        All clients; hosts elsewhere leave the run that they are in.
     state : State
         The federation before the round; it is not changed. Without a solver state, solvers make their first call.
     round : Round
@@ -435,10 +481,8 @@ def advance(
     require_complete(algorithm)
     if not round.clients:
         return state, None, None
-    server, message, clients, solver = state
-    here = Here(algorithm, objective, clients, solver or solver_states(algorithm, objective))
-    found = here.work(round, message)
-    if found.upload is not None:
-        server, message = algorithm.server(server, found.mean, round)
-    here.settle(round, message)
-    return State(server, message, here.clients.tree, here.solver.tree), found.upload, here.solution
+    _, hosts = on_engine(objective, certified=False)
+    hosts.begin(algorithm, None, state, round.n)
+    server, message, found = _one_round(algorithm, hosts, state.server, state.message, round)
+    after = hosts.states(found.round)
+    return State(server, message, after.clients.tree, after.solver.tree), found.upload, found.solution

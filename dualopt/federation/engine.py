@@ -53,17 +53,17 @@ class SitesEngine:
     >>> from dualopt.engine.wire import encode
     >>> from dualopt.federation.seal import Seal
     >>> def lyon(site, data, seconds):
-    ...     return Seal(b"key").answer(data, encode([protocol.Settled("run", 0)]))
+    ...     return Seal(b"key").answer(data, encode([protocol.Committed("run", 0)]))
     >>> engine = SitesEngine(["lyon"], lyon, keys={"lyon": b"key"}, deadline=1.0)
-    >>> engine.call({"lyon": [protocol.Settle("run", 0, False, None, 0, None)]})
-    {'lyon': [Settled(run='run', n=0)]}
+    >>> engine.call({"lyon": [protocol.Commit("run", 0, False, None, 0, None)]})
+    {'lyon': [Committed(run='run', n=0)]}
     >>> engine.numbers_up, engine.bytes_up > 12
     (0, True)
     >>> engine.close()
     """
 
-    together = False
-    summed = False
+    in_process = False
+    partial_sums = False
 
     def __init__(
         self,

@@ -15,13 +15,13 @@ from typing import Any
 from dualopt.arrays._files import InUseError, locked
 from dualopt.engine import LostError, RemoteClients
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.federation.agreed import require_agreed_census
+from dualopt.engine.rounds import resolve
+from dualopt.federation.agreed import require_agreed_client_info
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
 from dualopt.federation.submission import OUTCOME
-from dualopt.methods.participation import parse_participation
+from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite
-from dualopt.regularisers import parse_regulariser
 from dualopt.runs.recording import run
 
 __all__ = ["PROGRESS", "Serving"]
@@ -75,12 +75,12 @@ class Serving:
         with ExitStack() as held:
             _take(held, file)
             clients = RemoteClients(engine, run=project.run_name, project=project.fingerprint)
-            require_agreed_census(project, clients.census)
+            require_agreed_client_info(project, clients.client_info)
             objective: Any = clients
             if project.regulariser is not None:
-                objective = Composite(objective=clients, regulariser=parse_regulariser(project.regulariser))
-            participation = parse_participation(project.participation)
-            algorithm = project.variant.build(objective, participation)
+                objective = Composite(objective=clients, regulariser=project.regulariser_object)
+            participation = as_participation(project.participation)
+            algorithm = resolve(project.method, objective, participation)
             trace = run(
                 algorithm,
                 objective,
@@ -101,7 +101,7 @@ class Serving:
             "status": trace.status,
             "theory": algorithm.guarantee(objective),
             "method": repr(algorithm),
-            "lost": list(clients.calls.lost),
+            "lost": list(clients.server.lost),
             "ms_per_round": _median(self._rounds),
             "rounds_here": len(self._rounds) + 1,
             **{name: getattr(engine, name) for name in ("bytes_up", "bytes_down", "numbers_up", "numbers_down")},

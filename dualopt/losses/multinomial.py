@@ -96,7 +96,7 @@ class Multinomial:
         shifted = z - xp.max(z, axis=-2, keepdims=True)
         gradient = xp.exp(shifted)
         total = xp.sum(gradient, axis=-2, keepdims=True)
-        value = xp.log(xp.squeeze(total, axis=-2)) - xp.sum(xp.where(own, shifted, 0.0), axis=-2)
+        value = xp.log(total[..., 0, :]) - xp.sum(xp.where(own, shifted, 0.0), axis=-2)
         gradient /= total
         gradient -= xp.astype(own, z.dtype)
         return value, gradient

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays.tree import take_clients
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy, transposed
 from dualopt.objectives._kept import Kept
 from dualopt.objectives._positions import Positions
 
-__all__ = ["LEAST_RIDGE", "Block", "Group", "Part"]
+__all__ = ["LEAST_RIDGE", "Block", "Group", "Part", "shifted_inverse"]
 
 # Least ridge of a preconditioner, as a fraction of the largest eigenvalue of the Gram matrix.
 LEAST_RIDGE = 1e-6
@@ -53,12 +53,11 @@ class Block(NamedTuple):
 
     def predict(self, matrices: Array) -> Array:
         """Return ``M_j x_ji`` for matrices ``(c, k, p)``: ``(c, k, b)``, rows last, which is the layout of losses."""
-        xp = array_namespace(self.X)
-        return xp.matmul(matrices, xp.matrix_transpose(self.X))
+        return matrices @ transposed(self.X)
 
     def pull_back(self, slopes: Array) -> Array:
         """Return ``sum_i s_ji x_ji'`` for slopes ``(c, k, b)``: ``(c, k, p)``."""
-        return array_namespace(self.X).matmul(slopes, self.X)
+        return slopes @ self.X
 
 
 class Part(NamedTuple):
@@ -222,23 +221,20 @@ class Group:
 
         def compute() -> tuple[Array, Array]:
             gram = self._grams(part)
-            xp = array_namespace(gram)
             added = asarray_like(final(gram), gram)[:, None, None]
-            identity = xp.eye(gram.shape[-1], dtype=gram.dtype, device=device(gram))
-            return xp.linalg.inv(gram + added * identity), added
+            return shifted_inverse(gram, added), added
 
         inverse, ridge = self._kept_for(name, part.positions, ridges).get(part.positions, compute, ridges)
         _, X, _, w = part.block
-        xp = array_namespace(X)
         if self.n_rows >= self.n_features:
-            return lambda v: xp.matmul(v, inverse)
+            return lambda v: v @ inverse
         # Fewer rows than columns: Woodbury's identity. The roots of the weights go to the (k, m) products, because
         # weighting all rows anew would cost more than the products.
-        root = xp.sqrt(w)[:, None, :]
+        root = array_namespace(X).sqrt(w)[:, None, :]
 
         def woodbury(v: Array) -> Array:
-            products = xp.matmul(v, xp.matrix_transpose(X)) * root
-            return (v - xp.matmul(xp.matmul(products, inverse) * root, X)) / ridge
+            products = v @ transposed(X) * root
+            return (v - (products @ inverse * root) @ X) / ridge
 
         return woodbury
 
@@ -269,6 +265,22 @@ class Group:
         found.insert(0, Kept(self.n_clients, limit=0.5 * math.prod(self.X.shape) if small else math.inf))
         del found[2:]
         return found[0]
+
+
+def shifted_inverse(gram: Array, ridge: float | Array) -> Array:
+    """Return ``(gram + ridge I)^{-1}`` of a matrix, or of several with a ridge for each.
+
+    Raises
+    ------
+    ValueError
+        If a sum is singular: a positive ridge is lost beside entries that are too large.
+    """
+    xp = array_namespace(gram)
+    shifted = gram + ridge * xp.eye(gram.shape[-1], dtype=gram.dtype, device=device(gram))
+    try:
+        return xp.linalg.inv(shifted)
+    except ValueError:  # LinAlgError is one
+        raise ValueError("X must be scaled: mu + weight is lost beside features that large and dependent.") from None
 
 
 def _largest_eigenvalues(grams: Array) -> Array:

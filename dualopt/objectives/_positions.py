@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, indices, is_host, set_rows
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, indices, is_host, is_numpy, set_rows, take
 
 __all__ = ["Positions"]
 
@@ -30,13 +30,14 @@ class Positions(Sequence[int]):
     (True, [3.0, 0.0])
     """
 
-    __slots__ = ("_index", "ids", "run")
+    __slots__ = ("_index", "_length", "ids", "run")
 
     def __init__(self, ids: Any) -> None:
         self.ids = indices(ids)
         self._index: Array = None
         neighbours = (self.ids[1:] - self.ids[:-1] == 1).all()
         self.run = slice(int(self.ids[0]), int(self.ids[-1]) + 1) if neighbours else None
+        self._length = self.run.stop if self.run is not None and not self.run.start else -1  # of 0, 1, ...
 
     def __len__(self) -> int:
         return self.ids.shape[0]
@@ -53,13 +54,13 @@ class Positions(Sequence[int]):
 
     def are_all(self, n: int) -> bool:
         """Tell whether they are ``0, ..., n - 1``, in this order."""
-        return self.run == slice(0, n)
+        return self._length == n
 
     def take(self, x: Array) -> Array:
         """Return these rows of ``x``: ``x`` itself or a view if they are neighbours."""
-        if self.are_all(x.shape[0]):
-            return x
-        return x[self.run, ...] if self.run is not None else array_namespace(x).take(x, self.index(x), axis=0)
+        if self.run is None:
+            return take(x, self.index(x))
+        return x if self._length == x.shape[0] else x[self.run, ...]
 
     def put(self, x: Array, rows: Array) -> None:
         """Write ``rows`` into these rows of ``x``, an array in host memory, or of neighbours on any device."""
@@ -70,6 +71,8 @@ class Positions(Sequence[int]):
 
     def index(self, like: Array) -> Array:
         """Return the positions as an array of the library and on the device of ``like``."""
+        if is_numpy(like):
+            return self.ids
         if self._index is not None:
             return self._index
         index = asarray_like(self.ids, like, dtype=array_namespace(like).int64)

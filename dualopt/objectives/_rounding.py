@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace, epsilon, is_host, is_numpy, limits, silent
+from dualopt.arrays.xp import Array, array_namespace, epsilon, is_host, is_numpy, limits, reshape, silent
 
 FEW = 64  # numbers that are faster compared one by one
 
@@ -65,7 +65,7 @@ def client_norm(x: Array) -> Array:
     ['5e-200', '5e+200', '0']
     """
     xp, eps = array_namespace(x), epsilon(x)
-    flat = xp.reshape(x, (x.shape[0], -1))
+    flat = reshape(x, (x.shape[0], -1))
     with silent():
         squares = xp.vecdot(flat, flat)
         least = flat.shape[1] * tiny(x) / eps  # a square that underflows loses less than the smallest normal number

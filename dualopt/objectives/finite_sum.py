@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
 
-from dualopt.arrays.xp import Array, array_namespace, broadcast, device
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device, reshape
 from dualopt.losses import Loss
 from dualopt.objectives.local_problem import client_dot
 from dualopt.objectives.objective import Objective
@@ -40,9 +40,10 @@ class FiniteSum(Objective):
 
     def _stacked(self, theta: Array) -> Array:
         """Bring ``shape`` to ``(1, *shape)``, one point for all, and whatever else can be to ``(N, *shape)``."""
-        if theta.shape == self.shape:
+        shape = self.shape
+        if theta.shape == shape:
             return theta[None, ...]
-        return theta if theta.shape == (1, *self.shape) else broadcast(theta, (self.n_clients, *self.shape))
+        return theta if theta.shape == (1, *shape) else broadcast(theta, (self.n_clients, *shape))
 
     @abstractmethod
     def _points(self, theta: Array) -> Array:
@@ -62,7 +63,7 @@ class FiniteSum(Objective):
     @property
     def n_clients(self) -> int:
         """Number ``N`` of clients."""
-        return self.rows.n_clients
+        return self.rows.group.shape[0]
 
     @property
     def n_features(self) -> int:
@@ -197,4 +198,4 @@ class FiniteSum(Objective):
 
     def _shaped(self, gradient: Array) -> Array:
         """Bring gradients from the form of the points to ``(N, *shape)``."""
-        return array_namespace(gradient).reshape(gradient, (self.n_clients, *self.shape))
+        return reshape(gradient, (self.n_clients, *self.shape))

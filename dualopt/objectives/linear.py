@@ -9,10 +9,9 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
-import dualopt.losses
 from dualopt.arrays._checks import require_flags
 from dualopt.arrays.peers import ALONE, Peers
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.finite_sum import FiniteSum
@@ -20,8 +19,7 @@ from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientRows, Part
 from dualopt.problem.inputs import prepare
-from dualopt.spec.discover import lookup
-from dualopt.spec.named import open_parameters, resolved
+from dualopt.spec import Spec, built, required
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -75,10 +73,15 @@ class LinearModel(FiniteSum):
                 found.append(f"{name}=({', '.join(map(repr, values[:SHOWN]))}{more})")
         return f"{type(self).__name__}({', '.join(found)})"
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of ``theta``: ``(p,)``, or ``(k, p)`` for a loss of ``k`` outputs."""
-        return (self.n_features,) if self.loss.outputs == 1 else (self.loss.outputs, self.n_features)
+        return self._form[1:] if self._form[0] == 1 else self._form
+
+    @cached_property
+    def _form(self) -> tuple[int, int]:
+        """Outputs of the loss and columns."""
+        return self.loss.outputs, self.n_features
 
     @cached_property
     def mu(self) -> Array:
@@ -245,7 +248,7 @@ class LinearModel(FiniteSum):
     def _points(self, theta: Array) -> Array:
         """Bring ``(N, *shape)`` or ``shape`` to ``(N, k, p)`` or ``(1, k, p)``."""
         theta = self._stacked(theta)
-        return array_namespace(theta).reshape(theta, (theta.shape[0], self.loss.outputs, self.n_features))
+        return reshape(theta, (theta.shape[0], *self._form))
 
     def _forward(self, points: Array, block: Block) -> tuple[Array, None]:
         return block.predict(points), None
@@ -284,10 +287,11 @@ def linear_model(
         ``phi``, or its name, such as "logistic"; "multinomial" counts the labels.
     mu : float
         Weight of the ridge, at least 0.
-    clients : int, sequence of integer sequences, dict, vector of shape (m,), or str
-        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the row indices of each client, in a dict with
-        its name. Or the name of the client of each row, anything hashable: clients are in the order of their names
-        where they have one, else as they occur. Of a DataFrame, also the name of a column.
+    clients : int, sequence of integer sequences or of masks, dict, vector of shape (m,), or str
+        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the rows of each client, in a dict with its
+        name: their indices, or a truth value for each of the ``m`` rows. Or the name of the client of each row,
+        anything hashable: clients are in the order of their names where they have one, else as they occur. Of a
+        DataFrame, also the name of a column.
     intercept : bool, default True
         Whether to append a constant column of ones (its weights are regularised too, as in the paper).
     weights : "clients", "rows" or vector of shape (m,)
@@ -355,9 +359,10 @@ def linear_model(
 
 def _loss(loss: Any) -> Any:
     """Return the loss, or for a name that needs the number of classes alone its class."""
-    if isinstance(loss, str) and open_parameters(kind := lookup(dualopt.losses, loss, "loss")) == ["classes"]:
+    spec = Spec.parse(loss, "loss") if isinstance(loss, str) else loss
+    if isinstance(spec, Spec) and not spec.arguments and required(kind := spec.target("loss")) == ["classes"]:
         return kind
-    found = resolved(loss, dualopt.losses, "loss")
+    found = built(spec, "loss")
     if not hasattr(found, "labels"):
         raise ValueError(f"loss must be a Loss or its name, such as 'logistic', not a {type(found).__name__}.")
     return found

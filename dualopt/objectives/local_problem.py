@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dualopt.arrays.tree import is_everybody, take_clients
-from dualopt.arrays.xp import Array, array_namespace, broadcast
+from dualopt.arrays.xp import Array, array_namespace, broadcast, reshape
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
 
@@ -20,7 +20,7 @@ def per_client(numbers: float | Array, like: Array) -> float | Array:
     """Reshape ``(N,)`` numbers so that they multiply an array of shape ``(N, *shape)``; pass a float through."""
     if isinstance(numbers, float | int):
         return numbers
-    return array_namespace(like).reshape(numbers, (numbers.shape[0],) + (1,) * (like.ndim - 1))
+    return reshape(numbers, (numbers.shape[0],) + (1,) * (like.ndim - 1))
 
 
 def client_dot(x: Array, y: Array) -> Array:
@@ -29,11 +29,10 @@ def client_dot(x: Array, y: Array) -> Array:
     if x.shape != y.shape:
         x, y = xp.broadcast_arrays(x, y)
     # One flat axis: the summation order, and so the last bit, does not depend on the number of clients.
-    return xp.vecdot(x, y) if x.ndim == 2 else xp.vecdot(_flat(x), _flat(y))
-
-
-def _flat(x: Array) -> Array:
-    return array_namespace(x).reshape(x, (x.shape[0], -1))
+    if x.ndim == 2:
+        return xp.vecdot(x, y)
+    rows = x.shape[0], -1
+    return xp.vecdot(reshape(x, rows), reshape(y, rows))
 
 
 def gap_bound(squared_norm: Array, mu: Array) -> Array:

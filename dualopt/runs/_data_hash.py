@@ -37,7 +37,7 @@ def data_hash(problem: Any, peers: Peers = ALONE) -> str:
     >>> data_hash(a) == data_hash(b), data_hash(a) == data_hash(c), len(data_hash(a))
     (True, False, 64)
     """
-    if (known := getattr(problem, "sha256", None)) is not None:
+    if (known := problem.sha256) is not None:
         return known
     sizes, digest = np.asarray(problem.sizes, dtype=np.int64), hashlib.sha256()
     own = {group.y.shape[1]: group for group in problem.rows.rows.groups}

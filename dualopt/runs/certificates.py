@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeGuard
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self, TypeGuard
 
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import is_everybody
@@ -23,6 +23,7 @@ __all__ = [
     "LatestSolutions",
     "Sums",
     "certificate",
+    "certificate_from",
     "certificate_sums",
     "dual_point",
     "sums_of_rows",
@@ -151,6 +152,13 @@ class LatestSolutions:
             self._whole = None
         self._put(clients, solution)
 
+    def after(self, clients: Sequence[int], solution: LocalSolution | None) -> Self:
+        """Return the same after an update; these stay as they are."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.update(clients, solution)
+        return new
+
     @property
     def kept(self) -> Any:
         """All of that as a tree of arrays, from which :meth:`restore` makes it again; None as long as there is none."""
@@ -239,16 +247,21 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     >>> c.energy, round(c.gap, 12), c.kind
     (2.0, 2.0, 'gradient')
     """
+    asked = getattr(without_regulariser(objective), "certificate_sums", None)  # of clients elsewhere
+    return certificate_from(objective, theta, asked or (lambda x: certificate_sums(objective, x, solution)))
+
+
+def certificate_from(objective: Objective, theta: Array, sums_at: Callable[[Array], Sums]) -> Certificate:
+    """Certify the model ``theta`` from what ``sums_at`` returns of the clients for a model in double precision."""
     with silent():
-        return _certificate(objective, theta, solution)
+        return _certificate(objective, theta, sums_at)
 
 
-def _certificate(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None) -> Certificate:
+def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], Sums]) -> Certificate:
     xp, N, n = array_namespace(theta), objective.n_clients, math.prod(objective.shape)
     theta = theta if theta.dtype == xp.float64 else xp.astype(theta, xp.float64)
     regulariser = objective.regulariser
-    elsewhere = getattr(without_regulariser(objective), "certificate_sums", None)
-    sums = certificate_sums(objective, theta, solution) if elsewhere is None else elsewhere(theta)
+    sums = sums_at(theta)
     gradient = sums.gradient / N
     energy, sizes, value_error, slope_error, slopes, *of_dual = (sums.columns / N).tolist()
     m = objective.mean_mu

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,25 +15,34 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dualopt.arrays._checks import is_number, require, require_at_least, require_flags, require_integers
-from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, width
-from dualopt.engine import RemoteClients
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, width
 from dualopt.engine._errors import LostError
 from dualopt.engine._everywhere import everywhere
+from dualopt.engine._server import Server
 from dualopt.engine.checkpoint import Checkpoint, Progress, table
-from dualopt.engine.rounds import Clustered, Snapshot, complete, initial_state, placed, rounds_of, shown
+from dualopt.engine.rounds import (
+    Clustered,
+    Snapshot,
+    check_engine,
+    in_user_coordinates,
+    initial_state,
+    on_engine,
+    resolve,
+    rounds_of,
+    with_objects,
+)
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Participation, as_participation
-from dualopt.methods.preparation import Preparation, Prepared, prepared_by
+from dualopt.methods.preparation import Preparation, Prepared, as_preparations, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
-from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.wrapper import class_labels
-from dualopt.runs.certificates import Certificate, LatestSolutions, certificate
+from dualopt.runs.certificates import Certificate, certificate_from
 from dualopt.runs.trace import Trace
-from dualopt.spec._objects import with_objects
+from dualopt.spec import described
 
-__all__ = ["communicated", "describe", "run", "versions"]
+__all__ = ["communicated", "run", "versions"]
 
 STALL_ROUNDS = 10
 EXPLOSION = 1e8
@@ -63,11 +71,11 @@ def run(
     check_assumptions: bool = True,
     threads: int | None = None,
     parameters: Mapping[str, Any] | None = None,
-    prepare: Preparation | Sequence[Preparation] | None = None,
+    prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
-    engine: Clustered | None = None,
+    engine: Clustered | str | None = None,
 ) -> Trace:
     """Run a method and record every round.
 
@@ -147,42 +155,46 @@ def run(
         reference=reference,
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
+    fits = checkpoint is None or isinstance(checkpoint, Checkpoint)
+    require(fits, "checkpoint must be a Checkpoint, such as Checkpoint('run.npz')", checkpoint)
     _check_names(measure or {}, reference)
-    objective = placed(objective, engine, prepare)
+    engine = check_engine(objective, engine, prepare)
+    steps = as_preparations(prepare)
     _check_start(theta0, objective)
     who = as_participation(participation)
     theta = objective.initial(seed) if theta0 is None else theta0
     started = time.perf_counter()
     with threadpool_limits(limits=threads) if threads else nullcontext():
-        prepared = prepared_by(prepare, objective, theta)
-    seconds = time.perf_counter() - started if prepare else 0.0
-    algorithm = complete(algorithm, prepared.objective, who, compressor)
+        prepared = prepared_by(steps, objective, theta)
+    seconds = time.perf_counter() - started if steps else 0.0
+    algorithm = resolve(algorithm, prepared.objective, who, compressor)
     if check_assumptions:
         algorithm.check(prepared.objective)
-    hosts = _hosts(objective)
+    objective, hosts = on_engine(objective, engine, prepared)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     if measure_every is None:
-        measure_every = 1 if hosts is None or hosts.engine.together else every or max(rounds, 1)
-    recorder = _Recorder(objective, reference, measure or {})
+        measure_every = 1 if hosts.engine.in_process else every or max(rounds, 1)
+    recorder = _Recorder(objective, hosts, reference, measure or {})
     with threadpool_limits(limits=threads) if threads else nullcontext():
-        theta = prepared.shown(prepared.theta0)
-        recorder.start(theta, certificate(objective, theta) if every else None, prepared, seconds)
-        status, still, last, since = "max_rounds", 0, theta, None
+        theta = prepared.in_user_coordinates(prepared.theta0)
+        recorder.start(theta, prepared, seconds, certify=bool(every))
+        status, still, last, since, solutions = "max_rounds", 0, theta, None, None
         largest = EXPLOSION * (1.0 + _largest(theta))
         if checkpoint is not None:
             kept = checkpoint.begin(
-                _described(algorithm, objective, recorder, who, prepare, parameters)
+                _described(algorithm, objective, recorder, who, steps, parameters)
                 | {"seed": seed, "tol": tol, "atol": atol, "every": every, "measure_every": measure_every},
                 (algorithm, objective, who),
-                _initial(algorithm, prepared, hosts) if checkpoint.resume else (),
+                initial_state(algorithm, prepared.objective, prepared.theta0) if checkpoint.resume else (),
                 theta,
             )
             if kept is not None:
                 recorder.resume(kept, checkpoint)
-                still, last, theta, since = kept.still, kept.theta, kept.theta, kept.carried
+                still, last, theta = kept.still, kept.theta, kept.theta
+                since, solutions = kept.resume_point, kept.latest
                 _check_rounds(rounds, since.rounds)
-        rounds_here = rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed, since)
-        snapshots = shown(rounds_here, prepared, objective)
+        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions)
+        snapshots = in_user_coordinates(snapshots, prepared)
         try:
             while len(recorder.rows) <= rounds:
                 before = time.perf_counter()
@@ -208,7 +220,7 @@ def run(
                     status = "stopped" if answer else status
                     if checkpoint is not None and (n < rounds or answer):
                         # hosts with files of their own go on with them only from the round before
-                        now = status == "stopped" or not (hosts is None or hosts.engine.together)
+                        now = status == "stopped" or not hosts.engine.in_process
                         checkpoint.keep(partial(recorder.progress, still), now=now)
                 if status != "max_rounds":
                     break
@@ -218,9 +230,9 @@ def run(
             status, theta = "stopped", recorder.interrupted()
         recorder.finish(theta)
         status = "diverged" if recorder.diverged else status
-    described = {
+    record = {
         "algorithm": type(algorithm).__name__,
-        "hyperparameters": describe(algorithm),
+        "hyperparameters": described(algorithm),
         "n_clients": objective.n_clients,
         **_origin(objective, theta),
         "rounds": rounds,
@@ -229,12 +241,12 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
-        **({} if prepare is None else {"prepare": [describe(p) for p in _listed(prepare)]}),
-        **({} if hosts is None else hosts.described),
+        **({"prepare": [described(step) for step in steps]} if steps else {}),
+        **hosts.described,
         "versions": dict(versions()),
         **(parameters or {}),
     }
-    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=record)
 
 
 def _described(
@@ -242,46 +254,29 @@ def _described(
     objective: Objective,
     recorder: _Recorder,
     participation: Participation | None,
-    prepare: Preparation | Sequence[Preparation] | None,
+    prepare: Sequence[Preparation],
     parameters: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return what tells one run from another, but for the data, of which the first row of the trace tells."""
     hosts = recorder.hosts
     return {
-        "algorithm": describe(algorithm),
+        "algorithm": described(algorithm),
         "n_clients": objective.n_clients,
         "shape": list(objective.shape),
         "dtype": str(recorder.theta.dtype),
-        "participation": describe(participation),
-        "prepare": [] if prepare is None else [describe(p) for p in _listed(prepare)],
+        "participation": described(participation),
+        "prepare": [described(step) for step in prepare],
         "reference": recorder.reference,
         "columns": list(recorder.rows[0]),
-        **({} if hosts is None or hosts.engine.together else {"hosts": len(hosts.calls.hosts)}),
+        **({} if hosts.engine.in_process else {"hosts": len(hosts.hosts)}),
         "parameters": dict(parameters or {}),
         "versions": {name: number for name, number in versions().items() if name != "numba"},  # loaded when it is used
     }
 
 
-def _hosts(objective: Any) -> RemoteClients | None:
-    """Return the clients if they are elsewhere."""
-    clients = without_regulariser(objective)
-    return clients if isinstance(clients, RemoteClients) else None
-
-
-def _initial(algorithm: Algorithm, prepared: Prepared, hosts: RemoteClients | None) -> Any:
-    """Return the states before the first round; those of one client stand for those of clients elsewhere."""
-    if hosts is not None:
-        return algorithm.init(prepared.theta0, broadcast(prepared.theta0, (1, *hosts.shape)))
-    return initial_state(algorithm, without_regulariser(prepared.objective), prepared.theta0)
-
-
 def _check_rounds(rounds: int, done: int) -> None:
     if rounds < done:
         raise ValueError(f"rounds must be at least the {done} that the checkpoint holds, not {rounds}.")
-
-
-def _listed(prepare: Preparation | Sequence[Preparation]) -> Sequence[Preparation]:
-    return prepare if isinstance(prepare, Sequence) else [prepare]
 
 
 def communicated(snapshot: Snapshot) -> bool:
@@ -299,22 +294,21 @@ def _origin(objective: Any, theta: Array) -> dict[str, Any]:
 class _Recorder:
     """Collects the rows of a trace."""
 
-    def __init__(self, objective: Objective, reference: float | None, measure: Mapping[str, Callable]) -> None:
-        self.objective = objective
+    def __init__(
+        self, objective: Objective, hosts: Server, reference: float | None, measure: Mapping[str, Callable]
+    ) -> None:
+        self.objective, self.hosts = objective, hosts
         self.reference = reference
         self.measure = measure
         self.rows: list[dict[str, float]] = []
         self.gradients = 0.0  # of all clients together
         self.limit = math.inf
-        self.hosts = _hosts(objective)
-        self.latest = LatestSolutions(objective) if self.hosts is None else self.hosts.latest
         self.snapshot: Snapshot | None = None
         self.theta: Any = None  # the model of the latest row
         self._complete: tuple[int, Any, Any] = (0, None, None)  # rows that are, the model and snapshot of the last
-        self._adding = False
         self.seen = True  # whether the latest row has an energy
 
-    def start(self, theta: Array, bound: Certificate | None, prepared: Prepared, seconds: float) -> None:
+    def start(self, theta: Array, prepared: Prepared, seconds: float, *, certify: bool) -> None:
         self.gradients, self.theta = sum(prepared.gradients), theta
         spent = {
             "round": 0.0,
@@ -326,6 +320,7 @@ class _Recorder:
             "gradients": self.gradients / self.objective.n_clients,
             "seconds": seconds,
         }
+        bound = self._certified(theta) if certify else None
         self.rows.append(spent | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
         self._complete = 1, theta, None
         energy = self.rows[0]["energy"]
@@ -335,15 +330,14 @@ class _Recorder:
         self, snapshot: Snapshot, seconds: float, *, measured: bool, certify: bool
     ) -> tuple[dict[str, float], Certificate | None]:
         last, theta = self.rows[-1], snapshot.server.theta
-        self._adding, self.snapshot = True, snapshot
-        self.latest.update(snapshot.round.clients, snapshot.solution)
+        self.snapshot = snapshot
         bound, quality = None, None
         if measured:
             try:
-                bound = certificate(self.objective, theta, self.latest.solution) if certify else None
+                bound = self._certified(theta) if certify else None
                 quality = self._quality(theta, bound) | self._further()
             except LostError as error:
-                self._forgive(error)
+                self._without_energy(error)
         if snapshot.solution is not None:
             self.gradients += sum(snapshot.solution.gradients)
         row = {
@@ -359,7 +353,6 @@ class _Recorder:
         self.seen = quality is not None
         self.theta = theta
         self._complete = len(self.rows), theta, snapshot
-        self._adding = False
         return row, bound
 
     def progress(self, still: int) -> Progress:
@@ -367,7 +360,7 @@ class _Recorder:
         snapshot, names = self.snapshot, tuple(self.rows[0])
         assert snapshot is not None
         rows = table([[row[name] for name in names] for row in self.rows])
-        return Progress(names, rows, self.gradients, self.latest.kept, still, self.theta, snapshot.carried)
+        return Progress(names, rows, self.gradients, self.hosts.solutions, still, self.theta, snapshot.resume_point)
 
     def resume(self, kept: Progress, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose first row must be that of this run: data are not in the file."""
@@ -381,16 +374,14 @@ class _Recorder:
                 )
         self.rows = [dict(zip(kept.columns, row, strict=True)) for row in kept.rows.tolist()]
         self.gradients, self.theta = kept.gradients, kept.theta
-        self.latest.restore(kept.latest)
         self._complete = len(self.rows), kept.theta, None
 
     def interrupted(self) -> Array:
         """Return the model of the last row that is complete, and forget what an interrupt may have left half done."""
         count, model, self.snapshot = self._complete
         del self.rows[count:]
-        if self._adding:
-            self.latest = LatestSolutions(self.objective) if self.hosts is None else self.hosts.latest
-            self.gradients = self.rows[-1]["gradients"] * self.objective.n_clients
+        self.hosts.drop(count - 1)
+        self.gradients = self.rows[-1]["gradients"] * self.objective.n_clients
         return model
 
     def finish(self, theta: Array) -> None:
@@ -398,14 +389,14 @@ class _Recorder:
         try:
             self._finish(theta)
         except LostError as error:
-            self._forgive(error)
+            self._without_energy(error)
 
     def _finish(self, theta: Array) -> None:
         row = self.rows[-1]
         if math.isnan(row["energy"]) and self.snapshot is not None:
             row.update(self._quality(theta, None) | self._further())
         if math.isnan(row["certificate"]) and math.isfinite(row["energy"]):
-            row.update(self._quality(theta, certificate(self.objective, theta, self.latest.solution)))
+            row.update(self._quality(theta, self._certified(theta)))
         self.seen = True
 
     @property
@@ -416,11 +407,15 @@ class _Recorder:
     def columns(self) -> dict[str, list[float]]:
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
 
-    def _forgive(self, error: LostError) -> None:
+    def _certified(self, theta: Array) -> Certificate:
+        """Return the certificate from what the hosts know, their latest local solutions too."""
+        return certificate_from(self.objective, theta, self.hosts.certificate_sums)
+
+    def _without_energy(self, error: LostError) -> None:
         """Go on without an energy where clients that do not answer may be absent."""
-        if self.hosts is None or not self.hosts.calls.tolerant:
+        if not self.hosts.tolerant:
             raise error
-        self.hosts.calls.lost.append(f"round {len(self.rows)}: no energy: {error}")
+        self.hosts.lost.append(f"round {len(self.rows)}: no energy: {error}")
 
     def _further(self) -> dict[str, float]:
         return {name: _measured(name, function, self.snapshot) for name, function in self.measure.items()}
@@ -446,14 +441,6 @@ def _measured(name: str, function: Callable, snapshot: Snapshot | None) -> float
         raise ValueError(
             f"measure {name!r} must return a number for a Snapshot, but raises {type(error).__name__}."
         ) from error
-
-
-def describe(value: Any) -> Any:
-    """Turn a dataclass of hyperparameters into plain names and numbers."""
-    if is_dataclass(value):
-        found = {field.name: describe(getattr(value, field.name)) for field in fields(value)}
-        return {"name": type(value).__name__, **found} if found else type(value).__name__
-    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
 
 
 def versions() -> Mapping[str, str]:

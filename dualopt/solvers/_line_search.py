@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dualopt.arrays.tree import merge_clients, take_clients
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, host_zeros, is_host, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, host_places, host_zeros, is_host, to_numpy
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._loop import masked, norm, to_host
 
@@ -79,7 +79,7 @@ def backtrack(
         shrunk = xp.where(usable, xp.minimum(xp.maximum(minimiser, 0.1 * t), 0.5 * t), 0.1 * t)
         t = xp.where(waiting, shrunk, t)
         if host:
-            keep = xp.nonzero(waiting)[0].tolist()
+            keep = host_places(waiting)
             rows = [rows[row] for row in keep]
             t, trials, waiting, theta, start, direction, slopes = take_clients(
                 (t, trials, waiting, theta, start, direction, slopes), keep

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from dualopt.arrays.tree import take_clients, tree_map
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, epsilon, is_host, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, epsilon, host_places, is_host, to_numpy
 from dualopt.methods.participation import Round, first_round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, gap_bound, per_client
 from dualopt.solvers.stopping import Progress, Steps, Stop
@@ -176,7 +176,7 @@ def drive(
                 level_steps = xp.zeros_like(now)
             best = xp.minimum(best, now)
         over = running & (done | stalled)
-        for row in xp.nonzero(over)[0].tolist():
+        for row in host_places(over):
             status[clients[row]] = "converged" if done[row] else "stalled"
         running = running & ~over
         if steps == max_iter or not running.any():
@@ -185,7 +185,7 @@ def drive(
             rest = array_namespace(state.stalled).ones_like(state.stalled)
             state = state._replace(stalled=masked(running, state.stalled, rest))
         elif over.any():
-            leave, keep = xp.nonzero(over)[0].tolist(), xp.nonzero(running)[0].tolist()
+            leave, keep = host_places(over), host_places(running)
             finished.append(([clients[row] for row in leave], take_clients(state, leave)))
             clients = [clients[row] for row in keep]
             state, value, first_norm, best, level_steps, mu, running = take_clients(
@@ -227,7 +227,7 @@ def masked(chosen: Array, new: Any, old: Any) -> Any:
 def to_host(*numbers: Array) -> tuple[Array, ...]:
     """Return arrays of shape ``(N,)`` as NumPy arrays, in one transfer from another device."""
     if is_host(numbers[0]):
-        return tuple(to_numpy(x) for x in numbers)
+        return tuple(map(to_numpy, numbers))
     return tuple(to_numpy(array_namespace(*numbers).stack(numbers)))
 
 

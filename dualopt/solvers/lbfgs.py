@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed, require_kept
 from dualopt.arrays.tree import merge_clients, take_clients
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, host_zeros, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, host_places, host_zeros, reshape, to_numpy
 from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._line_search import LineSearch, backtrack
@@ -186,7 +186,7 @@ def evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tu
     moved = to_numpy(xp.any(xp.reshape(last.theta != start, (start.shape[0], -1)), axis=-1))
     f, grad_f = last.f, last.grad_f
     if moved.any():
-        new = array_namespace(moved).nonzero(moved)[0].tolist()
+        new = host_places(moved)
         found = problem.objective.select(new).value_and_gradient(take_clients(start, new))
         f, grad_f = merge_clients((f, grad_f), found, new)
     return problem.extend(start, f, grad_f), host_zeros(problem.n_clients) + moved
@@ -213,12 +213,12 @@ def _append(pairs: Array, found: LineSearch) -> Array:
 
 def dots(rows: Array, v: Array) -> Array:
     """Return the inner products of the rows ``(N, m, *shape)`` of each client with ``v_j``, shape ``(N, m)``."""
-    xp, (n, m), size = array_namespace(v), rows.shape[:2], math.prod(v.shape[1:])
-    return xp.matmul(xp.reshape(rows, (n, m, size)), xp.reshape(v, (n, size, 1)))[..., 0]
+    (n, m), size = rows.shape[:2], math.prod(v.shape[1:])
+    return (reshape(rows, (n, m, size)) @ reshape(v, (n, size, 1)))[..., 0]
 
 
 def combination(factors: Array, rows: Array) -> Array:
     """Return the sums of the rows ``(N, m, *shape)`` of each client times its factors ``(N, m)``."""
-    xp, (n, m), shape = array_namespace(rows), rows.shape[:2], rows.shape[2:]
-    flat = xp.reshape(rows, (n, m, math.prod(shape)))
-    return xp.reshape(xp.matmul(factors[:, None, :], flat), (n, *shape))
+    (n, m), shape = rows.shape[:2], rows.shape[2:]
+    flat = reshape(rows, (n, m, math.prod(shape)))
+    return reshape(factors[:, None, :] @ flat, (n, *shape))

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dualopt.engine.rounds import advance, complete, initial_state
+from dualopt.engine.rounds import advance, initial_state, resolve
 from dualopt.losses import Logistic, Multinomial
 from dualopt.methods import DualFL, FedAvg, FedDyn, Scaffnew
 from dualopt.methods.participation import Full
@@ -136,7 +136,7 @@ note("at most")
 def test_rounds(benchmark, method):
     """Three rounds after the first one."""
     f, source = federation(), news20()[2]
-    algorithm = complete(method(), f)
+    algorithm = resolve(method(), f)
     first, *others = islice(Full().rounds(10, 0), 4)
     state, *_ = advance(algorithm, f, initial_state(algorithm, f), first)
 

@@ -11,7 +11,7 @@ import pytest
 
 import dualopt.methods.compressors
 from dualopt.arrays.xp import array_namespace, to_numpy
-from dualopt.engine.rounds import State, advance, complete, iterate
+from dualopt.engine.rounds import State, advance, iterate, resolve
 from dualopt.lab.contracts.test_algorithms import require_one_process_per_client
 from dualopt.methods import DualFL, FedDyn, FedSplit, SampledDualFL
 from dualopt.methods._feddyn_rules import best_weight
@@ -54,7 +54,7 @@ def test_fedsplit_ends_at_the_minimiser(compressor, participation) -> None:
 @pytest.mark.parametrize("c", [1, 2, 5])
 def test_feddyn_with_cohorts_of_coordinates_ends_at_the_minimiser(c: int) -> None:
     f = quadratic(L=4.0)
-    method = complete(FedDyn(solver=Exact()), f, None, CoordinateCohorts(size=c))
+    method = resolve(FedDyn(solver=Exact()), f, None, CoordinateCohorts(size=c))
     assert isinstance(method, FedDyn)
     assert method.alpha == pytest.approx(best_weight(1.0, 4.0, c / 5), rel=1e-12)
     np.testing.assert_allclose(last(method, f, 250).server.theta, f.minimiser(), atol=1e-13)
@@ -96,7 +96,7 @@ def test_what_the_server_knows_is_the_mean_of_the_states(method, compressor) -> 
 @pairs
 def test_stays_at_the_minimiser(method, compressor) -> None:
     f = quadratic()
-    method = complete(replace(method, solver=Exact()), f, None, compressor)
+    method = resolve(replace(method, solver=Exact()), f, None, compressor)
     state = State(*method.fixed_point(f, f.minimiser()))
     for n in range(8):
         state, _, _ = advance(method, f, state, replace(first_round(f.n_clients), n=n))
@@ -108,7 +108,7 @@ def test_stacked_is_one_process_per_client(method, compressor) -> None:
     """What a client sends is decided by its own stream or by the one that all share: the difference is zero."""
     f = logistic(rows=62)
     for participation in [Full(), UniformSubset(size=2)] if isinstance(method, FedSplit) else [Full()]:
-        require_one_process_per_client(complete(method, f, participation, compressor), f, participation)
+        require_one_process_per_client(resolve(method, f, participation, compressor), f, participation)
 
 
 @pairs

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 import dualopt.methods
 from dualopt.arrays.xp import to_numpy
 from dualopt.engine import Blocks, Host, RemoteClients, _host
-from dualopt.engine._calls import Calls
+from dualopt.engine._server import Server
 from dualopt.losses import Logistic
 from dualopt.methods import AFedPD, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent, Scaffnew
 from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, TopK
@@ -158,7 +158,7 @@ def test_sums_over_blocks_are_the_same_up_to_rounding() -> None:
     """The fast mean rounds differently, and is no other mean: 60 rounds apart by what ENGINES of MPI showed, 1e-9."""
     f = problems()["smooth"]
     whole = recorded(DualFL(), f, rounds=60, certify_every=20)
-    fast = recorded(DualFL(), f, rounds=60, certify_every=20, engine=Blocks(number=2, summed=True))
+    fast = recorded(DualFL(), f, rounds=60, certify_every=20, engine=Blocks(number=2, partial_sums=True))
     assert isinstance(whole, Trace)
     assert isinstance(fast, Trace)
     assert fast.parameters["reduce"] == "fast"
@@ -203,7 +203,7 @@ def test_means_suffice_for_every_method(name: str) -> None:
     f = quadratic()
     method = discover(dualopt.methods)[name]()
     whole = recorded(method, f, rounds=3, tol=1e-13)
-    sums = recorded(method, f, rounds=3, tol=1e-13, engine=Blocks(number=2, summed=True))
+    sums = recorded(method, f, rounds=3, tol=1e-13, engine=Blocks(number=2, partial_sums=True))
     assert isinstance(whole, Trace), whole
     assert isinstance(sums, Trace), sums
     np.testing.assert_allclose(sums.theta, whole.theta, rtol=1e-9, atol=1e-9)
@@ -257,7 +257,7 @@ def test_another_order_of_the_rows_would_be_seen(monkeypatch: pytest.MonkeyPatch
     """Means of the same rows in the order of the hosts round differently."""
     f = problems()["smooth"]
     whole = recorded(DualFL(), f, rounds=6)
-    monkeypatch.setattr(Calls, "_order", lambda self, round, parts: None)
+    monkeypatch.setattr(Server, "_order", lambda self, round, parts: None)
     found = recorded(DualFL(), elsewhere(f, [(1, 3), (0, 2, 4)]), rounds=6)
     assert isinstance(whole, Trace)
     assert isinstance(found, Trace)

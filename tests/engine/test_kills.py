@@ -15,9 +15,9 @@ import pytest
 
 from dualopt.arrays._files import SUFFIX
 from dualopt.engine import Blocks, Host, LostError, RemoteClients, _host_file
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import complete
+from dualopt.engine.rounds import resolve
 from dualopt.methods import AFedPD, DualFL, FedAvg, FedDR, FedDyn, Scaffnew, Scaffold
 from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import Composite
@@ -140,7 +140,7 @@ def test_a_host_may_be_killed_at_any_request(
             seen = [0]
 
             def around(host: int, batch: Any, answer: Any, seen=seen, h=h, when=when, federation=federation) -> Any:
-                if host != h or isinstance(batch[0], ask.Describe):
+                if host != h or isinstance(batch[0], protocol.Describe):
                     return answer(batch)
                 seen[0] += 1
                 if seen[0] != when:
@@ -179,7 +179,7 @@ def test_methods_that_need_everybody_go_on_when_the_run_is_started_again(tmp_pat
     federation = Federation(tmp_path, problem)
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
-        return None if h == 1 and isinstance(batch[-1], ask.Work) and batch[-1].n == 3 else answers
+        return None if h == 1 and isinstance(batch[-1], protocol.Propose) and batch[-1].n == 3 else answers
 
     with pytest.raises(LostError, match=r"^DualFL needs every client, and host 1 did not count in round 3: "):
         federation.run(method, who, trouble)
@@ -191,7 +191,7 @@ def test_a_regulariser_and_the_latest_solutions_survive(tmp_path: Path) -> None:
     expected = run(FedDR(), problems()["regularised"], participation=UniformSubset(size=3), **OPTIONS)
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
-        if isinstance(batch[-1], ask.Work) and batch[-1].n == 4:
+        if isinstance(batch[-1], protocol.Propose) and batch[-1].n == 4:
             raise Killed
         return answers
 
@@ -225,7 +225,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, path: Path, times: list[int]) -> 
 def test_a_full_disk_of_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients whose states cannot be kept are absent in this round, or end the run; the earlier file stays whole."""
     f = problems()["quadratic"]
-    method = complete(FedDyn(solver=Exact()), f, Full())
+    method = resolve(FedDyn(solver=Exact()), f, Full())
     full_disk(monkeypatch, tmp_path / "host1.npz", [5])  # start, and one write for each request of one kind
     federation = Federation(tmp_path, "quadratic")
     found = federation.run(method, None, measure_every=ROUNDS, certify_every=0)
@@ -255,7 +255,7 @@ def interrupted(tmp_path: Path, when: int = 3, problem: str = "quadratic") -> Fe
     federation = Federation(tmp_path, problem)
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
-        if isinstance(batch[-1], ask.Work) and batch[-1].n == when and h == 2:
+        if isinstance(batch[-1], protocol.Propose) and batch[-1].n == when and h == 2:
             raise Killed
         return answers
 
@@ -278,9 +278,9 @@ def test_a_host_with_an_old_file_is_refused(tmp_path: Path) -> None:
     path = federation.file(1)
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
-        if isinstance(batch[-1], ask.Work) and h == 1 and batch[-1].n == 1:
+        if isinstance(batch[-1], protocol.Propose) and h == 1 and batch[-1].n == 1:
             shutil.copy(path, tmp_path / "old" / "host.npz")
-        if isinstance(batch[-1], ask.Work) and batch[-1].n == 4 and h == 2:
+        if isinstance(batch[-1], protocol.Propose) and batch[-1].n == 4 and h == 2:
             raise Killed
         return answers
 
@@ -297,9 +297,9 @@ def test_a_server_with_an_old_checkpoint_is_refused(tmp_path: Path) -> None:
     checkpoint = tmp_path / "server.npz"
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
-        if isinstance(batch[-1], ask.Work) and batch[-1].n == 2 and h == 2:
+        if isinstance(batch[-1], protocol.Propose) and batch[-1].n == 2 and h == 2:
             shutil.copy(checkpoint, tmp_path / "old.npz")
-        if isinstance(batch[-1], ask.Work) and batch[-1].n == 4 and h == 2:
+        if isinstance(batch[-1], protocol.Propose) and batch[-1].n == 4 and h == 2:
             raise Killed
         return answers
 
@@ -326,7 +326,7 @@ def test_wrong_projects_methods_and_files_are_refused(tmp_path: Path) -> None:
 
     engine = Wired([Host(problems()["quadratic"])])
     engine.learn = lambda types: None  # type: ignore[method-assign]
-    with pytest.raises(ValueError, match=r"^host 0 refuses round 0: .*'Unknown', which is not known here.*\.$"):
+    with pytest.raises(ValueError, match=r"^host 0 refuses round 0: .*Unknown', which is not known here.*\.$"):
         run(Unknown(), RemoteClients(engine), rounds=1)
 
 

@@ -11,8 +11,8 @@ import pytest
 import dualopt.methods
 from dualopt.arrays.tree import tree_map
 from dualopt.engine import Failed, Host, LostError, RemoteClients, answered
-from dualopt.engine import _protocol as ask
-from dualopt.engine.rounds import complete
+from dualopt.engine import _protocol as protocol
+from dualopt.engine.rounds import resolve
 from dualopt.methods import AFedPD, DualFL, FedDyn, Scaffnew
 from dualopt.methods.participation import Full, Schedule
 from dualopt.runs.recording import run
@@ -28,11 +28,16 @@ WHEN = 3  # the round in which something goes wrong
 TOLERANT = {name: kind for name, kind in discover(dualopt.methods).items() if "partial" in kind.supports}
 
 
-def changed(change: Callable[[ask.Worked], Any], host: int = 1, when: int = WHEN) -> Callable[..., Any]:
+def changed(change: Callable[[protocol.Uploaded], Any], host: int = 1, when: int = WHEN) -> Callable[..., Any]:
     """Trouble with the upload of one host in one round."""
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
-        if h != host or isinstance(answers, Failed) or not isinstance(answers[-1], ask.Worked) or answers[-1].n != when:
+        if (
+            h != host
+            or isinstance(answers, Failed)
+            or not isinstance(answers[-1], protocol.Uploaded)
+            or answers[-1].n != when
+        ):
             return answers
         return change(answers)
 
@@ -63,7 +68,7 @@ WRONG = {
     "failed": lambda answers: Failed("it is out of memory"),
     "of an earlier round": lambda answers: [*answers[:-1], answers[-1]._replace(n=WHEN - 1)],
     "of another run": lambda answers: [*answers[:-1], answers[-1]._replace(run="another")],
-    "another answer": lambda answers: [*answers[:-1], ask.Valued(np.zeros(3))],
+    "another answer": lambda answers: [*answers[:-1], protocol.Valued(np.zeros(3))],
     "too few answers": lambda answers: [],
     "not a sequence": lambda answers: 7,
     "wrong shape": uploading(lambda x: x[..., :-1]),
@@ -78,7 +83,7 @@ WRONG = {
 def test_an_answer_that_does_not_count_is_an_absence(wrong: str) -> None:
     """All of the trace is that of a run in which these clients are absent in this round, in every bit."""
     f = problems()["quadratic"]
-    method = complete(FedDyn(solver=Exact()), f, Full())
+    method = resolve(FedDyn(solver=Exact()), f, Full())
     absent = run(method, f, rounds=8, participation=without({2, 3, 4}, 8))
     trouble = changed(WRONG[wrong])
     found = run(method, elsewhere(f, BLOCKS, trouble), rounds=8, measure_every=1)
@@ -90,7 +95,7 @@ def test_an_answer_that_does_not_count_is_an_absence(wrong: str) -> None:
 @pytest.mark.parametrize("name", TOLERANT)
 def test_every_method_that_admits_absence_goes_on(name: str) -> None:
     f = problems()["quadratic"]
-    method = complete(TOLERANT[name](), f, Full())
+    method = resolve(TOLERANT[name](), f, Full())
     absent = run(method, f, rounds=8, participation=without({2, 3, 4}, 8), tol=1e-13, check_assumptions=False)
     trouble = changed(WRONG["lost"])
     found = run(method, elsewhere(f, BLOCKS, trouble), rounds=8, tol=1e-13, check_assumptions=False)
@@ -99,7 +104,7 @@ def test_every_method_that_admits_absence_goes_on(name: str) -> None:
 
 def test_one_client_that_sends_no_number_is_left_out_alone() -> None:
     f = problems()["quadratic"]
-    method = complete(FedDyn(solver=Exact()), f, Full())
+    method = resolve(FedDyn(solver=Exact()), f, Full())
     absent = run(method, f, rounds=8, participation=without({3}, 8))
     found = run(method, elsewhere(f, BLOCKS, changed(uploading(not_a_number))), rounds=8, measure_every=1)
     assert differences(absent, found) == []
@@ -111,7 +116,7 @@ def test_one_client_that_sends_no_number_is_left_out_alone() -> None:
 def test_nobody_answers_in_a_round() -> None:
     """A round without any answer leaves the model where it is; the next ones are those of the rounds before."""
     f = problems()["quadratic"]
-    method = complete(FedDyn(solver=Exact()), f, Full())
+    method = resolve(FedDyn(solver=Exact()), f, Full())
     everybody = tuple(range(6))
     schedule = Schedule(clients=tuple(() if n == WHEN else everybody for n in range(8)))
     silent = run(method, f, rounds=8, participation=schedule)
@@ -138,8 +143,8 @@ def test_methods_that_need_everybody_stop_in_one_sentence(wrong: str) -> None:
 class Forgetful(Host):
     """A client that keeps its new state although its upload was not counted: one phase in place of two."""
 
-    def _settle(self, request: ask.Settle) -> ask.Settled:
-        return super()._settle(request._replace(clients=None))
+    def _commit(self, request: protocol.Commit) -> protocol.Committed:
+        return super()._commit(request._replace(clients=None))
 
 
 def distance(host: type[Host], rounds: int) -> float:
@@ -184,7 +189,7 @@ def test_energies_that_do_not_arrive_are_not_zero() -> None:
     f = problems()["quadratic"]
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
-        lost = isinstance(batch[-1], ask.Evaluate) and batch[-1].n == WHEN and h == 2
+        lost = isinstance(batch[-1], protocol.Evaluate) and batch[-1].n == WHEN and h == 2
         return None if lost else answers
 
     found = run(FedDyn(), elsewhere(f, BLOCKS, trouble), rounds=6, certify_every=1)

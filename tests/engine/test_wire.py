@@ -13,14 +13,14 @@ import dualopt.methods
 from dualopt.arrays._packing import pack
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array
-from dualopt.engine import _protocol as ask
-from dualopt.engine._methods import read_method, spelled, types_in
-from dualopt.engine.rounds import complete
+from dualopt.engine import _protocol as protocol
+from dualopt.engine.rounds import resolve
 from dualopt.methods import AFedPD, DualFL, FedDyn, FedSplit, Scaffnew
 from dualopt.methods.participation import UniformSubset
 from dualopt.runs.certificates import DualPoint, certificate
 from dualopt.runs.recording import run
 from dualopt.solvers.stopping import GradientReduction
+from dualopt.spec import Spec, types_in
 from dualopt.spec.discover import discover
 from tests.engine.problems import CHANCE, problems
 from tests.engine.wired import Wired, elsewhere
@@ -49,15 +49,15 @@ def travelled(engine: Wired) -> tuple[int, int, dict[str, int], dict[str, int]]:
     for _, batch, answers in engine.log:
         for request, answer in zip(batch, answers, strict=True):
             name = type(request).__name__
-            if isinstance(request, ask.Work | ask.Settle):
+            if isinstance(request, protocol.Propose | protocol.Commit):
                 down += numbers(request.message)
-            if isinstance(request, ask.Value | ask.Evaluate | ask.Start):
-                model = request.theta0 if isinstance(request, ask.Start) else request.theta
+            if isinstance(request, protocol.Value | protocol.Evaluate | protocol.Start):
+                model = request.theta0 if isinstance(request, protocol.Start) else request.theta
                 more[name] = more.get(name, 0) + numbers(model)
-            if isinstance(answer, ask.Worked):
+            if isinstance(answer, protocol.Uploaded):
                 up += numbers(answer.upload)
                 answered[name] = answered.get(name, 0) + len(answer.gradients)
-            elif isinstance(answer, ask.Valued | ask.Evaluated | ask.Summed):
+            elif isinstance(answer, protocol.Valued | protocol.Evaluated | protocol.PartialSums):
                 answered[name] = answered.get(name, 0) + numbers(tuple(answer))
     return down, up, more, answered
 
@@ -76,9 +76,9 @@ def test_numbers_that_travel_are_those_of_the_trace(people: str) -> None:
     assert np.flatnonzero(~np.isnan(trace["certificate"])).tolist() == [0, 3, 6, 7]
     points = 4  # of which the last has its energy first, as a row of its own
     assert more == {"Start": N * d, "Evaluate": points * N * d, "Value": N * d}
-    worked = [batch[-1].clients for _, batch, _ in clients.engine.log if isinstance(batch[-1], ask.Work)]
+    worked = [batch[-1].clients for _, batch, _ in clients.engine.log if isinstance(batch[-1], protocol.Propose)]
     assert set(worked) == {None}  # all of the one client
-    assert answered["Work"] == len(worked)
+    assert answered["Propose"] == len(worked)
     least, most = points * N * (d + 3), points * N * (2 * d + 5)
     assert least <= answered["Evaluate"] <= most
 
@@ -109,15 +109,23 @@ def test_nothing_but_plain_things_travels() -> None:
 def test_methods_in_words(name: str) -> None:
     """What a method is completed to is read as the same method, each number with all its digits."""
     kind = discover(dualopt.methods)[name]
-    method = complete(kind(), quadratic())
-    assert read_method(spelled(method)) == method
+    method = resolve(kind(), quadratic())
+    text = json.dumps(Spec.of(method, full=True).to_json())
+    assert Spec.from_json(text).build("algorithm", ()) == method
     assert set(types_in(method)) >= {type(method)}
 
 
 def test_what_is_no_method_is_refused() -> None:
-    for text in ("7", '{"class": "Steps", "parameters": {"steps": 3}}', '{"class": "os.system"}', "no json", "[]"):
-        with pytest.raises(ValueError, match=r"^method .*\.$"):
-            read_method(text)
+    for text in (
+        "7",
+        '{"steps": {"steps": 3}}',
+        '{"os:system": {}}',
+        '{"dualopt.solvers.sgd:SGD": {}}',
+        "no json",
+        "[]",
+    ):
+        with pytest.raises(ValueError, match=r"^(method|algorithm) .*\.$"):
+            Spec.from_json(text, "method").build("algorithm", ())
 
 
 # --- a certificate from two scalars a client ---------------------------------------------------------------------
@@ -131,7 +139,7 @@ def scalars(corrected: bool, rounds: int) -> tuple[Any, float, float, Array, Arr
     method = DualFL(nu=mu, corrected=corrected, stop=GradientReduction(factor=0.3))
     clients = elsewhere(f, [(0, 1, 2), (3, 4, 5, 6, 7)])
     trace = run(method, clients, rounds=rounds)
-    answers = clients.calls.ask_all(ask.Evaluate(clients.calls.run, rounds, trace.theta, True))
+    answers = clients.server.ask_all(protocol.Evaluate(clients.server.run, rounds, trace.theta, True))
     point = DualPoint(*(np.concatenate([row[k] for row in answers]) for k in (4, 5, 6)))
     energy = float(np.concatenate([row[0] for row in answers]).mean())
     return (

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.engine import wire
 from dualopt.methods.dualfl import Message
 
-WORK = ask.Work("run", 3, 4, 0, True, (1, 2), 3, Message(np.arange(6.0).reshape(2, 3), 0.25))
-REQUESTS = [ask.Describe(), WORK, ask.Settle("run", 3, True, None, 4, np.ones(5, np.float32))]
+WORK = protocol.Propose("run", 3, 4, 0, True, (1, 2), 3, Message(np.arange(6.0).reshape(2, 3), 0.25))
+REQUESTS = [protocol.Describe(), WORK, protocol.Commit("run", 3, True, None, 4, np.ones(5, np.float32))]
 SENT = wire.encode(REQUESTS)
 HOSTILE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -58,12 +58,12 @@ def message(header: Any, body: bytes = b"") -> bytes:
     ids=repr,
 )
 def test_what_is_written_comes_back(tree: Any) -> None:
-    (found,) = wire.decode_requests(wire.encode([ask.Settle("run", 0, True, None, 1, tree)]))
+    (found,) = wire.decode_requests(wire.encode([protocol.Commit("run", 0, True, None, 1, tree)]))
     assert same(found.message, tree)
 
 
 def test_nan_comes_back() -> None:
-    (found,) = wire.decode_requests(wire.encode([ask.Settle("run", 0, True, None, 1, float("nan"))]))
+    (found,) = wire.decode_requests(wire.encode([protocol.Commit("run", 0, True, None, 1, float("nan"))]))
     assert np.isnan(found.message)
 
 
@@ -75,7 +75,7 @@ def test_arrays_are_aligned_and_of_their_own() -> None:
 
 
 def test_big_endian_arrays_travel_as_little_endian() -> None:
-    (found,) = wire.decode_requests(wire.encode([ask.Value("run", 0, np.arange(3.0).astype(">f8"))]))
+    (found,) = wire.decode_requests(wire.encode([protocol.Value("run", 0, np.arange(3.0).astype(">f8"))]))
     assert found.theta.tolist() == [0.0, 1.0, 2.0]
     assert found.theta.dtype.str == "<f8"
 
@@ -90,13 +90,13 @@ def test_a_class_from_elsewhere_is_not_sent() -> None:
 
     other = namedtuple("Server", "theta")
     with pytest.raises(TypeError, match="cannot be sent: it is not of this package"):
-        wire.encode([ask.Settle("run", 0, True, None, 1, other(np.ones(2)))])
+        wire.encode([protocol.Commit("run", 0, True, None, 1, other(np.ones(2)))])
     with pytest.raises(TypeError, match="a list cannot be sent"):
-        wire.encode([ask.Settle("run", 0, True, None, 1, [1.0])])
+        wire.encode([protocol.Commit("run", 0, True, None, 1, [1.0])])
     with pytest.raises(TypeError, match="type complex128 cannot be sent"):
-        wire.encode([ask.Value("run", 0, np.ones(2, complex))])
+        wire.encode([protocol.Value("run", 0, np.ones(2, complex))])
     with pytest.raises(TypeError, match="type object cannot be sent"):
-        wire.encode([ask.Value("run", 0, np.array([{}]))])
+        wire.encode([protocol.Value("run", 0, np.array([{}]))])
 
 
 @given(cut=st.integers(0, len(SENT) - 1))
@@ -112,7 +112,7 @@ def test_flipped_bytes_of_the_header_give_requests_or_one_sentence(place: int, v
         found = wire.decode_requests(flipped)
     except wire.WireError as error:
         found, complaint = [], str(error)
-    assert all(type(part) in ask.ANSWERS for part in found)
+    assert all(type(part) in protocol.ANSWERS for part in found)
     assert re.fullmatch(r"message [^\n]*\.", complaint)
 
 
@@ -151,7 +151,7 @@ def test_any_header_gives_one_sentence(tree: Any, layout: Any, body: bytes) -> N
         ([{"k": "Value", "v": ["run", 0, 1.0]}], [], b"", "a Value whose theta is of another type"),
         ([{"k": "Value", "v": ["run", True, None]}], [], b"", "a Value whose n is of another type"),
         ([{"k": "Value", "v": [7, 0, None]}], [], b"", "a Value whose run is of another type"),
-        ([{"k": "Settled", "v": ["run", 0]}], [], b"", "holds Settled, which is no request"),
+        ([{"k": "Committed", "v": ["run", 0]}], [], b"", "holds Committed, which is no request"),
         ([{"f": "1e400"}], [], b"", "no number where one must be"),
         ([2**63], [], b"", "an integer that is too large"),
         ([7], [], b"", "holds something, which is no request"),
@@ -186,17 +186,17 @@ def test_no_memory_is_taken_for_shapes_that_are_not_there() -> None:
 
 
 def test_answers_must_fit_their_requests() -> None:
-    asked = [ask.Value("run", 0, np.ones(1)), ask.Value("run", 0, np.ones(1))]
-    one = ask.Valued(np.ones(2))
+    asked = [protocol.Value("run", 0, np.ones(1)), protocol.Value("run", 0, np.ones(1))]
+    one = protocol.Valued(np.ones(2))
     assert len(wire.decode_answers(wire.encode([one, one]), asked)) == 2
     with pytest.raises(wire.WireError, match="1 answers to 2 requests"):
         wire.decode_answers(wire.encode([one]), asked)
-    with pytest.raises(wire.WireError, match="Settled, which does not answer Value"):
-        wire.decode_answers(wire.encode([one, ask.Settled("run", 0)]), asked)
-    failed = ask.Failed("its disk is full")
+    with pytest.raises(wire.WireError, match="Committed, which does not answer Value"):
+        wire.decode_answers(wire.encode([one, protocol.Committed("run", 0)]), asked)
+    failed = protocol.Failed("its disk is full")
     assert wire.decode_answers(wire.encode([failed]), asked) == [failed]
 
 
 def test_all_protocol_tuples_can_be_sent() -> None:
-    known = {*ask.ANSWERS, *(kind for kinds in ask.ANSWERS.values() for kind in kinds), ask.Failed}
+    known = {*protocol.ANSWERS, *(kind for kinds in protocol.ANSWERS.values() for kind in kinds), protocol.Failed}
     assert known <= set(wire._types().values())

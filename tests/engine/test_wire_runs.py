@@ -10,7 +10,7 @@ import pytest
 import dualopt.methods
 from dualopt import run
 from dualopt.engine import Host, RemoteClients, wire
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.seal import Seal
 from dualopt.methods.participation import CommunicateWithProbability, Full, UniformSubset
@@ -39,7 +39,7 @@ def test_every_method_over_bytes_is_one_process(name: str) -> None:
     def answer(site: str, sealed: bytes, seconds: float) -> bytes:
         requests = wire.decode_requests(data := seal.opened_request(sealed) or b"")
         answers = wire.encode(hosts[site].answer(requests))
-        started = any(type(part) is ask.Start for part in requests)  # holds the parameters of the method, once
+        started = any(type(part) is protocol.Start for part in requests)  # holds the parameters of the method, once
         for way, message in enumerate((data, answers)):
             own = (len(message) - wire.payload(message)) / len(requests)
             longest[way] = max(longest[way], 0 if started else int(own))

@@ -45,10 +45,10 @@ class Wired:
     as a host does that is killed.
     """
 
-    def __init__(self, hosts: Sequence[Host], trouble: Callable[..., Any] | None = None, *, summed: bool = False):
+    def __init__(self, hosts: Sequence[Host], trouble: Callable[..., Any] | None = None, *, partial_sums: bool = False):
         self.objects = dict(enumerate(hosts))
         self.hosts: Sequence[Any] = tuple(range(len(hosts)))
-        self.together, self.summed = False, summed
+        self.in_process, self.partial_sums = False, partial_sums
         self.trouble, self.calls, self.asked = trouble, 0, []
         self.log: list[tuple[int, Any, Any]] = []  # host, requests, answers
 

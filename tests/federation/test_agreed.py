@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,11 @@ import pytest
 
 import dualopt.methods
 from dualopt.engine import RefusedError, wire
-from dualopt.engine import _protocol as ask
-from dualopt.engine._methods import spelled
+from dualopt.engine import _protocol as protocol
 from dualopt.federation import Project
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.settings import objective_of
+from dualopt.spec import Spec
 from dualopt.spec.discover import discover
 from tests.federation.problems import METHODS, in_one_process, project_of, whole
 from tests.federation.test_in_memory import KEYS, MARK, Memory, Seal, memory
@@ -33,7 +34,7 @@ def lying(m: Memory, change: Callable[[Any], Any]) -> Any:
 
 
 def put(**fields: Any) -> Callable[[Any], Any]:
-    return lambda census: census._replace(**fields)
+    return lambda info: info._replace(**fields)
 
 
 LIES: dict[str, Callable[[Any], Any]] = {
@@ -75,7 +76,7 @@ def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch:
     project = project_of(tol=1e-3, rounds=200)
     true = in_one_process(replace(project, tol=1e-12, rounds=400))
     energy, best = whole(project).value, whole(project).value(true.theta).mean()
-    monkeypatch.setattr("dualopt.federation.serving.require_agreed_census", lambda *_: None)
+    monkeypatch.setattr("dualopt.federation.serving.require_agreed_client_info", lambda *_: None)
     with memory(tmp_path, project) as m:
         m.faults = {("basel", 1): lying(m, lambda x: x._replace(mu=x.mu + 1e6, L=x.L + 1e6))}
         assert m.serve()["status"] == "converged"
@@ -85,20 +86,23 @@ def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch:
 
 CHOICES: dict[str, dict[str, Any]] = {
     **{name: {"algorithm": name} for name in discover(dualopt.methods)},
-    "parameters": {"algorithm": "dualfl", "param": {"rho": "0.01", "nu": "suggested"}},
-    "a solver": {"algorithm": "feddyn", "solver": "lbfgs", "solver_param": {"history": "5"}, "param": {"alpha": "0.3"}},
-    "a stop": {"algorithm": "fedpd", "stop": "reduction=0.1"},
-    "a compressor": {"algorithm": "fedsplit", "compressor": "natural"},
+    "parameters": {"algorithm": "dualfl: rho=0.01, nu=suggested"},
+    "a solver": {"algorithm": "feddyn: solver=lbfgs:history=5, alpha=0.3"},
+    "a solver that is completed": {"algorithm": "scaffold: solver=gradient"},
+    "a stop": {"algorithm": "fedpd: stop=reduction=0.1"},
+    "a stop that is completed": {"algorithm": "dualfl: stop=gap=2"},
+    "a compressor": {"algorithm": "fedsplit: compressor=natural"},
+    "a regulariser": {"algorithm": "feddr", "regulariser": "l1=0.1"},
 }
 
 
-def started(project: Project, **changes: Any) -> ask.Start:
+def started(project: Project, **changes: Any) -> protocol.Start:
     """What the server of a project sends to its second site."""
     f = whole(project)
-    text = spelled(project.variant.build(f))
+    text = json.dumps(Spec.of(resolve(project.method, f), full=True).to_json())
     theta0 = np.zeros(f.shape)
     run = f"{project.run_name} 0123"
-    return ask.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s")._replace(**changes)
+    return protocol.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s")._replace(**changes)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -108,15 +112,18 @@ def test_what_the_server_of_a_project_asks_is_agreed(choice: str) -> None:
 
 
 def test_a_start_of_something_else_is_refused() -> None:
-    project = project_of("feddyn", param={"alpha": "0.3"}, solver="lbfgs", stop="reduction=0.1")
-    other = {
-        "method": started(project_of("dualfl")).method,
-        "parameter": started(replace(project, param={"alpha": "0.4"})).method,
-        "solver": started(replace(project, solver="newton")).method,
-        "stop": started(replace(project, stop="gradient=1e-3")).method,
-        "words": "{}",
-        "nobody": '{"class": "Popen", "parameters": {}}',
+    project = project_of("feddyn: alpha=0.3, solver=lbfgs:history=5, stop=reduction=0.1")
+    others = {
+        "method": "dualfl",
+        "parameter": "feddyn: alpha=0.4, solver=lbfgs:history=5, stop=reduction=0.1",
+        "default": "feddyn: alpha=0.3, scaled=true, solver=lbfgs:history=5, stop=reduction=0.1",
+        "solver": "feddyn: alpha=0.3, solver=newton, stop=reduction=0.1",
+        "its parameter": "feddyn: alpha=0.3, solver=lbfgs:history=6, stop=reduction=0.1",
+        "stop": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=gradient=1e-3",
+        "its number": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=reduction=0.2",
     }
+    other = {name: started(project_of(text)).method for name, text in others.items()}
+    other |= {"words": "{}", "nobody": '{"subprocess:Popen": {}}'}
     for name, method in other.items():
         with pytest.raises(RefusedError, match="method is not that of the project") as raised:
             require_agreed_requests(project, 1, [started(project, method=method)])
@@ -136,23 +143,23 @@ def test_a_start_of_something_else_is_refused() -> None:
 def test_requests_that_no_round_of_the_project_needs_are_refused() -> None:
     project = project_of()
     theta = np.zeros(21)
-    work = ask.Work("run", 3, 3, project.seed, True, None, 3, None)
-    require_agreed_requests(project, 1, [work, work._replace(clients=(1,)), ask.Evaluate("run", 40, theta, True)])
+    work = protocol.Propose("run", 3, 3, project.seed, True, None, 3, None)
+    require_agreed_requests(project, 1, [work, work._replace(clients=(1,)), protocol.Evaluate("run", 40, theta, True)])
     for request in (
-        ask.States("run", 3),
-        ask.Restore("run", 3, (), (), None),
+        protocol.States("run", 3),
+        protocol.Restore("run", 3, (), (), None),
         work._replace(seed=1),
         work._replace(n_clients=1),
         work._replace(clients=(0,)),
         work._replace(n=41),
         work._replace(n=-1),
         work._replace(summed=True),
-        ask.Evaluate("run", 41, theta, True),
-        ask.Evaluate("run", 3, theta, True, True),
-        ask.Value("run", -1, theta),
+        protocol.Evaluate("run", 41, theta, True),
+        protocol.Evaluate("run", 3, theta, True, True),
+        protocol.Value("run", -1, theta),
     ):
         with pytest.raises(RefusedError) as raised:
-            require_agreed_requests(project, 1, [ask.Describe(), request])
+            require_agreed_requests(project, 1, [protocol.Describe(), request])
         assert raised.value.code == "asked"
 
 
@@ -164,11 +171,11 @@ def test_a_server_that_leaves_the_project_gets_a_refusal_and_no_state_changes(tm
         seal = Seal(KEYS["basel"])
         for request, code in (
             (started(project, method=started(project_of("fedavg")).method), "method"),
-            (ask.States("run", 3), "asked"),
+            (protocol.States("run", 3), "asked"),
         ):
             answer = m.sites["basel"](sealed := seal.request(wire.encode([request])))
             (found,) = wire.decode_answers(seal.opened_answer(sealed, answer) or b"", [request])
-            assert found == ask.Failed(code, True)
+            assert found == protocol.Failed(code, True)
         assert not (tmp_path / "x" / "basel" / "state" / f"{project.run_name}.npz").exists()
 
 

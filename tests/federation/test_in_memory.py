@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dualopt import Trace
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.engine import wire
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.answering import Answering
@@ -143,7 +143,7 @@ def answered(site: Answering, data: bytes, key: bytes = KEYS["lyon"]) -> Any:
     """What a site answers to something that carries the mark of the server."""
     seal = Seal(key)
     answer = site(sealed := seal.request(data))
-    (found,) = wire.decode_answers(seal.opened_answer(sealed, answer) or b"", [ask.Describe()])
+    (found,) = wire.decode_answers(seal.opened_answer(sealed, answer) or b"", [protocol.Describe()])
     return found
 
 
@@ -285,16 +285,16 @@ def test_one_phase_is_not_enough(tmp_path: Path, monkeypatch: Any) -> None:
     """A client that keeps its new dual although its upload was not counted: one lost reply moves FedDyn's limit."""
     from dualopt.engine._host import Host
 
-    settle = Host._settle
+    settle = Host._commit
 
-    def hasty(self: Host, request: ask.Settle) -> ask.Settled:
+    def hasty(self: Host, request: protocol.Commit) -> protocol.Committed:
         return settle(self, request._replace(clients=None))
 
     project = project_of("feddyn", rounds=80)
     exact = in_one_process(replace(project, rounds=400)).theta
     found = {}
     for name, method in (("two phases", settle), ("one phase", hasty)):
-        monkeypatch.setattr(Host, "_settle", method)
+        monkeypatch.setattr(Host, "_commit", method)
         folder = tmp_path / name
         folder.mkdir()
         with memory(folder, project) as m:
@@ -308,15 +308,15 @@ def test_one_phase_is_not_enough(tmp_path: Path, monkeypatch: Any) -> None:
 def test_bytes_of_a_stranger_are_refused(tmp_path: Path) -> None:
     with memory(tmp_path, project_of()) as m:
         for data in (b"", b"dualopt1", b"\x80\x04K\x01."):  # the last one is a pickle
-            assert answered(m.sites["lyon"], data) == ask.Failed("request")
+            assert answered(m.sites["lyon"], data) == protocol.Failed("request")
 
 
 def test_two_processes_of_a_site_do_not_share_a_state(tmp_path: Path) -> None:
     with memory(tmp_path, project_of()) as m:
-        request = wire.encode([ask.Describe()])
-        assert isinstance(answered(m.sites["lyon"], request), ask.Census)
+        request = wire.encode([protocol.Describe()])
+        assert isinstance(answered(m.sites["lyon"], request), protocol.ClientInfo)
         second = Answering(tmp_path / "lyon", "lyon")
-        assert answered(second, request) == ask.Failed("busy", False)
+        assert answered(second, request) == protocol.Failed("busy", False)
         second.close()
 
 
@@ -330,9 +330,9 @@ def test_only_the_server_is_answered(tmp_path: Path, caplog: Any) -> None:
             honest = wire.decode_requests(Seal(KEYS["basel"]).opened_request(data) or b"")
             run = next(x.run for x in honest if hasattr(x, "run"))
             orders = [
-                ask.Describe(),
-                ask.Evaluate(run, 0, np.ones(21), True),
-                ask.States(run, 7),
+                protocol.Describe(),
+                protocol.Evaluate(run, 0, np.ones(21), True),
+                protocol.States(run, 7),
                 kept_start._replace(run="another", clients=(1,)),
             ]
             plain = [wire.encode([order]) for order in orders]
@@ -340,15 +340,15 @@ def test_only_the_server_is_answered(tmp_path: Path, caplog: Any) -> None:
             forged = [*plain, *map(lyon.request, plain), *(lyon.answer(data, x) for x in plain)]
             forged += [kept["lyon"], data[:MARK] + plain[3], data[1:], data + b" ", b"", data[:MARK]]
             for sealed in forged:
-                (found,) = wire.decode_answers(m.sites["basel"](sealed), [ask.Describe()])
-                assert found == ask.Failed("caller", True)
+                (found,) = wire.decode_answers(m.sites["basel"](sealed), [protocol.Describe()])
+                assert found == protocol.Failed("caller", True)
             return m.sites[site](data)
 
         def noted(site: str, data: bytes) -> bytes:
             nonlocal kept_start
             kept[site] = data
             opened = wire.decode_requests(Seal(KEYS[site]).opened_request(data) or b"")
-            kept_start = next((x for x in opened if isinstance(x, ask.Start)), kept_start)
+            kept_start = next((x for x in opened if isinstance(x, protocol.Start)), kept_start)
             return m.sites[site](data)
 
         kept_start: Any = None
@@ -407,7 +407,7 @@ def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -
             nonlocal v, zeta
             requests = wire.decode_requests(data[MARK:])
             for request in requests:
-                if isinstance(request, ask.Settle):
+                if isinstance(request, protocol.Commit):
                     heard[site] += 1
                     if set(heard.values()) == {heard[site]}:  # the last site to hear of the end of the round
                         sent = np.concatenate([uploads[name] for name in SITES])
@@ -415,7 +415,7 @@ def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -
                         zeta = v + request.message.beta * (v - old)
             answer = ask_site(site, data, seconds)
             for found in wire.decode_answers(answer[MARK:], requests):
-                if isinstance(found, ask.Worked):
+                if isinstance(found, protocol.Uploaded):
                     pending[site] = found.upload
             if len(pending) == 3:
                 uploads.update(pending)
@@ -426,7 +426,7 @@ def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -
         m.ask = listening  # pyright: ignore[reportAttributeAccessIssue]
         m.serve()
         hosts = [m.sites[site]._host[0] for site in SITES]  # pyright: ignore[reportOptionalSubscript]
-        own = np.concatenate([host._now.clients.tree.zeta for host in hosts])
+        own = np.concatenate([host.state.clients.tree.zeta for host in hosts])
         gradients = np.concatenate([host.objective.gradient(uploads[s]) for s, host in zip(SITES, hosts, strict=True)])
     assert np.abs(zeta - own).max() < 1e-13
     assert np.abs(project.mu * zeta - gradients).max() < 1e-5 * np.abs(gradients).max()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dualopt.federation.settings as site_settings
 from dualopt.arrays._files import InUseError
 from dualopt.engine import Host, RefusedError, wire
-from dualopt.engine import _protocol as ask
+from dualopt.engine import _protocol as protocol
 from dualopt.federation import SiteSettings
 from dualopt.federation.answering import Answering
 from dualopt.federation.refusals import SENTENCES, refusal, said
@@ -103,15 +103,15 @@ class Site:
     def asked(self, *requests: Any) -> bytes:
         """What leaves the site."""
         try:
-            return self.answering(Seal(KEYS["lyon"]).request(wire.encode(requests or [ask.Describe()])))
+            return self.answering(Seal(KEYS["lyon"]).request(wire.encode(requests or [protocol.Describe()])))
         finally:
             self.answering.close()
 
 
 def word(data: bytes) -> str | None:
     """The word in place of an answer; None for an answer."""
-    (found,) = wire.decode_answers(data[MARK:], [ask.Describe()])
-    return found.reason if isinstance(found, ask.Failed) else None
+    (found,) = wire.decode_answers(data[MARK:], [protocol.Describe()])
+    return found.reason if isinstance(found, protocol.Failed) else None
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -210,8 +210,8 @@ STAGES: dict[str, tuple[Any, str]] = {
     "the start": (Host, "_start"),
     "the loss": (SmoothedHinge, "value_and_gradient"),
     "the solver": (LBFGS, "__call__"),
-    "a round": (Host, "_work"),
-    "its end": (Host, "_settle"),
+    "a round": (Host, "_uploaded"),
+    "its end": (Host, "_end"),
     "a certificate": (Host, "_evaluate"),
     "the file": (Host, "_save"),
 }
@@ -269,7 +269,7 @@ def test_an_answer_that_cannot_be_sent_is_told_by_a_word(
 
 
 def test_words_of_a_site_that_are_not_in_the_table_are_not_shown() -> None:
-    assert SECRET not in said(ask.Failed(SECRET, True)).reason
+    assert SECRET not in said(protocol.Failed(SECRET, True)).reason
     for code, sentence in SENTENCES.items():
         assert said(refusal(RefusedError(SECRET, code=code))).reason.startswith(sentence)
 

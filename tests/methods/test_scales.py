@@ -12,7 +12,7 @@ import pytest
 
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import to_numpy
-from dualopt.engine.rounds import State, advance, complete, initial_state, iterate
+from dualopt.engine.rounds import State, advance, initial_state, iterate, resolve
 from dualopt.methods import AFedPD, DualFL, FedAvg, FedDR, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
 from dualopt.methods._feddyn_rules import best_weight
 from dualopt.methods.oracle import Oracle
@@ -104,7 +104,7 @@ def test_the_minimiser_is_reached() -> None:
 
 def test_a_client_alone_does_what_it_does_among_others() -> None:
     f, chance = lopsided(), UniformSubset(size=2)
-    method = complete(FedSplit(scaled=True, solver=Exact()), f, chance)
+    method = resolve(FedSplit(scaled=True, solver=Exact()), f, chance)
     state = initial_state(method, f)
     for round in islice(chance.rounds(4, seed=0), 5):
         after, upload, _ = advance(method, f, state, round)
@@ -140,7 +140,7 @@ COHORTS = [WeightedSubset(size=2), WeightedSubset(size=3, weights=(1.0, 2.0, 3.0
 @pytest.mark.parametrize("method", [*SAMPLED, *OTHERS])
 def test_methods_with_scales_stay_at_the_minimiser_and_reach_it(method, chance) -> None:
     f = lopsided()
-    at, complete_ = f.minimiser(), complete(method, f, chance)
+    at, complete_ = f.minimiser(), resolve(method, f, chance)
     state = State(*complete_.fixed_point(f, at))
     for round in islice((chance or UniformSubset(size=4)).rounds(4, seed=0), 6):
         state, _, _ = advance(complete_, f, state, round)
@@ -159,7 +159,7 @@ def test_feddr_with_scales_reaches_the_regularised_minimiser() -> None:
 
 def test_feddyn_suggests_the_least_weights_of_its_theorem() -> None:
     f = lopsided()
-    method: Any = complete(FedDyn(scaled=True), f, WeightedSubset(size=2))
+    method: Any = resolve(FedDyn(scaled=True), f, WeightedSubset(size=2))
     alphas = method.alpha * np.array(method.scales)
     chances = WeightedSubset(size=2, weights=method.sampling_weights()).inclusion(4)
     wanted = [best_weight(mu, L, p) for mu, L, p in zip(f.mu, f.L, chances, strict=True)]
@@ -181,18 +181,18 @@ def test_a_given_alpha_is_the_mean_of_all() -> None:
 def test_cohorts_that_the_theorem_does_not_mean_have_no_guarantee(kind: type) -> None:
     f = lopsided()
     for scaled in (True, False):
-        method = complete(kind(scaled=scaled), f, WeightedSubset(size=2, weights=(4.0, 3.0, 2.0, 1.0)))
+        method = resolve(kind(scaled=scaled), f, WeightedSubset(size=2, weights=(4.0, 3.0, 2.0, 1.0)))
         assert method.guarantee(f).startswith("none: ")
-        equal = complete(kind(), f, WeightedSubset(size=2, weights=(1.0,) * 4))
-        assert equal.guarantee(f) == complete(kind(), f, UniformSubset(size=2)).guarantee(f)
+        equal = resolve(kind(), f, WeightedSubset(size=2, weights=(1.0,) * 4))
+        assert equal.guarantee(f) == resolve(kind(), f, UniformSubset(size=2)).guarantee(f)
     own = kind(scaled=True, fraction=0.5).suggested(f).sampling_weights()
-    method = complete(kind(scaled=True), f, WeightedSubset(size=2, weights=own))
+    method = resolve(kind(scaled=True), f, WeightedSubset(size=2, weights=own))
     assert not method.guarantee(f).startswith("none")
 
 
 def test_a_run_draws_cohorts_with_the_weights_of_the_method() -> None:
     f = lopsided()
-    method: Any = complete(FedDyn(scaled=True, solver=Exact()), f, WeightedSubset(size=1))
+    method: Any = resolve(FedDyn(scaled=True, solver=Exact()), f, WeightedSubset(size=1))
     drawn = [s.round.clients[0] for s in islice(iterate(method, f, participation=WeightedSubset(size=1)), 4000)]
     shares, expected = (
         np.bincount(drawn, minlength=4) / 4000,
@@ -222,8 +222,8 @@ def test_what_goes_up_is_two_vectors_with_scales() -> None:
 @pytest.mark.parametrize("method", [DualFL(), AFedPD(rho=1.0), FedAvg()])
 def test_methods_whose_fixed_point_depends_on_who_is_active_refuse(method) -> None:
     with pytest.raises(ValueError, match=r"^algorithm \w+ does not support (partial|unequal) participation\.$"):
-        complete(method, lopsided(), WeightedSubset(size=2))
-    complete(method, lopsided(), WeightedSubset(size=4))
+        resolve(method, lopsided(), WeightedSubset(size=2))
+    resolve(method, lopsided(), WeightedSubset(size=4))
 
 
 def test_scales_and_growth_are_refused_together() -> None:

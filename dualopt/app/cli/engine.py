@@ -11,20 +11,20 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from threadpoolctl import threadpool_limits
 
 from dualopt.app.cli import TERMINATED
+from dualopt.app.cli.options import PreparationOptions
 from dualopt.arrays._checks import require
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine import MPI
 from dualopt.engine._mpi_peers import sentence
 from dualopt.engine.mpi import REDUCE
-from dualopt.methods.preparation import PreparationOptions
-from dualopt.problem.options import Problem, ProblemOptions, SharedProblem, build_problem
+from dualopt.problem.options import Problem, ProblemOptions, build_problem
 from dualopt.runs._data_hash import data_hash
 
 __all__ = ["EngineOptions", "Place", "follow", "placed"]
@@ -86,7 +86,7 @@ class Place:
         """Say where the clients are, if not in this process."""
         if self.mpi is None:
             return {}
-        sums = ", sums added by MPI" if self.mpi.summed else ""
+        sums = ", sums added by MPI" if self.mpi.partial_sums else ""
         return {"engine": f"MPI, {self.peers.size} {'process' if self.peers.size == 1 else 'processes'}{sums}"}
 
     def first(self, function: Callable[[], bool]) -> bool:
@@ -129,7 +129,7 @@ class Place:
         digest = data_hash(problem, peers)
 
         def right(theta: Any) -> Any:
-            return peers.total(problem.count_right(asarray_like(theta, objective.zeros())))
+            return peers.total(problem.count_right_here(asarray_like(theta, objective.zeros())))
 
         functions = {"right": right, "minimiser": lambda _: problem.minimiser(peers)}
         limits = threadpool_limits(limits=threads) if threads and not self.is_first else nullcontext()
@@ -137,8 +137,7 @@ class Place:
             if clients is None:
                 yield None
                 return
-            given = {f.name: getattr(problem, f.name) for f in fields(problem)} | {"objective": clients}
-            yield SharedProblem(**given, sha256=digest, ask=self.mpi.ask)
+            yield replace(problem, objective=clients, sha256=digest, ask=self.mpi.ask)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import pytest
 from dualopt.arrays.tree import leaves, take_clients, tree_map
 from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine._steps import stacked
-from dualopt.engine.rounds import State, advance, complete, initial_state, iterate
+from dualopt.engine.rounds import State, advance, initial_state, iterate, resolve
 from dualopt.lab.contracts.backends import BACKENDS
 from dualopt.lab.contracts.options import classes
 from dualopt.lab.contracts.problems import converted, hinge, logistic, quadratic
@@ -160,7 +160,7 @@ def test_it_needs_no_arguments_and_supports_what_there_is(kind: Any) -> None:
 def test_uploads_have_one_row_per_client(kind: Any) -> None:
     """The upload and the states of clients have the client axis first: one row for each client of the call."""
     f = quadratic()
-    algorithm = complete(exact(kind), f)
+    algorithm = resolve(exact(kind), f)
     state, N = initial_state(algorithm, f), f.n_clients
     for leaf in leaves(state.clients):
         assert leaf.shape[:1] == (N,), f"a state of clients has shape {leaf.shape}, not ({N}, ...)."
@@ -237,7 +237,7 @@ def test_stacked_is_one_process_per_client(place: tuple[Any, Participation, str]
     """Each client alone with its own rows, talking by pickled messages, gives the same: the difference is 0.0."""
     kind, participation, problem = place
     f = PROBLEMS[problem]
-    require_one_process_per_client(complete(kind(), f, participation), f, participation)
+    require_one_process_per_client(resolve(kind(), f, participation), f, participation)
 
 
 def require_one_process_per_client(algorithm: Any, f: Any, participation: Participation) -> None:
@@ -254,7 +254,7 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             round = replace(snapshot.round, clients=(j,))
             oracle = oracle_of(algorithm, alone[j], solvers[j], round)
             state, upload = algorithm.local(states[j], pickle.loads(sent), oracle, round)
-            states[j], solvers[j] = stacked(states[j], state, 1), oracle.solver_state
+            states[j], solvers[j] = stacked(states[j], state), oracle.solver_state
             uploads.append(pickle.loads(pickle.dumps(upload)))
         if active and snapshot.round.communicate:
             mean = tree_map(lambda *rows: np.mean(np.concatenate(rows), axis=0), *uploads)
@@ -262,7 +262,7 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             for j in range(f.n_clients):
                 if ("active" if j in active else "inactive") in algorithm.listens:
                     listen = algorithm.receive if j in active else algorithm.receive_inactive
-                    states[j] = stacked(states[j], listen(states[j], message), 1)
+                    states[j] = stacked(states[j], listen(states[j], message))
         together = (tree_map(lambda *rows: np.concatenate(rows), *parts) for parts in (states, solvers))
         found = (snapshot.server, snapshot.clients, snapshot.solver)
         for a, b in zip(host(found), host((server, *together)), strict=True):

@@ -59,15 +59,15 @@ class Hostile(Loader):
 
 def orders(calls: list[bytes], seal: Any) -> list[tuple[str, bytes]]:
     """What the other site is asked: its census, its gradient at a model of our choice, its states, to begin anew."""
-    from dualopt.engine import _protocol as ask
+    from dualopt.engine import _protocol as protocol
     from dualopt.engine import wire
     from dualopt.federation.seal import MARK
 
-    (start,) = (x for data in calls for x in wire.decode_requests(data[MARK:]) if isinstance(x, ask.Start))
+    (start,) = (x for data in calls for x in wire.decode_requests(data[MARK:]) if isinstance(x, protocol.Start))
     asked = [
-        ask.Describe(),
-        ask.Evaluate(start.run, CALL, 1.0 + start.theta0, True),
-        ask.States(start.run, CALL),
+        protocol.Describe(),
+        protocol.Evaluate(start.run, CALL, 1.0 + start.theta0, True),
+        protocol.States(start.run, CALL),
         start._replace(run="another run", clients=(1,)),
     ]
     return [(type(one).__name__, seal.request(wire.encode([one]))) for one in asked]

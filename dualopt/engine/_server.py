@@ -1,0 +1,427 @@
+"""The server's side of a session with hosts: who is asked what, who holds what, and whose answers count."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dualopt.arrays.tree import take_clients, take_rows, tree_map
+from dualopt.arrays.xp import Array
+from dualopt.engine import _protocol as protocol
+from dualopt.engine._answers import unsound
+from dualopt.engine._errors import LostError
+from dualopt.engine._host import HostState
+from dualopt.engine._rows import under_each_other
+from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
+from dualopt.engine._uploads import UploadChecks, averaged, joined
+from dualopt.methods import Algorithm
+from dualopt.methods.participation import Round
+from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
+from dualopt.solvers import LocalSolution
+from dualopt.spec import Spec, types_in
+
+__all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
+
+
+class HostRecord(NamedTuple):
+    """What the server knows of a host."""
+
+    rounds: int  # that the host is known to have committed
+    pending: tuple[protocol.Commit, ...]  # ends of rounds that it does not know yet
+
+
+class RemoteState(NamedTuple):
+    """What a checkpoint holds in place of the states of clients that hosts keep themselves."""
+
+    run: str
+    made: int  # messages so far
+    hosts: tuple[HostRecord, ...]
+    lost: tuple[str, ...]
+
+
+class RoundResult(NamedTuple):
+    """What came back in a round."""
+
+    round: Round  # with the clients that count
+    upload: Any  # rows in the order of these clients, or their sums; None if there is nothing to average
+    mean: Any
+    solution: LocalSolution | None  # of these clients; what hosts elsewhere tell of it is its ``gradients``
+
+
+class Server:
+    """A session with hosts; a run has one of its own.
+
+    Parameters
+    ----------
+    engine : Engine
+        How requests reach the hosts.
+    clients : sequence of tuple of int
+        The numbers of the clients of each host, in the order of ``engine.hosts``.
+    shape : tuple of int
+        Shape of the model.
+    name : str
+        A name for its run, from which hosts tell it from others.
+    project : str
+        What all must agree on.
+    max_rows : int, optional
+        Number of rows of the largest client of the federation.
+    """
+
+    def __init__(
+        self,
+        engine: protocol.Engine,
+        clients: Sequence[tuple[int, ...]],
+        shape: tuple[int, ...] = (),
+        *,
+        name: str = "run",
+        project: str = "",
+        max_rows: int | None = None,
+    ) -> None:
+        self.engine, self.hosts, self.clients, self.shape = engine, list(engine.hosts), list(clients), shape
+        self.name, self.project, self.max_rows = name, project, max_rows
+        self.run, self.made, self.rounds = "", 0, 0
+        self.algorithm: Algorithm | None = None
+        self.lost: list[str] = []  # sentences, one for each answer that did not count
+        self.n_clients = sum(map(len, self.clients))
+        self._host: Any = getattr(engine, "host", None)  # the only one, where it is an object of this process
+        ids = np.concatenate([np.asarray(own, dtype=np.int64) for own in self.clients])
+        self._owner = np.zeros(self.n_clients, dtype=np.int64)
+        self._owner[ids] = np.repeat(np.arange(len(self.clients)), [len(own) for own in self.clients])
+        order = np.argsort(ids)
+        self._all_rows = None if (order == np.arange(len(ids))).all() else order
+        self._pending: list[list[protocol.Commit]] = [[] for _ in self.hosts]
+        self._committed = [0] * len(self.hosts)
+        self._held = [-1] * len(self.hosts)  # which message each host holds
+        self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
+        self._checks = UploadChecks(engine, shape)
+
+    def anew(self) -> Server:
+        """Return a session with the same hosts for another run."""
+        told = self.engine, self.clients, self.shape
+        return Server(*told, name=self.name, project=self.project, max_rows=self.max_rows)
+
+    # --- a run --------------------------------------------------------------------------------------------------
+
+    def begin(
+        self, algorithm: Algorithm, theta0: Array | None, state: Any = None, rounds: int = 0, solutions: Any = None
+    ) -> None:
+        """Have all hosts take up a run.
+
+        Parameters
+        ----------
+        algorithm : Algorithm
+            The method, with no parameter open.
+        theta0 : array, shape ``shape``, optional
+            Where a new run begins.
+        state : State, optional
+            That after ``rounds`` rounds, from which the run goes on.
+        solutions : tree, optional
+            The latest local solutions then.
+
+        Raises
+        ------
+        LostError
+            If a host does not answer, or has not kept what it had.
+        """
+        if learn := getattr(self.engine, "learn", None):
+            learn(types_in(algorithm))
+        known = state.clients if state is not None and isinstance(state.clients, RemoteState) else None
+        given = state is not None and known is None
+        if known is not None and len(known.hosts) != len(self.hosts):
+            raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(self.hosts)}.")
+        self.algorithm, self.rounds, self.made = algorithm, rounds, rounds
+        self.run = f"{self.name} {secrets.token_hex(8)}" if known is None else known.run
+        if known is not None:
+            self.made, self.lost = known.made, list(known.lost)
+            self._committed = [record.rounds for record in known.hosts]
+            self._pending = [list(record.pending) for record in known.hosts]
+        method: Any = algorithm if self._host is not None else json.dumps(Spec.of(algorithm, full=True).to_json())
+        session = "" if self.engine.in_process else secrets.token_hex(8)
+        told = self.n_clients, method, None if given else theta0, self.max_rows, self.project, session
+        done = 0 if known is None else rounds
+        self._require_same_rounds(
+            self.ask_all([protocol.Start(self.run, done, told[0], own, *told[1:]) for own in self.clients])
+        )
+        if given:
+            self.ask_all([self._restored(own, state, rounds, solutions) for own in self.clients])
+
+    def _restored(self, own: tuple[int, ...], state: Any, rounds: int, solutions: Any) -> protocol.Restore:
+        """Give a host that lives and dies with the server the states that its checkpoint holds."""
+        clients, solver = (take_clients(tree, own) for tree in (state.clients, state.solver))
+        return protocol.Restore(self.run, rounds - 1, clients, solver, solutions_of(solutions, own))
+
+    def _require_same_rounds(self, started: Sequence[protocol.Started]) -> None:
+        """Refuse hosts whose states are older than what they have told this run before."""
+        for h, answer in enumerate(started):
+            if answer.rounds < self._committed[h]:
+                raise LostError(
+                    f"{self._name(h)} has the states of its clients after round {answer.rounds} and had reached round "
+                    f"{self._committed[h]}: its file is an old one, and the run cannot go on from it."
+                )
+
+    @property
+    def remote_state(self) -> RemoteState:
+        """What the later rounds need to know of the hosts."""
+        hosts = tuple(HostRecord(n, tuple(own)) for n, own in zip(self._committed, self._pending, strict=True))
+        return RemoteState(self.run, self.made, hosts, tuple(self.lost))
+
+    @property
+    def tolerant(self) -> bool:
+        """Whether the method can do without some clients in a round."""
+        return self.algorithm is not None and "partial" in self.algorithm.supports
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the parameters of a trace say of the hosts, in terms of JSON; nothing of the one of this process."""
+        if self._host is not None:
+            return {}
+        lost = {"lost": list(self.lost)} if self.lost else {}
+        return {"hosts": len(self.hosts), "reduce": "fast" if self.engine.partial_sums else "client order", **lost}
+
+    # --- the two phases of a round ------------------------------------------------------------------------------
+
+    def propose(self, round: Round, message: Any) -> RoundResult:
+        """Have the active clients work, and return what they upload.
+
+        Raises
+        ------
+        LostError
+            If an answer does not count, and the method needs every client.
+        """
+        self.rounds, self.asked = round.n, self._shares(round.clients)
+        if not round.clients:
+            return RoundResult(round, None, None, None)
+        requests, uploads, kept = {}, {}, self.asked
+        for h, own in self.asked.items():
+            requests[h] = [self._request(h, own, round, message)]
+        answers, faults = self.exchange(requests, round.n)
+        for h, found in answers.items():
+            uploads[h] = found[0]
+        if self._host is None:
+            kept = self._checks.sound(uploads, self.asked, round, faults)
+            round = self._without_lost(faults, kept, round)
+        if not round.clients:
+            return RoundResult(round, None, None, None)
+        parts, shares = [], []
+        for h, own in kept.items():
+            if own:
+                parts.append(uploads[h])
+                shares.append(own)
+        order = self._order(round, shares)
+        solution = self._solution(parts, order)
+        if not round.communicate:
+            return RoundResult(round, None, None, solution)
+        sums = self.engine.partial_sums
+        return RoundResult(round, *averaged(parts, order, round, partial_sums=sums), solution)
+
+    def commit(self, round: Round, message: Any) -> None:
+        """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""
+        assert self.algorithm is not None
+        communicated = round.communicate and bool(round.clients)
+        listens = self.algorithm.listens if communicated else frozenset()
+        self.made += communicated
+        self.rounds = round.n + 1
+        count = self._shares(round.clients)
+        for h, ids in enumerate(self.clients):
+            worked, own = self.asked.get(h), count.get(h, ())
+            if worked is None and "inactive" not in listens:
+                continue
+            gets_it = ("active" in listens and bool(own)) or ("inactive" in listens and len(own) < len(ids))
+            whom = None if worked is not None and len(own) == len(worked) else own
+            tree = message if gets_it else None
+            self._pending[h].append(protocol.Commit(self.run, round.n, communicated, whom, self.made, tree))
+        if self.engine.in_process:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Tell the hosts now how the latest rounds ended."""
+        waiting: dict[int, list[Any]] = {}
+        for h, pending in enumerate(self._pending):
+            if pending:
+                waiting[h] = []
+        if waiting:
+            _, faults = self.exchange(waiting, self.rounds)
+            for h, reason in faults.items():
+                self._note_lost(h, self.rounds, reason)
+
+    def drop(self, rounds: int) -> None:
+        """Forget what hosts have not been told of rounds after the first ``rounds``: an interrupt has ended them."""
+        self._pending = [[end for end in pending if end.n < rounds] for pending in self._pending]
+
+    # --- what the clients hold and know -------------------------------------------------------------------------
+
+    def states(self, round: Round) -> HostState | LazyStates:
+        """Return the states after a round: those at hand, or what asks for them when somebody looks."""
+        return LazyStates(self, round) if self._host is None else self._host.state
+
+    @property
+    def solutions(self) -> Any:
+        """The latest local solutions, as a checkpoint has them; None where hosts have files of their own."""
+        if not self.engine.in_process:
+            return None
+        found = [x.latest for x in self.ask_all(protocol.States(self.run, self.rounds))]
+        return found[0] if self._host is not None else joined_solutions(found, self.clients)
+
+    def value(self, theta: Array) -> Array:
+        """Return ``f_j(theta)``, shape ``(N,)``."""
+        return self.rows([x.value for x in self.ask_all(protocol.Value(self.run, self.rounds, theta))])
+
+    def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
+        """Return values, and gradients of shape ``(N, *shape)``."""
+        found = self._evaluated(theta, dual=False, partial_sums=False)
+        return self.rows([x.value for x in found]), self.rows([x.gradient for x in found])
+
+    def certificate_sums(self, theta: Array) -> Sums:
+        """Return what a certificate takes from the clients, with the dual points of their latest local solutions.
+
+        All of it is means over the clients; rows are gathered so that these are rounded as in one process.
+        """
+        if self.engine.partial_sums or self._host is not None:
+            parts = [tuple(x) for x in self._evaluated(theta, dual=True, partial_sums=True)]
+            if any(dual is None for *_, dual in parts):
+                parts = [(columns[:5], gradient, None) for columns, gradient, _ in parts]
+            return Sums(*tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *parts))
+        found = self._evaluated(theta, dual=True, partial_sums=False)
+        columns = list(zip(*found, strict=True))
+        rows = [None if any(x is None for x in column) else self.rows(list(column)) for column in columns]
+        value, gradient, value_error, gradient_error, dual, conjugate, error = rows
+        point = None if dual is None or conjugate is None else DualPoint(dual, conjugate, error)
+        return sums_of_rows(value, gradient, value_error, gradient_error, point)
+
+    def _evaluated(self, theta: Array, *, dual: bool, partial_sums: bool) -> list[Any]:
+        dual = dual and bool(self.run)  # before a run hosts may hold solutions of an earlier one
+        return self.ask_all(protocol.Evaluate(self.run, self.rounds, theta, dual, partial_sums, self.max_rows))
+
+    def rows(self, parts: list[Array]) -> Array:
+        """Return rows that the hosts have sent, in the order of all clients."""
+        rows = under_each_other(parts)
+        return rows if self._all_rows is None else take_rows(rows, self._all_rows)
+
+    # --- requests and answers -----------------------------------------------------------------------------------
+
+    def ask_all(self, request: Any) -> list[Any]:
+        """Return the answers of all hosts to one request, or to one for each of them.
+
+        Raises
+        ------
+        LostError
+            If a host does not answer.
+        """
+        each = request if isinstance(request, list) else [request] * len(self.hosts)
+        answers, faults = self.exchange({h: [x] for h, x in enumerate(each)}, self.rounds)
+        for h, reason in faults.items():
+            raise LostError(f"{self._name(h)} did not answer in round {self.rounds}: {reason}.")
+        return [answers[h][0] for h in range(len(self.hosts))]
+
+    def exchange(self, requests: Mapping[int, list[Any]], n: int) -> tuple[dict[int, list[Any]], dict[int, str]]:
+        """Ask hosts, each after its pending commits; return the answers, and why there are none, by host.
+
+        Raises
+        ------
+        LostError
+            If a host refuses for good.
+        """
+        batches, named, answers, faults = {}, {}, {}, {}
+        for h, own in requests.items():
+            batches[h] = named[self.hosts[h]] = [*self._pending[h], *own]
+        found = self.engine.call(named)
+        for h, batch in batches.items():
+            answer = found.get(self.hosts[h])
+            if self._host is None and (reason := _fault(batch, answer, len(self.clients[h]), self.shape)) is not None:
+                if isinstance(answer, protocol.Failed) and answer.final:
+                    raise LostError(f"{self._name(h)} refuses round {n}: {reason}.")
+                faults[h], self._held[h] = reason, -1
+                continue
+            for sent in batch:
+                if getattr(sent, "message", None) is not None:
+                    self._held[h] = sent.made
+            if self._pending[h]:
+                self._committed[h], self._pending[h] = self._pending[h][-1].n + 1, []
+            answers[h] = found[self.hosts[h]][len(batch) - len(requests[h]) :]
+        return answers, faults
+
+    # --- what they are made of ----------------------------------------------------------------------------------
+
+    def _name(self, h: int) -> str:
+        return f"host {self.hosts[h]}"
+
+    def _shares(self, clients: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+        """Return which of these clients each host has; hosts without any are left out."""
+        if len(self.hosts) == 1:
+            return {0: clients} if clients else {}
+        if len(clients) == self.n_clients:
+            return dict(enumerate(self.clients))
+        ids = np.asarray(clients, dtype=np.int64)
+        owners = self._owner[ids]
+        found = {h: tuple(ids[owners == h].tolist()) for h in np.unique(owners).tolist()}
+        return {h: self.clients[h] if len(own) == len(self.clients[h]) else own for h, own in found.items()}
+
+    def _request(self, h: int, own: tuple[int, ...], round: Round, message: Any) -> protocol.Propose:
+        will_hold = self._held[h]
+        for end in self._pending[h]:
+            will_hold = will_hold if end.message is None else end.made
+        tree = None if will_hold == self.made else message
+        whom = None if len(own) == len(self.clients[h]) else own
+        n, N, sums = round.n, round.n_clients, self.engine.partial_sums
+        return protocol.Propose(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, sums)
+
+    def _solution(self, parts: Sequence[protocol.Uploaded], order: np.ndarray | None) -> LocalSolution | None:
+        if self._host is not None:
+            return self._host.solution
+        if parts[0].gradients is None:
+            return None
+        return LocalSolution(None, None, None, None, (), joined([x.gradients for x in parts], order), ())
+
+    def _without_lost(self, faults: Mapping[int, str], kept: Mapping[int, tuple[int, ...]], round: Round) -> Round:
+        """Return the round without the answers that do not count, or end a run that cannot do without them."""
+        if not faults:
+            return round
+        for h, reason in faults.items():
+            left_out = [j for j in self.asked[h] if j not in set(kept.get(h, ()))]
+            if not self.tolerant:
+                raise LostError(
+                    f"{type(self.algorithm).__name__} needs every client, and {self._name(h)} did not count in round "
+                    f"{round.n}: {reason}."
+                )
+            self._note_lost(h, round.n, reason, left_out)
+        left = {j for ids in kept.values() for j in ids}
+        return replace(round, clients=tuple(j for j in round.clients if j in left))
+
+    def _note_lost(self, h: int, n: int, reason: str, clients: Sequence[int] = ()) -> None:
+        named = f" (clients {', '.join(map(str, clients))})" if clients else ""
+        self.lost.append(f"round {n}: {self._name(h)}{named} did not count: {reason}")
+
+    def _order(self, round: Round, parts: Sequence[tuple[int, ...]]) -> np.ndarray | None:
+        """Return where the clients of the round are among the rows of all parts; None where they are in order."""
+        ids = parts[0] if len(parts) == 1 else tuple(j for part in parts for j in part)
+        if ids == round.clients:
+            return None
+        place = {j: k for k, j in enumerate(ids)}
+        return np.array([place[j] for j in round.clients], dtype=np.int64)
+
+
+def _fault(batch: Sequence[Any], answers: Any, n: int, shape: tuple[int, ...]) -> str | None:
+    """Say why these are not the answers of ``n`` clients to a batch of requests."""
+    if answers is None:
+        return "no answer in time"
+    if isinstance(answers, protocol.Failed):
+        return answers.reason
+    if isinstance(answers, Exception):
+        return str(answers).rstrip(".") or type(answers).__name__
+    if not isinstance(answers, Sequence) or len(answers) != len(batch):
+        return "its answers are not those to the requests"
+    for request, answer in zip(batch, answers, strict=True):
+        if not isinstance(answer, protocol.ANSWERS[type(request)]):
+            return f"it answers {type(request).__name__.lower()} by something else"
+        if getattr(answer, "run", None) not in (None, getattr(request, "run", None)):
+            return "its answer is of another run"
+        if hasattr(answer, "n") and answer.n != request.n:
+            return f"its answer is of round {answer.n}"
+        if (reason := unsound(request, answer, n, shape)) is not None:
+            return reason
+    return None

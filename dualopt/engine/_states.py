@@ -1,0 +1,105 @@
+"""States that hosts hold, for those who look at them and for checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualopt.arrays.client_states import ClientStates
+from dualopt.arrays.tree import take_rows, tree_map
+from dualopt.arrays.xp import Array, array_namespace
+from dualopt.engine import _protocol as protocol
+from dualopt.methods.participation import Round
+
+if TYPE_CHECKING:
+    from dualopt.engine._server import Server
+
+__all__ = ["LazyStates", "joined_solutions", "solutions_of"]
+
+
+class LazyStates:
+    """States of all clients after a round, asked for when somebody looks at them.
+
+    Raises
+    ------
+    ValueError
+        Where they are asked for, if a later round has begun.
+    """
+
+    def __init__(self, server: Server, round: Round) -> None:
+        self._server, self._round = server, round
+        self._kept = None if server.engine.in_process else server.remote_state
+
+    @property
+    def clients(self) -> ClientStates:
+        """Those of the clients."""
+        return self._joined("clients")
+
+    @property
+    def solver(self) -> ClientStates:
+        """Those of their solvers."""
+        return self._joined("solver")
+
+    @property
+    def resumed_from(self) -> tuple[Any, Any]:
+        """What later rounds start from: the states, or what the server knows of hosts that keep them in files."""
+        return (self.clients.tree, self.solver.tree) if self._kept is None else (self._kept, ())
+
+    @property
+    def local_models(self) -> Array:
+        """Where the clients that counted ended, in their order."""
+        asked = self._server.asked
+        rows = [x.local_models for h, x in enumerate(self._found) if h in asked]
+        ids = [j for h in sorted(asked) for j in asked[h]]
+        place = {j: k for k, j in enumerate(ids)}
+        return take_rows(array_namespace(*rows).concat(rows, axis=0), [place[j] for j in self._round.clients])
+
+    @cached_property
+    def _found(self) -> list[protocol.StatesFound]:
+        """What the hosts answer."""
+        n = self._round.n + 1
+        if self._server.rounds != n:
+            raise ValueError(f"states after round {n} are gone: clients elsewhere have only the latest ones.")
+        return self._server.ask_all(protocol.States(self._server.run, n))
+
+    def _joined(self, part: str) -> ClientStates:
+        """Return one part of the states of all clients, in their order."""
+        ids = [j for own in self._server.clients for j in own]
+        return ClientStates(_in_order([getattr(x, part) for x in self._found], ids), len(ids))
+
+
+def joined_solutions(found: Sequence[Any], clients: Sequence[tuple[int, ...]]) -> Any:
+    """Return the latest local solutions that several hosts hold, as a checkpoint of one process has them."""
+    parts = [(*latest, own) for latest, own in zip(found, clients, strict=True) if latest is not None]
+    if not parts:
+        return None
+    whole = len(parts) == len(found) and all(places is None for _, places, _, _ in parts)
+    exact = all(one for _, _, one, _ in parts)
+    ids = [j for _, places, _, own in parts for j in (own if places is None else [own[k] for k in places])]
+    rows = [x for x, *_ in parts]
+    if not (whole and exact):
+        rows = [(*x[:3], array_namespace(x[1]).zeros_like(x[1]) if x[3] is None else x[3]) for x in rows]
+    joined = _in_order(rows, ids)
+    return joined, None if whole else np.array(sorted(ids)), exact
+
+
+def solutions_of(kept: Any, clients: Sequence[int]) -> Any:
+    """Return those of some clients, as `LatestSolutions.kept` has them."""
+    if kept is None:
+        return None
+    rows, ids, exact = kept
+    if ids is None:
+        return take_rows(rows, clients), None, exact
+    place = {j: k for k, j in enumerate(ids.tolist())}
+    own = [k for k, j in enumerate(clients) if j in place]
+    return (take_rows(rows, [place[clients[k]] for k in own]), np.array(own), exact) if own else None
+
+
+def _in_order(parts: list[Any], ids: list[int]) -> Any:
+    """Return rows of clients in the order of their numbers."""
+    rows = parts[0] if len(parts) == 1 else tree_map(lambda *x: array_namespace(*x).concat(list(x), axis=0), *parts)
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    return rows if order == list(range(len(ids))) else take_rows(rows, order)

@@ -1,0 +1,134 @@
+"""What the server makes of the uploads of a round: which of them count, and their mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays.tree import leaves, take_rows, tree_map
+from dualopt.engine import _protocol as protocol
+from dualopt.engine._answers import usable_rows
+from dualopt.engine._rows import under_each_other
+from dualopt.engine._steps import mean
+from dualopt.methods.participation import Round
+
+__all__ = ["UploadChecks", "averaged", "joined"]
+
+Signature = tuple[str, tuple[tuple[tuple[Any, ...], str], ...]]
+"""The structure of an upload, and the shape of a row and the type of each of its parts."""
+
+
+class UploadChecks:
+    """Tells which uploads of hosts can be averaged, by what those of other hosts and rounds have looked like.
+
+    Parameters
+    ----------
+    engine : Engine
+        How the hosts are reached.
+    shape : tuple of int
+        Shape of the model.
+    """
+
+    def __init__(self, engine: protocol.Engine, shape: tuple[int, ...]) -> None:
+        self._in_process, self._sums, self._shape = engine.in_process, engine.partial_sums, shape
+        self._seen: set[Signature] = set()
+
+    def sound(
+        self,
+        uploads: dict[int, protocol.Uploaded],
+        asked: Mapping[int, tuple[int, ...]],
+        round: Round,
+        faults: dict[int, str],
+    ) -> dict[int, tuple[int, ...]]:
+        """Return the clients whose uploads can be averaged, by host, and note what is wrong with the others."""
+        kept: dict[int, tuple[int, ...]] = {}
+        signatures: dict[int, Signature] = {}
+        for h, found in uploads.items():
+            own = asked[h]
+            if found.gradients is not None and len(found.gradients) != len(own):
+                faults[h] = f"it counts the gradients of {len(found.gradients)} clients, not of {len(own)}"
+            elif (found.upload is not None) != round.communicate and not self._sums:
+                faults[h] = "it uploads nothing" if round.communicate else "it uploads in a round without communication"
+            else:
+                kept[h] = own
+                if found.upload is not None:
+                    signatures[h] = _signature(found.upload, None if self._sums else len(own))
+        right = self._right(signatures)
+        for h in list(signatures):
+            found = uploads[h].upload
+            if signatures[h] not in right:
+                faults[h] = f"its upload has the wrong shapes or types, {_words(signatures[h])}"
+                del kept[h]
+            elif self._sums:
+                if not usable_rows(tree_map(lambda x: x[None, ...], found), 1, self._shape).all():
+                    faults[h] = "its upload is not finite"
+                    del kept[h]
+            elif not (sound := usable_rows(found, len(kept[h]), self._shape)).all():
+                rows = np.flatnonzero(sound).tolist()
+                wrong = ", ".join(str(kept[h][k]) for k in np.flatnonzero(~sound).tolist())
+                faults[h] = f"the upload of client {wrong} is not finite"
+                kept[h] = tuple(kept[h][k] for k in rows)
+                gradients = uploads[h].gradients
+                part = None if gradients is None else [gradients[k] for k in rows]
+                uploads[h] = uploads[h]._replace(upload=take_rows(found, rows), gradients=part)  # pyright: ignore
+        return kept
+
+    def _right(self, signatures: Mapping[int, Signature]) -> set[Signature]:
+        """Return what the uploads of a round should look like: as most do, then as earlier ones did, or as models do.
+
+        A method may upload different things in different rounds, so that an upload that has none beside it, over a
+        wire, is right if all its parts have been seen, or have the shape of the model, or are numbers.
+        """
+        count = Counter(signatures.values())
+
+        def rank(signature: Signature) -> tuple[int, bool, bool]:
+            return count[signature], signature in self._seen, any(part[0] == self._shape for part in signature[1])
+
+        best = max(count, key=rank, default=None)
+        if best is None:
+            return set()
+        known = {part for _, parts in self._seen for part in parts}
+        plausible = all(part in known or part[0] in (self._shape, ()) for part in best[1])
+        if len(count) == len(signatures) == 1 and not self._in_process and not plausible:
+            return set()
+        self._seen.add(best)
+        return {best}
+
+
+def averaged(
+    parts: Sequence[protocol.Uploaded], order: np.ndarray | None, round: Round, *, partial_sums: bool
+) -> tuple[Any, Any]:
+    """Return the uploads of all together, and their mean."""
+    n = round.n_active
+    if partial_sums:
+        uploads = [x.upload for x in parts if x.upload is not None]
+        total = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *uploads)
+        return tree_map(lambda x: x[None, ...], total), tree_map(lambda x: x / n, total)
+    one = len(parts) == 1
+    rows = parts[0].upload if one else tree_map(lambda *x: under_each_other(x), *(part.upload for part in parts))
+    rows = rows if order is None else take_rows(rows, order)
+    return rows, tree_map(lambda x: mean(x, n), rows)
+
+
+def joined(parts: list[Any], order: np.ndarray | None) -> tuple[float, ...]:
+    """Return numbers of all clients in order."""
+    numbers = np.concatenate([np.asarray(part, dtype=float) for part in parts])
+    return tuple((numbers if order is None else numbers[order]).tolist())
+
+
+def _signature(upload: Any, rows: int | None) -> Signature:
+    """Return structure, shapes of a row and types of an upload; other shapes for a wrong number of rows."""
+    parts = []
+    for x in leaves(upload):
+        shape = tuple(getattr(x, "shape", ("none",)))
+        if rows is not None:
+            shape = shape[1:] if shape[:1] == (rows,) else ("rows", *shape)
+        parts.append((shape, str(getattr(x, "dtype", type(x).__name__))))
+    return type(upload).__name__, tuple(parts)
+
+
+def _words(signature: Signature) -> str:
+    return ", ".join(f"{kind} {shape}" for shape, kind in signature[1])
