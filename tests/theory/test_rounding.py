@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -63,5 +61,5 @@ def test_a_run_that_is_at_its_limit_from_the_start_stays_there() -> None:
     ends = [q for q in fedadmm_two_clients(run) if q.what == "error in the end"]
     assert [0.0 < q.rhs < q.lhs < 1e-14 for q in ends] == [True]  # rounding that does not shrink
     assert check(fedadmm_two_clients, run).witness is None
-    off = replace(run, limit=run.limit + 1e-6)
+    off = run.but(limit=run.limit + 1e-6)
     assert check(fedadmm_two_clients, off).verdict == "violated"
