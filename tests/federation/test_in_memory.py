@@ -366,7 +366,7 @@ def test_a_server_can_reconstruct_dual_variables_and_gradients(tmp_path: Path) -
         m.ask = listening  # pyright: ignore[reportAttributeAccessIssue]
         m.serve()
         hosts = [m.sites[site]._host for site in SITES]
-        own = np.concatenate([host._now.clients.tree.zeta for host in hosts])
+        own = np.concatenate([host.state.clients.tree.zeta for host in hosts])
         gradients = np.concatenate([host.objective.gradient(uploads[s]) for s, host in zip(SITES, hosts, strict=True)])
     assert np.abs(zeta - own).max() < 1e-13
     assert np.abs(project.mu * zeta - gradients).max() < 1e-5 * np.abs(gradients).max()
