@@ -157,18 +157,21 @@ class Host:
 
     def _start(self, request: protocol.Start) -> protocol.Started:
         if request.project != self.project:
-            raise RefusedError(f"its project is {self.project!r}, and that of the server {request.project!r}")
+            reason = f"its project is {self.project!r}, and that of the server {request.project!r}"
+            raise RefusedError(reason, code="project")
         if request.run != self.run:
             if request.rounds:
                 raise RefusedError(
                     f"it has no states of this run, which is at round {request.rounds}: "
-                    "their file is lost or of another run"
+                    "their file is lost or of another run",
+                    code="states",
                 )
             self._restart(request)
         elif self._latest_round > request.rounds:
             raise RefusedError(
                 f"its clients are at round {self._latest_round}, and the server at {request.rounds}: "
-                "the server's checkpoint is older than their states"
+                "the server's checkpoint is older than their states",
+                code="checkpoint",
             )
         elif request.session != self._session and self._over is not None and self._over.n == request.rounds:
             self._undo()
@@ -228,7 +231,8 @@ class Host:
 
     def _require(self, request: Any) -> None:
         if request.run != self.run or self.algorithm is None:
-            raise RefusedError("it has no states of this run: their file is lost, or the host was started without it")
+            reason = "it has no states of this run: their file is lost, or the host was started without it"
+            raise RefusedError(reason, code="states")
 
     def _set_max_rows(self, max_rows: int | None) -> None:
         same = self._worked_on is self.objective
@@ -249,12 +253,14 @@ class Host:
 
     def _restart(self, request: protocol.Start) -> None:
         if len(request.clients) != self.objective.n_clients:
-            raise RefusedError(f"it has {self.objective.n_clients} clients, not {len(request.clients)}")
+            reason = f"it has {self.objective.n_clients} clients, not {len(request.clients)}"
+            raise RefusedError(reason, code="clients")
         try:
             in_words = isinstance(request.method, str)
             algorithm: Any = read_method(request.method, self.types) if in_words else request.method
         except ValueError as error:
-            raise RefusedError(f"the method cannot be read: {str(error).rstrip('.')}") from None
+            reason = f"the method cannot be read: {str(error).rstrip('.')}"
+            raise RefusedError(reason, code="method") from None
         self._set_max_rows(request.max_rows)
         if request.theta0 is not None:
             theta0, shape = self._own(request.theta0), (self.objective.n_clients, *self.objective.shape)
@@ -280,9 +286,10 @@ class Host:
     def _advance_to(self, n: int) -> None:
         """Leave the latest round for good: the server has kept it."""
         if n < self._rounds:
-            raise RefusedError(f"its clients have finished round {self._rounds - 1}, and are asked for round {n}")
+            reason = f"its clients have finished round {self._rounds - 1}, and are asked for round {n}"
+            raise RefusedError(reason, code="order")
         if self._asked is not None and self._over is None:
-            raise RefusedError(f"it was not told how round {self._asked.n} ended before round {n}")
+            raise RefusedError(f"it was not told how round {self._asked.n} ended before round {n}", code="order")
         self._before = self._over = None
 
     def _undo(self) -> None:
@@ -297,7 +304,7 @@ class Host:
         if request.message is not None:
             self.state = self.state._replace(message=self._own(request.message), made=request.made)
         elif self.state.made != request.made:
-            raise RefusedError(f"it does not hold message {request.made}", final=False)
+            raise RefusedError(f"it does not hold message {request.made}", code="message", final=False)
 
     def _uploaded(self, request: protocol.Propose) -> protocol.Uploaded:
         if self._proposed is None:
@@ -334,7 +341,7 @@ class Host:
             ids = set(self._positions(request.clients))
             proposed = counted(proposed, [k for k, place in enumerate(proposed.ids) if place in ids])
         elif proposed is None and request.clients != ():
-            raise RefusedError(f"it has not worked in round {request.n}")
+            raise RefusedError(f"it has not worked in round {request.n}", code="order")
         if self._keeps_back:
             self._before = before
         message = before.message if request.message is None else self._own(request.message)

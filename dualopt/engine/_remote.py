@@ -11,6 +11,7 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._agreement import numbered, require_agreement
+from dualopt.engine._answers import require_sound
 from dualopt.engine._errors import LostError
 from dualopt.engine._server import Server
 from dualopt.objectives import Objective
@@ -30,8 +31,8 @@ class KnownRows(NamedTuple):
 class RemoteClients(Objective):
     """The clients of the hosts of an engine.
 
-    The server takes their census when this is made. It passes for an objective wherever a method, a participation or a
-    record of a run asks for constants, values, gradients or certificates; data there are none, so that ``select`` is
+    Hosts say what their clients are when this is made. It passes for an objective wherever a method, a participation or
+    a record of a run asks for constants, values, gradients or certificates; data there are none, so that ``select`` is
     refused. Whatever the clients compute they send in the order of their numbers, so that means are those of one
     process, bit for bit.
 
@@ -47,7 +48,8 @@ class RemoteClients(Objective):
     Raises
     ------
     ValueError
-        If the hosts do not agree on shape, type or labels, or their clients are not numbered from 0 to N - 1.
+        If the hosts do not agree on shape, type or labels, their clients are not numbered from 0 to N - 1, or they
+        say what no clients can be like.
     LostError
         If a host does not answer.
 
@@ -71,6 +73,8 @@ class RemoteClients(Objective):
         found: list[protocol.ClientInfo] = Server(engine, [(h,) for h in range(H)]).ask_all(protocol.Describe())
         self._found = found
         require_agreement(found, engine.hosts, project)
+        for host, own in zip(engine.hosts, found, strict=True):
+            require_sound(own, host)
         self._server = Server(engine, numbered(found, engine.hosts), self.shape, name=run, project=project)
         rows = self._server.rows
         self._mu, self._rounding = rows([x.mu for x in found]), rows([x.mu_rounding for x in found])
@@ -87,6 +91,11 @@ class RemoteClients(Objective):
             self.ridge = first.linear_ridge
         if first.classes:
             self.classes = json.loads(first.classes)
+
+    @property
+    def info(self) -> list[protocol.ClientInfo]:
+        """What each host has said of its clients, in the order of the hosts."""
+        return list(self._found)
 
     # --- constants ----------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 from dualopt.arrays.tree import take_clients, take_rows, tree_map
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
+from dualopt.engine._answers import unsound
 from dualopt.engine._errors import LostError
 from dualopt.engine._host import HostState
 from dualopt.engine._methods import spelled, types_in
@@ -330,7 +331,7 @@ class Server:
         found = self.engine.call(named)
         for h, batch in batches.items():
             answer = found.get(self.hosts[h])
-            if self._host is None and (reason := _fault(batch, answer)) is not None:
+            if self._host is None and (reason := _fault(batch, answer, len(self.clients[h]), self.shape)) is not None:
                 if isinstance(answer, protocol.Failed) and answer.final:
                     raise LostError(f"{self._name(h)} refuses round {n}: {reason}.")
                 faults[h], self._held[h] = reason, -1
@@ -403,8 +404,8 @@ class Server:
         return np.array([place[j] for j in round.clients], dtype=np.int64)
 
 
-def _fault(batch: Sequence[Any], answers: Any) -> str | None:
-    """Say why these are not the answers to a batch of requests."""
+def _fault(batch: Sequence[Any], answers: Any, n: int, shape: tuple[int, ...]) -> str | None:
+    """Say why these are not the answers of ``n`` clients to a batch of requests."""
     if answers is None:
         return "no answer in time"
     if isinstance(answers, protocol.Failed):
@@ -420,4 +421,6 @@ def _fault(batch: Sequence[Any], answers: Any) -> str | None:
             return "its answer is of another run"
         if hasattr(answer, "n") and answer.n != request.n:
             return f"its answer is of round {answer.n}"
+        if (reason := unsound(request, answer, n, shape)) is not None:
+            return reason
     return None

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.tree import leaves, take_rows, tree_map
-from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine import _protocol as protocol
+from dualopt.engine._answers import usable_rows
 from dualopt.engine._rows import under_each_other
 from dualopt.engine._steps import mean
 from dualopt.methods.participation import Round
@@ -63,13 +63,13 @@ class UploadChecks:
                 faults[h] = f"its upload has the wrong shapes or types, {_words(signatures[h])}"
                 del kept[h]
             elif self._sums:
-                if any(bool(array_namespace(x).any(array_namespace(x).isnan(x))) for x in leaves(found)):
-                    faults[h] = "its upload is not a number"
+                if not usable_rows(tree_map(lambda x: x[None, ...], found), 1, self._shape).all():
+                    faults[h] = "its upload is not finite"
                     del kept[h]
-            elif not (sound := _rows_without_nan(found, len(kept[h]))).all():
+            elif not (sound := usable_rows(found, len(kept[h]), self._shape)).all():
                 rows = np.flatnonzero(sound).tolist()
                 wrong = ", ".join(str(kept[h][k]) for k in np.flatnonzero(~sound).tolist())
-                faults[h] = f"the upload of client {wrong} is not a number"
+                faults[h] = f"the upload of client {wrong} is not finite"
                 kept[h] = tuple(kept[h][k] for k in rows)
                 gradients = uploads[h].gradients
                 part = None if gradients is None else [gradients[k] for k in rows]
@@ -132,12 +132,3 @@ def _signature(upload: Any, rows: int | None) -> Signature:
 
 def _words(signature: Signature) -> str:
     return ", ".join(f"{kind} {shape}" for shape, kind in signature[1])
-
-
-def _rows_without_nan(upload: Any, n: int) -> np.ndarray:
-    right = np.ones(n, dtype=bool)
-    for x in leaves(upload):
-        xp = array_namespace(x)
-        if xp.isdtype(x.dtype, "real floating") and bool(xp.isnan(xp.sum(x))):  # quicker, and seldom true
-            right &= ~to_numpy(xp.any(xp.isnan(xp.reshape(x, (n, -1))), axis=1))
-    return right
