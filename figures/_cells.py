@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from dualopt.methods.participation import Participation, parse_participation
+from dualopt.methods.participation import Participation, as_participation
 from dualopt.objectives import Objective
 from dualopt.problem.data._files import home
 from dualopt.problem.options import ProblemOptions, build_problem
@@ -74,7 +74,7 @@ class Case:
     @property
     def parsed(self) -> Participation:
         """Who takes part."""
-        return parse_participation(self.participation)
+        return as_participation(self.participation)
 
     def described(self) -> dict[str, Any]:
         """Return everything that defines the measurements, as it is stored with them."""

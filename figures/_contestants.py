@@ -20,8 +20,8 @@ from dualopt.methods.participation import CommunicateWithProbability, Full, Part
 from dualopt.methods.preparation import Prepared, prepared_by
 from dualopt.objectives import Objective
 from dualopt.runs.certificates import LatestSolutions, certificate
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from dualopt.spec.discover import discover
 from figures._cells import Case, Reference, built
 from figures.vectors import PREPARED
@@ -43,7 +43,7 @@ class Contestant:
 
     def described(self) -> Any:
         """Return what defines it, in terms of JSON."""
-        plain = describe(self.make())
+        plain = described(self.make())
         return plain if self.prepare is None else {"algorithm": plain, "prepare": repr(self.prepare)}
 
 

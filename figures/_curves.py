@@ -16,6 +16,7 @@ from dualopt.methods.participation import Full, Participation
 from dualopt.runs import recording
 from dualopt.runs.trace import Trace
 from dualopt.solvers.stopping import GradientNorm
+from dualopt.spec import described
 from figures._cached import CachedObjective
 from figures._reference import least_energy
 from figures._settings import Settings
@@ -61,8 +62,8 @@ class Curve:
         """Everything that defines the curve, in terms of JSON."""
         return {
             **self.problem.description,
-            "algorithm": recording.describe(self.algorithm),
-            "participation": recording.describe(self.participation),
+            "algorithm": described(self.algorithm),
+            "participation": described(self.participation),
             "rounds": self.rounds,
         }
 

@@ -19,7 +19,8 @@ MOST, TOP = 1e-2, 1e1  # the lower end is where the curves end, but at most this
 
 def parameter(trace: Trace, name: str) -> float:
     """Return a hyperparameter of the method that made the trace."""
-    return float(trace.parameters["hyperparameters"][name])
+    (parameters,) = trace.parameters["hyperparameters"].values()
+    return float(parameters[name])
 
 
 def in_range(trace: Trace) -> bool:

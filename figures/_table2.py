@@ -8,11 +8,11 @@ from itertools import accumulate
 from typing import Any
 
 from dualopt.methods import parameters
-from dualopt.methods.participation import Participation, parse_participation
+from dualopt.methods.participation import Participation, as_participation
 from dualopt.runs.tuning import Candidate
 from dualopt.runs.tuning_grids import DUALFL_TABLE_2, paper_grid
-from dualopt.solvers.stopping import Stop, parse_stop
-from dualopt.spec.variant import Variant
+from dualopt.solvers.stopping import Stop
+from dualopt.spec import Spec, built
 
 __all__ = [
     "METHODS",
@@ -172,14 +172,14 @@ def to_candidate(name: str, point: Point, *, stop: Stop, communications: int) ->
     >>> candidate.participation, candidate.rounds
     (CommunicateWithProbability(probability=0.5), 5)
     """
-    steps = {} if "stop" not in point else {"stop": parse_stop(point["stop"], nu=1.0, rho=0.0)}
+    steps = {} if "stop" not in point else {"stop": built(point["stop"], "stop")}
     given = {key: value for key, value in point.items() if key not in ("participation", "stop")}
     if (solver := METHODS[name].solver) is not None:
         given["solver"] = solver
-    algorithm: Any = Variant.from_point(name, given).template
+    algorithm: Any = Spec(name).given(given).build("algorithm")
     if "stop" in parameters(type(algorithm)):
         algorithm = replace(algorithm, **({"stop": stop} | steps))
-    participation = parse_participation(point.get("participation", "full"))
+    participation = as_participation(point.get("participation", "full"))
     return Candidate(algorithm=algorithm, participation=participation, rounds=rounds_for(participation, communications))
 
 

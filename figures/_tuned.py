@@ -11,9 +11,9 @@ from typing import Any
 from dualopt.app.cli.record import Record, load, search_progress
 from dualopt.arrays.xp import array_namespace
 from dualopt.problem.options import ProblemOptions, build_problem
-from dualopt.runs.recording import describe
 from dualopt.runs.tuning import Outcome, tune
 from dualopt.solvers.stopping import GradientReduction
+from dualopt.spec import described
 from figures._cached import CachedObjective
 from figures._reference import least_energy
 from figures._settings import Settings
@@ -149,16 +149,16 @@ class Search:
     def _record(self, name: str, points: Sequence[Point]) -> Record:
         """Return what is stored of a search: nothing if that is damaged, or of other code."""
         settings = self.settings
-        described = self._described | {
+        description = self._described | {
             "method": name,
             "points": points,
             "solver": METHODS[name].solver,
-            "stop": describe(TUNING_STOP),
+            "stop": described(TUNING_STOP),
             "metric": "communications",
             "target": TARGET,
             "rounds": self.settings.rounds,
         }
-        wanted = key(described)
+        wanted = key(description)
         folder = settings.cache / f"tune-{name}-{digest(wanted)}"
         try:
             record = load(folder, wanted, points, fresh=False, keep_stale=settings.keep_stale)

@@ -16,9 +16,10 @@ from dualopt.methods import DistributedLBFGS, FedDyn, FedSplit
 from dualopt.methods.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, RandomQuantisation
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs import plotting
-from dualopt.runs.recording import describe, run
+from dualopt.runs.recording import run
 from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._settings import Settings
 
 __all__ = ["CURVES", "compute", "draw", "first", "options", "tabulate"]
@@ -87,7 +88,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
     traces = {}
     for name, entry in CURVES.items():
         rounds = MOST_ROUNDS[settings.quick]
-        description = {"figure": "compression", "problem": known, "algorithm": describe(entry.algorithm)}
+        description = {"figure": "compression", "problem": known, "algorithm": described(entry.algorithm)}
         traces[name] = settings.stored_columns(
             f"the curve {name!r}",
             description | {"rounds": rounds},

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from dualopt.methods import FedDyn
 from dualopt.runs import plotting
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, local_solver, problem
 from figures._panels import plain_ticks
 from figures._race import Contestant
@@ -101,7 +101,7 @@ def _trace(settings: Settings, setting: str, alpha: float) -> Trace:
     description = {
         "figure": "feddyn_alpha",
         "setting": setting,
-        "algorithm": describe(algorithm),
+        "algorithm": described(algorithm),
         "participation": PARTICIPATION.size,
         "rounds": settings.rounds,
     }

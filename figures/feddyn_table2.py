@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from dualopt.app.cli.output import progress_bar
 from dualopt.methods.participation import Full, UniformSubset
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._accuracy import accuracy_trace, first_reached
 from figures._feddyn_images import CLIENTS, LAYERS, WEIGHT_DECAY, Images, epochs_of, images, method, pooled
 from figures._panels import Panel, draw_panels, plain_ticks
@@ -200,7 +200,7 @@ def _run(settings: Settings, percent: int, split: str, name: str) -> Trace:
     description = _described(settings) | {
         "percent": percent,
         "partition": split,
-        "algorithm": describe(algorithm),
+        "algorithm": described(algorithm),
         "rounds": rounds,
         "every": EVERY[percent],
         "target": target,
@@ -216,5 +216,5 @@ def _pooled(settings: Settings) -> float:
         test = data.X_test, data.y_test
         return accuracy_trace(pooled(), data.together(), test, participation=Full(), rounds=3).last["accuracy"]
 
-    description = _described(settings) | {"result": "pooled", "algorithm": describe(pooled())}
+    description = _described(settings) | {"result": "pooled", "algorithm": described(pooled())}
     return settings.stored_number("the pooled training", description, compute)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, grid, problem
 from figures._panels import Panel, draw_panels, plain_ticks
 from figures._race import Contestant, race
@@ -147,7 +147,7 @@ def _tuned(settings: Settings, setting: str, method: str, rounds: int, target: f
     description = {
         "figure": "feddyn_table6",
         "setting": setting,
-        "candidates": {label: describe(algorithm) for label, algorithm in candidates.items()},
+        "candidates": {label: described(algorithm) for label, algorithm in candidates.items()},
         "participation": PARTICIPATION.size,
         "rounds": rounds,
         "target": target,

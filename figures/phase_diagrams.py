@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dualopt.methods import AFedPD, FedADMM, FedAvg, FedPD
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
+from dualopt.spec import described
 from figures._settings import Settings
 from theory._chance import Event, coin, subsets
 from theory.phase_maps import CONVERGES, Clients, LimitStatistics, limit_statistics, phase_map
@@ -187,7 +187,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
 
         description = {
             "figure": "phase_diagrams",
-            "algorithm": describe(panel.method(1.0)),
+            "algorithm": described(panel.method(1.0)),
             "panel": name,
             "grid": grid,
             "clients": N,

@@ -15,8 +15,9 @@ from dualopt.methods import DualFL, OptimizedDualFL
 from dualopt.problem.data._files import home
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs import plotting
-from dualopt.runs.recording import describe, run
+from dualopt.runs.recording import run
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._settings import Settings
 
 __all__ = ["METHODS", "TUNED", "compute", "draw", "problems", "tabulate"]
@@ -97,7 +98,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
                 "figure": "restarts",
                 "problem": {key: str(v) for key, v in asdict(problem.options).items() if key != "data_home"},
                 "tol": problem.tol,
-                "algorithm": describe(method),
+                "algorithm": described(method),
                 "multiples": MULTIPLES if name in TUNED else None,
                 "rounds": most,
             }

@@ -45,10 +45,10 @@ from dualopt.methods import (
 )
 from dualopt.objectives import Quadratic
 from dualopt.runs import plotting
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Nesterov
 from dualopt.solvers.stopping import GradientReduction, Steps
+from dualopt.spec import described
 from figures._settings import Settings
 from theory._cases import Case
 from theory._problems import solved
@@ -280,10 +280,10 @@ def _stored(settings: Settings, label: str, columns: Callable[[], dict[str, Any]
         "chain": CHAINS[settings.quick],
         "flat": FLAT,
         "alpha": ALPHA,
-        "local": describe(ACCURATE["stop"]),
+        "local": described(ACCURATE["stop"]),
     }
     if label in ROWS:
-        description["algorithm"] = describe(ROWS[label].build(planes(10.0)))
+        description["algorithm"] = described(ROWS[label].build(planes(10.0)))
     return settings.stored_columns(f"the row {label!r}", description, columns)
 
 

@@ -40,9 +40,9 @@ from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared
 from dualopt.problem.data._files import home
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs import plotting
-from dualopt.runs.recording import describe
 from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace
+from dualopt.spec import described
 from figures._settings import Settings
 
 __all__ = ["ENTRIES", "METHODS", "PREPARED", "compute", "draw", "first", "problems", "tabulate"]
@@ -149,7 +149,7 @@ def compute(settings: Settings) -> dict[str, Trace]:
             description = {
                 "figure": "vectors",
                 "problem": {key: str(value) for key, value in asdict(options).items() if key != "data_home"},
-                "algorithm": describe(ENTRIES[name].algorithm),
+                "algorithm": described(ENTRIES[name].algorithm),
                 "method": name,
                 "most": most,
             }

@@ -6,12 +6,15 @@ examples). Choose one with ``pytest --hypothesis-profile=deep``.
 
 from __future__ import annotations
 
+import signal
+
 import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from threadpoolctl import threadpool_limits
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have what they start in the background ignore it
 pytest.register_assert_rewrite("dualopt.lab.contracts")  # the tests of a contract stand in modules that are imported
 
 from dualopt.lab.contracts.backends import BACKENDS  # noqa: E402

@@ -208,7 +208,7 @@ def test_another_run_is_refused(tmp_path):
     continued(path, DualFL(), 4)
     assert "is of another run: seed is 0 there and 1 here" in refusal(path, seed=1)
     assert "is of another run: algorithm is {" in refusal(path, FedAvg())
-    assert "is of another run: participation is None there and 'Full' here" in refusal(path, participation=Full())
+    assert "is of another run: participation is None there and {'full': {}} here" in refusal(path, participation=Full())
     assert "is of another run: reference is None there and 0.25 here" in refusal(path, reference=0.25)
 
 

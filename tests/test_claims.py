@@ -153,3 +153,9 @@ def test_a_claim_of_a_module_pickles_by_its_name() -> None:
 
 def nothing(case: object) -> list[Inequality]:
     return []
+
+
+def test_a_verdict_says_what_was_compared_and_what_was_rounding() -> None:
+    found = [Inequality(0, 0.5, 1.0, "value"), Inequality(0, 1e-12, 1.0, "distance", 2e-12)]
+    answer = check(Claim(name="two", source="a test", statement="", compare=lambda case: found), None)
+    assert (answer.verdict, answer.tested, answer.untested) == ("holds", ("value",), ("distance",))

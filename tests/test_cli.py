@@ -6,11 +6,14 @@ import inspect
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +24,11 @@ import dualopt.methods
 import dualopt.solvers
 from dualopt.app.cli import main
 from dualopt.app.cli import run as commands
-from dualopt.app.cli.options import LoopOptions, option_groups
+from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.resume import KeepOptions
 from dualopt.app.cli.tune import SearchOptions
+from dualopt.engine.rounds import resolve
 from dualopt.methods import DualFL, participation
-from dualopt.methods.preparation import PreparationOptions
 from dualopt.objectives import Quadratic, linear_model
 from dualopt.problem import data
 from dualopt.problem.data import load
@@ -33,10 +36,9 @@ from dualopt.problem.options import ProblemOptions, automatic_loss
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
 from dualopt.solvers import LBFGS, NewtonCG, stopping
-from dualopt.solvers.stopping import GradientNorm, parse_stop
-from dualopt.spec._text import convert
+from dualopt.solvers.stopping import Gap, GradientNorm, LinearSchedule
+from dualopt.spec import Spec, built
 from dualopt.spec.discover import discover
-from dualopt.spec.variant import MethodOptions, Variant, parse_variant
 
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
 RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz"}
@@ -97,7 +99,7 @@ def test_run_writes_files_that_agree_with_each_other_and_with_the_library(progra
     assert record["final"] == archive.last
     assert record["wall_seconds"] >= record["final"]["seconds"] > 0
     assert record["versions"]["numpy"] == np.__version__
-    assert record["parameters"]["hyperparameters"]["nu"] == 0.01
+    assert record["parameters"]["hyperparameters"]["dualfl"]["nu"] == 0.01
 
     # The same by hand: a wrong seed, partition, weight or intercept anywhere shows here.
     digits = load("digits")
@@ -153,12 +155,12 @@ def test_options_reach_what_they_name(program):
     )
     assert code == 0, out
     archive = Trace.from_npz("deep/er/trace.npz")
-    used = archive.parameters["hyperparameters"]
+    used = archive.parameters["hyperparameters"]["dualfl"]
     assert archive.theta.shape == (4,)
     assert archive.theta.dtype == np.float32
     assert (used["rho"], used["nu"], used["corrected"]) == (1e-3, 0.1, True)
-    assert (used["solver"]["name"], used["solver"]["max_cg"]) == ("NewtonCG", 7)
-    assert used["stop"] == {"name": "GradientNorm", "tol": 1e-3}
+    assert used["solver"]["newton"]["max_cg"] == 7
+    assert used["stop"] == {"gradient": {"tol": 1e-3}}
     record = json.loads(Path("deep/er/run.json").read_text())
     assert record["training_accuracy"] is None
     assert len(set(record["problem"]["client_rows"])) > 1
@@ -207,7 +209,7 @@ def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):
 @pytest.mark.usefixtures("undrawn")
 def test_assumptions_can_be_waived(program):
     assert program("run", *QUICK, "-p", "nu=0.02", "--no-check-assumptions")[0] == 0
-    assert Trace.from_csv("out/trace.csv").parameters["hyperparameters"]["nu"] == 0.02
+    assert Trace.from_csv("out/trace.csv").parameters["hyperparameters"]["dualfl"]["nu"] == 0.02
 
 
 def test_compare_runs_variants_on_one_problem(program):
@@ -220,9 +222,9 @@ def test_compare_runs_variants_on_one_problem(program):
     assert {path.name for path in Path("out").iterdir()} == names
     first, second = Trace.from_csv("out/dualfl.csv"), Trace.from_csv("out/plain.csv")
     assert first["energy"][0] == second["energy"][0]
-    assert first.parameters["hyperparameters"]["solver"]["name"] == "NewtonCG"
-    used = second.parameters["hyperparameters"]
-    assert (used["rho"], used["solver"]["history"], used["stop"]) == (0.0, 4, {"name": "Steps", "steps": 3})
+    assert first.parameters["hyperparameters"]["dualfl"]["solver"].keys() == {"newton"}
+    used = second.parameters["hyperparameters"]["dualfl"]
+    assert (used["rho"], used["solver"]["lbfgs"]["history"], used["stop"]) == (0.0, 4, {"steps": {"steps": 3}})
     record = json.loads(Path("out/compare.json").read_text(), parse_constant=pytest.fail)
     assert {label: run["final"]["energy"] for label, run in record["runs"].items()} == {
         "dualfl": first.last["energy"],
@@ -252,10 +254,10 @@ def test_partitions_and_stopping_rules_listed_are_those_that_exist():
         assert len(data.partition(name, np.arange(4) % 2, 2, clients=np.array([0, 0, 1, 1]))) == 2
         assert name.replace("-", "_") in function.__name__
     with pytest.raises(ValueError, match="stop must be one of") as error:
-        parse_stop("no such rule", nu=1.0, rho=0.0)
-    assert re.findall(r"(\w+)=NUMBER", str(error.value)) == list(stopping.RULES)
+        built("no such rule", "stop")
+    assert ", ".join(stopping.RULES) in str(error.value)
     for name, rule in stopping.RULES.items():
-        assert isinstance(parse_stop(f"{name}=0.5" if name != "steps" else "steps=2", nu=1.0, rho=0.0), rule)
+        assert isinstance(built(f"{name}=0.5" if name != "steps" else "steps=2", "stop"), rule)
 
 
 @pytest.mark.parametrize(
@@ -325,23 +327,23 @@ def earlier(program):
         ("--mu 0", r"mu is 0"),
         ("--loss hinge", r"exactly two distinct labels"),
         ("--loss huber --loss-param delta=-1", r"delta must be"),
-        ("--loss-param classes=3", r"loss_param classes must be at least the 10 classes"),
-        ("--loss-param classes=many", r"loss_param classes must be a whole number, not 'many'"),
-        ("-p roh=0.1", r"param of algorithm dualfl must be one of rho, nu.*'roh' \(did you mean rho\?\)"),
+        ("--loss-param classes=3", r"classes of the loss must be at least the 10 classes"),
+        ("--loss-param classes=many", r"loss multinomial: classes must be a whole number, not 'many'"),
+        ("-p roh=0.1", r"parameter of algorithm dualfl must be one of .*rho, nu.*'roh' \(did you mean rho\?\)"),
         ("-p rho", r"param must be of the form name=value, not 'rho'"),
         ("-p rho=1 -p rho=2", r"param rho is given twice"),
-        ("-p rho=big", r"param rho must be a number, not 'big'"),
-        ("-p rho=nan", r"param rho must be a number, not 'nan'"),
-        ("-p corrected=yes", r"param corrected must be true or false, not 'yes'"),
+        ("-p rho=big", r"algorithm dualfl: rho must be a number, not 'big'"),
+        ("-p rho=nan", r"algorithm dualfl: rho must be a number, not 'nan'"),
+        ("-p corrected=yes", r"algorithm dualfl: corrected must be true or false, not 'yes'"),
         ("-p rho=1.5", r"rho must lie in \[0, 1\), not 1.5"),
         ("-p nu=0.02", r"nu = 0.02 must not exceed mu = 0.01"),
-        ("--solver lbfgs --solver-param histroy=3", r"solver_param of solver lbfgs .*did you mean history"),
+        ("--solver lbfgs --solver-param histroy=3", r"parameter of solver lbfgs .*did you mean history"),
         ("--solver lbfgs --solver-param history=0", r"history must be at least 1"),
-        ("--solver-param history=3", r"solver_param needs solver"),
-        ("--solver exact --solver-param x=1", r"solver_param x is unknown: solver exact has no parameters"),
+        ("--solver-param history=3", r"solver must be named for solver.history"),
+        ("--solver exact --solver-param x=1", r"solver exact has no parameters: x is unknown"),
         ("--solver exact", r"solver 'exact' needs quadratic local problems"),
         ("--stop never", r"stop must be one of .*'never'"),
-        ("--stop reduction=2", r"stop 'reduction=2': factor must lie strictly between 0 and 1"),
+        ("--stop reduction=2", r"stop reduction: factor must lie strictly between 0 and 1"),
         ("--rounds -1", r"rounds must be at least 0, not -1"),
         ("--tol -1", r"tol must be positive"),
         ("--threads 0", r"threads must be at least 1"),
@@ -361,8 +363,8 @@ def test_a_mistake_gives_one_sentence_and_leaves_earlier_results_alone(program, 
         (["a/b@dualfl", "a:b@dualfl"], r"algorithm 'a:b' has no name of its own"),
         (["@dualfl"], r"algorithm must be of the form LABEL@NAME"),
         (["dualfl:"], r"algorithm must be of the form"),
-        (["dualfl:rho"], r"algorithm must be of the form name=value, not 'rho'"),
-        (["dualfl:solver=newton,solver.history=3"], r"solver_param of solver newton .*'history'"),
+        (["dualfl:rho"], r"algorithm dualfl: rho must be a number, not 'rho'"),
+        (["dualfl:solver=newton,solver.history=3"], r"parameter of solver newton .*'history'"),
     ],
 )
 def test_a_wrong_variant_is_refused_before_any_runs(program, variants, sentence):
@@ -430,6 +432,20 @@ def test_extras_that_are_missing_are_named(tmp_path):
     assert done.stderr == 'dualopt: package typer is missing: pip install "dualopt[app]".\n'
 
 
+def test_the_lowest_typer_that_is_promised_is_one_that_starts():
+    """Up to 0.15.3 it allows every click, and help, or all of it, fails beside the newest one (8.5)."""
+    extras = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    (lowest,) = (need for need in extras["optional-dependencies"]["app"] if need.startswith("typer"))
+    assert tuple(map(int, lowest.removeprefix("typer>=").split("."))) >= (0, 15, 4)
+
+
+def test_a_closed_output_is_no_error(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
+    command = f"{shlex.quote(sys.executable)} -m dualopt list losses >&-"
+    done = subprocess.run(["sh", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 # Ctrl-C.
 
 
@@ -486,26 +502,21 @@ def test_ctrl_c_twice_ends_at_once(program, monkeypatch):
 # Parts.
 
 
-def test_variants():
+def test_methods_take_what_they_do_not_name_from_the_options():
     objective = Quadratic(A=np.eye(2)[None] * [[[0.5]]], b=np.ones((1, 2)))
-    defaults = MethodOptions(solver="newton", solver_param=["max_cg=3"], stop="gradient=1e-5")
-    taken: DualFL = parse_variant("dualfl:nu=0.25", defaults).build(objective)  # pyright: ignore[reportAssignmentType]
+
+    def made(text: str, **options: Any) -> Any:
+        return resolve(MethodOptions(**options).given_to(Spec.parse(text)).build("algorithm"), objective)
+
+    defaults = {"solver": "newton", "solver_param": ["max_cg=3"], "stop": "gradient=1e-5"}
+    taken = made("dualfl:nu=0.25", **defaults)
     assert taken.solver == NewtonCG(max_cg=3)
     assert taken.stop == GradientNorm(tol=1e-5)
     assert (taken.nu, taken.rho) == (0.25, 0.5)
-    own: DualFL = parse_variant("x@dualfl:solver=lbfgs", defaults).build(objective)  # pyright: ignore[reportAssignmentType]
+    own = made("dualfl:solver=lbfgs", **defaults)
     assert own.solver == LBFGS()  # max_cg belongs to the default solver alone
-    gap: DualFL = Variant(label="", algorithm="dualfl", stop="gap=2").build(objective)  # pyright: ignore[reportAssignmentType]
-    assert gap.stop == parse_stop("gap=2", nu=0.5, rho=gap.rho or 0.0)
-
-
-def test_convert_follows_the_annotations():
-    given = convert(LBFGS, {"history": "4", "precondition": "False"}, "solver_param", "solver lbfgs")
-    assert given == {"history": 4, "precondition": False}
-    assert type(given["history"]) is int
-    assert convert(DualFL, {"rho": "suggested", "nu": "1"}, "param", "dualfl") == {"nu": 1.0}
-    with pytest.raises(ValueError, match="must be one of"):
-        convert(DualFL, {"solver": "x"}, "param", "dualfl")  # not a plain value
+    assert made("dualfl:solver.max_cg=7", **defaults).solver == NewtonCG(max_cg=7)
+    assert made("dualfl: rho=0.5", stop="gap=2").stop == Gap(scale=2.0, schedule=LinearSchedule(rho=0.5, scale=2.0))
 
 
 @pytest.mark.parametrize(
@@ -538,7 +549,7 @@ def test_compressed_uploads_are_counted_in_bits(program):
     assert np.diff(trace["bits_down"]).tolist() == [3 * 650 * 64] * 5
     assert shown(out, "bits sent") == f"{5 * 3 * 650 * 9:,} up, {5 * 3 * 650 * 64:,} down"
     record = json.loads(Path("out/run.json").read_text())
-    assert record["parameters"]["hyperparameters"]["compressor"] == "NaturalCompression"
+    assert record["parameters"]["hyperparameters"]["fedsplit"]["compressor"] == {"natural": {}}
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -555,7 +566,7 @@ def test_compressors_can_be_compared(program):
     ("arguments", "sentence"),
     [
         ("--compressor natural", "algorithm dualfl does not support compressor natural; feddyn, fedsplit do."),
-        ("--algorithm fedsplit --compressor rand-k", "compressor must be of the form rand-k=NUMBER; not 'rand-k'."),
+        ("--algorithm fedsplit --compressor rand-k", "compressor rand-k needs size: write 'rand-k: size=...'."),
         ("--algorithm fedsplit --compressor naturel", "compressor must be one of cohorts, identity, natural, "),
         ("--algorithm fedsplit --compressor rand-k=651", "size of the compressor must be at most the number of coord"),
         (
@@ -623,7 +634,7 @@ def test_what_a_method_does_not_support_is_refused_before_the_data_are_loaded(pr
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--participation", "few"], "participation must be full or one of subset=NUMBER"),
+        (["--participation", "few"], "participation must be one of full, subset, "),
         (["--algorithm", "feddyn", "--participation", "subset=9"], "size must not exceed the number of clients, 8"),
         (["--model", "cnn"], "model must be linear or mlp=WIDTH,WIDTH"),
         (["--model", "mlp=4,1000001"], "model must have layers of at most 1000000 units, not 1000001."),
@@ -631,7 +642,7 @@ def test_what_a_method_does_not_support_is_refused_before_the_data_are_loaded(pr
         (["--test-accuracy", "--split", "train"], "split must not be given with --test-accuracy"),
         (["--reference", "--model", "mlp=5", "--algorithm", "fedavg"], "reference must not be asked for when E is not"),
         (["--reference", "--penalty", "9", "--algorithm", "fedpd"], "reference must not be asked for when E is not"),
-        (["--solver", "sgd"], "solver_param step must be given for solver sgd"),
+        (["--solver", "sgd"], "solver sgd needs step: write 'sgd: step=...'."),
         (["--penalty", "-1"], "lam must be a finite number, at least 0"),
     ],
 )

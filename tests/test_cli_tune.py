@@ -118,7 +118,7 @@ def test_the_command_of_the_winner_does_what_the_table_says(program, reference):
     assert words[:2] == ["dualopt", "run"]
     assert program(*words[1:], "--out", "again")[0] == 0
     record = json.loads(Path("again/run.json").read_text())
-    assert record["parameters"]["hyperparameters"]["old_dual"] is True
+    assert record["parameters"]["hyperparameters"]["fedpd"]["old_dual"] is True
     best = min((row for row in table() if row["status"] == "converged"), key=lambda row: float(row["gradients"]))
     assert f"{record['final']['gradients']:.12g}" == best["gradients"]
     assert record["final"]["error" if reference else "certified_error"] == pytest.approx(float(best["error"]))
@@ -143,7 +143,7 @@ def test_compressors_can_be_searched_by_bits(program):
     )  # fmt: skip
     assert code == 0
     words = shlex.split(out.splitlines()[-1])
-    assert words[words.index("--compressor") + 1] == "natural"
+    assert words[words.index("--algorithm") + 1] == "fedsplit: compressor=natural"
     assert program(*words[1:], "--out", "again")[0] == 0
     final = json.loads(Path("again/run.json").read_text())["final"]
     best = min((row for row in table() if row["status"] == "converged"), key=lambda row: float(row["bits"]))
@@ -355,11 +355,14 @@ def test_a_damaged_record_is_refused(program, text):
         ("--grid eta=1,,2", "grid eta must be of the form VALUE,VALUE without gaps, not '1,,2'"),
         ("--grid eta=1,2,1", "grid eta has the value 1 twice"),
         ("--grid eta=1 --grid eta=2", "grid eta is given twice"),
-        ("--grid eat=1", "param of algorithm fedpd must be one of eta, old_dual; not 'eat' (did you mean eta?)"),
-        ("--grid eta=1,x", "param eta must be a number, not 'x'"),
-        ("--grid eta=1,-1", "eta must be a positive finite number, not -1.0"),
+        (
+            "--grid eat=1",
+            "parameter of algorithm fedpd must be one of solver, stop, eta, old_dual; not 'eat' (did you mean eta?)",
+        ),
+        ("--grid eta=1,x", "algorithm fedpd: eta must be a number, not 'x'"),
+        ("--grid eta=1,-1", "algorithm fedpd: eta must be a positive finite number, not -1.0"),
         ("--grid eta=1 -p eta=2", "param eta is in the grid already"),
-        ("--grid solver.history=3", "solver_param needs solver"),
+        ("--grid solver.history=3", "solver must be named for solver.history"),
         ("--grid stop=never", "stop must be one of"),
         ("--grid participation=full,subset=2", "algorithm fedpd does not support participation subset=2"),
         ("--grid eta=1 --units sum", "units is for the grid of the paper"),

@@ -279,6 +279,13 @@ def broken(folder: Path, kind: str, source: str, names: Sequence[str]) -> dict[s
     return found
 
 
+def test_without_pytest_the_sentence_says_so(tmp_path: Path) -> None:
+    code = "import runpy, sys; sys.modules['pytest'] = None; runpy.run_module(sys.argv.pop(1), run_name='__main__')"
+    command = [sys.executable, "-c", code, "dualopt.lab.contracts", "--loss", "hinge"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "contracts: package pytest is missing: pip install pytest.\n")
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return broken(tmp_path_factory.mktemp("contracts"), "algorithm", METHODS, ["Right", *BROKEN])

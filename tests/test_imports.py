@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 FORBIDDEN = {"dualopt": {"theory", "figures", "tests"}, "theory": {"figures", "tests"}, "figures": {"tests"}}
@@ -76,6 +80,19 @@ def test_only_named_modules_know_numpy() -> None:
 
 def test_only_the_strategies_need_hypothesis() -> None:
     assert set(offenders({path: {"hypothesis"} for path in IMPORTED})) == {"dualopt/lab/testing.py"}
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "sentence"),
+    [
+        ("lab.testing", "hypothesis", 'dualopt.lab.testing needs Hypothesis: pip install "dualopt[testing]".'),
+        ("runs.plotting", "matplotlib", 'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".'),
+    ],
+)
+def test_a_module_without_its_extra_names_it(module: str, package: str, sentence: str) -> None:
+    code = f"import sys\nsys.modules[{package!r}] = None\nimport dualopt.{module}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {sentence}"
 
 
 def test_the_check_sees_hidden_imports() -> None:

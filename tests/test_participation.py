@@ -25,7 +25,7 @@ from dualopt.methods.participation import (
     Schedule,
     UniformSubset,
     WeightedSubset,
-    parse_participation,
+    as_participation,
 )
 from tests.problems import quadratic
 
@@ -158,10 +158,10 @@ def test_a_run_tells_its_fraction_to_the_methods_that_ask() -> None:
         (lambda: Schedule(clients=((0, 0),)), "clients must not name a client twice"),
         (lambda: Schedule(clients=((0,),), communicate=(True, False)), "communicate must have one entry"),
         (lambda: next(Schedule(clients=((7,),)).rounds(5, 0)), "clients must lie between 0 and 4, but one is 7"),
-        (lambda: parse_participation("some"), "participation must be full or one of subset=NUMBER"),
-        (lambda: parse_participation("subset=half"), "participation must be full or one of"),
-        (lambda: parse_participation("subset=2.5"), r"subset must be a whole number, not 2\.5"),
-        (lambda: parse_participation("bernoulli=2"), "probability must lie in"),
+        (lambda: as_participation("some"), "participation must be one of full, subset"),
+        (lambda: as_participation("subset=half"), "participation subset: size must be a whole number"),
+        (lambda: as_participation("subset=2.5"), r"size must be a whole number, not '2\.5'"),
+        (lambda: as_participation("bernoulli=2"), "probability must lie in"),
     ],
 )
 def test_bad_arguments_are_named(wrong, sentence: str) -> None:
@@ -171,7 +171,7 @@ def test_bad_arguments_are_named(wrong, sentence: str) -> None:
 
 def test_participation_from_text() -> None:
     texts = ("full", "subset=3", "bernoulli=0.3", "communicate=0.7", "importance=2")
-    found = [parse_participation(text) for text in texts]
+    found = [as_participation(text) for text in texts]
     assert found == [Full(), UniformSubset(size=3), *RULES[2:]]
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import dualopt.methods
-from dualopt.spec import plugins
+from dualopt.spec import Spec, plugins
 from dualopt.spec.discover import lookup
-from dualopt.spec.variant import parse_variant
 from tests import test_cli
 from tests.test_cli import refusal
 
@@ -177,7 +176,7 @@ def test_worker_processes_import_it_and_a_changed_file_is_another_search():
     command = [sys.executable, "-m", "dualopt", "tune", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "--algorithm my_method.py:Damped" in done.stdout
+    assert "--algorithm 'my_method.py:Damped: alpha=" in done.stdout
     Path("my_method.py").write_text(METHOD + "\n")
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 2
@@ -185,18 +184,18 @@ def test_worker_processes_import_it_and_a_changed_file_is_another_search():
 
 
 @pytest.mark.parametrize(
-    ("text", "label", "algorithm", "parameters"),
+    ("text", "name", "arguments"),
     [
-        ("my.py:Damped", "my.py:Damped", "my.py:Damped", {}),
-        ("a@/x/my.py:Damped:alpha=3,solver=b.py:S", "a", "/x/my.py:Damped", {"alpha": "3"}),
-        ("a@pack.mod:Damped:alpha=3", "a", "pack.mod:Damped", {"alpha": "3"}),
-        ("dualfl:rho=0,solver=b.py:S", "dualfl:rho=0,solver=b.py:S", "dualfl", {"rho": "0"}),
-        ("declared:rho=0", "declared:rho=0", "declared", {"rho": "0"}),
+        ("my.py:Damped", "my.py:Damped", {}),
+        ("/x/my.py:Damped:alpha=3,solver=b.py:S", "/x/my.py:Damped", {"alpha": "3", "solver": "b.py:S"}),
+        ("pack.mod:Damped:alpha=3", "pack.mod:Damped", {"alpha": "3"}),
+        ("dualfl:rho=0,solver=b.py:S", "dualfl", {"rho": "0", "solver": "b.py:S"}),
+        ("declared:rho=0", "declared", {"rho": "0"}),
+        ('"odd, (1).py:Damped": alpha=3', "odd, (1).py:Damped", {"alpha": "3"}),
     ],
 )
-def test_spellings_are_read(text, label, algorithm, parameters):
-    variant = parse_variant(text)
-    assert (variant.label, variant.algorithm, variant.parameters) == (label, algorithm, parameters)
+def test_spellings_are_read(text, name, arguments):
+    assert Spec.parse(text) == Spec(name, arguments)
 
 
 # Entry points.
@@ -311,7 +310,9 @@ def test_a_plug_in_of_another_kind_is_refused(program, options, sentence):
 @pytest.mark.usefixtures("folder")
 def test_a_refusal_of_the_plug_in_says_where_it_stands(program):
     sentence = refusal(program, "run", "--algorithm", "my_method.py:Damped", "-p", "alpha=-1", *QUICK)
-    assert re.fullmatch(r"alpha must be positive, not -1\.0 \(.*my_method\.py, line 12\)\.", sentence)
+    assert re.fullmatch(
+        r"algorithm my_method.py:Damped: alpha must be positive, not -1\.0 \(.*my_method\.py, line 12\)\.", sentence
+    )
 
 
 # Figures.

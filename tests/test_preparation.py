@@ -13,11 +13,12 @@ import pytest
 import dualopt.methods
 from dualopt import L1, L2, Composite, Quadratic, UniformSubset, linear_model, mlp, run
 from dualopt.app.cli import main
+from dualopt.app.cli.options import PreparationOptions
 from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import advance, iterate
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent
-from dualopt.methods.preparation import OneShotAverage, PreparationOptions, SketchedMetric, prepared_by
+from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared_by
 from dualopt.methods.preparation.one_shot import half
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.coordinates import InCoordinates
@@ -435,11 +436,20 @@ def test_names_of_the_command_line(options, steps):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"start": "warm"}, "start must be one of zero, one-shot, jackknife; not 'warm'."),
-        ({"coordinates": "plain=3"}, "coordinates must be of the form sketch=RANK, not 'plain=3'."),
-        ({"coordinates": "sketch=-1"}, "coordinates must be of the form sketch=RANK, not 'sketch=-1'."),
-        ({"coordinates": "scetch"}, "coordinates must be one of plain, sketch, own-sketches; not 'scetch' (did"),
-        ({"coordinates": "sketch=0"}, "rank must be at least 1, not 0."),
+        (
+            {"start": "warm"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'warm'.",
+        ),
+        (
+            {"coordinates": "plain=3"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'plain'.",
+        ),
+        ({"coordinates": "sketch=-1"}, "preparation sketched-metric: rank must be at least 1, not -1."),
+        (
+            {"coordinates": "scetch"},
+            "preparation must be one of one-shot, sketched-metric, jackknife, sketch, own-sketches; not 'scetch' (did",
+        ),
+        ({"coordinates": "sketch=0"}, "preparation sketched-metric: rank must be at least 1, not 0."),
     ],
 )
 def test_names_that_are_refused(options, words):

@@ -7,19 +7,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import dualopt
 from dualopt.losses import Multinomial
-from dualopt.methods import FiveGCS
 from dualopt.objectives import Composite, NonconvexPenalty, linear_model
 from dualopt.problem import data
 from dualopt.problem.options import ProblemOptions, build_problem
-from dualopt.solvers import LBFGS, Gradient
-from dualopt.spec.variant import MethodOptions, Variant, parse_variant
 
 FEW = ProblemOptions(rows=120, clients=3, seed=2)
 
@@ -29,10 +25,10 @@ def test_neither_needs_the_packages_of_the_program() -> None:
 import sys
 for name in ("typer", "rich", "matplotlib"):
     sys.modules[name] = None
-from dualopt.problem.options import ProblemOptions, build_problem
-from dualopt.spec.variant import parse_variant
-f = build_problem(ProblemOptions(data="synthetic-logistic", clients=3)).objective
-print(type(parse_variant("dualfl:rho=0").build(f)).__name__)
+from dualopt.problem.options import build_problem
+from dualopt.spec import Spec
+build_problem("problem: synthetic-logistic, clients=3")
+print(type(Spec.parse("dualfl:rho=0").build("algorithm")).__name__)
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
@@ -80,24 +76,3 @@ def test_a_network_and_its_test_rows(tmp_path: Path) -> None:
     right = problem.accuracy(theta, *problem.test)
     assert right == problem.training_accuracy(theta)
     assert 0 < right < 1
-
-
-def test_a_point_takes_solver_and_stop_from_the_defaults_unless_it_names_them() -> None:
-    defaults = MethodOptions(solver="lbfgs", solver_param=["history=3"], stop="steps=2")
-    plain: Any = Variant.from_point("fedpd", {"eta": "0.1"}, defaults)
-    assert (plain.label, plain.template.solver, plain.stop) == ("fedpd", LBFGS(history=3), "steps=2")
-    point = {"solver": "gradient", "solver.step": "0.5", "stop": "steps=7"}
-    own: Any = Variant.from_point("fedpd", point, defaults, label="mine")
-    assert (own.label, own.template.solver, own.stop) == ("mine", Gradient(step=0.5), "steps=7")
-
-
-def test_a_template_is_made_once() -> None:
-    variant = Variant.from_point("fedpd", {"eta": "0.1"})
-    assert variant.template is variant.template
-
-
-def test_former_names_of_parameters_are_still_taken() -> None:
-    now, before = (parse_variant(f"fivegcs:{name}=0.5").template for name in ("fraction", "share"))
-    assert now == before == FiveGCS(fraction=0.5)
-    with pytest.raises(ValueError, match="param"):
-        _ = parse_variant("dualfl:share=0.5").template

@@ -7,7 +7,7 @@ import pytest
 
 from dualopt.methods import DualFL
 from dualopt.objectives import Quadratic
-from dualopt.runs.recording import describe, run
+from dualopt.runs.recording import run
 from dualopt.solvers import LBFGS, Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from tests.problems import logistic, quadratic
@@ -239,7 +239,6 @@ def test_refuses_bad_arguments(options: dict, name: str) -> None:
 def test_parameters_are_recorded() -> None:
     parameters = run(EXACT, quadratic(), rounds=1, parameters={"data": "test"}).parameters
     assert parameters["algorithm"] == "DualFL"
-    assert parameters["hyperparameters"]["solver"] == "Exact"
-    assert parameters["hyperparameters"]["nu"] == pytest.approx(1.0)
+    assert parameters["hyperparameters"]["dualfl"]["solver"] == {"exact": {}}
+    assert parameters["hyperparameters"]["dualfl"]["nu"] == pytest.approx(1.0)
     assert parameters["data"] == "test"
-    assert describe(LBFGS(history=3)) == {"name": "LBFGS", "history": 3, "precondition": None, "max_iter": 1000}

@@ -18,8 +18,8 @@ from dualopt.solvers.stopping import (
     RelativeEnergy,
     Steps,
     SublinearSchedule,
-    parse_stop,
 )
+from dualopt.spec import built
 
 
 def round_(n=0, n_clients=4):
@@ -110,36 +110,45 @@ TEXTS = [
     ("gradient=1e-8", 0.0, GradientNorm(tol=1e-8)),
     ("reduction=0.2", 0.0, GradientReduction(factor=0.2)),
     ("energy=1e-12", 0.0, RelativeEnergy(tol=1e-12)),
-    ("gap=2", 0.0, Gap(schedule=SublinearSchedule(nu=0.3, scale=2.0))),
-    ("gap=2", 0.1, Gap(schedule=LinearSchedule(rho=0.1, scale=2.0))),
+    ("gap=2", 0.0, Gap(scale=2.0, schedule=SublinearSchedule(nu=0.3, scale=2.0))),
+    ("gap=2", 0.1, Gap(scale=2.0, schedule=LinearSchedule(rho=0.1, scale=2.0))),
+    ("gap: schedule=linear=0.5", 0.0, Gap(schedule=LinearSchedule(rho=0.5))),
 ]
 
 
 @pytest.mark.parametrize(("text", "rho", "expected"), TEXTS)
-def test_parse_stop(text, rho, expected):
-    assert parse_stop(text, nu=0.3, rho=rho) == expected
+def test_text(text, rho, expected):
+    rule = built(text, "stop")
+    assert (rule.scheduled(nu=0.3, rho=rho) if isinstance(rule, Gap) else rule) == expected
 
 
-@pytest.mark.parametrize("text", ["", "steps", "steps=", "steps=ten", "step=1", "=3", "gap=nan", "gradient=inf", "gap"])
-def test_parse_stop_names_the_rules(text):
-    with pytest.raises(ValueError, match=r"^stop must be one of steps=NUMBER, .*gap=NUMBER; not '.*'\.$") as info:
-        parse_stop(text, nu=0.3, rho=0.0)
-    assert repr(text) in str(info.value)
+@pytest.mark.parametrize("text", ["", "steps", "steps=", "steps=ten", "step=1", "=3", "gap=nan", "gradient=inf"])
+def test_wrong_text_is_one_sentence(text):
+    with pytest.raises(ValueError, match=r"^stop [^\n]*\.$"):
+        built(text, "stop")
+
+
+def test_a_rule_without_a_schedule_does_not_guess_one():
+    with pytest.raises(ValueError, match=r"^stop needs a schedule here"):
+        Gap().finished(progress())
 
 
 BAD = {
     "steps": (lambda: Steps(steps=0), "steps must be at least 1, not 0"),
-    "steps, text": (lambda: parse_stop("steps=-2", nu=1, rho=0), "steps must be at least 1, not -2"),
-    "steps, half": (lambda: parse_stop("steps=2.5", nu=1, rho=0), "steps must be a whole number, not 2.5"),
+    "steps, text": (lambda: built("steps=-2", "stop"), "stop steps: steps must be at least 1, not -2"),
+    "steps, half": (lambda: built("steps=2.5", "stop"), "stop steps: steps must be a whole number, not '2.5'"),
     "tol": (lambda: GradientNorm(tol=0.0), "tol must be a positive finite number, not 0.0"),
     "tol, NaN": (lambda: RelativeEnergy(tol=math.nan), "tol must be a positive finite number, not nan"),
-    "tol, text": (lambda: parse_stop("gradient=-1", nu=1, rho=0), "tol must be a positive finite number, not -1.0"),
+    "tol, text": (
+        lambda: built("gradient=-1", "stop"),
+        "stop gradient: tol must be a positive finite number, not -1.0",
+    ),
     "factor": (lambda: GradientReduction(factor=1.0), "factor must lie strictly between 0 and 1, not 1.0"),
     "first": (lambda: GradientReduction(first=0.0), "first must lie strictly between 0 and 1, not 0.0"),
     "nu": (lambda: SublinearSchedule(nu=0.0), "nu must be a positive finite number, not 0.0"),
     "gamma": (lambda: SublinearSchedule(nu=1.0, gamma=-1.0), "gamma must be a positive finite number, not -1.0"),
     "scale": (lambda: LinearSchedule(rho=0.1, scale=math.inf), "scale must be a positive finite number, not inf"),
-    "scale, text": (lambda: parse_stop("gap=0", nu=1, rho=0), "scale must be a positive finite number, not 0.0"),
+    "scale, text": (lambda: built("gap=0", "stop"), "stop gap: scale must be a positive finite number, not 0.0"),
     "rho": (lambda: LinearSchedule(rho=1.0), r"rho must lie in \[0, 1\), not 1.0"),
     "rho, negative": (lambda: LinearSchedule(rho=-0.1), r"rho must lie in \[0, 1\), not -0.1"),
 }

@@ -100,7 +100,7 @@ class Case(claims.Case):
         raise AttributeError(f"nothing is known of {name} in the case {self.name!r}.")
 
     @classmethod
-    def of(cls, algorithm: Any, objective: Any, *, rounds: int, name: str = "", **more: Any) -> Self:
+    def of(cls, algorithm: Any, objective: Any, *, rounds: int, name: str = "", **more: Any) -> Case:
         """Return the case of a method on clients, its open parameters suggested and the solution found.
 
         The run is remembered: claims and pictures that look at the case share it.

@@ -95,7 +95,7 @@ def path(
     >>> [(turn.n, len(turn.after), turn.taken.round.clients) for turn in path(case)]
     [(0, 3, (2,)), (1, 3, (2,))]
     """
-    before = case.first() if start is None else start
+    before: Any = case.first() if start is None else start
     schedule = [None] * case.rounds if choose is not None else case.schedule()
     for n, round in enumerate(schedule, start=first):
         state = before if start is None else before.state

@@ -13,7 +13,6 @@ from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
 from dualopt.engine._host_file import HostFile, Kept
-from dualopt.engine._methods import read_method
 from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
@@ -21,6 +20,7 @@ from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.runs.certificates import LatestSolutions
 from dualopt.solvers import LocalSolution
+from dualopt.spec import Spec
 
 if TYPE_CHECKING:
     from dualopt.methods.preparation import Prepared
@@ -76,13 +76,13 @@ class Host:
     >>> import numpy as np
     >>> from dualopt import FedAvg, Quadratic
     >>> from dualopt.engine import _protocol as protocol
-    >>> from dualopt.engine._methods import spelled
     >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
     >>> host = Host(f)
     >>> (info,) = host.answer([protocol.Describe()])
     >>> info.n_clients, info.mu.tolist()
     (2, [1.0, 1.0])
-    >>> begin = protocol.Start("a run", 0, 2, (0, 1), spelled(FedAvg().suggested(f)), np.zeros(1), None, "", "")
+    >>> method = '{"fedavg": {"solver": {"exact": {}}}}'
+    >>> begin = protocol.Start("a run", 0, 2, (0, 1), method, np.zeros(1), None, "", "")
     >>> work = protocol.Propose("a run", 0, 2, 0, True, None, 0, np.zeros(1))
     >>> _, found = host.answer([begin, work])
     >>> found.upload.shape
@@ -256,8 +256,9 @@ class Host:
             reason = f"it has {self.objective.n_clients} clients, not {len(request.clients)}"
             raise RefusedError(reason, code="clients")
         try:
-            in_words = isinstance(request.method, str)
-            algorithm: Any = read_method(request.method, self.types) if in_words else request.method
+            algorithm: Any = request.method
+            if isinstance(algorithm, str):
+                algorithm = Spec.from_json(algorithm, "method").build("algorithm", self.types)
         except ValueError as error:
             reason = f"the method cannot be read: {str(error).rstrip('.')}"
             raise RefusedError(reason, code="method") from None

@@ -19,10 +19,10 @@ import numpy as np
 from dualopt.arrays._files import SUFFIX, remove_leftovers, write_atomically
 from dualopt.arrays._packing import named_tuples, pack, unpack
 from dualopt.arrays.xp import Array
-from dualopt.engine._methods import read_method, types_in
 from dualopt.engine._protocol import Commit, Propose, Start
 from dualopt.methods import Algorithm
 from dualopt.runs._sources import sources
+from dualopt.spec import Spec, types_in
 
 __all__ = ["HostFile", "Kept"]
 
@@ -108,7 +108,7 @@ class HostFile:
                 self._start = [archive[f"start_{n}"] for n in range(len(head["start"]["arrays"]))]
                 arrays = [archive[f"array_{n}"] for n in range(len(head["kept"]["arrays"]))]
             start = unpack(head["start"], self._start, named_tuples(_START, ()), like=like)
-            method = read_method(start.method, types)
+            method = Spec.from_json(start.method, "method").build("algorithm", types)
             kept = unpack(head["kept"], arrays, state_types(method), like=like)
             if not isinstance(kept, Kept):
                 raise ValueError

@@ -131,3 +131,7 @@ class Blocks(Typed):
 def elsewhere(objective: Any, clients: RemoteClients) -> Any:
     """Return the clients in place of those of ``objective``, whose regulariser stays with the server."""
     return replace(objective, objective=clients) if isinstance(objective, Composite) else clients
+
+
+ENGINES = {"blocks": Blocks}
+"""Places of clients by name."""

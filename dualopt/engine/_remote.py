@@ -31,8 +31,8 @@ class KnownRows(NamedTuple):
 class RemoteClients(Objective):
     """The clients of the hosts of an engine.
 
-    Hosts say what their clients are when this is made. It passes for an objective wherever a method, a participation or
-    a record of a run asks for constants, values, gradients or certificates; data there are none, so that ``select`` is
+    The server takes their census when this is made. It passes for an objective wherever a method, a participation or a
+    record of a run asks for constants, values, gradients or certificates; data there are none, so that ``select`` is
     refused. Whatever the clients compute they send in the order of their numbers, so that means are those of one
     process, bit for bit.
 
@@ -48,8 +48,8 @@ class RemoteClients(Objective):
     Raises
     ------
     ValueError
-        If the hosts do not agree on shape, type or labels, their clients are not numbered from 0 to N - 1, or they
-        say what no clients can be like.
+        If the hosts do not agree on shape, type or labels, their clients are not numbered from 0 to N - 1, or a census
+        is one that no clients can have.
     LostError
         If a host does not answer.
 
@@ -73,8 +73,8 @@ class RemoteClients(Objective):
         found: list[protocol.ClientInfo] = Server(engine, [(h,) for h in range(H)]).ask_all(protocol.Describe())
         self._found = found
         require_agreement(found, engine.hosts, project)
-        for host, own in zip(engine.hosts, found, strict=True):
-            require_sound(own, host)
+        for host, info in zip(engine.hosts, found, strict=True):
+            require_sound(info, host)
         self._server = Server(engine, numbered(found, engine.hosts), self.shape, name=run, project=project)
         rows = self._server.rows
         self._mu, self._rounding = rows([x.mu for x in found]), rows([x.mu_rounding for x in found])
@@ -93,7 +93,7 @@ class RemoteClients(Objective):
             self.classes = json.loads(first.classes)
 
     @property
-    def info(self) -> list[protocol.ClientInfo]:
+    def client_info(self) -> list[protocol.ClientInfo]:
         """What each host has said of its clients, in the order of the hosts."""
         return list(self._found)
 

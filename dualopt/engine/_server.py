@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,6 @@ from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound
 from dualopt.engine._errors import LostError
 from dualopt.engine._host import HostState
-from dualopt.engine._methods import spelled, types_in
 from dualopt.engine._rows import under_each_other
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._uploads import UploadChecks, averaged, joined
@@ -23,6 +23,7 @@ from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
 from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
 from dualopt.solvers import LocalSolution
+from dualopt.spec import Spec, types_in
 
 __all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
 
@@ -139,7 +140,7 @@ class Server:
             self.made, self.lost = known.made, list(known.lost)
             self._committed = [record.rounds for record in known.hosts]
             self._pending = [list(record.pending) for record in known.hosts]
-        method: Any = algorithm if self._host is not None else spelled(algorithm)
+        method: Any = algorithm if self._host is not None else json.dumps(Spec.of(algorithm, full=True).to_json())
         session = "" if self.engine.in_process else secrets.token_hex(8)
         told = self.n_clients, method, None if given else theta0, self.max_rows, self.project, session
         done = 0 if known is None else rounds

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dualopt.arrays._checks import require
-from dualopt.arrays.xp import Array, broadcast
+from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.engine._host import Host
 from dualopt.engine._inline import LocalHost
 from dualopt.engine._remote import RemoteClients
@@ -26,7 +26,8 @@ from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
-from dualopt.spec._objects import as_compressor, with_objects
+from dualopt.solvers.stopping import Gap
+from dualopt.spec import built, resolved
 
 __all__ = [
     "Clustered",
@@ -156,16 +157,17 @@ def iterate(
     theta0: Array | None = None,
     participation: Participation | str | None = None,
     seed: int = 0,
-    prepare: Preparation | Sequence[Preparation] | None = None,
+    prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
-    engine: Clustered | None = None,
+    engine: Clustered | str | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
 
     Parameters
     ----------
     algorithm : Algorithm or str
-        The method, or its name, such as "dualfl"; parameters left open are filled in by ``suggested``.
+        The method, or its text (:mod:`dualopt.spec`), such as "dualfl" or "fedpd: eta=0.1"; parameters left open are
+        filled in by ``suggested``.
     objective : Objective
         The clients.
     theta0 : array, shape ``shape``, optional
@@ -174,15 +176,15 @@ def iterate(
         Who takes part, also as text, such as "subset=10"; everybody when not given.
     seed : int, default 0
         Seed of every random stream.
-    prepare : Preparation or sequence of Preparation, optional
+    prepare : Preparation, str or sequence of these, optional
         What happens before the first round (:mod:`dualopt.methods.preparation`). Models and local solutions are in the
         coordinates of ``objective`` whatever those of the method are; the other states are in those of the method.
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
     compressor : Compressor, optional
         What uploads go through, in place of the method's own field ``compressor``.
-    engine : Blocks, optional
-        Where the clients are, if not all on one host of this process (:mod:`dualopt.engine`). Snapshots of hosts
-        elsewhere ask for their states when somebody looks at them, before the next round begins.
+    engine : Blocks or str, optional
+        Where the clients are, if not all on one host of this process (:mod:`dualopt.engine`), such as "blocks=3".
+        Snapshots of hosts elsewhere ask for their states when somebody looks at them, before the next round begins.
 
     Raises
     ------
@@ -207,7 +209,7 @@ def iterate(
     """
     who = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
-    check_engine(objective, engine, prepare)
+    engine = check_engine(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
     algorithm = resolve(algorithm, prepared.objective, who, compressor)
@@ -215,20 +217,22 @@ def iterate(
     return in_user_coordinates(rounds_of(algorithm, server, prepared.theta0, who, seed), prepared)
 
 
-def check_engine(objective: Objective, engine: Clustered | None, prepare: Any = None) -> None:
-    """Refuse what is no engine, and what cannot be done where the clients are.
+def check_engine(objective: Objective, engine: Clustered | str | None, prepare: Any = None) -> Clustered | None:
+    """Return the engine; refuse what is none, and what cannot be done where the clients are.
 
     Raises
     ------
     ValueError
         If the engine is none, the clients are elsewhere already, or a preparation needs their data.
     """
+    found: Any = built(engine, "engine")
     taken = isinstance(without_regulariser(objective), RemoteClients)
-    if engine is not None:
-        require(hasattr(engine, "clients"), "engine must be one of dualopt.engine, such as Blocks(number=2)", engine)
+    if found is not None:
+        require(hasattr(found, "clients"), "engine must be one of dualopt.engine, such as Blocks(number=2)", engine)
         require(not taken, "engine must not be given for clients that are elsewhere already")
     if taken:
         require(prepare is None, "prepare must not be given where clients are elsewhere: it needs their data")
+    return found
 
 
 def on_engine(
@@ -275,6 +279,34 @@ def in_user_coordinates(snapshots: Iterator[Snapshot], prepared: Prepared) -> It
     return map(one, snapshots)
 
 
+def with_objects(algorithm: Any, objective: Any) -> Algorithm:
+    """Return the method with what was given in text: itself, its local solver, its stopping rule, its compressor.
+
+    Raises
+    ------
+    ValueError
+        If a text is wrong, a class is passed in place of an instance, or one of the two is something else.
+
+    Examples
+    --------
+    >>> from dualopt import Quadratic
+    >>> with_objects("fedavg: stop=steps=3", Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1))))
+    FedAvg(solver=None, stop=Steps(steps=3))
+    """
+    algorithm = built(algorithm, "algorithm")
+    if not isinstance(algorithm, Algorithm):
+        raise ValueError(f"algorithm must be an Algorithm or its name, such as 'dualfl', not {_what(algorithm)}.")
+    if isinstance(objective, type) or not hasattr(objective, "n_clients"):  # what has the members need be no subclass
+        raise ValueError(f"objective must be an Objective, such as linear_model returns, not {_what(objective)}.")
+    return resolved(algorithm)
+
+
+def _what(x: Any) -> str:
+    if x is None:
+        return "None"
+    return f"the class {x.__name__}" if isinstance(x, type) else f"a {type(x).__name__}"
+
+
 def resolve(
     algorithm: Algorithm | str,
     objective: Objective,
@@ -299,6 +331,10 @@ def resolve(
         raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
     method = with_participation(method, objective, participation).suggested(objective)
     require_complete(method)
+    if isinstance(method.stop, Gap):
+        least = float(array_namespace(objective.mu).min(objective.mu))
+        constants = {"nu": getattr(method, "nu", least), "rho": getattr(method, "rho", 0.0)}
+        method = replace(method, stop=method.stop.scheduled(**constants))
     return method
 
 
@@ -322,7 +358,7 @@ def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm
     """
     if "compression" not in algorithm.supports:
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
-    changes: dict[str, Any] = {"compressor": as_compressor(compressor)}
+    changes: dict[str, Any] = {"compressor": built(compressor, "compressor")}
     return replace(algorithm, **changes)
 
 

@@ -115,7 +115,7 @@ def decode_answers(data: bytes, requests: Sequence[Any], *, limit: int = LIMIT) 
     >>> asked = [protocol.Value("run", 3, np.ones(2))]
     >>> decode_answers(encode([protocol.Committed("run", 3)]), asked)
     Traceback (most recent call last):
-    dualopt.engine.wire.WireError: message holds Settled, which does not answer Value.
+    dualopt.engine.wire.WireError: message holds Committed, which does not answer Value.
     """
     parts = _decoded(data, limit)
     if len(parts) == 1 and isinstance(parts[0], protocol.Failed):

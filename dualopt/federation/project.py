@@ -7,25 +7,20 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import dualopt.losses
-import dualopt.methods
-import dualopt.regularisers
 from dualopt.arrays._checks import Typed, require, require_at_least
 from dualopt.arrays._files import write_atomically
 from dualopt.losses import Loss
-from dualopt.methods.participation import parse_participation
+from dualopt.methods import Algorithm
+from dualopt.methods._support import supported
+from dualopt.methods.participation import as_participation
 from dualopt.problem.data.scaling import check_scale
-from dualopt.regularisers import parse_regulariser
 from dualopt.runs.recording import check_run
-from dualopt.spec._text import convert
-from dualopt.spec.discover import discover, unknown_name
-from dualopt.spec.variant import Variant
+from dualopt.spec import Spec, toml
 
 __all__ = ["Project"]
 
@@ -55,17 +50,9 @@ class Project(Typed):
     rows : tuple of int
         Number of rows of each site; needed for ``weights="rows"``, and checked by each site where it is given.
     algorithm : str
-        The method, by its name (``dualopt list algorithms``).
-    param : dict of str to str
-        Its parameters; those not given are suggested by the method.
-    solver, stop, compressor : str, optional
-        Local solver, its stopping rule, and what uploads go through, as ``dualopt run`` takes them.
-    solver_param : dict of str to str
-        Parameters of the solver.
+        The method, such as "fedsplit: solver=lbfgs" (:mod:`dualopt.spec`); what is not given, it suggests.
     loss : str
-        The loss, by its name (``dualopt list losses``).
-    loss_param : dict of str to str
-        Its parameters, but for the number of classes.
+        The loss, such as "huber: delta=0.5", without the number of classes.
     classes : tuple
         All labels, in the order of their codes; empty for a loss with real labels.
     mu : float
@@ -113,13 +100,7 @@ class Project(Typed):
     sites: tuple[str, ...]
     rows: tuple[int, ...] = ()
     algorithm: str = "dualfl"
-    param: Mapping[str, str] = field(default_factory=dict)
-    solver: str | None = None
-    solver_param: Mapping[str, str] = field(default_factory=dict)
-    stop: str | None = None
-    compressor: str | None = None
     loss: str = "logistic"
-    loss_param: Mapping[str, str] = field(default_factory=dict)
     classes: tuple[Any, ...] = ()
     mu: float = 1e-2
     regulariser: str | None = None
@@ -153,11 +134,10 @@ class Project(Typed):
         )
         require(0 < self.deadline < math.inf, "deadline must be a positive number of seconds", self.deadline)
         if self.regulariser is not None:
-            _known(dualopt.regularisers, self.regulariser.partition("=")[0], "regulariser")
-            parse_regulariser(self.regulariser)
-        self.variant.check(participation=self.participation, regulariser=self.regulariser is not None)
+            _ = self.regulariser_object
+        supported(self._method, participation=self.participation, regulariser=self.regulariser is not None, types=())
         try:
-            next(parse_participation(self.participation).rounds(self.n_clients, self.seed))
+            next(as_participation(self.participation).rounds(self.n_clients, self.seed))
         except ValueError as error:  # more clients than there are
             raise ValueError(
                 f"participation {self.participation} does not fit {self.n_clients} sites: {error}"
@@ -169,24 +149,30 @@ class Project(Typed):
         return len(self.sites)
 
     @property
-    def variant(self) -> Variant:
-        """The method, its parameters and solver, as the command line builds them."""
-        return Variant(
-            label=self.algorithm,
-            algorithm=self.algorithm,
-            parameters=self.param,
-            solver=self.solver,
-            solver_parameters=self.solver_param,
-            stop=self.stop,
-            compressor=self.compressor,
-        )
+    def _method(self) -> Spec:
+        return Spec.parse(self.algorithm, "algorithm")
+
+    @property
+    def method(self) -> Algorithm:
+        """The method, with what is not given left open."""
+        return self._method.build("algorithm", ())
+
+    @property
+    def regulariser_object(self) -> Any:
+        """The regulariser, if there is one; plug-ins are code that the parties would have to agree on, too."""
+        text = self.regulariser
+        return None if text is None else Spec.parse(text, "regulariser").build("regulariser", ())
 
     @property
     def loss_object(self) -> Loss:
         """The loss, with its number of classes."""
-        kind: Any = _known(dualopt.losses, self.loss, "loss")
-        given = convert(kind, self.loss_param, "loss_param", f"loss {self.loss}")
-        return kind(**given, **({"classes": len(self.classes)} if "classes" in _fields(kind) else {}))
+        spec = Spec.parse(self.loss, "loss")
+        return (spec.given({"classes": len(self.classes)}) if self._counts else spec).build("loss", ())
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the loss has a number of classes."""
+        return "classes" in {f.name for f in fields(Spec.parse(self.loss, "loss").target("loss", ()))}
 
     @property
     def fingerprint(self) -> str:
@@ -201,8 +187,8 @@ class Project(Typed):
     def to_text(self) -> str:
         """Return the file: TOML, one line for each field."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        lines = [f"{name} = {_toml(value)}" for name, value in given.items() if value is not None]
-        return "\n".join([TITLE, *lines, "", f"fingerprint = {_toml(self.fingerprint)}", ""])
+        lines = [f"{name} = {toml(value)}" for name, value in given.items() if value is not None]
+        return "\n".join([TITLE, *lines, "", f"fingerprint = {toml(self.fingerprint)}", ""])
 
     @classmethod
     def from_text(cls, text: str, where: str = "project") -> Project:
@@ -223,8 +209,7 @@ class Project(Typed):
             require(name in known, f"{where} is no project file of this version: it has the unknown entry {name!r}")
         for name in ("name", "sites", "package"):
             require(name in given, f"{where} is no project file: it has no entry {name}")
-        given: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in given.items()}
-        project = cls(**given)
+        project = Spec("project", given).made(cls, where)
         if stored != project.fingerprint:
             raise ValueError(
                 f"{where} was changed after it was made: its fingerprint does not fit; make a new one with "
@@ -264,7 +249,6 @@ class Project(Typed):
             require(len(self.rows) == self.n_clients, f"rows must be given for each of the {self.n_clients} sites")
             for count in self.rows:
                 require_at_least(1, rows=count)
-        _known(dualopt.methods, self.algorithm, "algorithm")
 
     def _check_problem(self) -> None:
         for name, words in (
@@ -285,9 +269,9 @@ class Project(Typed):
                 divisor in LOCAL_SCALES, "scale must be none, unit-rows or a number, which all sites share", divisor
             )
         check_scale(divisor)
-        loss = _known(dualopt.losses, self.loss, "loss")
-        kind = loss.labels  # pyright: ignore[reportAttributeAccessIssue]
-        require("classes" not in self.loss_param, "loss_param must not be classes, which has an entry of its own")
+        given = Spec.parse(self.loss, "loss").arguments
+        require("classes" not in given, "loss must not have classes, which have an entry of their own")
+        kind = Spec.parse(self.loss, "loss").target("loss", ()).labels
         if kind == "real":
             require(not self.classes, f"classes must not be given for loss {self.loss}, whose labels are numbers")
         else:
@@ -309,25 +293,3 @@ class Project(Typed):
             return float(self.scale)
         except ValueError:
             return self.scale
-
-
-def _known(package: Any, name: str, argument: str) -> type:
-    """Return a class of the package; plug-ins are code that the parties would have to agree on, too."""
-    if name not in (classes := discover(package)):
-        raise unknown_name(argument, name, classes)
-    return classes[name]
-
-
-def _fields(kind: type) -> set[str]:
-    return {f.name for f in fields(kind)}  # pyright: ignore[reportArgumentType]
-
-
-def _toml(value: Any) -> str:
-    """Return a value as TOML: JSON but for tables; a number keeps its digits."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
-    return json.dumps(value).replace("\x7f", "\\u007f")

@@ -15,13 +15,13 @@ from typing import Any
 from dualopt.arrays._files import InUseError, locked
 from dualopt.engine import LostError, RemoteClients
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.federation.agreed import require_agreed_clients
+from dualopt.engine.rounds import resolve
+from dualopt.federation.agreed import require_agreed_client_info
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
 from dualopt.federation.submission import OUTCOME
-from dualopt.methods.participation import parse_participation
+from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite
-from dualopt.regularisers import parse_regulariser
 from dualopt.runs.recording import run
 
 __all__ = ["PROGRESS", "Serving"]
@@ -75,12 +75,12 @@ class Serving:
         with ExitStack() as held:
             _take(held, file)
             clients = RemoteClients(engine, run=project.run_name, project=project.fingerprint)
-            require_agreed_clients(project, clients.info)
+            require_agreed_client_info(project, clients.client_info)
             objective: Any = clients
             if project.regulariser is not None:
-                objective = Composite(objective=clients, regulariser=parse_regulariser(project.regulariser))
-            participation = parse_participation(project.participation)
-            algorithm = project.variant.build(objective, participation)
+                objective = Composite(objective=clients, regulariser=project.regulariser_object)
+            participation = as_participation(project.participation)
+            algorithm = resolve(project.method, objective, participation)
             trace = run(
                 algorithm,
                 objective,

@@ -19,6 +19,7 @@ from dualopt.objectives import LinearModel, linear_model
 from dualopt.problem.data import encode_labels, load
 from dualopt.problem.data._libsvm import load as _libsvm
 from dualopt.problem.data._registry import _reader
+from dualopt.spec import toml
 
 __all__ = ["SiteSettings", "site_name", "site_objective"]
 
@@ -58,7 +59,7 @@ class SiteSettings:
 
     def write(self, kit: str | Path) -> Path:
         """Write the settings into the folder of the site; return the path of the file."""
-        lines = [f"{name} = {json.dumps(value)}" for name, value in asdict(self).items() if value is not None]
+        lines = [f"{name} = {toml(value)}" for name, value in asdict(self).items() if value is not None]
         path = Path(kit, FILE)
         require(path.parent.is_dir(), f"kit {str(kit)!r} is not a folder that nvflare provision made: it has no local")
         write_atomically(path, lambda file: file.write("\n".join([TITLE, *lines, ""])))

@@ -262,6 +262,8 @@ class Verdict:
     compared: int  # inequalities that were tested
     witness: Witness | None = None
     failed: tuple[str, ...] = ()  # assumptions that do not hold
+    tested: tuple[str, ...] = ()  # what was compared, by the labels of inequalities
+    untested: tuple[str, ...] = ()  # labels of which there was nothing but rounding to compare
 
 
 def check(claim: Claim, case: Any, *, check_assumptions: bool = True) -> Verdict:
@@ -291,6 +293,9 @@ def check(claim: Claim, case: Any, *, check_assumptions: bool = True) -> Verdict
     tested = [q for q in inequalities if not 0 < q.lhs <= q.rounding]
     ratios = [_ratio(q, claim.rtol) for q in tested]
     common |= {"worst_ratio": max(ratios, default=math.nan), "compared": len(tested)}
+    labels = dict.fromkeys(q.what for q in tested)
+    rounded = dict.fromkeys(q.what for q in inequalities if q.what not in labels)
+    common |= {"tested": tuple(labels), "untested": tuple(rounded)}
     fails = next((q for q, ratio in zip(tested, ratios, strict=True) if ratio > 1), None)
     if fails is not None:
         return Verdict(verdict="violated", witness=Witness(name, *fails[:4]), **common)

@@ -10,7 +10,11 @@ import math
 from typing import Any, TypeVar
 
 import numpy as np
-from hypothesis import strategies as st
+
+try:
+    from hypothesis import strategies as st
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('dualopt.lab.testing needs Hypothesis: pip install "dualopt[testing]".') from error
 
 import dualopt.losses
 from dualopt.arrays._checks import require

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Final, Self
@@ -85,9 +84,6 @@ class Algorithm(Typed):
 
     rests: ClassVar[int] = 0
     """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
-
-    former_names: ClassVar[Mapping[str, str]] = {}
-    """Parameters by names that they had before: the command line still takes them."""
 
     solver: LocalSolver = OPEN
     stop: Stop = GradientReduction()

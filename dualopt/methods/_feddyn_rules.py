@@ -140,11 +140,11 @@ def _of_paper(objective: Objective, alpha: float, growth: float, fraction: float
     mu, L = smallest(objective.mu), largest(objective.L)
     if growth > 0:
         return ""
-    if mu > 0 and alpha >= max(30.0 * L, 5.0 * mu / fraction):
+    if mu > 0 and within(max(30.0 * L, 5.0 * mu / fraction), alpha):
         return f"Theorem 3: O((1 + mu/alpha)^-T), a factor of {1.0 / (1.0 + mu / alpha):.6f} per round"
-    if mu >= 0 and alpha >= 25.0 * L:
+    if mu >= 0 and within(25.0 * L, alpha):
         return "Theorem 2: E of the mean of the models = O(1/T)"
-    if alpha >= 20.0 * L / fraction:
+    if within(20.0 * L / fraction, alpha):
         return "Theorem 4: the mean of |grad E|^2 = O(1/T)"
     return ""
 

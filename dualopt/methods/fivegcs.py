@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -86,7 +85,6 @@ class FiveGCS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
-    former_names: ClassVar[Mapping[str, str]] = {"share": "fraction"}
 
     gamma: float = OPEN
     tau: float = OPEN

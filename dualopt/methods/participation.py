@@ -21,7 +21,7 @@ spawn key                 stream
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, cycle
 from typing import Any, Protocol
@@ -30,9 +30,10 @@ from numpy.random import Generator, SeedSequence, default_rng
 
 from dualopt.arrays._checks import Typed
 from dualopt.methods._pivotal import Cohort, cohorts, drawn, inclusion_probabilities
-from dualopt.spec.named import require_instance
+from dualopt.spec import built
 
 __all__ = [
+    "RULES",
     "Bernoulli",
     "CommunicateWithProbability",
     "Full",
@@ -43,7 +44,6 @@ __all__ = [
     "WeightedSubset",
     "as_participation",
     "first_round",
-    "parse_participation",
     "preparation_rng",
 ]
 
@@ -454,46 +454,23 @@ class Schedule:
             yield Round(n=n, n_clients=n_clients, clients=_sorted(chosen), communicate=coin, seed=seed)
 
 
-_RULES: dict[str, Callable[[float], Participation]] = {
-    "subset": lambda size: UniformSubset(size=_whole("subset", size)),
-    "importance": lambda size: WeightedSubset(size=_whole("importance", size)),
-    "bernoulli": lambda probability: Bernoulli(probability=probability),
-    "communicate": lambda probability: CommunicateWithProbability(probability=probability),
+RULES: dict[str, Any] = {
+    "full": Full,
+    "subset": UniformSubset,
+    "importance": WeightedSubset,
+    "bernoulli": Bernoulli,
+    "communicate": CommunicateWithProbability,
+    "schedule": Schedule,
 }
-
-
-def parse_participation(text: str) -> Participation:
-    """Read who takes part from text.
-
-    ``"full"`` is everybody in every round, ``"subset=10"`` ten clients drawn uniformly, ``"importance=10"`` ten drawn
-    with the weights that the method suggests, ``"bernoulli=0.3"`` each client with probability 0.3, and
-    ``"communicate=0.5"`` everybody with communication in half of the rounds.
-
-    Raises
-    ------
-    ValueError
-        If the text is not of this form, or the number out of range.
-
-    Examples
-    --------
-    >>> parse_participation("subset=10")
-    UniformSubset(size=10)
-    """
-    if text == "full":
-        return Full()
-    kind, _, number = text.partition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        kind = ""
-    if kind not in _RULES:
-        known = ", ".join(f"{name}=NUMBER" for name in _RULES)
-        raise ValueError(f"participation must be full or one of {known}; not {text!r}.")
-    return _RULES[kind](value)
+"""The rules by name."""
 
 
 def as_participation(participation: Any) -> Any:
     """Return who takes part, also where it is text; None, which means everybody, remains.
+
+    ``"full"`` is everybody in every round, ``"subset=10"`` ten clients drawn uniformly, ``"importance=10"`` ten drawn
+    with the weights that the method suggests, ``"bernoulli=0.3"`` each client with probability 0.3, and
+    ``"communicate=0.5"`` everybody with communication in half of the rounds.
 
     Raises
     ------
@@ -505,18 +482,10 @@ def as_participation(participation: Any) -> Any:
     >>> as_participation("bernoulli=0.5")
     Bernoulli(probability=0.5)
     """
-    if isinstance(participation, str):
-        return parse_participation(participation)
-    require_instance(participation, "participation")
-    if participation is not None and not hasattr(participation, "needs"):
-        raise ValueError(f"participation must be a Participation or text such as 'subset=10', not {participation!r}.")
-    return participation
-
-
-def _whole(name: str, number: float) -> int:
-    if not number.is_integer():
-        raise ValueError(f"{name} must be a whole number, not {number}.")
-    return int(number)
+    found = built(participation, "participation")
+    if found is not None and not hasattr(found, "needs"):
+        raise ValueError(f"participation must be a Participation or text such as 'subset=10', not {found!r}.")
+    return found
 
 
 def _stream(seed: int) -> Generator:

@@ -17,7 +17,7 @@ from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_n
 from dualopt.objectives._kept import Kept
 from dualopt.objectives._positions import Positions
 
-__all__ = ["LEAST_RIDGE", "Block", "Group", "Part"]
+__all__ = ["LEAST_RIDGE", "Block", "Group", "Part", "shifted_inverse"]
 
 # Least ridge of a preconditioner, as a fraction of the largest eigenvalue of the Gram matrix.
 LEAST_RIDGE = 1e-6
@@ -221,10 +221,8 @@ class Group:
 
         def compute() -> tuple[Array, Array]:
             gram = self._grams(part)
-            xp = array_namespace(gram)
             added = asarray_like(final(gram), gram)[:, None, None]
-            identity = xp.eye(gram.shape[-1], dtype=gram.dtype, device=device(gram))
-            return xp.linalg.inv(gram + added * identity), added
+            return shifted_inverse(gram, added), added
 
         inverse, ridge = self._kept_for(name, part.positions, ridges).get(part.positions, compute, ridges)
         _, X, _, w = part.block
@@ -267,6 +265,22 @@ class Group:
         found.insert(0, Kept(self.n_clients, limit=0.5 * math.prod(self.X.shape) if small else math.inf))
         del found[2:]
         return found[0]
+
+
+def shifted_inverse(gram: Array, ridge: float | Array) -> Array:
+    """Return ``(gram + ridge I)^{-1}`` of a matrix, or of several with a ridge for each.
+
+    Raises
+    ------
+    ValueError
+        If a sum is singular: a positive ridge is lost beside entries that are too large.
+    """
+    xp = array_namespace(gram)
+    shifted = gram + ridge * xp.eye(gram.shape[-1], dtype=gram.dtype, device=device(gram))
+    try:
+        return xp.linalg.inv(shifted)
+    except ValueError:  # LinAlgError is one
+        raise ValueError("X must be scaled: mu + weight is lost beside features that large and dependent.") from None
 
 
 def _largest_eigenvalues(grams: Array) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dualopt.arrays.xp import Array, array_namespace, device
-from dualopt.objectives._dense import LEAST_RIDGE, Part
+from dualopt.arrays.xp import Array, array_namespace
+from dualopt.objectives._dense import LEAST_RIDGE, Part, shifted_inverse
 
 __all__ = ["Grams"]
 
@@ -52,10 +52,7 @@ class Grams:
         """Return ``(A'A + ridge I)^{-1}``, or ``(A A' + ridge I)^{-1}`` when that is smaller."""
         key = ("inverse", position, ridge)
         if key not in self.cache:
-            gram = self.gram(position)
-            xp = array_namespace(gram)
-            identity = xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
-            self.cache[key] = xp.linalg.inv(gram + ridge * identity)
+            self.cache[key] = shifted_inverse(self.gram(position), ridge)
         return self.cache[key]
 
     def norms_of(self, position: int, entries: Array, weights: Array, w: Array) -> Array:

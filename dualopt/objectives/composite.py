@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import dualopt.regularisers
 from dualopt.objectives.wrapper import ObjectiveWrapper
-from dualopt.regularisers import Zero, parse_regulariser
-from dualopt.spec.named import resolved
+from dualopt.regularisers import Zero
+from dualopt.spec import built
 
 __all__ = ["Composite", "without_regulariser"]
 
@@ -52,9 +51,7 @@ class Composite(ObjectiveWrapper):
     regulariser: Any = field()  # without field() the default of the base class would be taken
 
     def __post_init__(self) -> None:
-        if isinstance(self.regulariser, str):
-            object.__setattr__(self, "regulariser", parse_regulariser(self.regulariser))
-        resolved(self.regulariser, dualopt.regularisers, "regulariser")  # refuses a class
+        object.__setattr__(self, "regulariser", built(self.regulariser, "regulariser"))
         if self.objective.regulariser != Zero():
             raise ValueError("objective has a regulariser already.")
 

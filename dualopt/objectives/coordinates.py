@@ -37,8 +37,8 @@ class Metric(NamedTuple):
     --------
     >>> import numpy as np
     >>> M = Metric(np.array([[0.6, 0.8]]), np.array([4.0]), 1.0)
-    >>> (M.power(0.5)(M.power(0.5)(np.eye(2))) - M.power(1.0)(np.eye(2))).round(12).tolist()
-    [[0.0, 0.0], [0.0, 0.0]]
+    >>> M.power(0.5)(M.power(0.5)(np.eye(2))).round(12).tolist()
+    [[2.08, 1.44], [1.44, 2.92]]
     >>> M.power(1.0)(np.eye(2)).round(12).tolist()
     [[2.08, 1.44], [1.44, 2.92]]
     """

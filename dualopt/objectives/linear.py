@@ -9,7 +9,6 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
-import dualopt.losses
 from dualopt.arrays._checks import require_flags
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
@@ -20,8 +19,7 @@ from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientRows, Part
 from dualopt.problem.inputs import prepare
-from dualopt.spec.discover import lookup
-from dualopt.spec.named import open_parameters, resolved
+from dualopt.spec import Spec, built, required
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -289,10 +287,11 @@ def linear_model(
         ``phi``, or its name, such as "logistic"; "multinomial" counts the labels.
     mu : float
         Weight of the ridge, at least 0.
-    clients : int, sequence of integer sequences, dict, vector of shape (m,), or str
-        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the row indices of each client, in a dict with
-        its name. Or the name of the client of each row, anything hashable: clients are in the order of their names
-        where they have one, else as they occur. Of a DataFrame, also the name of a column.
+    clients : int, sequence of integer sequences or of masks, dict, vector of shape (m,), or str
+        A number ``N`` cuts the rows into ``N`` consecutive clients. Or the rows of each client, in a dict with its
+        name: their indices, or a truth value for each of the ``m`` rows. Or the name of the client of each row,
+        anything hashable: clients are in the order of their names where they have one, else as they occur. Of a
+        DataFrame, also the name of a column.
     intercept : bool, default True
         Whether to append a constant column of ones (its weights are regularised too, as in the paper).
     weights : "clients", "rows" or vector of shape (m,)
@@ -360,9 +359,10 @@ def linear_model(
 
 def _loss(loss: Any) -> Any:
     """Return the loss, or for a name that needs the number of classes alone its class."""
-    if isinstance(loss, str) and open_parameters(kind := lookup(dualopt.losses, loss, "loss")) == ["classes"]:
+    spec = Spec.parse(loss, "loss") if isinstance(loss, str) else loss
+    if isinstance(spec, Spec) and not spec.arguments and required(kind := spec.target("loss")) == ["classes"]:
         return kind
-    found = resolved(loss, dualopt.losses, "loss")
+    found = built(spec, "loss")
     if not hasattr(found, "labels"):
         raise ValueError(f"loss must be a Loss or its name, such as 'logistic', not a {type(found).__name__}.")
     return found

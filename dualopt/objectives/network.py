@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_sparse
@@ -15,6 +15,7 @@ from dualopt.losses import Multinomial
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
 from dualopt.problem.data._random import generator
+from dualopt.problem.inputs import as_clients
 
 __all__ = ["MLP", "mlp"]
 
@@ -189,7 +190,7 @@ def mlp(
     *,
     layers: Sequence[int] = (200, 100),
     classes: int | None = None,
-    clients: Sequence[Sequence[int]] | int = 1,
+    clients: Any = 1,
     ridge: float = 0.0,
     weights: Literal["clients", "rows"] | Array = "clients",
     peers: Peers = ALONE,
@@ -206,8 +207,8 @@ def mlp(
         Widths of the hidden layers.
     classes : int, optional
         Number of classes; one more than the largest label when not given.
-    clients : sequence of integer sequences, or int
-        Row indices of each client; an integer ``N`` cuts the rows into ``N`` consecutive clients.
+    clients : int, sequence of integer sequences or of masks, dict, or vector of shape (m,)
+        As in :func:`dualopt.objectives.linear_model`; the names of clients are not kept.
     ridge : float, default 0
         Weight decay of all parameters, at least 0.
     weights : "clients", "rows" or array of shape (m,)
@@ -241,5 +242,7 @@ def mlp(
         classes = max(2, int(xp.max(y)) + 1) if xp.isdtype(y.dtype, "integral") and y.shape[0] else 2
     loss = Multinomial(classes=classes)
     widths = (*(int(width) for width in layers), classes)
+    with peers.together():
+        clients, _ = as_clients(clients, X.shape[0])
     rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, outputs=widths[0], peers=peers)
     return MLP(loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *widths))

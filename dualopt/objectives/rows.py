@@ -29,6 +29,7 @@ from dualopt.objectives._dense import Block, Group, Part
 from dualopt.objectives._positions import Positions
 from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
+from dualopt.problem.inputs import require_entries, row_numbers
 
 __all__ = ["Block", "ClientRows", "Group", "Part", "Sample", "predictors", "pulled_back"]
 
@@ -107,8 +108,9 @@ class ClientRows:
             Labels in the form the loss expects (``dualopt.problem.data.encode_labels`` makes it).
         loss : Loss
             The loss whose kind of labels ``y`` must hold.
-        clients : sequence of integer sequences, or int
-            Row indices of each client; an integer ``N`` cuts the rows into ``N`` consecutive clients.
+        clients : sequence of integer sequences or of masks, or int
+            Row indices of each client, or for each a truth value per row; an integer ``N`` cuts the rows into ``N``
+            consecutive clients.
         intercept : bool, default False
             Whether to append a constant column of ones.
         weights : "clients", "rows" or array of shape (m,)
@@ -157,6 +159,8 @@ class ClientRows:
             else:
                 features = _gathered(X, own, intercept)
                 groups.append(dense(X=xp.reshape(features, (*shape, features.shape[1])), y=labels, w=weight))
+        if not peers.largest(max(float(xp.max(group.w)) for group in groups)) > 0:
+            raise ValueError("weights must not be 0 for all rows.")
         max_rows = int(peers.largest(int(sizes.max())))
         return cls(groups=tuple(groups), group=group, position=position, max_rows=max_rows)
 
@@ -446,8 +450,7 @@ def _largest_entry(X: Array, like: Array) -> float:
 
 def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
     xp = array_namespace(like)
-    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
-        raise ValueError(f"X must be a matrix with at least one row and one column, not of shape {tuple(X.shape)}.")
+    require_entries(X)
     if not xp.isdtype(X.dtype, "real floating"):
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}.")
     if not bool(xp.all(xp.isfinite(like))):
@@ -495,7 +498,7 @@ def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> tuple[Array, A
         small, larger = divmod(m, clients)
         rows, numbers = indices(range(m)), indices(range(clients))
         return rows, small + array_namespace(rows).astype(numbers < larger, rows.dtype)
-    parts = [indices(part) for part in clients]
+    parts = [row_numbers(part, client, m) for client, part in enumerate(clients)]
     if not parts:
         raise ValueError("clients must name at least one client.")
     sizes = indices([part.shape[0] for part in parts])

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import dualopt.losses
 from dualopt.arrays.peers import ALONE, Peers, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 from dualopt.losses import Loss
@@ -30,11 +29,9 @@ from dualopt.problem.data import (
 from dualopt.problem.data._blocks import rows_of_block
 from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
-from dualopt.regularisers import parse_regulariser
-from dualopt.spec._text import convert, pairs
-from dualopt.spec.discover import lookup
+from dualopt.spec import Spec, built, pairs
 
-__all__ = ["Problem", "ProblemOptions", "automatic_loss", "build_problem"]
+__all__ = ["OPTIONS", "Problem", "ProblemOptions", "automatic_loss", "build_problem"]
 
 LARGE_CONDITION = 1e6  # from here on a hint says how to make it smaller
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
@@ -79,7 +76,7 @@ class ProblemOptions:
     weights : str
         clients: each client counts alike; rows: each row does.
     loss : str
-        A loss (see: dualopt list losses); auto lets the labels decide.
+        A loss, such as huber or huber:delta=0.5 (see: dualopt list losses); auto lets the labels decide.
     loss_param : list of str
         Parameter of the loss, such as delta=0.5; repeatable.
     model : str
@@ -126,6 +123,10 @@ class ProblemOptions:
     regulariser: str | None = None
     intercept: bool = True
     seed: int = 0
+
+
+OPTIONS = {"problem": ProblemOptions}
+"""Problems by name, for text such as ``problem: digits, clients=4`` (:mod:`dualopt.spec`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,13 +292,13 @@ class Problem:
         return int(xp.sum(xp.astype(hits, xp.int64)))
 
 
-def build_problem(options: ProblemOptions, *, test: bool = False, peers: Peers = ALONE) -> Problem:
+def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: Peers = ALONE) -> Problem:
     """Load the data, deal it out to the clients, and build the objective.
 
     Parameters
     ----------
-    options : ProblemOptions
-        What is asked for.
+    options : ProblemOptions or str
+        What is asked for, also as text, such as ``"problem: digits, clients=4"``.
     test : bool, default False
         Whether to load the test part of the data set as well.
     peers : Peers, optional
@@ -319,11 +320,14 @@ def build_problem(options: ProblemOptions, *, test: bool = False, peers: Peers =
     >>> build_problem(options).objective.shape
     (5,)
     """
+    options = built(options, "problem")
+    if not isinstance(options, ProblemOptions):
+        raise ValueError(f"options must be ProblemOptions or text such as 'problem: digits', not {options!r}.")
     layers = _hidden_layers(options.model)
     if layers is not None and options.loss not in ("auto", "multinomial"):
         raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")
     if options.loss != "auto":
-        lookup(dualopt.losses, options.loss, "loss")  # before the data, which may take long to load
+        Spec.parse(options.loss, "loss").target("loss")  # before the data, which may take long to load
     options = replace(options, partition=_partition_rule(options))
     _check_options(options)
     upload = uploader(options.device)
@@ -482,7 +486,7 @@ def _check_options(options: ProblemOptions) -> None:
         if (value := getattr(options, name)) not in words:
             raise ValueError(f"{name} must be one of {', '.join(words)}; not {value!r}.")
     if options.regulariser is not None:
-        parse_regulariser(options.regulariser)
+        built(options.regulariser, "regulariser")
 
 
 def _hidden_layers(text: str) -> tuple[int, ...] | None:
@@ -501,16 +505,15 @@ def _hidden_layers(text: str) -> tuple[int, ...] | None:
     return found
 
 
-def _loss(name: str, texts: list[str], labels: Any) -> Any:
-    kind: Any = lookup(dualopt.losses, name, "loss")
-    given = convert(kind, pairs(texts, "loss_param"), "loss_param", f"loss {name}")
-    if "classes" in {f.name for f in fields(kind)}:
+def _loss(text: str, texts: list[str], labels: Any) -> Any:
+    spec = Spec.parse(text, "loss").given(pairs(texts, "loss_param"), "loss_param")
+    if "classes" in {f.name for f in fields(spec.target("loss"))} and "classes" not in spec.arguments:
         if (count := class_count(labels)) < 2:
-            raise ValueError(f"loss {name} needs labels of at least two classes, but those of the data are all alike.")
-        given = {"classes": count} | given
-    loss = kind(**given)
+            raise ValueError(f"loss {text} needs labels of at least two classes, but those of the data are all alike.")
+        spec = spec.given({"classes": count})
+    loss = spec.build("loss")
     if loss.labels == "class" and loss.outputs < (count := class_count(labels)):
-        raise ValueError(f"loss_param classes must be at least the {count} classes of the data, not {loss.outputs}.")
+        raise ValueError(f"classes of the loss must be at least the {count} classes of the data, not {loss.outputs}.")
     return loss
 
 

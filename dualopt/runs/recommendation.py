@@ -16,9 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-import dualopt.methods
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine.rounds import iterate, resolve
 from dualopt.methods import Algorithm, AndersonDANE
@@ -28,7 +26,8 @@ from dualopt.objectives.composite import without_regulariser
 from dualopt.regularisers import Zero
 from dualopt.runs.rules import DEAR, Facts, Rule, choose
 from dualopt.solvers._loop import is_smooth
-from dualopt.spec.discover import lookup, unknown_name
+from dualopt.spec import Spec
+from dualopt.spec.discover import unknown_name
 
 __all__ = ["Recommendation", "Similarity", "facts_of", "recommend", "similarity"]
 
@@ -173,13 +172,7 @@ def recommend(
         measured = similarity(objective)
         facts = replace(facts, similarity=measured.factor)
     rule = choose(facts)
-    kind: Any = lookup(dualopt.methods, rule.method, "algorithm")
-    from dualopt.spec.variant import Variant  # which needs the package whole
-
-    template = (
-        Variant(label="", algorithm=rule.method, parameters=rule.parameters).template if rule.parameters else kind()
-    )
-    algorithm = resolve(template, objective, participation)
+    algorithm = resolve(Spec(rule.method, rule.parameters).build("algorithm"), objective, participation)
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 

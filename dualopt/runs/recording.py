@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -30,19 +29,20 @@ from dualopt.engine.rounds import (
     on_engine,
     resolve,
     rounds_of,
+    with_objects,
 )
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Participation, as_participation
-from dualopt.methods.preparation import Preparation, Prepared, prepared_by
+from dualopt.methods.preparation import Preparation, Prepared, as_preparations, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.wrapper import class_labels
 from dualopt.runs.certificates import Certificate, certificate_from
 from dualopt.runs.trace import Trace
-from dualopt.spec._objects import with_objects
+from dualopt.spec import described
 
-__all__ = ["communicated", "describe", "run", "versions"]
+__all__ = ["communicated", "run", "versions"]
 
 STALL_ROUNDS = 10
 EXPLOSION = 1e8
@@ -71,11 +71,11 @@ def run(
     check_assumptions: bool = True,
     threads: int | None = None,
     parameters: Mapping[str, Any] | None = None,
-    prepare: Preparation | Sequence[Preparation] | None = None,
+    prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
-    engine: Clustered | None = None,
+    engine: Clustered | str | None = None,
 ) -> Trace:
     """Run a method and record every round.
 
@@ -155,15 +155,18 @@ def run(
         reference=reference,
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
+    fits = checkpoint is None or isinstance(checkpoint, Checkpoint)
+    require(fits, "checkpoint must be a Checkpoint, such as Checkpoint('run.npz')", checkpoint)
     _check_names(measure or {}, reference)
-    check_engine(objective, engine, prepare)
+    engine = check_engine(objective, engine, prepare)
+    steps = as_preparations(prepare)
     _check_start(theta0, objective)
     who = as_participation(participation)
     theta = objective.initial(seed) if theta0 is None else theta0
     started = time.perf_counter()
     with threadpool_limits(limits=threads) if threads else nullcontext():
-        prepared = prepared_by(prepare, objective, theta)
-    seconds = time.perf_counter() - started if prepare else 0.0
+        prepared = prepared_by(steps, objective, theta)
+    seconds = time.perf_counter() - started if steps else 0.0
     algorithm = resolve(algorithm, prepared.objective, who, compressor)
     if check_assumptions:
         algorithm.check(prepared.objective)
@@ -179,7 +182,7 @@ def run(
         largest = EXPLOSION * (1.0 + _largest(theta))
         if checkpoint is not None:
             kept = checkpoint.begin(
-                _described(algorithm, objective, recorder, who, prepare, parameters)
+                _described(algorithm, objective, recorder, who, steps, parameters)
                 | {"seed": seed, "tol": tol, "atol": atol, "every": every, "measure_every": measure_every},
                 (algorithm, objective, who),
                 initial_state(algorithm, prepared.objective, prepared.theta0) if checkpoint.resume else (),
@@ -227,9 +230,9 @@ def run(
             status, theta = "stopped", recorder.interrupted()
         recorder.finish(theta)
         status = "diverged" if recorder.diverged else status
-    described = {
+    record = {
         "algorithm": type(algorithm).__name__,
-        "hyperparameters": describe(algorithm),
+        "hyperparameters": described(algorithm),
         "n_clients": objective.n_clients,
         **_origin(objective, theta),
         "rounds": rounds,
@@ -238,12 +241,12 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
-        **({} if prepare is None else {"prepare": [describe(p) for p in _listed(prepare)]}),
+        **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
         "versions": dict(versions()),
         **(parameters or {}),
     }
-    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=record)
 
 
 def _described(
@@ -251,18 +254,18 @@ def _described(
     objective: Objective,
     recorder: _Recorder,
     participation: Participation | None,
-    prepare: Preparation | Sequence[Preparation] | None,
+    prepare: Sequence[Preparation],
     parameters: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return what tells one run from another, but for the data, of which the first row of the trace tells."""
     hosts = recorder.hosts
     return {
-        "algorithm": describe(algorithm),
+        "algorithm": described(algorithm),
         "n_clients": objective.n_clients,
         "shape": list(objective.shape),
         "dtype": str(recorder.theta.dtype),
-        "participation": describe(participation),
-        "prepare": [] if prepare is None else [describe(p) for p in _listed(prepare)],
+        "participation": described(participation),
+        "prepare": [described(step) for step in prepare],
         "reference": recorder.reference,
         "columns": list(recorder.rows[0]),
         **({} if hosts.engine.in_process else {"hosts": len(hosts.hosts)}),
@@ -274,10 +277,6 @@ def _described(
 def _check_rounds(rounds: int, done: int) -> None:
     if rounds < done:
         raise ValueError(f"rounds must be at least the {done} that the checkpoint holds, not {rounds}.")
-
-
-def _listed(prepare: Preparation | Sequence[Preparation]) -> Sequence[Preparation]:
-    return prepare if isinstance(prepare, Sequence) else [prepare]
 
 
 def communicated(snapshot: Snapshot) -> bool:
@@ -442,14 +441,6 @@ def _measured(name: str, function: Callable, snapshot: Snapshot | None) -> float
         raise ValueError(
             f"measure {name!r} must return a number for a Snapshot, but raises {type(error).__name__}."
         ) from error
-
-
-def describe(value: Any) -> Any:
-    """Turn a dataclass of hyperparameters into plain names and numbers."""
-    if is_dataclass(value):
-        found = {field.name: describe(getattr(value, field.name)) for field in fields(value)}
-        return {"name": type(value).__name__, **found} if found else type(value).__name__
-    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
 
 
 def versions() -> Mapping[str, str]:

@@ -7,8 +7,7 @@ client's result does not depend on who else is in the call.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from dualopt.arrays._checks import Typed, require, require_positive
@@ -18,7 +17,9 @@ from dualopt.objectives.local_problem import gap_bound
 
 __all__ = [
     "RULES",
+    "SCHEDULES",
     "Gap",
+    "GapSchedule",
     "GradientNorm",
     "GradientReduction",
     "LinearSchedule",
@@ -27,7 +28,6 @@ __all__ = [
     "Steps",
     "Stop",
     "SublinearSchedule",
-    "parse_stop",
 ]
 
 
@@ -137,21 +137,49 @@ class RelativeEnergy(Typed):
         return small | (progress.gradient_norm == 0)
 
 
+class GapSchedule(Protocol):
+    """The largest gap that is admitted in a round."""
+
+    def __call__(self, round: Round, /) -> float:
+        """Return the admitted gap."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
-class Gap:
+class Gap(Typed):
     """Stop when the local suboptimality is at most a schedule of the round.
 
     Parameters
     ----------
-    schedule : callable
+    scale : float, default 1
+        Of the schedule that a run chooses where none is given: (3.7) if the method's ``rho`` is 0, and (3.8) otherwise.
+    schedule : callable, optional
         Maps a ``Round`` to the largest admitted gap; :class:`SublinearSchedule` (3.7), :class:`LinearSchedule` (3.8),
         or any function.
+
+    Examples
+    --------
+    >>> Gap(scale=2.0).scheduled(nu=0.1, rho=0.25)
+    Gap(scale=2.0, schedule=LinearSchedule(rho=0.25, gamma=0.1, scale=2.0))
     """
 
-    schedule: Callable[[Round], float]
+    scale: float = 1.0
+    schedule: GapSchedule | None = None
+
+    def __post_init__(self) -> None:
+        require_positive(scale=self.scale)
+
+    def scheduled(self, *, nu: float, rho: float) -> Gap:
+        """Return the rule with a schedule for these parameters of a method, unless it has one."""
+        if self.schedule is not None:
+            return self
+        given: Any = SublinearSchedule(nu=nu) if rho == 0 else LinearSchedule(rho=rho)
+        return replace(self, schedule=replace(given, scale=self.scale))
 
     def finished(self, progress: Progress) -> Array:
         """Compare the bound ``|grad F_j|^2 / (2 (mu + weight))`` with the schedule."""
+        require(self.schedule is not None, "stop needs a schedule here: pass Gap(schedule=...)")
+        assert self.schedule is not None
         return progress.gap <= self.schedule(progress.round)
 
 
@@ -216,40 +244,7 @@ RULES: dict[str, Any] = {
     "energy": RelativeEnergy,
     "gap": Gap,
 }
-"""The rules by the names that :func:`parse_stop` takes; its number is the first parameter, but the scale of a gap."""
+"""The rules by name."""
 
-
-def parse_stop(text: str, *, nu: float | None = None, rho: float | None = None) -> Stop:
-    """Read a stopping rule from text.
-
-    ``"steps=10"``, ``"gradient=1e-8"``, ``"reduction=0.1"`` and ``"energy=1e-12"`` name the rules; ``"gap=SCALE"`` is
-    schedule (3.7) with the given scale when ``rho`` is 0 and (3.8) otherwise.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a rule, or a schedule without ``nu`` and ``rho``.
-
-    Examples
-    --------
-    >>> parse_stop("steps=10", nu=0.1, rho=0.0)
-    Steps(steps=10)
-    """
-    kind, _, number = text.partition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if kind not in RULES or not math.isfinite(value):
-        raise ValueError(f"stop must be one of {', '.join(f'{name}=NUMBER' for name in RULES)}; not {text!r}.")
-    if kind == "gap":
-        if nu is None or rho is None:
-            raise ValueError(f"stop {text!r} needs nu and rho: pass Gap(schedule=...).")
-        schedule = SublinearSchedule(nu=nu, scale=value) if rho == 0 else LinearSchedule(rho=rho, scale=value)
-        return Gap(schedule=schedule)
-    if kind == "steps":
-        if not value.is_integer():
-            raise ValueError(f"steps must be a whole number, not {value}.")
-        return Steps(steps=int(value))
-    rule = RULES[kind]
-    return rule(**{fields(rule)[0].name: value})
+SCHEDULES: dict[str, Any] = {"sublinear": SublinearSchedule, "linear": LinearSchedule}
+"""The schedules of ``Gap`` by name."""

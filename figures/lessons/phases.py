@@ -24,7 +24,7 @@ from figures.lessons._words import Answer, Judged, Table, judge
 from theory._cases import Case
 from theory._chance import coin
 from theory.baselines.bias import enough, factor, fedavg_bias
-from theory.counterexamples._recursion import Run, on_quadratics
+from theory.counterexamples._recursion import on_quadratics
 from theory.counterexamples.primal_dual import afedpd_small_rho
 from theory.limits import afedpd_least_rho
 from theory.phase_maps import CONVERGES, Clients, phase_map
@@ -108,7 +108,7 @@ def scene(*, method: str, step: float, s: float) -> Scene:
     )
 
 
-def judged(method: str, step: float, s: float, run: Run) -> Judged:
+def judged(method: str, step: float, s: float, run: Case) -> Judged:
     """Return the verdict on the theorem of a method; that of FedAvg looks at all rounds until the limit."""
     if method == "FedPD":
         speaks = "holds" if s > 1 and 1.0 / step > (s - 1.0) / (s + 1.0) else "outside assumptions"

@@ -214,6 +214,12 @@ BAD: dict[str, tuple[str, str, dict[str, Any], str]] = {
     ),
     "empty": ("t.csv", "", {"label": "y"}, "path .* cannot be read as a table: Empty CSV file."),
     "no rows": ("t.csv", "x,y\n", {"label": "y"}, "X must be a matrix with at least one row and one column"),
+    "no rows of clients": (
+        "t.csv",
+        "x,y,c\n",
+        {"label": "y", "client": "c"},
+        "X must be a matrix with at least one row and one column, but its shape is (0, 1).",
+    ),
     "labels alone": ("t.csv", "y\n1\n0\n", {"label": "y"}, "X must be a matrix with at least one row and one column"),
     "no Parquet": (
         "t.parquet",
@@ -240,6 +246,18 @@ def test_each_defect_has_its_sentence(name: str, tmp_path: Path) -> None:
         load(str(path), **options)
     assert str(info.value).endswith(".")
     assert "\n" not in str(info.value)
+
+
+def test_the_program_says_that_a_table_has_no_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    TABLE[:0].to_csv(tmp_path / "t.csv", index=False)
+    TABLE[:0].to_parquet(tmp_path / "t.parquet")
+    shape = (0, TABLE.shape[1] - 2)
+    for file in ("t.csv", "t.parquet"):
+        with pytest.raises(SystemExit) as end:
+            main(["run", "--data", str(tmp_path / file), "--label", "sick", "--client", "hospital"])
+        assert end.value.code == 2
+        sentence = f"X must be a matrix with at least one row and one column, but its shape is {shape}."
+        assert capsys.readouterr().err == f"dualopt: {sentence}\n"
 
 
 def test_latin_1_is_named(tmp_path: Path) -> None:

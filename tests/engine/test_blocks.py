@@ -5,6 +5,7 @@ import pytest
 
 from dualopt.arrays.peers import block
 from dualopt.arrays.xp import is_sparse
+from dualopt.objectives import linear_model
 from dualopt.objectives.rows import ClientRows
 from dualopt.problem.data import scaling
 from dualopt.problem.options import ProblemOptions, build_problem
@@ -183,6 +184,21 @@ def test_one_damaged_row_ends_all_processes(tmp_path):
         return str(found.value)
 
     assert on_each(2, message) == ["X must be finite, but row 33 (counted from 0) holds NaN or infinite values."] * 2
+
+
+def test_weights_that_are_zero_count_over_all_processes():
+    """One process may have nothing but rows of weight 0; all of them may not."""
+
+    def build(weight):
+        def own(peers):
+            X, w = np.ones((2, 1)), np.full(2, weight(peers.rank))
+            return linear_model(X, X[:, 0], loss="squared", mu=0.1, weights=w, peers=peers).n_clients
+
+        return own
+
+    assert on_each(2, build(float)) == [1, 1]
+    with pytest.raises(ValueError, match=r"^weights must not be 0 for all rows\.$"):
+        on_each(2, build(lambda rank: 0.0))
 
 
 def test_more_processes_than_clients_are_refused():

@@ -326,7 +326,7 @@ def test_wrong_projects_methods_and_files_are_refused(tmp_path: Path) -> None:
 
     engine = Wired([Host(problems()["quadratic"])])
     engine.learn = lambda types: None  # type: ignore[method-assign]
-    with pytest.raises(ValueError, match=r"^host 0 refuses round 0: .*'Unknown', which is not known here.*\.$"):
+    with pytest.raises(ValueError, match=r"^host 0 refuses round 0: .*Unknown', which is not known here.*\.$"):
         run(Unknown(), RemoteClients(engine), rounds=1)
 
 

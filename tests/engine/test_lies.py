@@ -10,19 +10,8 @@ import numpy as np
 import pytest
 
 from dualopt.engine import Failed, LostError
+from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound, usable_rows
-from dualopt.engine._protocol import (
-    Align,
-    Aligned,
-    ClientInfo,
-    Evaluate,
-    Evaluated,
-    Initial,
-    Model,
-    PartialSums,
-    Started,
-    Uploaded,
-)
 from dualopt.engine.rounds import resolve
 from dualopt.methods import DualFL, FedDyn
 from dualopt.methods.participation import Full
@@ -100,7 +89,7 @@ def test_a_census_that_no_clients_have_is_refused(lie: str) -> None:
     name, value = LIES[lie]
     f, blocks = problems()["smooth"], [(0,), (1, 2, 3), (4,)]
     with pytest.raises(ValueError, match=f"{name}.*(host 1|must agree)"):
-        elsewhere(f, blocks, told(ClientInfo, put(name, value)))
+        elsewhere(f, blocks, told(protocol.ClientInfo, put(name, value)))
     assert elsewhere(f, blocks).n_clients == 5
 
 
@@ -110,37 +99,39 @@ def test_what_is_not_known_may_be_said() -> None:
     assert elsewhere(f, [(0, 1), (2, 3, 4)]).L.tolist() == [math.inf] * 5
     curved = NonconvexPenalty(objective=problems()["smooth"], lam=0.5)
     assert (elsewhere(curved, [(0, 1), (2, 3, 4)]).mu < 0).all()
-    unknown = told(ClientInfo, lambda x: x._replace(mu=x.mu - math.inf, mu_rounding=x.mu + math.inf, L=x.L + math.inf))
+    unknown = told(
+        protocol.ClientInfo, lambda x: x._replace(mu=x.mu - math.inf, mu_rounding=x.mu + math.inf, L=x.L + math.inf)
+    )
     assert elsewhere(f, [(0, 1), (2, 3, 4)], unknown).mu[2:].tolist() == [-math.inf] * 3
 
 
 FALSE = {
-    "value": (Evaluated, lambda x: x._replace(value=x.value[:-1]), "value has the shape"),
-    "gradient": (Evaluated, lambda x: x._replace(gradient=x.gradient[:, :-1]), "gradient has the shape"),
-    "transposed": (Evaluated, lambda x: x._replace(gradient=x.gradient.T), "gradient has the shape"),
-    "integers": (Evaluated, lambda x: x._replace(value=x.value.astype(np.int64)), "value has the type int64"),
-    "dual": (Evaluated, lambda x: x._replace(dual=np.zeros((3, 3))), "dual has the shape"),
+    "value": (protocol.Evaluated, lambda x: x._replace(value=x.value[:-1]), "value has the shape"),
+    "gradient": (protocol.Evaluated, lambda x: x._replace(gradient=x.gradient[:, :-1]), "gradient has the shape"),
+    "transposed": (protocol.Evaluated, lambda x: x._replace(gradient=x.gradient.T), "gradient has the shape"),
+    "integers": (protocol.Evaluated, lambda x: x._replace(value=x.value.astype(np.int64)), "value has the type int64"),
+    "dual": (protocol.Evaluated, lambda x: x._replace(dual=np.zeros((3, 3))), "dual has the shape"),
     "bound": (
-        Evaluated,
+        protocol.Evaluated,
         lambda x: x._replace(value_error=-x.value_error - 1.0),
         "value_error is a bound below 0",
     ),
     "another": (
-        Evaluated,
+        protocol.Evaluated,
         lambda x: x._replace(gradient_error=0 * x.value - 1),
         "gradient_error is a bound below",
     ),
     "counts": (
-        Uploaded,
+        protocol.Uploaded,
         lambda x: x._replace(gradients=(-1.0,) * 3),
         "counts gradients in numbers that cannot be",
     ),
     "NaN": (
-        Uploaded,
+        protocol.Uploaded,
         lambda x: x._replace(gradients=(LOST,) * 3),
         "counts gradients in numbers that cannot be",
     ),
-    "rounds": (Started, lambda x: x._replace(rounds=-1), "negative number of rounds"),
+    "rounds": (protocol.Started, lambda x: x._replace(rounds=-1), "negative number of rounds"),
 }
 
 
@@ -153,14 +144,16 @@ def test_an_answer_of_another_shape_or_sign_ends_in_a_sentence_that_names_the_ho
 
 
 def test_sums_have_shapes_too() -> None:
-    asked = Evaluate("run", 0, np.zeros(3), True, True)
-    right = PartialSums(np.zeros(9), np.zeros(3), np.zeros(3))
+    asked = protocol.Evaluate("run", 0, np.zeros(3), True, True)
+    right = protocol.PartialSums(np.zeros(9), np.zeros(3), np.zeros(3))
     assert unsound(asked, right, 2, (3,)) is None
     assert unsound(asked, right._replace(columns=np.zeros(5)), 2, (3,)) == "its columns has the shape (5,), not (9,)"
     assert unsound(asked, right._replace(dual=None), 2, (3,)) == "its columns has the shape (9,), not (5,)"
     assert unsound(asked, right._replace(dual=np.zeros(4)), 2, (3,)) == "its dual has the shape (4,), not (3,)"
-    assert unsound(Align(7), Aligned(8), 2, (3,)) == "it agrees to something else"
-    assert unsound(Initial(7), Model(np.zeros(4)), 2, (3,)) == "its theta has the shape (4,), not (3,)"
+    assert unsound(protocol.Align(7), protocol.Aligned(8), 2, (3,)) == "it agrees to something else"
+    assert (
+        unsound(protocol.Initial(7), protocol.Model(np.zeros(4)), 2, (3,)) == "its theta has the shape (4,), not (3,)"
+    )
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])

@@ -14,13 +14,13 @@ from dualopt.arrays._packing import pack
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._methods import read_method, spelled, types_in
 from dualopt.engine.rounds import resolve
 from dualopt.methods import AFedPD, DualFL, FedDyn, FedSplit, Scaffnew
 from dualopt.methods.participation import UniformSubset
 from dualopt.runs.certificates import DualPoint, certificate
 from dualopt.runs.recording import run
 from dualopt.solvers.stopping import GradientReduction
+from dualopt.spec import Spec, types_in
 from dualopt.spec.discover import discover
 from tests.engine.problems import CHANCE, problems
 from tests.engine.wired import Wired, elsewhere
@@ -110,14 +110,22 @@ def test_methods_in_words(name: str) -> None:
     """What a method is completed to is read as the same method, each number with all its digits."""
     kind = discover(dualopt.methods)[name]
     method = resolve(kind(), quadratic())
-    assert read_method(spelled(method)) == method
+    text = json.dumps(Spec.of(method, full=True).to_json())
+    assert Spec.from_json(text).build("algorithm", ()) == method
     assert set(types_in(method)) >= {type(method)}
 
 
 def test_what_is_no_method_is_refused() -> None:
-    for text in ("7", '{"class": "Steps", "parameters": {"steps": 3}}', '{"class": "os.system"}', "no json", "[]"):
-        with pytest.raises(ValueError, match=r"^method .*\.$"):
-            read_method(text)
+    for text in (
+        "7",
+        '{"steps": {"steps": 3}}',
+        '{"os:system": {}}',
+        '{"dualopt.solvers.sgd:SGD": {}}',
+        "no json",
+        "[]",
+    ):
+        with pytest.raises(ValueError, match=r"^(method|algorithm) .*\.$"):
+            Spec.from_json(text, "method").build("algorithm", ())
 
 
 # --- a certificate from two scalars a client ---------------------------------------------------------------------

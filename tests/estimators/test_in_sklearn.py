@@ -216,6 +216,26 @@ def test_bad_clients_give_one_sentence(arguments, sentence: str) -> None:
         FederatedClassifier().fit(X, Y, **arguments)
 
 
+@pytest.mark.parametrize("kind", [FederatedClassifier, FederatedRegressor])
+def test_masked_values_are_refused(kind) -> None:
+    fitted = kind().fit(np.ma.masked_array(X), np.ma.masked_array(Y))  # nothing is masked
+    hidden = np.ma.masked_array(X, X > 1)
+    calls = {
+        "X": [lambda: kind().fit(hidden, Y), lambda: fitted.predict(hidden), lambda: fitted.score(hidden, Y)],
+        "y": [lambda: kind().fit(X, np.ma.masked_array(Y, X[:, 0] > 1))],
+    }
+    for name, tried in calls.items():
+        for call in tried:
+            with pytest.raises(ValueError, match=f"^{name} must not have masked values.$"):
+                call()
+
+
+def test_whose_each_row_is_may_be_a_column() -> None:
+    model, other = (FederatedClassifier().fit(X, Y, clients=sites) for sites in (SITES, np.asarray(SITES)[:, None]))
+    assert other.client_names_ == model.client_names_
+    np.testing.assert_array_equal(other.coef_, model.coef_)
+
+
 def test_without_sklearn_the_sentence_says_what_to_install() -> None:
     code = 'import sys\nsys.modules["sklearn"] = None\nimport dualopt\nimport dualopt.app.estimators'
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -235,7 +235,7 @@ def strangers(folder: Path) -> str:
     """No certificate, one that we have not signed, and a site of another federation that knows the address."""
     project = project_of()
     with Loopback(folder, project) as loopback:
-        time.sleep(5)
+        loopback.wait_for_server()
         ours = loopback.kits / "lyon" / "startup"
         require(greeted(loopback.port, ours / "client.crt", ours / "client.key"), "our own certificate is refused")
         require(not greeted(loopback.port), "no certificate is needed")
@@ -334,7 +334,7 @@ def page(folder: Path) -> str:
     """All commands of docs/federation.md but for the installation, as they are written."""
     text = (ROOT / "docs" / "federation.md").read_text()
     blocks = re.findall(r"^```\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    commands = [block for block in blocks if not block.startswith(("pip", "│"))]
+    commands = [block for block in blocks if not block.startswith(("python -m pip", "│"))]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
     said = ""

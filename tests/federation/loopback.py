@@ -111,6 +111,15 @@ class Loopback:
         except (OSError, ValueError, KeyError):
             return 0
 
+    def wait_for_server(self) -> None:
+        """Wait until the server listens."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5):
+                return
+            time.sleep(0.5)
+        raise RuntimeError("the server does not listen")
+
     def wait_for_round(self, n: int, running: subprocess.Popen) -> None:
         """Wait until the server's checkpoint holds so many rounds."""
         end = time.monotonic() + 120

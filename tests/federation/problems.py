@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dualopt import Trace, run
+from dualopt.engine.rounds import resolve
 from dualopt.federation import Project
-from dualopt.methods.participation import parse_participation
+from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite, Objective, linear_model
-from dualopt.regularisers import parse_regulariser
 
 __all__ = ["METHODS", "SIZES", "differing", "in_one_process", "project_of", "rows", "write_shards"]
 
@@ -21,15 +21,15 @@ SIZES = (30, 70, 80)
 METHODS: dict[str, dict[str, Any]] = {
     "dualfl": {},
     "feddyn": {"participation": "subset=2"},
-    "scaffnew": {"param": {"probability": "0.5"}, "participation": "communicate=0.5"},
+    "scaffnew": {"algorithm": "scaffnew: probability=0.5", "participation": "communicate=0.5"},
 }
 
 
 def project_of(algorithm: str = "dualfl", *, features: int = 20, **changes: Any) -> Project:
     """Return a project for the rows below."""
     given = {"rounds": 40, "tol": 0.0, "mu": 0.1, "loss": "logistic", "classes": (0, 1), "deadline": 30.0}
-    given |= METHODS.get(algorithm, {}) | changes
-    return Project(name="trio", sites=SITES, algorithm=algorithm, features=features, **given)
+    given |= {"algorithm": algorithm} | METHODS.get(algorithm, {}) | changes
+    return Project(name="trio", sites=SITES, features=features, **given)
 
 
 def rows(features: int = 20) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
@@ -55,14 +55,14 @@ def whole(project: Project) -> Objective:
     f = linear_model(X, 2.0 * y - 1.0, loss=project.loss_object, mu=project.mu, clients=clients)
     if project.regulariser is None:
         return f
-    return Composite(objective=f, regulariser=parse_regulariser(project.regulariser))
+    return Composite(objective=f, regulariser=project.regulariser_object)
 
 
 def in_one_process(project: Project) -> Trace:
     """Run the project where all data are at hand."""
-    f, who = whole(project), parse_participation(project.participation)
+    f, who = whole(project), as_participation(project.participation)
     return run(
-        project.variant.build(f, who),
+        resolve(project.method, f, who),
         f,
         rounds=project.rounds,
         tol=project.tol or None,

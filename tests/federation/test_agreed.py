@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,11 @@ import pytest
 import dualopt.methods
 from dualopt.engine import RefusedError, wire
 from dualopt.engine import _protocol as protocol
-from dualopt.engine._methods import spelled
+from dualopt.engine.rounds import resolve
 from dualopt.federation import Project
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.settings import objective_of
+from dualopt.spec import Spec
 from dualopt.spec.discover import discover
 from tests.federation.problems import METHODS, in_one_process, project_of, whole
 from tests.federation.test_in_memory import KEYS, MARK, Memory, Seal, memory
@@ -33,7 +35,7 @@ def lying(m: Memory, change: Callable[[Any], Any]) -> Any:
 
 
 def put(**fields: Any) -> Callable[[Any], Any]:
-    return lambda census: census._replace(**fields)
+    return lambda info: info._replace(**fields)
 
 
 LIES: dict[str, Callable[[Any], Any]] = {
@@ -75,7 +77,7 @@ def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch:
     project = project_of(tol=1e-3, rounds=200)
     true = in_one_process(replace(project, tol=1e-12, rounds=400))
     energy, best = whole(project).value, whole(project).value(true.theta).mean()
-    monkeypatch.setattr("dualopt.federation.serving.require_agreed_clients", lambda *_: None)
+    monkeypatch.setattr("dualopt.federation.serving.require_agreed_client_info", lambda *_: None)
     with memory(tmp_path, project) as m:
         m.faults = {("basel", 1): lying(m, lambda x: x._replace(mu=x.mu + 1e6, L=x.L + 1e6))}
         assert m.serve()["status"] == "converged"
@@ -85,17 +87,20 @@ def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch:
 
 CHOICES: dict[str, dict[str, Any]] = {
     **{name: {"algorithm": name} for name in discover(dualopt.methods)},
-    "parameters": {"algorithm": "dualfl", "param": {"rho": "0.01", "nu": "suggested"}},
-    "a solver": {"algorithm": "feddyn", "solver": "lbfgs", "solver_param": {"history": "5"}, "param": {"alpha": "0.3"}},
-    "a stop": {"algorithm": "fedpd", "stop": "reduction=0.1"},
-    "a compressor": {"algorithm": "fedsplit", "compressor": "natural"},
+    "parameters": {"algorithm": "dualfl: rho=0.01, nu=suggested"},
+    "a solver": {"algorithm": "feddyn: solver=lbfgs:history=5, alpha=0.3"},
+    "a solver that is completed": {"algorithm": "scaffold: solver=gradient"},
+    "a stop": {"algorithm": "fedpd: stop=reduction=0.1"},
+    "a stop that is completed": {"algorithm": "dualfl: stop=gap=2"},
+    "a compressor": {"algorithm": "fedsplit: compressor=natural"},
+    "a regulariser": {"algorithm": "feddr", "regulariser": "l1=0.1"},
 }
 
 
 def started(project: Project, **changes: Any) -> protocol.Start:
     """What the server of a project sends to its second site."""
     f = whole(project)
-    text = spelled(project.variant.build(f))
+    text = json.dumps(Spec.of(resolve(project.method, f), full=True).to_json())
     theta0 = np.zeros(f.shape)
     run = f"{project.run_name} 0123"
     return protocol.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s")._replace(**changes)
@@ -108,15 +113,18 @@ def test_what_the_server_of_a_project_asks_is_agreed(choice: str) -> None:
 
 
 def test_a_start_of_something_else_is_refused() -> None:
-    project = project_of("feddyn", param={"alpha": "0.3"}, solver="lbfgs", stop="reduction=0.1")
-    other = {
-        "method": started(project_of("dualfl")).method,
-        "parameter": started(replace(project, param={"alpha": "0.4"})).method,
-        "solver": started(replace(project, solver="newton")).method,
-        "stop": started(replace(project, stop="gradient=1e-3")).method,
-        "words": "{}",
-        "nobody": '{"class": "Popen", "parameters": {}}',
+    project = project_of("feddyn: alpha=0.3, solver=lbfgs:history=5, stop=reduction=0.1")
+    others = {
+        "method": "dualfl",
+        "parameter": "feddyn: alpha=0.4, solver=lbfgs:history=5, stop=reduction=0.1",
+        "default": "feddyn: alpha=0.3, scaled=true, solver=lbfgs:history=5, stop=reduction=0.1",
+        "solver": "feddyn: alpha=0.3, solver=newton, stop=reduction=0.1",
+        "its parameter": "feddyn: alpha=0.3, solver=lbfgs:history=6, stop=reduction=0.1",
+        "stop": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=gradient=1e-3",
+        "its number": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=reduction=0.2",
     }
+    other = {name: started(project_of(text)).method for name, text in others.items()}
+    other |= {"words": "{}", "nobody": '{"subprocess:Popen": {}}'}
     for name, method in other.items():
         with pytest.raises(RefusedError, match="method is not that of the project") as raised:
             require_agreed_requests(project, 1, [started(project, method=method)])

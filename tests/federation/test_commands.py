@@ -39,10 +39,10 @@ def test_a_new_project(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert (code, wrong) == (0, "")
     project = Project.read(folder / "project.toml")
     assert (project.name, project.sites, project.rows) == ("study", ("lyon", "basel"), (20, 30))
-    assert (project.loss, project.classes, project.param, project.weights) == (
+    assert (project.loss, project.classes, project.algorithm, project.weights) == (
         "logistic",
         (0, 1),
-        {"rho": "0.1"},
+        "dualfl: rho=0.1",
         "rows",
     )
     assert project.fingerprint[:12] in said

@@ -210,8 +210,8 @@ STAGES: dict[str, tuple[Any, str]] = {
     "the start": (Host, "_start"),
     "the loss": (SmoothedHinge, "value_and_gradient"),
     "the solver": (LBFGS, "__call__"),
-    "a round": (Host, "_propose"),
-    "its end": (Host, "_commit"),
+    "a round": (Host, "_uploaded"),
+    "its end": (Host, "_end"),
     "a certificate": (Host, "_evaluate"),
     "the file": (Host, "_save"),
 }

@@ -64,7 +64,7 @@ def made_up(rho: float, errors: list[float], largest: float = 5.0) -> Trace:
     columns = dict.fromkeys(names, errors) | {"round": range(len(errors))}
     f = Quadratic(A=np.reshape([1.0, largest], (2, 1, 1)), b=np.ones((2, 1)))
     said = DualFL(rho=rho, nu=1e-2).guarantee(f)
-    parameters = {"hyperparameters": {"rho": rho, "nu": 1e-2}, "guarantee": said}
+    parameters = {"hyperparameters": {"dualfl": {"rho": rho, "nu": 1e-2}}, "guarantee": said}
     return Trace(columns=columns, status="max_rounds", theta=None, parameters=parameters)
 
 

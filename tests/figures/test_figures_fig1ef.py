@@ -80,7 +80,7 @@ def test_the_reference_is_drawn_over_its_gradients(traces):
 def made_up(errors: list[float], guarantee: str = "Theorem 3.2", **columns: list[float]) -> Trace:
     n = np.arange(float(len(errors)))
     given = {"round": n, "gradients": 3.0 * n, "error": errors, **columns}
-    parameters = {"guarantee": guarantee, "hyperparameters": {"rho": 0.0}}
+    parameters = {"guarantee": guarantee, "hyperparameters": {"dualfl": {"rho": 0.0}}}
     return Trace(columns=given, status="max_rounds", theta=None, parameters=parameters)
 
 

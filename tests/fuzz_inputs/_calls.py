@@ -16,11 +16,11 @@ import dualopt.methods
 import dualopt.methods.participation
 import dualopt.regularisers
 import dualopt.solvers
+from dualopt.arrays._checks import _plain
 from dualopt.problem import data
 from dualopt.runs import tuning
 from dualopt.runs.trace import Trace
 from dualopt.solvers import stopping
-from dualopt.spec._text import _plain_fields
 from dualopt.spec.discover import discover
 from tests.fuzz_inputs._case import Case, Expected
 
@@ -304,7 +304,7 @@ def _parts() -> list[tuple[type, str, type]]:
     rules += [dualopt.methods.participation.CommunicateWithProbability]
     packages = (dualopt.methods, dualopt.solvers, dualopt.losses, dualopt.regularisers)
     classes = [cls for package in packages for cls in discover(package).values()] + rules
-    return [(cls, name, kind) for cls in classes for name, kind in _plain_fields(cls).items()]
+    return [(cls, name, kind) for cls in classes for name, kind in _plain(cls).items()]
 
 
 def _numbers(function: Callable[..., Any], arguments: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import dualopt.losses
 import dualopt.methods
 import dualopt.solvers
-from dualopt.spec._text import _plain_fields
+from dualopt.arrays._checks import _plain
 from dualopt.spec.discover import discover
 from tests.fuzz_inputs._case import Case, Expected, typed
 
@@ -559,5 +559,5 @@ def _parameters() -> list[tuple[str, str, str, type]]:
     found: list[tuple[str, str, str, type]] = []
     for kind, package in (("param", dualopt.methods), ("solver-param", dualopt.solvers)):
         for owner, cls in discover(package).items():
-            found += [(kind, owner, name, type) for name, type in _plain_fields(cls).items()]
+            found += [(kind, owner, name, type) for name, type in _plain(cls).items()]
     return found

@@ -32,6 +32,7 @@ from dualopt import (
     run,
 )
 from dualopt.methods.compressors import RandK, TopK
+from dualopt.objectives import mlp
 from dualopt.solvers import LBFGS
 from dualopt.solvers.stopping import Steps
 
@@ -182,6 +183,42 @@ CLIENTS: dict[str, tuple[Any, str]] = {
     "rows and names": ([[0, 1], "a", "b", "c", "d", "e"], "clients must have hashable names, but row 0"),
     "numbers and rows": ([0, 1, 2, 3, 4, [5]], "clients must have hashable names, but row 5"),
     "masked": (np.ma.masked_array(Y, Y > 0), "clients must not have masked values."),
+    "a short mask": (
+        [Y[:5] > 0, Y < 0],
+        "clients: client 0 must have a truth value for each of the 6 rows of X, not 5.",
+    ),
+    "a short list of truth values": ({"a": [True, False]}, "clients: client 0 must have a truth value for each of the"),
+    "rows by clients": (
+        np.stack([Y > 0, Y < 0], axis=1),
+        "clients: client 0 must have a truth value for each of the 6",
+    ),
+    "a mask of nothing": ([Y > 0, Y > 9], "clients: client 1 has no rows."),
+    "a mask with a missing value": (
+        [Y > 0, pd.array(replaced(Y < 0, 3, None), dtype="boolean")],
+        "clients: client 1 must have row numbers or truth values, not both, and none missing.",
+    ),
+    "truth values and rows": ([[0, 3], [True, 2]], "clients: client 1 must have row numbers or truth values, not both"),
+    "a masked mask": ([np.ma.masked_array(Y > 0, Y < 0)], "clients: client 0 must not have masked values."),
+    "masked rows": ([[0], np.ma.masked_array([1, 2], [False, True])], "clients: client 1 must not have masked values."),
+    "fractions of rows": ([[0, 1], [0.5, 2.0]], "clients: client 1 must have whole numbers of rows, or a truth value"),
+    "rows without end": ([[0, 1], [10**400]], "clients: client 1 must hold finite numbers, but row 0"),
+    "long rows": ([[0, 1], [10**30]], "clients: client 1 has a row index outside 0 to 5."),
+    "words in a client": (
+        [[0, 1], ["a"]],
+        "clients: client 1 must hold numbers, but row 0 (counted from 0) holds 'a'.",
+    ),
+    "a word for rows": ({"a": [0], "b": "rows"}, "clients: client 1 must be a vector, not a str."),
+    "a number for rows": ({"a": [0], "b": 3}, "clients: client 1 must not be a single int."),
+    "matrices of rows": (
+        np.zeros((2, 2, 2), int),
+        "clients: client 0 must be a vector of row numbers or a mask, not of",
+    ),
+    "a table of masks": (
+        pd.DataFrame({"a": Y > 0, "b": Y < 0}),
+        "clients must be one column, not the 2 of a DataFrame.",
+    ),
+    "a column in arrays": (list(np.arange(6)[:, None] % 2), "clients must not be 6 lists of one row that is in two of"),
+    "a column in lists": ([[0], [1]] * 3, "clients must not be 6 lists of one row that is in two of them: names are a"),
 }
 
 F = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
@@ -224,12 +261,45 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model(loss="multinomial", y=["a"] * 6),
         "y must have at least two different labels, but",
     ),
+    "X: no rows of words": (
+        lambda: model(X=TABLE.assign(y="a")[:0], y="y", loss="logistic"),
+        "X must be a matrix with at least one row and one column, not of shape (0, 2).",
+    ),
+    "X: no rows of classes": (
+        lambda: model(X=with_column(y="a", c="b")[:0], y="y", loss="multinomial", clients="c"),
+        "X must be a matrix with at least one row and one column, not of shape (0, 2).",
+    ),
+    "X: too large for the ridge": (
+        lambda: run("dualfl", model(X=np.full((20, 3), 2.0**30), y=np.arange(20.0), loss="squared"), rounds=1),
+        "X must be scaled: mu + weight is lost beside features that large and dependent.",
+    ),
+    "X: too large for the ridge, sparse": (
+        lambda: run("dualfl", model(X=sparse.csr_array(np.full((6, 3), 2.0**30)), loss="squared"), rounds=1),
+        "X must be scaled: mu + weight is lost beside features that large and dependent.",
+    ),
+    "checkpoint: a path": (
+        lambda: wrong_run("dualfl", F, checkpoint="c.npz"),
+        "checkpoint must be a Checkpoint, such as Checkpoint('run.npz'), not 'c.npz'.",
+    ),
     "mu: a word": (lambda: model(mu="small"), "mu must be a finite number, at least 0, not small."),
     "weights: words": (
         lambda: model(weights=["a"] * 6),
         "weights must hold numbers, but row 0 (counted from 0) holds 'a'.",
     ),
     "weights: too few": (lambda: model(weights=[1, 1]), "weights must be 6 finite nonnegative numbers"),
+    "weights: nothing": (lambda: model(weights=[0] * 6), "weights must not be 0 for all rows."),
+    "weights: nothing that counts": (
+        lambda: model(weights=[0, 0, 0, 0, 0, 1], clients=[[0, 1], [2, 3]]),
+        "weights must not be 0 for all rows.",
+    ),
+    "weights: nothing, a network": (
+        lambda: mlp(X, np.arange(6) % 2, weights=np.zeros(6)),
+        "weights must not be 0 for all rows.",
+    ),
+    "clients of a network: a short mask": (
+        lambda: mlp(X, np.arange(6) % 2, clients=[Y[:5] > 0]),
+        "clients: client 0 must have a truth value for each of the 6 rows of X, not 5.",
+    ),
     "weights: NaN": (lambda: model(weights=[np.nan] * 6), "weights must not have missing values, but row 0"),
     "y: no such column": (lambda: model(X=TABLE, y="c"), "y must name a column, one of 'a', 'b'; not 'c'."),
     "clients: no such column": (
@@ -267,15 +337,15 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "solver: one that needs more": (
         lambda: wrong_run(AnyDualFL(solver="sgd"), F),
-        "solver 'sgd' needs step: pass SGD(step=...).",
+        "solver sgd needs step: write 'sgd: step=...'.",
     ),
     "stop: a class": (
         lambda: wrong_run(AnyDualFL(stop=Steps), F),
         "stop must be an instance, such as Steps(steps=...), not the class Steps.",
     ),
     "stop: a schedule": (
-        lambda: wrong_run(AnyDualFL(stop="gap=1"), F),
-        "stop 'gap=1' needs nu and rho: pass Gap(schedule=...).",
+        lambda: wrong_run(AnyDualFL(stop="gap=0"), F),
+        "stop gap: scale must be a positive finite number, not 0.0.",
     ),
     "participation: a class": (
         lambda: wrong_run("feddyn", F, participation=UniformSubset),
@@ -287,11 +357,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "compressor: without its number": (
         lambda: run("fedsplit", F, compressor="top-k"),
-        "compressor must be of the form top-k=NUMBER; not 'top-k'.",
+        "compressor top-k needs size: write 'top-k: size=...'.",
     ),
     "participation: misspelt": (
         lambda: wrong_run("feddyn", F, participation="few=1"),
-        "participation must be full or one of",
+        "participation must be one of full, subset",
     ),
     "regulariser: a class": (
         lambda: Composite(objective=F, regulariser=L1),
@@ -299,7 +369,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "regulariser: without a weight": (
         lambda: Composite(objective=F, regulariser="l1"),
-        "regulariser must be of the form NAME=WEIGHT, such as l1=0.01; not 'l1'.",
+        "regulariser l1 needs weight: write 'l1: weight=...'.",
     ),
 }
 

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from dualopt import Hinge, Logistic, Multinomial, Squared, linear_model
 from dualopt.arrays.xp import asarray_like, to_numpy
+from dualopt.objectives import mlp
 
 M, N = 24, 3
 RNG = np.random.default_rng(7)
@@ -33,6 +34,7 @@ CODES = np.arange(M) % 3
 NUMBERS = RNG.integers(-20, 21, M) / 4.0
 OWNERS = (np.arange(M) * 5) % N
 PARTS = [np.flatnonzero(j == OWNERS) for j in range(N)]
+MASKS: list[Any] = [j == OWNERS for j in range(N)]
 COLUMNS = ["a", "b", "größe", "d"]
 SPARSE = np.where(np.abs(X) > 0.5, X, 0.0)
 
@@ -187,13 +189,41 @@ CLASSES: dict[str, tuple[Any, Any, tuple[Any, ...] | None]] = {
 
 WORDS = ["Basel", "Lyon", "Zürich"]
 DAYS = [datetime.date(2020, 1, 1 + j) for j in range(N)]
+BITS = ((False, False), (False, True), (True, True))
 CLIENTS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "lists of rows": ([part.tolist() for part in PARTS], None),
     "arrays of rows": (PARTS, None),
     "tuples of rows": (tuple(tuple(part.tolist()) for part in PARTS), None),
     "a matrix of rows": (np.stack(PARTS), None),
     "rows by name": (dict(zip(WORDS, PARTS, strict=True)), tuple(WORDS)),
+    "Series of rows": ([pd.Series(PARTS[0]), pl.Series(PARTS[1]), pa.array(PARTS[2])], None),
+    "rows as whole floats": ([part.astype(float) for part in PARTS], None),
+    "rows of a library": ([array_api_strict.asarray(part) for part in PARTS], None),
+    "masks": (MASKS, None),
+    "a tuple of masks": (tuple(MASKS), None),
+    "masks in lists": ([mask.tolist() for mask in MASKS], None),
+    "masks in tuples": ([tuple(mask.tolist()) for mask in MASKS], None),
+    "masks in tuples of NumPy's": (tuple(map(tuple, MASKS)), None),
+    "masks by name": (dict(zip(WORDS, MASKS, strict=True)), tuple(WORDS)),
+    "lists of truth values by name": (dict(zip(WORDS, (m.tolist() for m in MASKS), strict=True)), tuple(WORDS)),
+    "a matrix of masks": (np.stack(MASKS), None),
+    "a matrix of masks of a library": (array_api_strict.asarray(np.stack(MASKS)), None),
+    "masks of a library": ([array_api_strict.asarray(mask) for mask in MASKS], None),
+    "masks of objects": ([mask.astype(object) for mask in MASKS], None),
+    "masks of pandas": ([pd.Series(mask, index=np.arange(M)[::-1]) for mask in MASKS], None),
+    "masks of pandas that may miss": ([pd.array(mask, dtype="boolean") for mask in MASKS], None),
+    "masks of polars": ([pl.Series(mask) for mask in MASKS], None),
+    "masks of PyArrow": ([pa.array(mask) for mask in MASKS], None),
+    "masks of pandas by name": (dict(zip(WORDS, map(pd.Series, MASKS), strict=True)), tuple(WORDS)),
+    "masks and rows": ([MASKS[0], PARTS[1], MASKS[2].tolist()], None),
+    "a mask without a masked value": ([np.ma.masked_array(mask) for mask in MASKS], None),
     "integers": (OWNERS, (0, 1, 2)),
+    "a column of integers": (OWNERS[:, None], (0, 1, 2)),
+    "a column of words": (np.array(WORDS)[OWNERS][:, None], tuple(WORDS)),
+    "a column of objects": (np.array(WORDS, dtype=object)[OWNERS][:, None], tuple(WORDS)),
+    "a column of a library": (array_api_strict.asarray(OWNERS[:, None]), (0, 1, 2)),
+    "a column of pandas": (pd.DataFrame({"site": np.array(WORDS)[OWNERS]}), tuple(WORDS)),
+    "tuples of truth values": ([BITS[j] for j in OWNERS], BITS),
     "list of integers": (OWNERS.tolist(), (0, 1, 2)),
     "huge integers": ([10**30 + int(j) for j in OWNERS], (10**30, 10**30 + 1, 10**30 + 2)),
     "floats": (OWNERS / 2, (0.0, 0.5, 1.0)),
@@ -323,6 +353,20 @@ def test_clients(name: str) -> None:
     assert list(map(type, found.client_names or ())) == list(map(type, names or ()))
     if names is not None:
         assert found.select([0]).client_names == names[:1]
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_masks_may_overlap_and_leave_rows_out_as_rows_may(storage: str) -> None:
+    masks = [np.arange(M) < 10, (np.arange(M) > 6) & (np.arange(M) < 20)]
+    options: dict[str, Any] = {"loss": "squared", "mu": 0.1, "storage": storage, "weights": np.linspace(0.5, 1.5, M)}
+    found = linear_model(SPARSE, NUMBERS, clients=masks, **options)
+    assert_equal_models(found, linear_model(SPARSE, NUMBERS, clients=[range(10), range(7, 20)], **options))
+
+
+def test_networks_take_the_same_clients() -> None:
+    reference = mlp(X, CODES, layers=(3,), clients=PARTS)
+    for given in (MASKS, dict(zip(WORDS, MASKS, strict=True)), np.stack(MASKS), OWNERS, OWNERS[:, None]):
+        assert_equal_models(mlp(X, CODES, layers=(3,), clients=given), reference)
 
 
 def test_there_are_at_least_sixty_kinds() -> None:

@@ -210,7 +210,7 @@ def test_suggested_copies_the_regulariser() -> None:
     assert FedDR().suggested(F).regulariser == F.regulariser
     assert FedDR().suggested(F.objective).regulariser == Zero()
     trace = run(FedDR(), F, rounds=1)
-    assert trace.parameters["hyperparameters"]["regulariser"] == {"name": "L1", "weight": 0.2}
+    assert trace.parameters["hyperparameters"]["feddr"]["regulariser"] == {"l1": {"weight": 0.2}}
 
 
 # Douglas-Rachford

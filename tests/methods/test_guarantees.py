@@ -30,6 +30,7 @@ def diagonal(least: tuple[float, float] = (0.5, 1.0), greatest: tuple[float, flo
 
 
 STRONG, FLAT, CONCAVE = diagonal(), diagonal((0.0, 1.0)), diagonal((-1.0, 1.0))
+ROUNDED_UP = Quadratic(A=np.full((1, 1, 1), np.nextafter(10.0, 11.0)), b=np.ones((1, 1)))  # as eigenvalues may come
 NONE = "none"
 KANTOROVICH = ((10.5**2 / 20.0 - 1.0) / (10.5**2 / 20.0 + 1.0)) ** 2
 OF_GIANT = "E falls in every iteration, by a factor; E - E* by"
@@ -71,6 +72,12 @@ SAID = [
     ("feddyn", STRONG, {"alpha": 300.0, "fraction": 0.5}, "Theorem 3"),
     ("feddyn", STRONG, {"alpha": 300.0, "fraction": 0.008}, "Theorem 2"),  # below 5 mu N/P = 312.5
     ("feddyn", STRONG, {"fraction": 0.5}, "Theorem A"),
+    ("feddyn", ROUNDED_UP, {"alpha": 300.0}, "Theorem 3"),
+    ("feddyn", ROUNDED_UP, {"alpha": 300.0 * (1.0 - 1e-7)}, "Theorem 2"),
+    ("feddyn", ROUNDED_UP, {"alpha": 250.0}, "Theorem 2"),
+    ("feddyn", ROUNDED_UP, {"alpha": 250.0 * (1.0 - 1e-7)}, "Theorem 4"),
+    ("feddyn", ROUNDED_UP, {"alpha": 200.0}, "Theorem 4"),
+    ("feddyn", ROUNDED_UP, {"alpha": 200.0 * (1.0 - 1e-7)}, "Theorem A"),
     ("feddyn", FLAT, {"alpha": 199.0}, "none: alpha is below 20 L N/P = 200"),
     ("feddyn", CONCAVE, {"alpha": 300.0, "fraction": 0.5}, "none: alpha is below 20 L N/P = 400"),
     ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "fraction": 0.5}, NONE),

@@ -279,7 +279,6 @@ TABLE |= {
             ("compressor_moments", "compressed_fedsplit"),
         )
         for name in (
-            "_parse",
             "_protocol",
             "_steps",
             "cohorts",
@@ -314,7 +313,6 @@ TABLE |= {
             "_host_data",
             "_host_file",
             "_inline",
-            "_methods",
             "_remote",
             "_server",
             "_states",
@@ -407,9 +405,6 @@ TABLE |= {
         ),
         ("one_shot_average",),
     ),
-    "dualopt/methods/preparation/options.py": Judges(
-        (Selected("dualopt/methods/preparation/options.py"), Selected("tests/test_preparation.py", "names|commands"))
-    ),
     "dualopt/methods/preparation/sketched_metric.py": Judges(
         (
             Selected("dualopt/methods/preparation/sketched_metric.py"),
@@ -454,6 +449,16 @@ TABLE |= {
     ),
     "dualopt/app/estimators/classifier.py": Judges(
         (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
+    ),
+    "dualopt/spec/__init__.py": Judges(
+        (
+            Selected("dualopt/spec/__init__.py"),
+            Selected("tests/test_spec.py"),
+            Selected("tests/engine/test_wire.py", "words|refused"),
+        )
+    ),
+    "dualopt/methods/_support.py": Judges(
+        (Selected("dualopt/methods/_support.py"), Selected("tests/test_cli.py", "refused"))
     ),
     "dualopt/methods/oracle.py": Judges(
         (Selected("dualopt/methods/oracle.py"), Selected("tests/test_oracle.py"), Selected("tests/test_engine.py"))

@@ -51,7 +51,7 @@ def with_compressor(base: type, *texts: str, caught: str) -> Variant:
     def of(case: Any) -> Any:
         if isinstance(case, Moments):
             return replace(case, compressor=wrong(case.compressor))
-        method = getattr(case, "algorithm", None)
+        method: Any = getattr(case, "algorithm", None)
         return case.but(algorithm=replace(method, compressor=wrong(getattr(method, "compressor", None))))
 
     return change(of, caught)

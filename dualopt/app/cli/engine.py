@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 from threadpoolctl import threadpool_limits
 
 from dualopt.app.cli import TERMINATED
+from dualopt.app.cli.options import PreparationOptions
 from dualopt.arrays._checks import require
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine import MPI
 from dualopt.engine._mpi_peers import sentence
 from dualopt.engine.mpi import REDUCE
-from dualopt.methods.preparation import PreparationOptions
 from dualopt.problem.options import Problem, ProblemOptions, build_problem
 from dualopt.runs._data_hash import data_hash
 

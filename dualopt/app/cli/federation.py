@@ -17,7 +17,7 @@ from typer import Argument, Option, Typer
 
 from dualopt.app.cli import output
 from dualopt.app.cli.federation_options import ProjectOptions, RunOptions, ServerOptions, described_project
-from dualopt.app.cli.options import option_groups
+from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.progress import make_progress
 from dualopt.app.cli.usage import OneSentence
 from dualopt.arrays._checks import require
@@ -48,12 +48,13 @@ def new(
     *,
     folder: Annotated[Path, Argument(help="Folder for project.toml and provision.yml.")],
     problem: ProjectOptions,
-    method: RunOptions,
+    loop: RunOptions,
+    method: MethodOptions,
     server: ServerOptions,
 ) -> None:
     """Write what all parties agree on, project.toml, and what certificates are made from, provision.yml."""
     require(problem.site, "site must be given: --site NAME, once for each site")
-    project = described_project(folder, problem, method)
+    project = described_project(folder, problem, loop, method)
     for name in ("project.toml", "provision.yml"):
         require(not (folder / name).exists(), f"folder {str(folder)!r} has a {name} already: its sites may rely on it")
     provision_text(project, server.host, server.port)  # refuses what is wrong before anything is written

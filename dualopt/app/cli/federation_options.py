@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dualopt.app.cli.options import MethodOptions
 from dualopt.arrays._checks import require
 from dualopt.federation import Project
 from dualopt.problem.data import load
 from dualopt.problem.options import automatic_loss
-from dualopt.spec._text import pairs
+from dualopt.spec import Spec, pairs
 
 __all__ = ["ProjectOptions", "RunOptions", "ServerOptions", "described_project"]
 
@@ -77,17 +78,9 @@ class RunOptions:
     Parameters
     ----------
     algorithm : str
-        A method (see: dualopt list algorithms).
+        A method, such as fedsplit:step=0.1 (see: dualopt list algorithms).
     param : list of str
         Parameter of the algorithm, such as rho=1e-3; repeatable.
-    solver : str, optional
-        Local solver (see: dualopt list solvers); default: the algorithm's.
-    solver_param : list of str
-        Parameter of the local solver, such as history=20; repeatable.
-    stop : str, optional
-        When a local solver stops, such as reduction=0.05 (see: dualopt list stopping).
-    compressor : str, optional
-        What uploads go through, such as natural or rand-k=10.
     rounds : int
         Largest number of communication rounds.
     participation : str
@@ -106,10 +99,6 @@ class RunOptions:
 
     algorithm: str = "dualfl"
     param: list[str] = field(default_factory=list)
-    solver: str | None = None
-    solver_param: list[str] = field(default_factory=list)
-    stop: str | None = None
-    compressor: str | None = None
     rounds: int = 100
     participation: str = "full"
     tol: float = 1e-6
@@ -135,7 +124,7 @@ class ServerOptions:
     port: int = 8002
 
 
-def described_project(folder: Path, problem: ProjectOptions, method: RunOptions) -> Project:
+def described_project(folder: Path, problem: ProjectOptions, loop: RunOptions, method: MethodOptions) -> Project:
     """Return the project, with what a file of one of the sites tells filled in."""
     sites = [text.partition("=") for text in problem.site]
     counts = [rows for _, equals, rows in sites if equals]
@@ -146,18 +135,19 @@ def described_project(folder: Path, problem: ProjectOptions, method: RunOptions)
     classes = known.get("classes", ()) if problem.classes is None else _labels(problem.classes)
     loss = problem.loss if problem.loss != "auto" else known.get("loss", "logistic" if len(classes) == 2 else None)
     loss = loss or ("multinomial" if classes else "squared")
-    real = known.get("kind") == "real" or loss in ("squared", "huber", "absolute-deviation")
+    real = known.get("kind") == "real" or Spec.parse(loss, "loss").name in ("squared", "huber", "absolute-deviation")
     features = known.get("features") if problem.features is None else problem.features
     require(features is not None, "features must be given, or --like FILE")
-    given: dict[str, Any] = asdict(method)
-    given |= {name: pairs(given[name], name) for name in ("param", "solver_param")}
+    given: dict[str, Any] = asdict(loop)
+    spec = Spec.parse(loop.algorithm, "algorithm").given(pairs(given.pop("param"), "param"), "param")
+    given["algorithm"] = str(method.given_to(spec))
+    stated = Spec.parse(loss, "loss")
     return Project(
         **given,
         name=problem.name or folder.resolve().name,
         sites=tuple(name for name, _, _ in sites),
         rows=tuple(int(count) for count in counts),
-        loss=loss,
-        loss_param=pairs(problem.loss_param, "loss_param"),
+        loss=str(stated.given(pairs(problem.loss_param, "loss_param"), "loss_param")),
         classes=() if real else classes,
         mu=problem.mu,
         regulariser=problem.regulariser,

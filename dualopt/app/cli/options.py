@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -13,8 +13,10 @@ from typing import Annotated, Any, get_type_hints
 from typer import Context, Exit, Option
 
 from dualopt.app.cli.resume import repeated
+from dualopt.methods.preparation import Preparation, SketchedMetric
+from dualopt.spec import Spec, built, pairs
 
-__all__ = ["INTERRUPTED", "LoopOptions", "default_of", "option_groups"]
+__all__ = ["INTERRUPTED", "LoopOptions", "MethodOptions", "PreparationOptions", "default_of", "option_groups"]
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 
@@ -61,6 +63,111 @@ class LoopOptions:
     reference: bool = False
     test_accuracy: bool = False
     out: Path = Path("out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodOptions:
+    """How clients solve their local problems, and what they send.
+
+    Parameters
+    ----------
+    solver : str, optional
+        Local solver, such as lbfgs:history=20 (see: dualopt list solvers); default: the algorithm's.
+    solver_param : list of str
+        Parameter of the local solver, such as history=20; repeatable.
+    stop : str, optional
+        When a local solver stops, such as reduction=0.05 (see: dualopt list stopping).
+    compressor : str, optional
+        What uploads go through, such as natural or rand-k=10 (see: dualopt list compressors).
+    """
+
+    solver: str | None = None
+    solver_param: list[str] = field(default_factory=list)
+    stop: str | None = None
+    compressor: str | None = None
+
+    def given_to(self, spec: Spec) -> Spec:
+        """Return the method with solver, stopping rule and compressor where it names none.
+
+        Examples
+        --------
+        >>> options = MethodOptions(solver="lbfgs", solver_param=["history=3"], stop="steps=2")
+        >>> print(options.given_to(Spec.parse("fedpd: eta=0.1")))
+        fedpd: solver=(lbfgs: history=3), stop=(steps: 2), eta=0.1
+        >>> print(options.given_to(Spec.parse("fedpd: solver=newton, stop=gradient=1e-8")))
+        fedpd: solver=newton, stop=(gradient: 1e-8)
+        """
+        own = spec.arguments
+        nested = own.get("solver")
+        named = nested is not None and not (isinstance(nested, Spec) and not nested.name)
+        found = Spec(spec.name)
+        for name, text in (("solver", self.solver), ("stop", self.stop), ("compressor", self.compressor)):
+            if text is not None and not (named if name == "solver" else name in own):
+                found = found.given({name: text}, name)
+        if not named:  # parameters of this solver would be wrong for another one
+            inner = pairs(self.solver_param, "solver_param")
+            found = found.given({f"solver.{name}": text for name, text in inner.items()}, "solver_param")
+        if isinstance(nested, Spec) and not named:
+            own = {k: x for k, x in own.items() if k != "solver"}
+            own |= {f"solver.{name}": x for name, x in nested.arguments.items()}
+        return found.given(own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparationOptions:
+    """What happens before the first round.
+
+    Parameters
+    ----------
+    start : str
+        The first model: zero, one-shot (the mean of the clients' own minimisers) or jackknife (the same, corrected).
+    coordinates : str
+        plain, or of a metric from the features: sketch[=RANK], common and random, or own-sketches[=RANK] of clients.
+
+    Examples
+    --------
+    >>> PreparationOptions(start="one-shot", coordinates="sketch=10").steps()  # doctest: +ELLIPSIS
+    [SketchedMetric(rank=10, common=True, seed=0), OneShotAverage(jackknife=False, solver=None, ..., seed=0)]
+    >>> PreparationOptions().steps()
+    []
+    """
+
+    start: str = "zero"
+    coordinates: str = "plain"
+
+    def metric(self) -> SketchedMetric | None:
+        """Return the change of coordinates, if there is one."""
+        return next((step for step in self.steps() if isinstance(step, SketchedMetric)), None)
+
+    def steps(self, seed: int = 0) -> list[Preparation]:
+        """Return the preparations in their order, with the seed of everything random.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or a parameter is out of range.
+        """
+        found = []
+        for option, text, nothing in (("coordinates", self.coordinates, "plain"), ("start", self.start, "zero")):
+            try:
+                found += [] if text == nothing else [built(text, "preparation")]
+            except ValueError as error:
+                raise ValueError(str(error).replace("preparation", option, 1)) from None
+        return [replace(step, seed=seed) if getattr(step, "seed", None) == 0 else step for step in found]
+
+    def changed(self, objective: Any, seed: int = 0) -> Any:
+        """Return the objective in the coordinates in which methods will work: what their parameters are suggested for.
+
+        Raises
+        ------
+        ValueError
+            If the preparations do not fit the objective.
+        """
+        for step in self.steps(seed):
+            step.check(objective)
+            if isinstance(step, SketchedMetric):
+                objective = step.prepare(objective, objective.zeros()).objective
+        return objective
 
 
 def option_groups(function: Callable[..., None]) -> Callable[..., None]:

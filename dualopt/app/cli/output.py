@@ -24,8 +24,8 @@ from dualopt.app.cli.progress import make_progress
 from dualopt.arrays._files import SUFFIX, remove_leftovers
 from dualopt.engine.rounds import Snapshot
 from dualopt.methods import parameters
-from dualopt.runs.recording import describe
 from dualopt.runs.trace import Trace, write_atomically
+from dualopt.spec import described
 
 __all__ = [
     "Interrupt",
@@ -65,7 +65,7 @@ _made: list[Path] = []  # folders for results that did not exist before
 
 def make_console() -> Console:
     """Return a console on the standard output, wide enough for a table when it is a file or a pipe."""
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():  # it is None where it was closed (>&-)
         return Console()
     return Console(width=WIDTH, force_terminal=False)
 
@@ -330,7 +330,7 @@ def _jsonable(value: Any) -> Any:
         return [_jsonable(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return os.fspath(value) if isinstance(value, Path) else describe(value)
+    return os.fspath(value) if isinstance(value, Path) else described(value)
 
 
 def _rounds(trace: Trace) -> str:

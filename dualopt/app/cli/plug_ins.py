@@ -5,43 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import dualopt.losses
-import dualopt.methods
-import dualopt.regularisers
-import dualopt.solvers
 from dualopt.problem import data
 from dualopt.problem.options import ProblemOptions
-from dualopt.spec.discover import discover
-from dualopt.spec.plugins import record
-from dualopt.spec.variant import Variant
+from dualopt.spec import KINDS, Spec, names
+from dualopt.spec.plugins import GROUPS, record
 
 __all__ = ["plug_ins"]
 
+PARTS = ("solver", "stop", "compressor")
 
-def plug_ins(problem: ProblemOptions, variants: Iterable[Variant]) -> dict[str, Any]:
+
+def plug_ins(problem: ProblemOptions, methods: Iterable[Spec]) -> dict[str, Any]:
     """Return the plug-ins of a command: for each spelling the file and its hash.
 
     Examples
     --------
-    >>> plug_ins(ProblemOptions(), [Variant(label="", algorithm="dualfl")])
+    >>> plug_ins(ProblemOptions(), [Spec("dualfl")])
     {}
     >>> own = "dualopt.methods.dualfl:DualFL"
-    >>> list(plug_ins(ProblemOptions(), [Variant(label="", algorithm=own)])[own])
+    >>> list(plug_ins(ProblemOptions(), [Spec(own)])[own])
     ['file', 'sha256']
     """
-    variants = list(variants)
-    used = {
-        "methods": [v.algorithm for v in variants],
-        "solvers": [v.solver for v in variants],
-        "losses": [problem.loss],
-        "regularisers": [None if problem.regulariser is None else problem.regulariser.partition("=")[0]],
-        "data": [problem.data],
-    }
-    known = {
-        "methods": discover(dualopt.methods),
-        "solvers": discover(dualopt.solvers),
-        "losses": discover(dualopt.losses),
-        "regularisers": discover(dualopt.regularisers),
-        "data": data.available(),
-    }
-    return record(used, known)
+    used: list[tuple[str, Any]] = [("loss", problem.loss), ("regulariser", problem.regulariser)]
+    for spec in methods:
+        used += [("algorithm", spec), *((kind, spec.arguments[kind]) for kind in PARTS if kind in spec.arguments)]
+    found: dict[str, list[str]] = {"data": [problem.data]}
+    for kind, x in used:
+        if x is not None:
+            name = x.name if isinstance(x, Spec) else Spec.parse(x, kind).name
+            found.setdefault(KINDS[kind].plug_ins, []).append(name)
+    known = {k.plug_ins: names(kind) for kind, k in KINDS.items() if k.plug_ins in GROUPS}
+    return record(found, known | {"data": data.available()})

@@ -12,7 +12,7 @@ from typer import Option
 from dualopt.app.cli import output
 from dualopt.app.cli.options import default_of, option_groups
 from dualopt.arrays.xp import array_namespace
-from dualopt.methods.participation import parse_participation
+from dualopt.methods.participation import as_participation
 from dualopt.problem.options import Problem, ProblemOptions, build_problem
 from dualopt.runs.recommendation import Recommendation
 from dualopt.runs.recommendation import recommend as recommended
@@ -31,7 +31,7 @@ def recommend(
     problem: ProblemOptions,
 ) -> None:
     """Say which method to use on this problem, and why; nothing is written."""
-    who = parse_participation(participation)
+    who = as_participation(participation)
     built = build_problem(problem)
     next(who.rounds(built.objective.n_clients, problem.seed))  # refuses more clients than there are
     found = recommended(built.objective, who, dear=dear)

@@ -7,28 +7,26 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from importlib import import_module
 from threading import Event
 from typing import Annotated, Any
 
 from rich.console import Console
 from typer import Argument, Exit, Option
 
-import dualopt.losses
-import dualopt.methods
-import dualopt.methods.compressors
-import dualopt.regularisers
-import dualopt.solvers
 from dualopt.app.cli import TERMINATED, output
 from dualopt.app.cli.engine import EngineOptions, Place, placed
-from dualopt.app.cli.options import LoopOptions, option_groups
+from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.resume import KeepOptions, Kept, Results
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine.checkpoint import Checkpoint
+from dualopt.engine.rounds import resolve
 from dualopt.methods import Algorithm
-from dualopt.methods.participation import Participation, parse_participation
-from dualopt.methods.preparation import Preparation, PreparationOptions
+from dualopt.methods._support import supported
+from dualopt.methods.participation import Participation, as_participation
+from dualopt.methods.preparation import Preparation
 from dualopt.objectives import Objective
 from dualopt.problem import data
 from dualopt.problem.options import Problem, ProblemOptions
@@ -38,11 +36,9 @@ from dualopt.runs._sources import sources
 from dualopt.runs.recording import check_run, versions
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
-from dualopt.solvers import stopping
-from dualopt.spec._text import pairs
+from dualopt.spec import KINDS, Spec, names, pairs
 from dualopt.spec.discover import discover, summary, unknown_name
 from dualopt.spec.plugins import listed
-from dualopt.spec.variant import MethodOptions, Variant, parse_variant
 
 __all__ = ["compare", "list_names", "run"]
 
@@ -51,7 +47,11 @@ __all__ = ["compare", "list_names", "run"]
 def run(
     *,
     algorithm: Annotated[
-        str, Option(help="A method (see: dualopt list algorithms), or FILE.py:NAME for one of yours.")
+        str,
+        Option(
+            help="A method, such as dualfl or feddyn:alpha=3 (see: dualopt list algorithms), or FILE.py:NAME for one "
+            "of yours."
+        ),
     ] = "dualfl",
     param: Annotated[
         list[str] | None,
@@ -65,22 +65,14 @@ def run(
     engine: EngineOptions,
 ) -> None:
     """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
-    variant = Variant(
-        label=algorithm,
-        algorithm=algorithm,
-        parameters=pairs(param or [], "param"),
-        solver=method.solver,
-        solver_parameters=pairs(method.solver_param, "solver_param"),
-        stop=method.stop,
-        compressor=method.compressor,
-    )
+    spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
     files = ["trace.npz", "trace.csv", "run.json", "convergence.png"]
     results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
     with placed(engine) as place:
         if place.first(lambda: _is_done(results)):
             return
-        with _prepared(problem, preparation, loop, {algorithm: variant}, place) as session:
+        with _prepared(problem, preparation, loop, {algorithm: spec}, place) as session:
             exit_code = 0 if session is None else _run(session, results, algorithm)
     if exit_code:
         raise Exit(exit_code)
@@ -128,8 +120,11 @@ def compare(
 ) -> None:
     """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
     require(algorithm, "algorithm must be given: --algorithm NAME, once for each method")
-    variants = [parse_variant(text, method) for text in algorithm or []]
-    names = dict(zip((v.label for v in variants), output.file_names([v.label for v in variants]), strict=True))
+    labelled = [_labelled(text) for text in algorithm or []]
+    names = dict(
+        zip((label for label, _ in labelled), output.file_names([label for label, _ in labelled]), strict=True)
+    )
+    specs = {label: method.given_to(spec) for label, spec in labelled}
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "plot": plot}
     if plot is not None and plot not in (columns := _columns(loop)):
         raise unknown_name("plot", plot, columns)
@@ -138,7 +133,7 @@ def compare(
     with placed(engine) as place:
         if place.first(lambda: _is_done(results)):
             return
-        with _prepared(problem, preparation, loop, {v.label: v for v in variants}, place) as session:
+        with _prepared(problem, preparation, loop, specs, place) as session:
             exit_code = 0 if session is None else _compare(session, results, names, plot)
     if exit_code:
         raise Exit(exit_code)
@@ -173,25 +168,25 @@ def list_names(
     kind: Annotated[
         str | None,
         Argument(
-            help="algorithms, losses, regularisers, solvers, compressors, data, partitions or stopping; all by default."
+            help="algorithms, losses, regularisers, solvers, compressors, data, partitions, stopping, participation or "
+            "preparation; all by default."
         ),
     ] = None,
 ) -> None:
     """List what there is to choose from, plug-ins of installed packages included, with one line for each name."""
     catalogue = {
-        "algorithms": _named(dualopt.methods),
-        "losses": _named(dualopt.losses),
-        "regularisers": {f"{name}=WEIGHT": text for name, text in _named(dualopt.regularisers).items()},
-        "solvers": _named(dualopt.solvers),
-        "compressors": {
-            f"{name}=NUMBER" if fields(kind) else name: summary(kind)
-            for name, kind in discover(dualopt.methods.compressors).items()
-        },
+        "algorithms": _named("algorithm"),
+        "losses": _named("loss"),
+        "regularisers": _named("regulariser", "WEIGHT"),
+        "solvers": _named("solver"),
+        "compressors": _named("compressor", "NUMBER"),
         "data": data.available()
         | listed("data", data.available())
         | {"FILE": "LIBSVM format (.gz, .bz2), sparse or not, a .npz with X and y, or a .csv or .parquet with --label"},
         "partitions": _summaries(data.partition_rules()),
-        "stopping": {f"{name}=NUMBER": text for name, text in _summaries(stopping.RULES).items()},
+        "stopping": _named("stop", "NUMBER"),
+        "participation": _named("participation", "NUMBER"),
+        "preparation": _named("preparation"),
     }
     if kind is not None and kind not in catalogue:
         raise unknown_name("kind", kind, catalogue)
@@ -398,7 +393,7 @@ def _prepared(
     options: ProblemOptions,
     preparation: PreparationOptions,
     loop: LoopOptions,
-    variants: Mapping[str, Variant],
+    specs: Mapping[str, Spec],
     place: Place,
 ) -> Iterator[Session | None]:
     """Refuse whatever is wrong, cheapest check first, before anything is computed; yield None where others go on."""
@@ -413,19 +408,19 @@ def _prepared(
     )
     preparation.steps(options.seed)
     regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
-    for variant in variants.values():
-        variant.check(participation=loop.participation, regulariser=regulariser)
+    for spec in specs.values():
+        supported(spec, participation=loop.participation, regulariser=regulariser)
     place.check(preparation)
-    participation = parse_participation(loop.participation)
+    participation = as_participation(loop.participation)
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
-        yield problem and _session(options, preparation, loop, variants, participation, problem, place)
+        yield problem and _session(options, preparation, loop, specs, participation, problem, place)
 
 
 def _session(
     options: ProblemOptions,
     preparation: PreparationOptions,
     loop: LoopOptions,
-    variants: Mapping[str, Variant],
+    specs: Mapping[str, Spec],
     participation: Participation,
     problem: Problem,
     place: Place,
@@ -433,7 +428,7 @@ def _session(
     """Refuse what does not fit the problem, and make the methods."""
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
-    algorithms = {label: variant.build(changed, participation) for label, variant in variants.items()}
+    algorithms = {label: resolve(spec.build("algorithm"), changed, participation) for label, spec in specs.items()}
     if loop.check_assumptions:
         for algorithm in algorithms.values():
             algorithm.check(changed)
@@ -448,7 +443,7 @@ def _session(
         loop=loop,
         participation=participation,
         seed=options.seed,
-        plug_ins=plug_ins(options, variants.values()),
+        plug_ins=plug_ins(options, specs.values()),
         console=output.make_console(),
         place=place,
     )
@@ -460,6 +455,14 @@ def _is_done(results: Results) -> bool:
     if done:
         print(f"{results.folder}: complete, {', '.join(results.files)}")
     return done
+
+
+def _labelled(text: str) -> tuple[str, Spec]:
+    """Read ``LABEL@NAME: name=value, ...``, whose label is the text itself when not given."""
+    label, at, rest = text.rpartition("@")
+    if (at and not label) or not rest:
+        raise ValueError(f"algorithm must be of the form LABEL@NAME:name=value,name=value; not {text!r}.")
+    return label or rest, Spec.parse(rest, "algorithm")
 
 
 def _columns(loop: LoopOptions) -> list[str]:
@@ -477,7 +480,11 @@ def _summaries(documented: Mapping[str, Any]) -> dict[str, str]:
     return {name: summary(thing) for name, thing in documented.items()}
 
 
-def _named(package: Any) -> dict[str, str]:
-    """Return one line for each name of a package, and for the plug-ins of that kind."""
-    own = discover(package)
-    return _summaries(own) | listed(package.__name__.rpartition(".")[2], own)
+def _named(kind: str, number: str = "") -> dict[str, str]:
+    """Return one line for each name of a kind, and for its plug-ins; with ``=NUMBER`` where one can be given alone."""
+    place, _, table = KINDS[kind].place.partition(":")
+    own, lines = names(kind) if table else discover(import_module(place)), {}
+    for name, known in own.items():
+        takes = number and any(f.type in ("int", "float") for f in fields(known)[:1])
+        lines[f"{name}={number}" if takes else name] = summary(known)
+    return lines | listed(KINDS[kind].plug_ins, own)

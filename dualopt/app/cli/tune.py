@@ -15,11 +15,12 @@ from typer import Exit, Option
 
 from dualopt.app.cli import output
 from dualopt.app.cli.engine import EngineOptions, Place, placed
-from dualopt.app.cli.options import default_of, option_groups
+from dualopt.app.cli.options import MethodOptions, PreparationOptions, default_of, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.record import Record, load, search_progress
-from dualopt.methods.participation import parse_participation
-from dualopt.methods.preparation import PreparationOptions
+from dualopt.engine.rounds import resolve
+from dualopt.methods._support import supported
+from dualopt.methods.participation import as_participation
 from dualopt.problem.options import Problem, ProblemOptions
 from dualopt.runs import tuning
 from dualopt.runs._data_hash import data_hash
@@ -27,9 +28,8 @@ from dualopt.runs._sources import sources
 from dualopt.runs.recording import versions
 from dualopt.runs.tuning import Candidate, Outcome, winner
 from dualopt.runs.tuning_grids import Point, merged, paper_grid
-from dualopt.spec._text import pairs
+from dualopt.spec import Spec, pairs
 from dualopt.spec.discover import unknown_name
-from dualopt.spec.variant import MethodOptions, Variant
 
 __all__ = ["SearchOptions", "parse_grid", "tune"]
 
@@ -81,13 +81,14 @@ class Setting:
     """A point of the grid with what it stands for."""
 
     point: Mapping[str, str]
-    variant: Variant
+    spec: Spec
     participation: str
 
     def candidate(self, objective: Any) -> Candidate:
         """Return what is run on clients in the coordinates of the methods."""
-        participation = parse_participation(self.participation)
-        return Candidate(algorithm=self.variant.build(objective, participation), participation=participation)
+        participation = as_participation(self.participation)
+        algorithm = resolve(self.spec.build("algorithm"), objective, participation)
+        return Candidate(algorithm=algorithm, participation=participation)
 
 
 @option_groups
@@ -123,7 +124,8 @@ def tune(
             raise ValueError(f"param {name} is in the grid already.")
         given = {**shared, **point}
         participation = given.pop("participation", loop.participation)
-        return Setting(point=point, variant=Variant.from_point(algorithm, given, method), participation=participation)
+        spec = method.given_to(Spec.parse(algorithm, "algorithm").given(given, "param"))
+        return Setting(point=point, spec=spec, participation=participation)
 
     def settings(rows_per_client: float) -> list[Setting]:
         points = parse_grid(grid or [], algorithm, units=units, rows_per_client=rows_per_client)
@@ -132,7 +134,7 @@ def tune(
     steps = preparation.steps(problem.seed)
     regulariser = problem.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
     for s in settings(1.0):  # refuses what is wrong before the data are loaded
-        s.variant.check(participation=s.participation, regulariser=regulariser)
+        supported(s.spec, participation=s.participation, regulariser=regulariser)
     tuning.check(metric=loop.metric, target=loop.target, rounds=loop.rounds, jobs=loop.jobs)
 
     def search(built: Problem, place: Place) -> int:
@@ -155,7 +157,7 @@ def tune(
             | {"algorithm": algorithm, "param": shared}
             | engine.record()
         )
-        if own := plug_ins(problem, [s.variant for s in chosen]):
+        if own := plug_ins(problem, [s.spec for s in chosen]):
             common |= {"plug_ins": own}  # a file that has changed is another search
         common["sources"] = sources([objective, *(c.algorithm for c in candidates), *steps])
         record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh, keep_stale=loop.keep_stale)
@@ -301,17 +303,7 @@ def _command(
     setting: Setting, problem: ProblemOptions, preparation: PreparationOptions, loop: SearchOptions, *, rounds: int
 ) -> Sequence[str]:
     """Return the words of the command that runs a point by itself."""
-    variant = setting.variant
-    words = ["dualopt", "run", "--algorithm", variant.algorithm]
-    for name, value in variant.parameters.items():
-        words += ["--param", f"{name}={value}"]
-    method = MethodOptions(
-        solver=variant.solver,
-        solver_param=[f"{name}={value}" for name, value in variant.solver_parameters.items()],
-        stop=variant.stop,
-        compressor=variant.compressor,
-    )
-    words += [*_words(method), *_words(problem), *_words(preparation)]
+    words = ["dualopt", "run", "--algorithm", str(setting.spec), *_words(problem), *_words(preparation)]
     if setting.participation != "full":
         words += ["--participation", setting.participation]
     if not loop.check_assumptions:

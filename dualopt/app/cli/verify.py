@@ -10,19 +10,20 @@ from rich.console import Console
 from typer import Exit, Option
 
 from dualopt.app.cli import output
-from dualopt.app.cli.options import option_groups
+from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
+from dualopt.engine.rounds import resolve
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
 from dualopt.lab.verification.pictures import picture
 from dualopt.lab.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
 from dualopt.lab.verification.verdict import verify as examine
-from dualopt.methods.participation import parse_participation
+from dualopt.methods._support import supported
+from dualopt.methods.participation import as_participation
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
-from dualopt.spec._text import pairs
-from dualopt.spec.variant import MethodOptions, Variant
+from dualopt.spec import Spec, pairs
 
 __all__ = ["ClaimOptions", "verify"]
 
@@ -86,21 +87,14 @@ def verify(
     and of E - E* where E is not strongly convex.
     """
     claim = parse_rate(rate)
-    variant = Variant(
-        label=algorithm,
-        algorithm=algorithm,
-        parameters=pairs(param or [], "param"),
-        solver=method.solver,
-        solver_parameters=pairs(method.solver_param, "solver_param"),
-        stop=method.stop,
-    )
-    variant.check(participation=test.participation)
-    participation = parse_participation(test.participation)
+    spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
+    template = supported(spec, participation=test.participation)
+    participation = as_participation(test.participation)
     output.prepare_folder(test.out)
     console = output.make_console()
     with console.status("") as status:
         report = examine(
-            variant.build,
+            lambda objective, who: resolve(template, objective, who),
             claim,
             participation=participation,
             seeds=SEEDS[test.participation == "full"] if test.seeds is None else test.seeds,
@@ -115,7 +109,7 @@ def verify(
         "command": "verify",
         "options": output.options_record(method, test) | {"algorithm": algorithm, "rate": rate, "param": param or []},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [variant]),
+        "plug_ins": plug_ins(ProblemOptions(), [spec]),
         "verdict": report.verdict,
         "exponent": report.exponent,
         "instances": [_recorded(finding) for finding in report.findings],

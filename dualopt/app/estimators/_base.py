@@ -14,13 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import dualopt.losses
 from dualopt.losses import Loss
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.problem.data import iid
 from dualopt.problem.inputs import by_owner, without_column
 from dualopt.runs.recording import run
-from dualopt.spec.named import resolved
+from dualopt.spec import built
 
 __all__ = ["FederatedLinearModel"]
 
@@ -156,7 +155,7 @@ class FederatedLinearModel(BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _named_loss(self) -> Any:
-        return resolved(self.loss, dualopt.losses, "loss")
+        return built(self.loss, "loss")
 
     def _check_parameters(self) -> None:
         for name in ("mu", "tol"):
@@ -170,6 +169,7 @@ class FederatedLinearModel(BaseEstimator):
 
     def _validated(self, X: Any, y: Any, owners: Any, **options: Any) -> tuple[Any, Any]:
         """Return rows and labels as scikit-learn checks them."""
+        _require_unmasked(X=X, y=y)
         few = self.clients if owners is None and isinstance(self.clients, Integral) else 1
         validated: Any = validate_data(
             self,
@@ -192,5 +192,13 @@ class FederatedLinearModel(BaseEstimator):
                 pass
             else:
                 X = rest.to_native()
+        _require_unmasked(X=X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ np.atleast_2d(self.coef_).T) + np.atleast_1d(self.intercept_)
+
+
+def _require_unmasked(**arguments: Any) -> None:
+    """Refuse masked values; scikit-learn would take what is below the mask."""
+    for name, values in arguments.items():
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            raise ValueError(f"{name} must not have masked values.")

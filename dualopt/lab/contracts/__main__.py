@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     with exit_on_user_error("contracts"):
         if find_spec("pytest") is None:
-            raise ValueError("package pytest is missing: pip install pytest.")
+            raise ModuleNotFoundError("package pytest is missing: pip install pytest.")
         options.refuse_wrong(arguments)
     import pytest
 

@@ -1,6 +1,5 @@
 """What clients send in place of a vector: fewer bits for a number, fewer numbers, and what that costs in variance."""
 
-from dualopt.methods.compressors._parse import parse_compressor
 from dualopt.methods.compressors._protocol import Compressor
 from dualopt.methods.compressors._steps import damped, kept, received
 from dualopt.methods.compressors.cohorts import CoordinateCohorts
@@ -20,6 +19,5 @@ __all__ = [
     "TopK",
     "damped",
     "kept",
-    "parse_compressor",
     "received",
 ]

@@ -11,8 +11,9 @@ from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._lazy import LazyEvaluation
+from dualopt.spec import built
 
-__all__ = ["Preparation", "Prepared", "prepared_by"]
+__all__ = ["Preparation", "Prepared", "as_preparations", "prepared_by"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +111,25 @@ class Preparation(Protocol):
         ...
 
 
+def as_preparations(preparation: Any) -> list[Any]:
+    """Return one preparation, several in turn, or none, also where they are text.
+
+    Examples
+    --------
+    >>> as_preparations("sketch=10")
+    [SketchedMetric(rank=10, common=True, seed=0)]
+    """
+    several = isinstance(preparation, Sequence) and not isinstance(preparation, str)
+    steps = preparation if several else [] if preparation is None else [preparation]
+    found = [step if isinstance(step, type) else built(step, "preparation") for step in steps]
+    for step in found:
+        if isinstance(step, type) or not hasattr(step, "prepare"):
+            raise ValueError(f"prepare must be preparations, such as OneShotAverage(), not {step!r}.")
+    return found
+
+
 def prepared_by(
-    preparation: Preparation | Sequence[Preparation] | None, objective: Objective, theta0: Array
+    preparation: Preparation | str | Sequence[Preparation | str] | None, objective: Objective, theta0: Array
 ) -> Prepared:
     """Return what the rounds start from after one preparation, several in turn, or none.
 
@@ -123,11 +141,8 @@ def prepared_by(
     >>> prepared_by(None, f, f.zeros()).objective is f
     True
     """
-    steps = [] if preparation is None else preparation if isinstance(preparation, Sequence) else [preparation]
     found = Prepared(objective=objective, theta0=theta0)
-    for step in steps:
-        if isinstance(step, type) or not hasattr(step, "prepare"):
-            raise ValueError(f"prepare must be preparations, such as OneShotAverage(), not {step!r}.")
+    for step in as_preparations(preparation):
         found = step.prepare(found.objective, found.theta0).after(found)
     return found
 

@@ -1,8 +1,9 @@
 """What people have, as the arrays that objectives take.
 
 Features come as lists, arrays, sparse matrices, DataFrames or tensors; labels as numbers, words or truth values;
-clients as a number, as the rows of each, as one name per row, or as the name of a column. :func:`prepare` makes arrays
-of one library and one type of them, or raises one sentence that names the argument, the column and the row.
+clients as a number, as the rows of each or a mask of them, as one name per row, or as the name of a column.
+:func:`prepare` makes arrays of one library and one type of them, or raises one sentence that names the argument, the
+column and the row.
 """
 
 from __future__ import annotations
@@ -12,13 +13,24 @@ from typing import Any
 
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_array, is_sparse
 from dualopt.losses import Loss
-from dualopt.problem.inputs._clients import as_clients, by_owner
-from dualopt.problem.inputs._features import as_features, host_values
+from dualopt.problem.inputs._clients import as_clients, by_owner, row_numbers
+from dualopt.problem.inputs._features import as_features, host_values, require_entries
 from dualopt.problem.inputs._frames import as_frame, is_table, take_column
 from dualopt.problem.inputs._labels import as_labels, classes_of, label_values
 from dualopt.problem.inputs._values import as_numbers
 
-__all__ = ["Inputs", "as_features", "by_owner", "classes_of", "label_values", "prepare", "without_column"]
+__all__ = [
+    "Inputs",
+    "as_clients",
+    "as_features",
+    "by_owner",
+    "classes_of",
+    "label_values",
+    "prepare",
+    "require_entries",
+    "row_numbers",
+    "without_column",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,8 +45,8 @@ class Inputs:
         Labels in the form that the loss takes, in the library and the type of ``X``.
     loss : Loss
         The loss, with its number of classes.
-    clients : int or sequence of integer sequences
-        Row numbers of each client.
+    clients : int or sequence of integer sequences or masks
+        Rows of each client.
     weights : str or array, shape (m,)
         Weights of the rows.
     classes : tuple or None
@@ -93,6 +105,7 @@ def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = "clie
     if isinstance(clients, str):
         X, clients = without_column(X, clients, "clients")
     X, feature_names = as_features(X)
+    require_entries(X)
     like = X.data if is_sparse(X) else X
     y, loss, classes = as_labels(y, loss, like, X.shape[0])
     clients, client_names = as_clients(clients, X.shape[0])

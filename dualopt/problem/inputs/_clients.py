@@ -1,19 +1,20 @@
-"""Clients: how many, the rows of each, or for each row whose it is."""
+"""Clients: how many, the rows of each by number or by a mask, or for each row whose it is."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from dualopt.arrays.xp import is_array
+from dualopt.arrays.xp import indices, is_array
 from dualopt.problem.inputs._features import host_values
 from dualopt.problem.inputs._frames import as_frame
-from dualopt.problem.inputs._values import is_missing
+from dualopt.problem.inputs._values import as_numbers, is_missing
 
-__all__ = ["as_clients", "by_owner"]
+__all__ = ["as_clients", "by_owner", "row_numbers"]
 
 
 def as_clients(clients: Any, rows: int) -> tuple[Any, tuple[Any, ...] | None]:
@@ -21,15 +22,16 @@ def as_clients(clients: Any, rows: int) -> tuple[Any, tuple[Any, ...] | None]:
 
     Parameters
     ----------
-    clients : int, sequence of integer sequences, dict, or vector of shape (m,)
-        A number of consecutive clients of equal size; the rows of each client, in a dict with its name; or for each
-        row the name of its client, which may be anything hashable. Tuples of integers are rows, all others names.
+    clients : int, sequence of integer sequences or of masks, dict, or vector of shape (m,)
+        A number of consecutive clients of equal size; the rows of each client (`row_numbers`), in a dict with its name;
+        or for each row the name of its client, which may be anything hashable, also as a column of shape (m, 1). Tuples
+        of integers are rows, those of m truth values are masks, all others names.
     rows : int
-        Number of rows.
+        Number m of rows.
 
     Returns
     -------
-    int or list of integer arrays, tuple or None
+    int or sequence of rows, tuple or None
 
     Raises
     ------
@@ -38,13 +40,53 @@ def as_clients(clients: Any, rows: int) -> tuple[Any, tuple[Any, ...] | None]:
     """
     if isinstance(clients, numbers.Integral) and not isinstance(clients, bool):
         return int(clients), None
-    if not hasattr(clients, "__len__"):
+    if not (hasattr(clients, "__len__") or is_array(clients)):
         raise ValueError(f"clients must be a number, rows or names of clients, not {clients!r}.")
     if isinstance(clients, Mapping):
         return list(clients.values()), tuple(clients)
-    if _are_rows(clients):
-        return clients, None
-    return by_owner(clients, rows)
+    if not _are_rows(clients, rows):
+        return by_owner(clients, rows)
+    parts = host_values(clients, "clients") if is_array(clients) else clients
+    if len(parts) == rows:
+        found = [row_numbers(part, client, rows) for client, part in enumerate(parts)]
+        if all(len(own) == 1 for own in found) and len({int(own[0]) for own in found}) < rows:
+            raise ValueError(f"clients must not be {rows} lists of one row that is in two of them: names are a vector.")
+    return parts, None
+
+
+def row_numbers(part: Any, client: int, rows: int) -> np.ndarray:
+    """Return the rows of a client, which are given by their numbers, or by a mask: one truth value for each row.
+
+    Raises
+    ------
+    ValueError
+        If ``part`` is neither; the sentence names the client.
+
+    Examples
+    --------
+    >>> row_numbers([2, 0], 0, 3), row_numbers([True, False, True], 1, 3)
+    (array([2, 0]), array([0, 2]))
+    """
+    if type(part) is np.ndarray and part.ndim == 1 and part.dtype.kind in "iu":
+        return part.astype(np.int64, copy=False)
+    if isinstance(part, range) or (isinstance(part, list | tuple) and {*map(type, part)} <= {int}):
+        with suppress(OverflowError):
+            return indices(part)
+    what = f"clients: client {client}"
+    values = host_values(part, what)
+    if values.ndim != 1:
+        raise ValueError(f"{what} must be a vector of row numbers or a mask, not of shape {values.shape}.")
+    truths = sum(isinstance(value, bool | np.bool) for value in values.tolist()) if values.dtype == object else 0
+    if 0 < truths < len(values):
+        raise ValueError(f"{what} must have row numbers or truth values, not both, and none missing.")
+    if truths or values.dtype == bool:
+        if len(values) != rows:
+            raise ValueError(f"{what} must have a truth value for each of the {rows} rows of X, not {len(values)}.")
+        return np.flatnonzero(values.astype(bool))
+    found = as_numbers(values, what)
+    if not (np.isfinite(found) & (found == np.floor(found))).all():
+        raise ValueError(f"{what} must have whole numbers of rows, or a truth value for each row.")
+    return np.clip(found, -1, rows).astype(np.int64)  # what is outside stays outside
 
 
 def by_owner(owners: Any, rows: int) -> tuple[list[np.ndarray], tuple[Any, ...]]:
@@ -54,11 +96,15 @@ def by_owner(owners: Any, rows: int) -> tuple[list[np.ndarray], tuple[Any, ...]]
     ([array([1]), array([0, 2])], ('a', 'b'))
     """
     values = host_values(owners, "clients")
+    if values.shape == (rows, 1):
+        values = values[:, 0]
     if values.shape != (rows,):
         raise ValueError(f"clients must have one name for each of the {rows} rows of X, not shape {values.shape}.")
     if values.dtype.kind in "biuUS":
         found, codes = np.unique(values, return_inverse=True)
         return split(codes, len(found)), tuple(found.tolist())
+    if not rows:
+        return [], ()
     listed = list(values) if values.dtype.kind == "M" else values.tolist()  # tolist makes integers of nanoseconds
     numbering: dict[Hashable, int] = {}
     for row, value in enumerate(listed):
@@ -88,18 +134,22 @@ def split(codes: np.ndarray, n: int) -> list[np.ndarray]:
     return np.split(np.argsort(codes, kind="stable").astype(np.int64), np.cumsum(sizes)[:-1])
 
 
-def _are_rows(clients: Any) -> bool:
+def _are_rows(clients: Any, rows: int) -> bool:
     """Tell the rows of each client from the name of the client of each row."""
-    if as_frame(clients, "clients") is not None:
+    if as_frame(clients, "clients") is not None or getattr(clients, "shape", None) == (rows, 1):
         return False
     if isinstance(clients, np.ndarray) and clients.dtype == object:
-        return all(map(_is_row_numbers, clients.tolist()))
+        return all(_is_part(part, rows) for part in clients.tolist())
     if is_array(clients):
         return clients.ndim > 1
-    return isinstance(clients, Sequence) and all(map(_is_row_numbers, clients))
+    return isinstance(clients, Sequence) and all(_is_part(part, rows) for part in clients)
 
 
-def _is_row_numbers(part: Any) -> bool:
+def _is_part(part: Any, rows: int) -> bool:
+    """Tell the rows of a client from a name."""
     if isinstance(part, tuple):
-        return all(isinstance(row, numbers.Integral) for row in part)
-    return isinstance(part, list | range) or (is_array(part) and part.ndim > 0)
+        truths = sum(isinstance(value, bool | np.bool) for value in part)
+        return truths == len(part) == rows or (not truths and all(isinstance(row, numbers.Integral) for row in part))
+    if isinstance(part, list | range) or (is_array(part) and part.ndim > 0) or isinstance(part, np.ma.MaskedArray):
+        return True
+    return hasattr(part, "__len__") and as_frame(part, "clients") is not None

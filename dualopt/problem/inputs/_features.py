@@ -11,7 +11,7 @@ from dualopt.arrays.xp import Array, array_namespace, detached, host_array, is_a
 from dualopt.problem.inputs._frames import as_frame, column_names, frame_features, is_table, series_values
 from dualopt.problem.inputs._values import as_numbers, object_array
 
-__all__ = ["as_features", "host_values"]
+__all__ = ["as_features", "host_values", "require_entries"]
 
 
 def as_features(X: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -38,6 +38,12 @@ def as_features(X: Any) -> tuple[Any, tuple[str, ...] | None]:
     if is_array(X) and not isinstance(X, np.ndarray):  # of another library: it stays there
         return _floating(detached(X)), None
     return _floating(_host_matrix(X)), None
+
+
+def require_entries(X: Any) -> None:
+    """Refuse what is no matrix, and one without rows or columns."""
+    if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] == 0:
+        raise ValueError(f"X must be a matrix with at least one row and one column, not of shape {tuple(X.shape)}.")
 
 
 def host_values(values: Any, argument: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Methods, losses, regularisers, solvers, data sets and figures that live outside this package.
+"""Methods, losses, regularisers, solvers, compressors and others, data sets and figures that live outside this package.
 
 A name that a user types may be one of this package; ``FILE.py:Name`` or ``package.module:Name``; or the name of an
 entry point that an installed package declares, here for a method::
@@ -27,7 +27,8 @@ from dualopt.spec.plugins.requirements import fault
 
 __all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record", "split"]
 
-GROUPS = ("methods", "losses", "regularisers", "solvers", "data", "figures")
+GROUPS = ("methods", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
+GROUPS += ("data", "figures")
 """The kinds of plug-ins; ``dualopt.KIND`` is the group of their entry points."""
 
 SPELLED = re.compile(r"(?P<module>.+?\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w-]*)")

@@ -24,7 +24,7 @@ def fault(kind: str, thing: Any, name: str) -> str | None:
     >>> fault("losses", Huber, "Huber"), fault("solvers", Huber, "Huber")
     (None, 'Huber is no local solver: it lacks initial_state, __call__')
     """
-    return CHECKS[kind](thing, name)
+    return CHECKS[kind](thing, name) if kind in CHECKS else None
 
 
 def _algorithm(thing: type, name: str) -> str | None:
@@ -57,6 +57,24 @@ def _solver(thing: type, name: str) -> str | None:
     return _has(thing, name, "local solver", ("initial_state", "__call__"))
 
 
+def _compressor(thing: type, name: str) -> str | None:
+    from dualopt.methods.compressors import Compressor
+
+    return _has(thing, name, "compressor", (*Compressor.__annotations__, *vars(Compressor)))
+
+
+def _stop(thing: type, name: str) -> str | None:
+    return _has(thing, name, "stopping rule", ("finished",))
+
+
+def _participation(thing: type, name: str) -> str | None:
+    return _has(thing, name, "participation", ("needs", "fraction", "rounds"))
+
+
+def _preparation(thing: type, name: str) -> str | None:
+    return _has(thing, name, "preparation", ("check", "prepare"))
+
+
 def _data(thing: ModuleType, name: str) -> str | None:
     names = getattr(thing, "NAMES", None)
     if not isinstance(names, dict) or not callable(getattr(thing, "load", None)):
@@ -74,6 +92,10 @@ CHECKS: dict[str, Callable[[Any, str], str | None]] = {
     "losses": _loss,
     "regularisers": _regulariser,
     "solvers": _solver,
+    "compressors": _compressor,
+    "stopping": _stop,
+    "participation": _participation,
+    "preparation": _preparation,
     "data": _data,
     "figures": _figure,
 }
