@@ -12,7 +12,7 @@ import numpy as np
 from dualopt._checks import require
 from dualopt._objects import as_compressor, with_objects
 from dualopt.algorithms import Algorithm
-from dualopt.algorithms._base import parameters, require_complete
+from dualopt.algorithms._base import informed, require_complete
 from dualopt.amounts import NOTHING, of_message, of_upload
 from dualopt.compressors import Compressor, Identity
 from dualopt.engines._calls import Calls, Elsewhere, Found
@@ -36,7 +36,6 @@ __all__ = [
     "advance",
     "complete",
     "compressing",
-    "informed",
     "initial_state",
     "iterate",
     "placed",
@@ -299,27 +298,6 @@ def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
     changes: dict[str, Any] = {"compressor": as_compressor(compressor)}
     return replace(algorithm, **changes)
-
-
-def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
-    """Return the method with its parameters ``fraction`` and ``inclusion``, where open, as the participation has them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualopt import FedDyn, Quadratic
-    >>> from dualopt.participation import UniformSubset
-    >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
-    >>> informed(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
-    FedDyn(..., fraction=0.25, ...)
-    """
-    open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
-    known: dict[str, Any] = {}
-    if participation is not None and "fraction" in open_:
-        known["fraction"] = participation.fraction(objective.n_clients) or None  # nobody, ever: nothing depends on it
-    if isinstance(participation, WeightedSubset) and participation.weights is not None and "inclusion" in open_:
-        known["inclusion"] = participation.inclusion(objective.n_clients)
-    return replace(algorithm, **known) if known else algorithm
 
 
 def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:

@@ -192,7 +192,7 @@ def facts_of(objective: Objective, participation: Participation, dear: str = "ve
         mu=float(xp.min(objective.mu)),
         L=float(xp.max(objective.L)),
         least_L=float(xp.min(objective.L)),
-        fraction=participation.fraction(N),
+        fraction=participation.law(N).fraction,
         needs=participation.needs(N),
         smooth=is_smooth(objective),
         regularised=objective.regulariser != Zero(),

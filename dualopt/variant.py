@@ -11,9 +11,9 @@ import dualopt.algorithms
 import dualopt.solvers
 from dualopt._text import convert, pairs
 from dualopt.algorithms import Algorithm
+from dualopt.algorithms._base import informed
 from dualopt.compressors import parse_compressor
 from dualopt.discover import discover, lookup
-from dualopt.engine import informed
 from dualopt.objectives import Objective
 from dualopt.participation import Participation, parse_participation
 from dualopt.plugins import split

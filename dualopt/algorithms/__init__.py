@@ -1,6 +1,7 @@
 """Federated algorithms: one paper box per file."""
 
 from dualopt.algorithms._base import OPEN, UNKNOWN, Algorithm, parameters
+from dualopt.algorithms._theorem import Known, Need, Theorem
 from dualopt.algorithms.a_fedpd import AFedPD
 from dualopt.algorithms.a_fedpdsam import AFedPDSAM
 from dualopt.algorithms.acc_s_dane import AccSDANE
@@ -61,10 +62,13 @@ __all__ = [
     "FedSplit",
     "FiveGCS",
     "GradientDescent",
+    "Known",
     "LazyAFedPD",
+    "Need",
     "OptimizedDualFL",
     "SampledDualFL",
     "Scaffnew",
     "Scaffold",
+    "Theorem",
     "parameters",
 ]

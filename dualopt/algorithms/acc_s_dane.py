@@ -9,14 +9,15 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt._checks import require, require_at_least
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._estimate import Bound, advanced, growth
+from dualopt.algorithms._gradient_theorems import CURVATURE, OF_ACC_S_DANE
 from dualopt.algorithms._line_search import inner
 from dualopt.algorithms._parameters import (
     largest,
     require_convex_local_problem,
     require_smooth_clients,
     smallest,
-    within,
 )
+from dualopt.algorithms._theorem import Known
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
 from dualopt.oracle import Oracle
@@ -24,7 +25,7 @@ from dualopt.participation import Round
 from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array, array_namespace, broadcast, device, epsilon, zeros_like
 
-__all__ = ["AccSDANE", "growth", "limit_factor"]
+__all__ = ["AccSDANE", "growth", "widest"]
 
 POINT, SOLVE, JUDGE = range(3)  # what the clients do with a vector
 RISE = 2.0  # of a refused weight
@@ -177,6 +178,7 @@ class AccSDANE(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset()
     rests: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
+    theorems = OF_ACC_S_DANE
 
     weight: float | None = None
     mu: float = OPEN
@@ -204,30 +206,13 @@ class AccSDANE(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse a ``mu`` that is not proved, and local problems without a unique solution."""
         least = smallest(objective.mu)
-        require(within(self.mu, least), f"mu must not exceed that of any client, {least:g}", self.mu)
+        proved = CURVATURE.holds(self, Known.of(objective))
+        require(proved, f"mu must not exceed that of any client, {least:g}", self.mu)
         if self.weight is None:
             require(self.first > 0, "first must be positive", self.first)
             return
         require(self.weight + self.mu > 0, "weight must be positive where mu is zero", self.weight)
         require_convex_local_problem(objective, self.weight, "weight")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the potential falls: for a fixed weight, if the clients are at most as different."""
-        method = self.suggested(objective)
-        mu, least, widest_weight = method.mu, smallest(objective.mu), widest(objective)
-        if not (least >= 0 and within(mu, least)):
-            return "none: the clients are not convex with constant mu"
-        if method.weight is None:
-            where = "where no Hessian is below their mean by more than delta"
-            steps = f"after n accepted iterations of three rounds, w = max({method.first:g}, 2 delta), {where}"
-            if mu == 0:
-                return f"E - E* <= 2 w |theta0 - theta*|^2/n^2 {steps}"
-            return f"E - E* = O(q^n), q = 1 - 2/(1 + sqrt(1 + 4 w/{mu:g})), {steps}"
-        sure = within(widest_weight, method.weight)
-        given = "" if sure else "where no Hessian is below their mean by more than the weight, "
-        if mu == 0:
-            return f"{given}E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds"
-        return f"{given}E - E* = O(q^n), q = {limit_factor(method.weight, mu):.4f} per two rounds"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Gradients at ``theta0`` are asked for."""
@@ -317,17 +302,6 @@ class AccSDANE(Algorithm):
             server = server._replace(search=server.search._replace(energy=array_namespace(value).mean(value)))
             clients = clients._replace(solution=clients.solution._replace(value=value, gradient=gradient))
         return server, message, clients._replace(gradient=gradient)
-
-
-def limit_factor(weight: float, mu: float) -> float:
-    r"""Return :math:`1 - \alpha` in the limit, for ``mu > 0``.
-
-    Examples
-    --------
-    >>> limit_factor(2.0, 1.0)
-    0.5
-    """
-    return 1.0 - growth(mu, weight, mu)[0]
 
 
 def widest(objective: Objective) -> float:

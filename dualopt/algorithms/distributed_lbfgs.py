@@ -72,6 +72,7 @@ class DistributedLBFGS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    without_theorem = "no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
     rests: ClassVar[int] = 30  # refused points
 
     history: int = 40
@@ -85,10 +86,6 @@ class DistributedLBFGS(Algorithm):
         """Refuse clients that are not smooth; there is nothing to fill in."""
         require_smooth_clients(objective, "L-BFGS")
         return self
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what is known of its convergence."""
-        return "none: no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """No pairs; the first point is ``theta0``, which is accepted whatever its value is."""

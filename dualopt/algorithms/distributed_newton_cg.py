@@ -79,6 +79,7 @@ class DistributedNewtonCG(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    without_theorem = "no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
     rests: ClassVar[int] = 250  # the products of a step and refused points
 
     max_cg: int = 200
@@ -95,10 +96,6 @@ class DistributedNewtonCG(Algorithm):
         if "hessian" not in objective.offers:
             raise ValueError("objective must offer Hessian products for Newton's method.")
         return self
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what is known of its convergence."""
-        return "none: no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""

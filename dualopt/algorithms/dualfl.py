@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from dualopt.algorithms._dual_parameters import DualParameters
-from dualopt.algorithms._parameters import within
+from dualopt.algorithms._dual_theorems import OF_DUALFL
 from dualopt.algorithms._restarts import MOST, Averages, conjugate, judged, slope
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
@@ -96,21 +96,8 @@ class DualFL(DualParameters):
     """
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    theorems = OF_DUALFL
     restarts: ClassVar[tuple[str, ...]] = ("gradient", "gap")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say which theorem covers these parameters, for exact local solutions."""
-        method = self.suggested(objective)
-        rho, limit = method.rho, method.limit(objective)
-        if not method.fits(objective):
-            return "none: nu exceeds mu"
-        if method.restart is not None:
-            return self._of_restarts(limit)
-        if rho == 0:
-            return "Theorem 3.2: |theta - theta*|^2 = O(1/n^2)"
-        if not within(rho, limit):
-            return f"none: rho exceeds nu/L = {limit:.3g}"
-        return f"Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of {1 - math.sqrt(rho):.4f} per round"
 
     def _of_restarts(self, limit: float) -> str:
         """Say what is proved of the restart; ``limit`` is 1/kappa."""

@@ -8,12 +8,12 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt._checks import require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._parameters import (
-    reflection_factor,
     require_convex_local_problem,
     step_scales,
     suggested_weight,
 )
 from dualopt.algorithms._scales import multiplied, of_clients, require_scales, weights
+from dualopt.algorithms._splitting_theorems import OF_FEDDR
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round, first_round
@@ -80,6 +80,7 @@ class FedDR(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
+    theorems = OF_FEDDR
 
     eta: float = OPEN
     regulariser: Regulariser = Zero()
@@ -106,16 +107,6 @@ class FedDR(Algorithm):
         require_convex_local_problem(objective, 1.0 / (self.eta * max(self.scales or (1.0,))), "eta")
         if self.regulariser != objective.regulariser:
             raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the Douglas-Rachford points contract when all clients take part (Giselsson and Boyd 2017)."""
-        method = self.suggested(objective)
-        steps = [method.eta * scale for scale in method.scales or (1.0,) * objective.n_clients]
-        delta = reflection_factor(objective, steps)
-        if delta is None:
-            return "none: the clients are not strongly convex and smooth"
-        kept = 1.0 - 0.5 * self.relaxation * (1.0 - delta)
-        return f"contraction by {kept:.4f} per round, whatever the regulariser"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""

@@ -8,13 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt._checks import require, require_fraction, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._feddyn_rules import (
-    compressed_guarantee,
-    guarantee,
-    scaled_guarantee,
-    suggested_scales,
-    suggested_weights,
-)
+from dualopt.algorithms._feddyn_theorems import THEOREMS, suggested_scales, suggested_weights
 from dualopt.algorithms._parameters import require_convex_local_problem
 from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, require_scales
 from dualopt.compressors import Compressor, CoordinateCohorts, Identity, kept, received
@@ -140,6 +134,7 @@ class FedDyn(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    theorems = THEOREMS
 
     alpha: float = OPEN
     growth: float | None = None
@@ -194,17 +189,6 @@ class FedDyn(Algorithm):
         require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
         self.compressor.omega(objective.shape, objective.n_clients)
         require_convex_local_problem(objective, self.alpha * min(self.scales or (1.0,)), "alpha")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say which theorems cover the weights when the expected fraction of the clients takes part."""
-        method, p = self.suggested(objective), self._p(objective)
-        if method.scales is not None:
-            alphas = [method.alpha * scale for scale in method.scales]
-            return scaled_guarantee(objective, alphas, self._size(objective), self.inclusion)
-        weights = method.alpha, method.growth or 0.0
-        if self.compressor != Identity():
-            return compressed_guarantee(objective, *weights, p, isinstance(self.compressor, CoordinateCohorts))
-        return guarantee(objective, *weights, p, self.inclusion)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No gradients are remembered."""

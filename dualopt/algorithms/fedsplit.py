@@ -8,12 +8,12 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt._checks import require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._parameters import (
-    reflection_factor,
     require_convex_local_problem,
     step_scales,
     suggested_weight,
 )
 from dualopt.algorithms._scales import of_clients, require_scales, weights
+from dualopt.algorithms._splitting_theorems import OF_FEDSPLIT
 from dualopt.compressors import Compressor, Identity, damped
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import per_client
@@ -97,6 +97,7 @@ class FedSplit(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    theorems = OF_FEDSPLIT
 
     step: float = OPEN
     average: str = "all"
@@ -128,22 +129,6 @@ class FedSplit(Algorithm):
         self.compressor.omega(objective.shape, objective.n_clients)
         require_scales(self.scales, objective.n_clients)
         require_convex_local_problem(objective, 1.0 / (self.step * max(self.scales or (1.0,))), "step")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the method contracts when all clients take part."""
-        method = self.suggested(objective)
-        scales = method.scales or (1.0,) * objective.n_clients
-        factor = reflection_factor(objective, [method.step * scale for scale in scales])
-        if factor is None:
-            return "none: the clients are not strongly convex and smooth"
-        if self.compressor == Identity():
-            return f"contraction by {factor:.4f} per round"
-        if not self.compressor.unbiased:
-            return "none: the compressor is biased"
-        kept = 1.0 / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
-        return (
-            f"Theorem D: E of the squared distances falls by a factor of {1.0 - kept * (1.0 - factor**2):.6f} per round"
-        )
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt._checks import require_fraction, require_positive
+from dualopt._checks import require, require_fraction, require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import largest, require_local_gradients, smallest, within
+from dualopt.algorithms._parameters import largest, require_local_gradients, smallest
+from dualopt.algorithms._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF
+from dualopt.algorithms._theorem import Known
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
@@ -87,6 +89,7 @@ class FiveGCS(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     former_names: ClassVar[Mapping[str, str]] = {"share": "fraction"}
+    theorems = OF_FIVEGCS
 
     gamma: float = OPEN
     tau: float = OPEN
@@ -114,21 +117,11 @@ class FiveGCS(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """Refuse what is outside the theory."""
-        mu, product = smallest(objective.mu), self.gamma * self.tau * objective.n_clients
-        if not within(self.mu, mu):
-            raise ValueError(f"mu = {self.mu:g} must not exceed {mu:g}, the strong convexity of the clients.")
-        if not within(product, 1.0):
-            raise ValueError(f"tau must be at most 1/(gamma N), but tau gamma N = {product:g}.")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast Psi contracts with exact proximal maps."""
-        factor = self.suggested(objective).factor(objective, self.fraction or 1.0)
-        return f"the mean of Psi contracts by {factor:.4f} per round with exact proximal maps (recalled)"
-
-    def factor(self, objective: Objective, fraction: float) -> float:
-        """Return the factor of Psi when a uniform cohort of this fraction of the clients takes part."""
-        curvature = (largest(objective.L) - self.mu) / objective.n_clients
-        return max(1.0 / (1.0 + self.gamma * self.mu), 1.0 - fraction * self.tau / (curvature + self.tau))
+        known = Known.of(objective)
+        own = f"mu = {self.mu:g} must not exceed {known.mu:g}, the strong convexity of the clients"
+        require(SPLIT_OFF.holds(self, known), own)
+        product = self.gamma * self.tau * known.N
+        require(PRODUCT.holds(self, known), f"tau must be at most 1/(gamma N), but tau gamma N = {product:g}")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals."""

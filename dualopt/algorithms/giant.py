@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt._checks import require, require_at_least
 from dualopt.algorithms._base import Algorithm
+from dualopt.algorithms._gradient_theorems import OF_GIANT
 from dualopt.algorithms._line_search import Upload, accepts, inner, shortened
-from dualopt.algorithms._parameters import largest, require_convex_local_problem, require_smooth_clients, smallest
-from dualopt.algorithms.anderson_dane import spectrum
+from dualopt.algorithms._parameters import require_convex_local_problem, require_smooth_clients
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
 from dualopt.oracle import Oracle
@@ -111,6 +111,7 @@ class GIANT(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset()
     rests: ClassVar[int] = 32  # a direction, slopes, and refused points
+    theorems = OF_GIANT
 
     weight: float = 0.0
     reduction: float = 0.01
@@ -138,17 +139,6 @@ class GIANT(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse a weight with which local systems may be singular."""
         require_convex_local_problem(objective, self.weight, "weight")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how much the energy falls on quadratics, and that it falls always."""
-        mu, L = smallest(objective.mu), largest(objective.L)
-        if not (mu > 0 and math.isfinite(L)):
-            return "none: the clients are not strongly convex and smooth"
-        if self.weight > 0:
-            return "E falls in every iteration, by a factor"
-        _, k = spectrum(mu, L)
-        factor = 1.0 - (1.0 - self.relaxation**2) * 4.0 * k / (k + 1.0) ** 2
-        return f"E falls in every iteration, by a factor; E - E* by {factor:.4f} on quadratics with exact directions"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""

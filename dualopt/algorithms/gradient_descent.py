@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from dualopt._checks import require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
+from dualopt.algorithms._gradient_theorems import OF_GRADIENT_DESCENT
 from dualopt.algorithms._parameters import mean_of, require_smooth_clients
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
@@ -56,6 +57,7 @@ class GradientDescent(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    theorems = OF_GRADIENT_DESCENT
 
     step: float = OPEN
     solver: None = field(default=None, init=False)
@@ -73,14 +75,6 @@ class GradientDescent(Algorithm):
         if not 0 < L < float("inf"):
             raise ValueError("step must be given: L is not known, so nothing can be suggested.")
         return replace(self, step=1.0 / L)
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the distance to the minimiser falls."""
-        step, mu, L = self.suggested(objective).step, mean_of(objective.mu), mean_of(objective.L)
-        factor = max(abs(1.0 - step * mu), abs(1.0 - step * L))
-        if not (mu > 0 and factor < 1):
-            return f"none: it needs a strongly convex mean and a step below 2/L = {2.0 / L:.3g}"
-        return f"|theta - theta*| contracts by {factor:.4f} per round"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """Nothing but the model."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from dualopt.algorithms import dualfl
 from dualopt.algorithms._base import parameters
 from dualopt.algorithms._dual_parameters import DualParameters
+from dualopt.algorithms._dual_theorems import OF_OPTIMIZED_DUALFL
 from dualopt.algorithms._restarts import judged
 from dualopt.algorithms.dualfl import Client, DualFL
 from dualopt.objectives import Objective
@@ -80,22 +81,11 @@ class OptimizedDualFL(DualParameters):
     """
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    theorems = OF_OPTIMIZED_DUALFL
 
     def _dualfl(self) -> DualFL:
         """Return the method that has the same local problems and states of the clients."""
         return DualFL(**{name: getattr(self, name) for name in parameters(type(self))})
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what the bound promises for these parameters, for exact local solutions."""
-        method = self.suggested(objective)
-        theorem = method._dualfl().guarantee(objective)
-        if theorem.startswith("none"):
-            return theorem
-        if method.restart is not None:
-            return "none: no theorem covers restarts of this method"
-        factor = (1.0 - math.sqrt(method.rho)) ** 2
-        rate = f"O((1 - sqrt(rho))^(2n)), a factor of {factor:.4f} per round" if method.rho else "O(1/n^2)"
-        return f"2 |zeta*|^2/(N A_n): |theta - theta*|^2 = {rate}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt._checks import require_fraction
 from dualopt._pivotal import inclusion_probabilities
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import within
-from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, same, weights
+from dualopt.algorithms._dual_theorems import OF_SAMPLED_DUALFL
+from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, weights
 from dualopt.algorithms.dualfl import DualFL
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import per_client
@@ -122,6 +122,7 @@ class SampledDualFL(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    theorems = OF_SAMPLED_DUALFL
 
     rho: float = OPEN
     nu: float = OPEN
@@ -157,25 +158,17 @@ class SampledDualFL(Algorithm):
         """Return the probabilities of Theorem F."""
         return inclusion_probabilities(scales, max(1, round((self.fraction or 1.0) * n_clients)))
 
+    def limit(self, objective: Objective) -> float:
+        """Return the largest ``rho``, as for DualFL."""
+        return self._dualfl().limit(objective)
+
+    def fits(self, objective: Objective) -> bool:
+        """Tell whether every ``nu_j`` is at most ``mu_j``."""
+        return self._dualfl().fits(objective)
+
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory."""
         self._dualfl().check(objective)
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what Theorem F promises for these parameters, for exact local solutions."""
-        method, N = self._dualfl().suggested(objective), objective.n_clients
-        if not method.fits(objective):
-            return "none: nu exceeds mu"
-        if self.inclusion is not None and not same(self.inclusion, self._needed(method.scales or (1.0,) * N, N)):
-            return "none: Theorem F needs cohorts drawn with the weights nu_j"
-        drawn = ", for cohorts drawn with the weights nu_j" if method.scales and self.fraction else ""
-        if method.rho == 0:
-            return f"Theorem F: E |theta - theta*|^2 = O(1/n^2){drawn}"
-        limit = method.limit(objective)
-        if not within(method.rho, limit):
-            return f"none: rho exceeds nu/L = {limit:.3g}"
-        factor = 1.0 - last_step(method.rho, replace(self, scales=method.scales).least(N))
-        return f"Theorem F: E |theta - theta*|^2 = O((1 - t)^n), a factor of {factor:.4f} per round{drawn}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; t is the fraction of active clients."""
@@ -227,15 +220,3 @@ def next_step(t: float, rho: float, fraction: float) -> float:
     kept = t * (t + q)
     linear = kept + q * (1.0 - fraction)
     return 2.0 * kept / (linear + math.sqrt(linear * linear + 4.0 * kept))
-
-
-def last_step(rho: float, fraction: float) -> float:
-    r"""Return the limit of t, the root of :math:`t^2 + qt = pq`.
-
-    Examples
-    --------
-    >>> round(last_step(0.5, 1.0), 6), last_step(0.0, 0.5)
-    (0.618034, 0.0)
-    """
-    q = rho / (1.0 - rho)
-    return 2.0 * fraction * q / (q + math.sqrt(q * q + 4.0 * fraction * q)) if q > 0 else 0.0

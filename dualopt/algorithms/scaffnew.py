@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.algorithms._base import OPEN, Algorithm
 from dualopt.algorithms._parameters import common_step, largest, require_plain_steps, smallest, step_of
+from dualopt.algorithms._primal_dual_theorems import OF_SCAFFNEW
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
@@ -75,6 +76,7 @@ class Scaffnew(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    theorems = OF_SCAFFNEW
 
     probability: float = OPEN
     solver: Gradient | SGD = OPEN
@@ -94,16 +96,6 @@ class Scaffnew(Algorithm):
             raise ValueError("probability must be given: it is suggested for strongly convex clients only.")
         probability = math.sqrt(mu / largest(objective.L)) if self.probability is None else self.probability
         return replace(self, probability=probability, solver=solver)
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast Psi contracts."""
-        self = self.suggested(objective)
-        step, p = step_of(self.solver), self.probability
-        mu, L = smallest(objective.mu), largest(objective.L)
-        if isinstance(self.solver, SGD) or not mu > 0 or step * L >= 2.0:
-            return f"none: it needs full gradients of strongly convex clients and a step below 2/L = {2.0 / L:.3g}"
-        factor = max((1.0 - step * mu) ** 2, (1.0 - step * L) ** 2, 1.0 - p * p)
-        return f"the mean of Psi contracts by {factor:.4f} per round if communication has probability {p:.3g}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No controls; every client at ``theta0``."""

@@ -37,7 +37,7 @@ def recommend(
     found = recommended(built.objective, who, dear=dear)
     console = output.make_console()
     output.show_pairs(console, "dualopt recommend", _described(built, found, participation))
-    lines = {"use": found.method, "why": found.reasons, "theory": found.algorithm.guarantee(built.objective)}
+    lines = {"use": found.method, "why": found.reasons, "theory": found.algorithm.guarantee(built.objective, who)}
     if found.rule.runner_up is not None:
         lines["runner-up"] = found.rule.runner_up
     output.show_pairs(console, "", lines)

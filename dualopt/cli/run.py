@@ -97,7 +97,7 @@ def _run(session: Session, results: Results, algorithm: str) -> int:
     title = f"{algorithm} on {session.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
     lines = session.described() | output.parameters_in_words(result.algorithm)
-    lines["theory"] = result.algorithm.guarantee(session.changed)
+    lines["theory"] = result.algorithm.guarantee(session.changed, session.participation)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines["files"] = f"{out}: {', '.join(results.files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)

@@ -97,7 +97,7 @@ class Serving:
         return {
             "refused": None,
             "status": trace.status,
-            "theory": algorithm.guarantee(objective),
+            "theory": algorithm.guarantee(objective, participation),
             "method": repr(algorithm),
             "lost": list(clients.calls.lost),
             "ms_per_round": _median(self._rounds),

@@ -10,7 +10,8 @@ import pytest
 
 from dualopt.algorithms import AccSDANE
 from dualopt.algorithms._estimate import Bound, advanced
-from dualopt.algorithms.acc_s_dane import growth, limit_factor
+from dualopt.algorithms._gradient_theorems import limit_factor
+from dualopt.algorithms.acc_s_dane import growth
 from dualopt.engine import iterate
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dualopt.algorithms
-from dualopt.algorithms import OPEN, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD, Scaffnew
+from dualopt.algorithms import OPEN, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD, Scaffnew, Theorem
 from dualopt.algorithms._base import parameters, require_complete
 from dualopt.discover import discover
 from dualopt.engine import advance, initial_state, iterate
@@ -112,15 +112,14 @@ def test_every_step_counts(step: str) -> None:
     assert kind().guarantee(quadratic()).startswith("none")
 
 
-def test_an_own_guarantee_and_an_unchanged_method_keep_theirs() -> None:
+def test_own_theorems_and_an_unchanged_method_keep_theirs() -> None:
     f = quadratic()
 
     class Proved(DualFL):
         def server(self, server, mean, round):
             return super().server(server, mean, round)
 
-        def guarantee(self, objective):
-            return "mine"
+        theorems = (Theorem(source="Mine", rate="at once"),)
 
     class Suggested(DualFL):
         """Other parameters are no other method."""
@@ -130,7 +129,7 @@ def test_an_own_guarantee_and_an_unchanged_method_keep_theirs() -> None:
 
         def check(self, objective): ...
 
-    assert Proved().guarantee(f) == "mine"
+    assert Proved().guarantee(f) == "Mine: at once"
     assert Suggested().guarantee(f) == DualFL().guarantee(f)
 
 

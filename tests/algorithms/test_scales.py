@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dualopt.algorithms import AFedPD, DualFL, FedAvg, FedDR, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
-from dualopt.algorithms._feddyn_rules import best_weight
+from dualopt.algorithms._feddyn_theorems import best_weight
 from dualopt.engine import State, advance, complete, initial_state, iterate
 from dualopt.objectives import Composite, Quadratic
 from dualopt.oracle import Oracle
@@ -39,10 +39,10 @@ def test_dualfl_suggests_the_curvature_of_each_client(kind: type) -> None:
     np.testing.assert_allclose(method.nu * np.array(method.scales), f.mu, rtol=1e-12)
     assert method.rho == pytest.approx(float(np.min(f.mu / f.L)), rel=1e-12)
     assert not method.guarantee(f).startswith("none")
-    assert replace(method, rho=1.01 * method.rho).guarantee(f).startswith("none: rho exceeds")
+    assert replace(method, rho=1.01 * method.rho).guarantee(f).rpartition(" = ")[0].endswith("needs rho <= nu/L")
     method.check(f)
     larger = replace(method, nu=1.01 * method.nu)
-    assert larger.guarantee(f) == "none: nu exceeds mu"
+    assert larger.guarantee(f).endswith(" needs nu <= mu")
     with pytest.raises(ValueError, match=r"^nu = 0\.505 times scales must not exceed every mu_j"):
         larger.check(f)
     with pytest.raises(ValueError, match=r"^scales must be 4 numbers, one for each client, not 2"):
@@ -164,9 +164,10 @@ def test_feddyn_suggests_the_least_weights_of_its_theorem() -> None:
     chances = WeightedSubset(size=2, weights=method.sampling_weights()).inclusion(4)
     wanted = [best_weight(mu, L, p) for mu, L, p in zip(f.mu, f.L, chances, strict=True)]
     np.testing.assert_allclose(alphas, wanted, rtol=1e-12)
-    assert method.guarantee(f).startswith("Theorem A': E Psi falls by a factor of 0.")
+    assert method.guarantee(f, WeightedSubset(size=2)).startswith("Theorem A': E Psi falls by a factor of 0.")
+    assert method.guarantee(f, UniformSubset(size=2)) == "none: Theorem A' needs cohorts drawn with the weights alpha_j"
     lighter = replace(method, alpha=0.99 * method.alpha)
-    assert lighter.guarantee(f).startswith("none: some alpha_j = ")
+    assert lighter.guarantee(f, WeightedSubset(size=2)) == "none: Theorem A' needs alpha_j >= alpha*_j"
     everybody = FedDyn(scaled=True).suggested(f)
     np.testing.assert_allclose(everybody.alpha * np.array(everybody.scales), np.sqrt(f.mu * f.L), rtol=1e-12)
 
@@ -181,13 +182,15 @@ def test_a_given_alpha_is_the_mean_of_all() -> None:
 def test_cohorts_that_the_theorem_does_not_mean_have_no_guarantee(kind: type) -> None:
     f = lopsided()
     for scaled in (True, False):
-        method = complete(kind(scaled=scaled), f, WeightedSubset(size=2, weights=(4.0, 3.0, 2.0, 1.0)))
-        assert method.guarantee(f).startswith("none: ")
-        equal = complete(kind(), f, WeightedSubset(size=2, weights=(1.0,) * 4))
-        assert equal.guarantee(f) == complete(kind(), f, UniformSubset(size=2)).guarantee(f)
-    own = kind(scaled=True, fraction=0.5).suggested(f).sampling_weights()
-    method = complete(kind(scaled=True), f, WeightedSubset(size=2, weights=own))
-    assert not method.guarantee(f).startswith("none")
+        given = WeightedSubset(size=2, weights=(4.0, 3.0, 2.0, 1.0))
+        assert complete(kind(scaled=scaled), f, given).guarantee(f, given).startswith("none: ")
+        assert kind(scaled=scaled).guarantee(f, given).startswith("none: ")
+        equal = WeightedSubset(size=2, weights=(1.0,) * 4)
+        assert kind().guarantee(f, equal) == kind().guarantee(f, UniformSubset(size=2))
+        assert not kind().guarantee(f, equal).startswith("none")
+    own = WeightedSubset(size=2, weights=kind(scaled=True, fraction=0.5).suggested(f).sampling_weights())
+    assert not complete(kind(scaled=True), f, own).guarantee(f, own).startswith("none")
+    assert complete(kind(scaled=True), f, own).guarantee(f).startswith("none")
 
 
 def test_a_run_draws_cohorts_with_the_weights_of_the_method() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.algorithms import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
-from dualopt.algorithms._feddyn_rules import best_weight
+from dualopt.algorithms._feddyn_theorems import best_weight
 from dualopt.algorithms._scales import weights
 from dualopt.algorithms.sampled_dualfl import next_step
 from dualopt.claims import Claim, check
@@ -575,6 +576,7 @@ def test_one_step_for_each_client_saves_four_fifths_of_the_rounds() -> None:
     assert scaled < 1.0 + np.log(1e10) / 0.4  # 1 - 2/(sqrt(kappa_j) + 1) = 0.818 for the squares' roots
     assert common > 4 * scaled
     told = [FedSplit(scaled=scaled).guarantee(f) for scaled in (True, False)]
-    assert told == [f"contraction by {1 - 2 / (root + 1):.4f} per round" for root in (10.0, 100.0)]
+    squares = [math.ceil((1 - 2 / (root + 1)) ** 2 * 1e6) / 1e6 for root in (10.0, 100.0)]
+    assert told == [f"Theorem B: E of the squared distances falls by a factor of {q:.6f} per round" for q in squares]
     optimized = [rounds_of(OptimizedDualFL(scaled=scaled, solver=Exact()), f, 10, 1e-10) for scaled in (True, False)]
     assert optimized[1] > 4 * optimized[0]

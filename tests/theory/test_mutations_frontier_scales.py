@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.algorithms import FedDR, FedDyn, SampledDualFL
-from dualopt.algorithms._feddyn_rules import best_weights
+from dualopt.algorithms._feddyn_theorems import best_weights
 from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, weights
 from dualopt.algorithms.feddyn import Upload
 from dualopt.claims import check

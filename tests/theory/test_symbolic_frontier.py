@@ -9,9 +9,11 @@ import pytest
 import sympy as sp
 
 from dualopt.algorithms import DualFL, OptimizedDualFL, acc_s_dane
-from dualopt.algorithms._feddyn_rules import largest_growth
-from dualopt.algorithms.acc_s_dane import growth, limit_factor
-from dualopt.algorithms.sampled_dualfl import last_step, next_step
+from dualopt.algorithms._dual_theorems import last_step
+from dualopt.algorithms._feddyn_theorems import largest_growth
+from dualopt.algorithms._gradient_theorems import limit_factor
+from dualopt.algorithms.acc_s_dane import growth
+from dualopt.algorithms.sampled_dualfl import next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided
 from theory.frontier import accelerated_dane, adaptive_dane, giant, scaled_dualfl

@@ -32,7 +32,7 @@ from dualopt.algorithms import (
 from dualopt.claims import check
 from dualopt.engine import iterate
 from dualopt.objectives import LocalProblem
-from dualopt.participation import Round
+from dualopt.participation import GIVEN, Law, Round
 from dualopt.solvers import Gradient
 from dualopt.stopping import Steps
 from theory import limits
@@ -101,8 +101,8 @@ class Coins:
     def needs(self, n_clients: int | None = None) -> frozenset[str]:
         return frozenset({"skip"})
 
-    def fraction(self, n_clients: int) -> float:
-        return 1.0
+    def law(self, n_clients: int) -> Law:
+        return Law(name=GIVEN, n_clients=n_clients)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         for n, coin in enumerate(self.coins):

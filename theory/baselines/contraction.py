@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from dualopt.algorithms import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
-from dualopt.algorithms._parameters import reflection_factor
 from dualopt.claims import Inequality, claim
 from dualopt.engine import State, advance, initial_state
 from dualopt.objectives import LocalProblem, Quadratic
@@ -37,7 +36,7 @@ from theory._problems import (
     solved,
 )
 from theory._rounds import Step, mean_square_radius, path, round_matrix
-from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
+from theory.baselines._runs import baseline_case, reflection, smooth_and_strongly_convex
 
 ROUNDS = 15
 VISIBLE = 1e-6  # a thousandth of the distance at the start: rounding is ten digits smaller
@@ -224,8 +223,7 @@ def feddr_contraction(case: Case) -> Iterator[Inequality]:
 
     Compare squared distances of the y_j from their limits.
     """
-    delta = reflection_factor(case.objective, case.algorithm.eta)
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(case.algorithm.eta, case.mu, case.L)
     kept = 1.0 - 0.5 * case.algorithm.relaxation * (1.0 - delta)
     return one_step(case, feddr_errors(case), 1.0 - case.fraction * (1.0 - kept**2))
 

@@ -41,7 +41,6 @@ import numpy as np
 
 from dualopt.algorithms import AndersonFedSplit
 from dualopt.algorithms._anderson import regularisation
-from dualopt.algorithms._parameters import reflection_factor
 from dualopt.claims import Inequality, claim
 from dualopt.objectives import Quadratic
 from dualopt.xp import Array
@@ -58,7 +57,7 @@ from theory._problems import (
     quadratic,
     solved,
 )
-from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
+from theory.baselines._runs import baseline_case, reflection, smooth_and_strongly_convex
 
 __all__ = ["Wild", "anderson_quadratics", "anderson_safeguard"]
 
@@ -90,9 +89,7 @@ def extremes(n: int = 3, *, L: float = 100.0) -> Instance:
 
 def factor_of(case: Case) -> float:
     """Return ``q``."""
-    q = reflection_factor(case.objective, case.algorithm.step)
-    assert q is not None  # smooth and strongly convex
-    return q
+    return reflection(case.algorithm.step, case.mu, case.L)
 
 
 def norm(r: Array) -> float:

@@ -39,14 +39,13 @@ from functools import cache
 import numpy as np
 
 from dualopt.algorithms import FedSplit
-from dualopt.algorithms._parameters import reflection_factor
 from dualopt.claims import Inequality, claim
 from dualopt.compressors import CoordinateCohorts, RandK
 from dualopt.objectives import Quadratic
 from theory._cases import accurately
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import Instance, solved
-from theory.baselines._runs import baseline_case
+from theory.baselines._runs import baseline_case, reflection
 from theory.baselines.contraction import Errors, fedsplit_errors, three_directions
 from theory.frontier import sampled_feddyn
 from theory.frontier._compressed import CompressedCase, Ways, cohorts, compressed, drawn, independent, masked
@@ -130,8 +129,7 @@ def compressed_fedsplit(case: CompressedCase) -> Iterator[Inequality]:
 
     Compare the exact expectation over what is uploaded, at the states of a path and at the worst of all states.
     """
-    delta = reflection_factor(case.objective, case.algorithm.step)
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(case.algorithm.step, case.mu, case.L)
     yield from one_step(case, fedsplit_errors(case), 1.0 - case.kept * (1.0 - delta**2))
 
 

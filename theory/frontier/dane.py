@@ -39,7 +39,6 @@ import numpy as np
 
 from dualopt.algorithms import AndersonDANE
 from dualopt.algorithms._anderson import regularisation
-from dualopt.algorithms.anderson_dane import spectrum
 from dualopt.claims import Inequality, claim
 from dualopt.objectives import Quadratic
 from dualopt.xp import Array
@@ -128,7 +127,8 @@ def dane_spectrum(case: Spectrum) -> Iterator[Inequality]:
     Compare the extreme eigenvalues with their bounds.
     """
     found = eigenvalues(case.objective, case.weight)
-    least, most = spectrum(float(np.min(case.objective.mu)), float(np.max(case.objective.L)), case.weight)
+    w, mu, L = case.weight, float(np.min(case.objective.mu)), float(np.max(case.objective.L))
+    least, most = mu / (mu + w), (L + mu + 2.0 * w) ** 2 / (4.0 * (L + w) * (mu + w)) * L / (L + w)
     yield Inequality(0, least, float(found[0]), "least eigenvalue")
     yield Inequality(0, float(found[-1]), most, "largest eigenvalue")
     if case.attained:

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.algorithms import FedDR
-from dualopt.algorithms._parameters import reflection_factor, step_scales
+from dualopt.algorithms._parameters import step_scales
 from dualopt.claims import Inequality, claim
 from dualopt.engine import State, initial_state
 from dualopt.objectives import LocalProblem
@@ -38,7 +38,7 @@ from dualopt.xp import Array
 from theory._cases import accurately
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, regularised
-from theory.baselines._runs import smooth_and_strongly_convex
+from theory.baselines._runs import reflection, smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
 from theory.frontier.sampled_fedsplit import Law, SampledCase, coins, groups, unequal
 
@@ -144,7 +144,6 @@ def sampled_feddr(case: SampledCase) -> Iterator[Inequality]:
 
     Compare the exact expectation over all cohorts, at the states of a path and at the worst of all states.
     """
-    delta = reflection_factor(case.objective, steps(case).tolist())
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(steps(case), np.array(case.objective.mu), np.array(case.objective.L))
     kept = 1.0 - 0.5 * case.algorithm.relaxation * (1.0 - delta)
     return one_step(case, errors(case), 1.0 - float(np.min(case.marginals)) * (1.0 - kept**2))

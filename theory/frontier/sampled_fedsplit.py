@@ -44,7 +44,6 @@ from itertools import product
 import numpy as np
 
 from dualopt.algorithms import FedSplit
-from dualopt.algorithms._parameters import reflection_factor
 from dualopt.claims import Inequality, claim
 from dualopt.engine import State, initial_state
 from dualopt.objectives import Quadratic
@@ -54,7 +53,7 @@ from theory._cases import Case, accurately
 from theory._chance import Outcome
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved
-from theory.baselines._runs import smooth_and_strongly_convex
+from theory.baselines._runs import reflection, smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
 
 ROUNDS = 15
@@ -206,6 +205,5 @@ def sampled_fedsplit(case: SampledCase) -> Iterator[Inequality]:
 
     Compare the exact expectation over all cohorts, at the states of a path and at the worst of all states.
     """
-    delta = reflection_factor(case.objective, steps(case).tolist())
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(steps(case), np.array(case.objective.mu), np.array(case.objective.L))
     return one_step(case, errors(case), 1.0 - float(np.min(case.marginals)) * (1.0 - delta**2))

@@ -72,7 +72,7 @@ import numpy as np
 
 from dualopt._pivotal import inclusion_probabilities
 from dualopt.algorithms import FedDyn
-from dualopt.algorithms._feddyn_rules import best_weight, best_weights, half_harmonic_mean
+from dualopt.algorithms._feddyn_theorems import best_weight, best_weights
 from dualopt.algorithms._scales import constants
 from dualopt.claims import Inequality, claim
 from dualopt.participation import Full, UniformSubset, WeightedSubset
@@ -239,7 +239,7 @@ def weighted_feddyn_weights(case: Clients) -> Iterator[Inequality]:
     chances = inclusion_probabilities(alphas, case.size)
     wanted = [best_weight(*bound, p) for bound, p in zip(case.bounds, chances, strict=True)]
     yield Inequality(0, deviation(np.array(alphas), np.array(wanted)), ROUNDING, "equation")
-    m = np.array([half_harmonic_mean(*bound) for bound in case.bounds])
+    m = np.array([L * mu / (L + mu) for mu, L in case.bounds])
     rng = np.random.default_rng(0)
     for n in range(1, 41):
         ratios = m ** rng.uniform(0.0, 1.2) * np.exp(rng.uniform(0.0, 1.0) * rng.standard_normal(len(m)))
