@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import dualopt.algorithms
+from dualopt.algorithms._theorem import ANY_LAW, COIN
 from dualopt.discover import discover
 from dualopt.engine import Snapshot, State, advance, iterate
-from dualopt.participation import CommunicateWithProbability, Schedule
+from dualopt.participation import COHORTS, EVERYBODY, SKIPPED, UNIFORM, CommunicateWithProbability, Schedule
 from dualopt.solvers import Gradient
 from dualopt.stopping import GradientReduction, Steps
 from tests.problems import quadratic
@@ -228,6 +229,24 @@ def test_suggestions_outside_the_proved_range_are_called_so(name: str) -> None:
         said = method.guarantee(f, assumed(method))
         assert told["range that is proved"] != NOTHING
         assert ("outside" in told["suggested"]) == said.startswith("none")
+
+
+SHORT = {
+    EVERYBODY: "all",
+    UNIFORM: "uniform cohorts",
+    COHORTS: "cohorts of one size",
+    ANY_LAW.words: "any law",
+    COIN.words: "all, a coin",
+    SKIPPED: "skipped rounds",
+}
+
+
+@every_method
+def test_who_takes_part_is_what_the_theorems_cover(name: str) -> None:
+    told, theorems = row(name)["who takes part"], ALGORITHMS[name].theorems
+    assert (told == NOTHING) == (row(name)["range that is proved"] == NOTHING)
+    if theorems:
+        assert told.split("; ") == list(dict.fromkeys(SHORT[theorem.laws.words] for theorem in theorems))
 
 
 def assumed(method: Any) -> Any:

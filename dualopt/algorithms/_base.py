@@ -155,7 +155,7 @@ class Algorithm(Typed):
 
     def known(self, objective: Objective, participation: Participation | None = None) -> tuple[Self, Known]:
         """Return the method with no parameter open, and what its theorems may ask beside its parameters."""
-        method = informed(self, objective, participation).suggested(objective)
+        method: Any = informed(self, objective, participation).suggested(objective)
         if isinstance(participation, WeightedSubset) and participation.weights is None:
             participation = replace(participation, weights=method.sampling_weights())
         return method, Known(objective, law_of(participation, objective.n_clients))

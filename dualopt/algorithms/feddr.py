@@ -49,7 +49,8 @@ class FedDR(Algorithm):
 
     The server adds ``1/N`` times the sum of the uploaded changes of :math:`\hat x_j`, so that inactive clients count
     with their latest point. Start: :math:`x_j = y_j = \hat x_j` at ``theta0``; local solvers go on from the client's
-    own :math:`x_j`. The paper was not at hand.
+    own :math:`x_j`. The points :math:`y_j` contract (Theorem B, ``theory/frontier``) once every client has been active:
+    before that its :math:`x_j` is no proximal point. The paper was not at hand.
 
     Parameters
     ----------

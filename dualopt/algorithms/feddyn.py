@@ -104,8 +104,8 @@ class FedDyn(Algorithm):
         which is suggested with the suggested ``alpha`` if the clients are not smooth and some of them are idle;
         otherwise nothing.
     fraction : float, optional
-        The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` and the guarantee use and
-        nothing else; in a run that of its participation, else 1.
+        The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` uses and nothing else, as if
+        cohorts were uniform; in a run that of its participation, else 1.
     scaled : bool, default False
         Whether ``scales`` are suggested: the smallest :math:`\alpha_j` that Theorem A' admits, all at once.
     scales : tuple of float, optional
@@ -116,7 +116,7 @@ class FedDyn(Algorithm):
         ``WeightedSubset`` whose weights are given, else those of Theorem A'.
     compressor : Compressor
         What :math:`\theta_j - \theta` goes through; only :class:`CoordinateCohorts` has a theorem, whose c/N the
-        suggestion of ``alpha`` and the guarantee use.
+        suggestion of ``alpha`` uses.
     solver, stop
         As in :class:`dualopt.algorithms.Algorithm`.
 

@@ -49,7 +49,7 @@ class Scaffnew(Algorithm):
 
     since gradient steps are Lipschitz and averages orthogonal projections; quadratics attain it. For :math:`s \le 1/L`
     it is at most the paper's :math:`1 - \min(s\mu, p^2)`. The probability stands in the update and in the rule of
-    participation, and the method cannot see the latter: give both the same number, as below. With every round
+    participation, and the theorem needs both to be the same: give both the same number, as below. With every round
     communicating it is gradient descent. Start: no controls, every client at ``theta0``. The paper was not at hand.
 
     Parameters

@@ -137,7 +137,18 @@ SAID = [
     ("feddyn", FLAT, {"alpha": 300.0, "growth": 0.1}, "none: Theorem C needs strongly convex clients"),
     ("sampled-dualfl", STRONG, {"rho": 0.0}, "Theorem F: E |theta - theta*|^2 = O(1/n^2)"),
     ("sampled-dualfl", STRONG, {}, f"{OF_SAMPLED} {up(1 - 2 / (1 + math.sqrt(1 + 4 * 19)))} per round"),
-    ("sampled-dualfl", STRONG, {"who": ONE}, f"{OF_SAMPLED} {up(1 - 1 / (1 + math.sqrt(1 + 2 * 19)))} per round"),
+    (
+        "sampled-dualfl",
+        STRONG,
+        {"who": ONE},
+        "Theorem F: where all f_j - nu_j/2 |.|^2 are bounded below, E |theta",
+    ),
+    (
+        "sampled-dualfl",
+        STRONG,
+        {"nu": 0.4, "who": ONE},
+        f"{OF_SAMPLED} {up(1 - 1 / (1 + math.sqrt(1 + 2 * 24)))} per round",
+    ),
     ("sampled-dualfl", STRONG, {"fraction": 0.5}, "none: Theorem F needs cohorts of the given fraction"),
     (
         "sampled-dualfl",

@@ -34,6 +34,7 @@ from dualopt.algorithms import (
     parameters,
 )
 from dualopt.algorithms._theorem import ANY_LAW
+from dualopt.compressors import CoordinateCohorts, Identity, RandK
 from dualopt.discover import discover
 from dualopt.engine import State, advance, initial_state
 from dualopt.objectives import Quadratic
@@ -50,6 +51,7 @@ from dualopt.participation import (
 from dualopt.solvers import Exact
 from dualopt.tree import leaves, tree_map
 from dualopt.xp import is_array
+from theory.frontier._draws import orders_for_all, orders_for_each
 
 ALGORITHMS = discover(dualopt.algorithms)
 PROVED = [name for name, kind in ALGORITHMS.items() if kind.theorems]
@@ -152,7 +154,8 @@ def mixed(states: list[State], weights: np.ndarray) -> State:
             return parts[0]
         return sum(w * part for w, part in zip(weights[1:], parts[1:], strict=True)) + weights[0] * parts[0]
 
-    return State(*(tree_map(one, *(s[i] for s in states)) for i in range(3)), ())
+    server, message, clients = (tree_map(one, *(s[i] for s in states)) for i in range(3))
+    return State(server, message, clients)
 
 
 def same_kind(states: list[State]) -> bool:
@@ -174,6 +177,7 @@ class Promise:
     who: Participation
     theorem: Theorem
     printed: float
+    draws: tuple[Round, ...] = ()  # what chance gives to compressors, all equally likely
 
     @property
     def f(self) -> Quadratic:
@@ -187,9 +191,12 @@ class Promise:
         assert self.theorem.potential is not None
         return self.theorem.potential(self.method, self.known, self.theta, state, n)
 
+    def outcomes(self, n: int) -> list[Outcome]:
+        every = [Outcome(1.0 / len(self.draws), round) for round in self.draws]
+        return every or outcomes(self.who, self.f.n_clients, n, self.method)
+
     def after(self, state: State, n: int) -> list[tuple[float, State]]:
-        every = outcomes(self.who, self.f.n_clients, n, self.method)
-        return [(p, advance(self.method, self.f, state, round)[0]) for p, round in every]
+        return [(p, advance(self.method, self.f, state, round)[0]) for p, round in self.outcomes(n)]
 
     def mean_after(self, state: State, n: int) -> float:
         """The expectation of the potential after as many rounds as the factor is for."""
@@ -203,12 +210,15 @@ class Promise:
         state = start or initial_state(self.method, self.f, 10.0 * rng.standard_normal(self.f.shape))
         for n in range(rounds + 1):
             yield state
-            every = outcomes(self.who, self.f.n_clients, n, self.method)
+            every = self.outcomes(n)
             state, _, _ = advance(self.method, self.f, state, every[rng.integers(len(every))].round)
 
     def resting(self) -> State | None:
-        found = self.method.fixed_point(self.f, self.f.minimiser())
-        return State(*found, ()) if isinstance(found, tuple) else None
+        found = self.method.fixed_point(self.f, self.theta)
+        if not isinstance(found, tuple):
+            return None
+        server, message, clients = found
+        return State(server, message, clients)
 
 
 def growths(promise: Promise) -> Iterator[tuple[float, float, float]]:
@@ -289,7 +299,8 @@ def mean_squares(promise: Promise, rounds: int) -> np.ndarray:
         def one(x: Any) -> Any:
             return left.pop(0).reshape(x.shape) if is_array(x) and x.dtype.kind == "f" else x
 
-        return State(*tree_map(one, tuple(like[:3])), ())
+        server, message, clients = tree_map(one, tuple(like[:3]))
+        return State(server, message, clients)
 
     def flat(state: State) -> np.ndarray:
         return np.concatenate([np.ravel(x) for x in leaves(tuple(state[:3])) if is_array(x) and x.dtype.kind == "f"])
@@ -402,14 +413,56 @@ def test_something_is_promised(name: str) -> None:
     assert any(not m.guarantee(f, who).startswith("none") for m, who in methods)
 
 
+COMPRESSED: list[tuple[Algorithm, tuple[Round, ...]]] = [
+    (FedSplit(compressor=RandK(size=1)), orders_for_each(3, 2)),
+    (FedSplit(compressor=CoordinateCohorts(size=2)), orders_for_all(3)),
+    (FedDyn(compressor=CoordinateCohorts(size=1)), orders_for_all(3)),
+    (FedDyn(compressor=CoordinateCohorts(size=2)), orders_for_all(3)),
+]
+
+
+@pytest.mark.parametrize(("method", "draws"), COMPRESSED, ids=[str(m) for m, _ in COMPRESSED])
+def test_promises_are_kept_with_every_draw_of_a_compressor(method: Any, draws: tuple[Round, ...]) -> None:
+    f = INSTANCES["three"]
+    (promise,) = promises(replace(method, solver=Exact()), f, Full())
+    assert not broken(replace(promise, draws=draws))
+    faster = of_everybody(promise.theorem, compressor=Identity())["factor"](promise.method, promise.known)
+    assert broken(replace(promise, draws=draws, printed=faster)) or isinstance(method, FedDyn)
+
+
+BEST = [(name, t) for name in PROVED for t in ALGORITHMS[name].theorems if t.best]
+
+
+@pytest.mark.parametrize(("name", "theorem"), BEST, ids=[f"{name}-{i}" for i, (name, _) in enumerate(BEST)])
+def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) -> None:
+    """Others nearby are not admitted, or their factor is not smaller; suggestions are these where a method says so."""
+    f = INSTANCES["three"]
+    for who in [who for who in laws(f) if who.law(3).name in theorem.laws.names]:
+        if not who.needs(3) <= ALGORITHMS[name].supports:
+            continue
+        known = Known(f, who.law(3))
+        best = theorem.suggests(known)
+        method = exact(ALGORITHMS[name])
+        complete, known = replace(method, **best).known(f, who)
+        if theorem.fails(complete, known):  # for a law with other chances
+            assert who == WeightedSubset(size=1, weights=(1.0, 4.0, 7.0))
+            continue
+        assert theorem.factor is not None
+        least = theorem.factor(complete, known)
+        for parameter, value in best.items():
+            for times in (0.9, 0.999, 1.001, 1.1):
+                other = replace(complete, **{parameter: times * value})
+                assert theorem.fails(other, known) or theorem.factor(other, known) >= least * (1.0 - 1e-12)
+
+
 # What would be noticed.
 
 
-def of_everybody(theorem: Theorem) -> dict[str, Any]:
-    """The factor that the theorem has where everybody takes part."""
+def of_everybody(theorem: Theorem, **changes: Any) -> dict[str, Any]:
+    """The factor that the theorem has where everybody takes part, for a method with other parameters."""
     assert theorem.factor is not None
     factor = theorem.factor
-    return {"factor": lambda m, k: factor(m, Known.of(k.objective))}
+    return {"factor": lambda m, k: factor(replace(m, **changes), Known.of(k.objective))}
 
 
 ANY: dict[str, Any] = {"laws": ANY_LAW, "needs": ()}
