@@ -127,7 +127,7 @@ def acc_s_dane_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(acc_case(indefinite(), weight=10.0, times=None), "outside assumptions")
 
 
-def slowest(weight: float, mu: float) -> float:
+def limit_factor(weight: float, mu: float) -> float:
     r"""Return :math:`1 - \alpha` for the :math:`\alpha` with :math:`w\alpha^2 + \mu\alpha = \mu`."""
     return 1.0 - 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * weight / mu))
 
@@ -172,7 +172,7 @@ def acc_s_dane(case: Case) -> Iterator[Inequality]:
             yield Inequality(n, potential, 0.5 * w * start, "first potential", rounding)
         yield Inequality(n, error, 2.0 * w * start / n**2, "energy, n^2", rounding)
         if mu > 0:
-            bound = 0.5 * w * start * slowest(w, mu) ** (n - 1)
+            bound = 0.5 * w * start * limit_factor(w, mu) ** (n - 1)
             yield Inequality(n, error, bound, "energy, linear", rounding)
         if potential < VISIBLE * first:
             break

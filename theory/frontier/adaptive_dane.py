@@ -71,7 +71,7 @@ from theory._problems import (
     quadratic,
 )
 from theory.baselines._runs import baseline_case
-from theory.frontier.accelerated_dane import ACCURATE, VISIBLE, difference, slowest
+from theory.frontier.accelerated_dane import ACCURATE, VISIBLE, difference, limit_factor
 from theory.frontier.dane import alike, opposite
 
 __all__ = ["acc_s_dane_adaptive"]
@@ -164,7 +164,7 @@ def acc_s_dane_adaptive(case: Case) -> Iterator[Inequality]:
         if accepted:
             yield Inequality(n, error, 2.0 * widest_weight * start / accepted**2, "energy, n^2", n * rounding)
         if accepted and mu > 0:
-            bound = 0.5 * widest_weight * start * slowest(widest_weight, mu) ** (accepted - 1)
+            bound = 0.5 * widest_weight * start * limit_factor(widest_weight, mu) ** (accepted - 1)
             yield Inequality(n, error, bound, "energy, linear", n * rounding)
         rise, quick, slow = (math.log2(WEIGHTS[name]) for name in ("rise", "first fall", "fall"))
         most = (math.log2(widest_weight / case.algorithm.first) + quick * early + slow * (accepted - early)) / rise

@@ -97,6 +97,11 @@ class Spectrum:
     attained: bool = False
 
 
+def spectrum(mu: float, L: float, w: float) -> tuple[float, float]:
+    """Return the bounds of the eigenvalues of KH."""
+    return mu / (mu + w), (L + mu + 2.0 * w) ** 2 / (4.0 * (L + w) * (mu + w)) * L / (L + w)
+
+
 def dane_spectrum_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Different clients with and without a proximal term, the most different ones, and alike ones."""
     for f in (quadratic(), lopsided(), hard_quadratic()):
@@ -127,8 +132,7 @@ def dane_spectrum(case: Spectrum) -> Iterator[Inequality]:
     Compare the extreme eigenvalues with their bounds.
     """
     found = eigenvalues(case.objective, case.weight)
-    w, mu, L = case.weight, float(np.min(case.objective.mu)), float(np.max(case.objective.L))
-    least, most = mu / (mu + w), (L + mu + 2.0 * w) ** 2 / (4.0 * (L + w) * (mu + w)) * L / (L + w)
+    least, most = spectrum(float(np.min(case.objective.mu)), float(np.max(case.objective.L)), case.weight)
     yield Inequality(0, least, float(found[0]), "least eigenvalue")
     yield Inequality(0, float(found[-1]), most, "largest eigenvalue")
     if case.attained:

@@ -56,7 +56,7 @@ from theory.frontier.dane import alike, opposite
 
 __all__ = ["dual_lbfgs_descent", "dual_lbfgs_is_central"]
 
-C = 0.1  # of (2)
+FALL = 0.1  # c of (2)
 ROUNDS = 40
 STEPS = 8  # accepted points that are compared: L-BFGS magnifies rounding in later ones
 VISIBLE = 1e-9  # of the first dual error
@@ -132,11 +132,11 @@ def dual_lbfgs_descent(case: Case) -> Iterator[Inequality]:
         rounding = (case.energy_rounding(s.server.theta) + moved * math.sqrt(L * nu * size)) / nu
         new -= least
         if n > 1:
-            share = 0.5 if before or n == 2 else C  # without pairs L-BFGS takes a plain step too
+            share = 0.5 if before or n == 2 else FALL  # without pairs L-BFGS takes a plain step too
             yield Inequality(n, share * q, old - new, "fall by an accepted step", rounding)
             if case.attained:
                 yield Inequality(n, old - new, share * q, "fall, attained", rounding)
-            yield Inequality(n, new, (1.0 - 2.0 * C * nu / L) * old, "dual error", rounding)
+            yield Inequality(n, new, (1.0 - 2.0 * FALL * nu / L) * old, "dual error", rounding)
         else:
             first = new
         if new < VISIBLE * first:
@@ -186,7 +186,7 @@ def central(case: Case) -> Iterator[Array]:
         s, y = zip(*(pairs[-m:] or [(0 * q, 0 * q)]), strict=True)
         step = -inverse_hessian_product(s, y, q)
         new, q_new, theta = dual(case, zeta + step)
-        if new > value - C * np.sum(q * q) / case.n_clients:
+        if new > value - FALL * np.sum(q * q) / case.n_clients:
             step = -q
             new, q_new, theta = dual(case, zeta + step)
         pairs.append((step, q_new - q))
