@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.algorithms import DualFL, OptimizedDualFL, acc_s_dane
-from dualopt.algorithms._dual_theorems import last_step
-from dualopt.algorithms._feddyn_theorems import largest_growth
-from dualopt.algorithms._gradient_theorems import limit_factor
-from dualopt.algorithms.acc_s_dane import growth
-from dualopt.algorithms.sampled_dualfl import next_step
+from dualopt.methods import DualFL, OptimizedDualFL, acc_s_dane
+from dualopt.methods._dual_theorems import last_step
+from dualopt.methods._feddyn_theorems import largest_growth
+from dualopt.methods._gradient_theorems import limit_factor
+from dualopt.methods.acc_s_dane import growth
+from dualopt.methods.sampled_dualfl import next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided
 from theory.frontier import accelerated_dane, adaptive_dane, giant, scaled_dualfl

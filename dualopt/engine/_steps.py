@@ -1,0 +1,103 @@
+"""The two phases of a round on the side of the clients, and the mean of what they upload: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dualopt.arrays.client_states import ClientStates
+from dualopt.arrays.tree import take_rows, tree_map
+from dualopt.arrays.xp import Array, array_namespace, broadcast
+from dualopt.methods import Algorithm
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+from dualopt.solvers import LocalSolution
+
+__all__ = ["Pending", "mean", "settled", "solver_states", "stacked", "worked"]
+
+
+class Pending(NamedTuple):
+    """What the active clients computed in a round, and none of it their state yet."""
+
+    ids: Sequence[int]  # who: positions among the clients at hand
+    active: Any  # their states
+    solver: Any  # those of their solvers
+    upload: Any
+    solution: LocalSolution | None
+
+
+def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
+    """Return the states of the local solvers before their first call; methods that never solve have no solver."""
+    return () if algorithm.solver is None else algorithm.solver.initial_state(objective)
+
+
+def worked(
+    algorithm: Algorithm,
+    objective: Objective,
+    clients: ClientStates,
+    solver: ClientStates,
+    message: Any,
+    round: Round,
+    ids: Sequence[int],
+) -> Pending:
+    """Do the local part of a round; ``ids`` are the positions of the clients of ``round`` in ``objective``."""
+    active_objective = objective.select(ids)
+    local_objective = algorithm.local_objective(active_objective)
+    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver.take(ids), round)
+    before = clients.take(ids)
+    active, upload = algorithm.local(before, message, oracle, round)
+    solution = oracle.solution
+    if solution is not None and local_objective is not active_objective:
+        solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
+    return Pending(ids, stacked(before, active, len(ids)), oracle.solver_state, upload, solution)
+
+
+def settled(
+    algorithm: Algorithm,
+    clients: ClientStates,
+    solver: ClientStates,
+    pending: Pending | None,
+    n_clients: int,
+    message: Any,
+    *,
+    communicate: bool,
+) -> tuple[ClientStates, ClientStates]:
+    """Return the states after a round: of those whose uploads were counted the pending ones, and all heard it."""
+    ids: Sequence[int] = ()
+    if pending is not None:
+        ids, active = pending.ids, pending.active
+        solver = solver.put(ids, pending.solver)
+        if communicate and "active" in algorithm.listens:
+            active = stacked(active, algorithm.receive(active, message), len(ids))
+        clients = clients.put(ids, active)
+    if communicate and "inactive" in algorithm.listens and len(ids) < n_clients:
+        others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
+        resting = clients.take(others)
+        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message), len(others)))
+    return clients, solver
+
+
+def counted(pending: Pending, rows: Sequence[int]) -> Pending | None:
+    """Return what some of the clients computed, by their rows; None for nobody."""
+    if len(rows) == len(pending.ids):
+        return pending
+    if not len(rows):
+        return None
+    ids = tuple(pending.ids[k] for k in rows)
+    active, solver = take_rows((pending.active, pending.solver), rows)
+    return pending._replace(ids=ids, active=active, solver=solver)
+
+
+def mean(upload: Array, n_active: int) -> Array:
+    """Return the mean over the active clients; without their axis an average would be one of the entries."""
+    if tuple(upload.shape[:1]) != (n_active,):
+        raise ValueError(f"upload must have shape ({n_active}, ...), one row per active client, not {upload.shape}.")
+    return array_namespace(upload).sum(upload, axis=0) / n_active
+
+
+def stacked(before: Any, after: Any, n: int) -> Any:
+    """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
+    return after if after is before else tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)

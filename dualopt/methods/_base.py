@@ -1,0 +1,235 @@
+"""The base class of the algorithms: one round in client/server form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields, replace
+from functools import cache
+from typing import Any, ClassVar, Final, Self
+
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.xp import Array
+from dualopt.methods._theorem import Known, Theorem, guarantee
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Participation, Round, WeightedSubset, law_of
+from dualopt.objectives import Objective
+from dualopt.solvers import LocalSolver, default_solver
+from dualopt.solvers.stopping import GradientReduction, Stop
+
+__all__ = ["OPEN", "UNKNOWN", "Algorithm", "informed", "parameters", "require_complete"]
+
+OPEN: Any = None
+"""Default of a parameter that ``suggested`` fills in. Its type admits no None: a method may rely on a number."""
+
+UNKNOWN: Final = "unknown"
+"""What ``fixed_point`` returns when a method does not say where it rests."""
+
+STEPS = ("init", "local", "server", "receive", "receive_inactive", "local_objective")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Algorithm(Typed):
+    """A federated method: a subclass writes ``init``, ``local`` and ``server``, and what else applies to it.
+
+    States are NamedTuples; ``server.theta`` is the model. Those of clients, and uploads, carry the client axis first;
+    an array without it, such as a message, is broadcast by the engine where it becomes part of a client's state.
+    Everything is pure: state in, state out.
+
+    Parameters
+    ----------
+    solver : LocalSolver, optional
+        The local solver; suggested by :func:`dualopt.solvers.default_solver`. A method that never solves declares
+        ``solver: None = None``.
+    stop : Stop
+        When a client stops its local solver.
+
+    Raises
+    ------
+    TypeError
+        By a subclass that writes ``receive`` or ``receive_inactive`` and does not say so in ``listens``.
+
+    Examples
+    --------
+    A proximal point method in which the model moves half of the way:
+
+    >>> from typing import NamedTuple
+    >>> class Server(NamedTuple):
+    ...     theta: Array
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Halfway(Algorithm):
+    ...     weight: float = 1.0
+    ...
+    ...     def init(self, theta0, copies):
+    ...         return Server(theta0), theta0, ()
+    ...
+    ...     def local(self, clients, message, oracle, round):
+    ...         return clients, oracle.solve(start=message, weight=self.weight, center=message).theta
+    ...
+    ...     def server(self, server, mean, round):
+    ...         theta = 0.5 * (server.theta + mean)
+    ...         return Server(theta), theta
+    >>> import numpy as np
+    >>> from dualopt import Quadratic, run
+    >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
+    >>> run(Halfway(), f, rounds=60).theta.round(6).tolist()
+    [2.0]
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset()
+    """Which of "partial" (participation), "unequal" (some clients more often than others), "skip" (communication),
+    "regulariser" and "compression" the method admits.
+
+    With "compression" the method has a field ``compressor``, by default ``Identity()``, which its ``local`` applies."""
+
+    listens: ClassVar[frozenset[str]] = frozenset()
+    """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
+
+    rests: ClassVar[int] = 0
+    """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
+
+    theorems: ClassVar[tuple[Theorem, ...]] = ()
+    """What is proved of the method, for exact local solutions."""
+
+    without_theorem: ClassVar[str] = "no theorem of this package covers it"
+    """Why there is no theorem, where none is about the method in its form."""
+
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Parameters by names that they had before: the command line still takes them."""
+
+    solver: LocalSolver = OPEN
+    stop: Stop = GradientReduction()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take back theorems that a subclass has not shown: it overrides a step and says nothing of theorems."""
+        super().__init_subclass__(**kwargs)
+        if any(step in vars(cls) for step in STEPS):
+            for name in ("theorems", "without_theorem"):
+                if name not in vars(cls):
+                    setattr(cls, name, getattr(Algorithm, name))
+        for who, step in (("active", "receive"), ("inactive", "receive_inactive")):
+            if step in vars(cls) and who not in cls.listens:
+                raise TypeError(f"{cls.__name__} defines {step}, so listens must contain {who!r}.")
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Any, Any, Any]:
+        """Return (server state, message 0, client states).
+
+        Parameters
+        ----------
+        theta0 : array, shape ``shape``
+            Where to start.
+        copies : array, shape ``(N, *shape)``
+            The same for every client.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define init.")
+
+    def local(self, clients: Any, message: Any, oracle: Oracle, round: Round) -> tuple[Any, Any]:
+        """Return (client states, upload) of the active clients."""
+        raise NotImplementedError(f"{type(self).__name__} must define local.")
+
+    def server(self, server: Any, mean: Any, round: Round) -> tuple[Any, Any]:
+        """Return (server state, message) from the uniform mean of the uploads over the active clients."""
+        raise NotImplementedError(f"{type(self).__name__} must define server.")
+
+    def receive(self, clients: Any, message: Any) -> Any:
+        """Return the states of the participants when the new message arrives."""
+        return clients
+
+    def receive_inactive(self, clients: Any, message: Any) -> Any:
+        """Return the states of the others when the new message arrives."""
+        return clients
+
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return what the clients work on instead of ``objective``, such as sharpness-aware gradients."""
+        return objective
+
+    def suggested(self, objective: Objective) -> Self:
+        """Return the method with every parameter left open filled in from ``mu``, ``L`` and ``N``; here the solver."""
+        return self if self.solver is not None else replace(self, solver=default_solver(objective))
+
+    def sampling_weights(self) -> tuple[float, ...] | None:
+        """Return the weights with which a ``WeightedSubset`` that has none draws the clients; None for equal ones."""
+        return None
+
+    def check(self, objective: Objective) -> None:
+        """Refuse by a ValueError of one sentence what an assumption of the method excludes; here nothing."""
+
+    def known(self, objective: Objective, participation: Participation | None = None) -> tuple[Self, Known]:
+        """Return the method with no parameter open, and what its theorems may ask beside its parameters."""
+        method: Any = informed(self, objective, participation).suggested(objective)
+        if isinstance(participation, WeightedSubset) and participation.weights is None:
+            participation = replace(participation, weights=method.sampling_weights())
+        return method, Known(objective, law_of(participation, objective.n_clients))
+
+    def guarantee(self, objective: Objective, participation: Participation | None = None) -> str:
+        """Say what is proved for these parameters, these clients and those who take part; everybody when not given.
+
+        All theorems that apply, for exact local solutions; otherwise "none", and what each of them needs. A theorem
+        says nothing of laws of participation that its proof does not cover. Factors are rounded up.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dualopt import Bernoulli, FedDyn, Quadratic, UniformSubset
+        >>> f = Quadratic(A=np.array([[[1.0]], [[4.0]]]), b=np.array([[1.0], [-1.0]]))
+        >>> FedDyn().guarantee(f, UniformSubset(size=1))
+        'Theorem A: E Psi falls by a factor of 0.700341 per round'
+        >>> FedDyn().guarantee(f, Bernoulli(probability=0.5)).rpartition("; ")[2]
+        'Theorem A needs cohorts of one size, not independent activity'
+        """
+        method, known = self.known(objective, participation)
+        return guarantee(self.theorems, method, known, self.without_theorem)
+
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+        """Return (server state, message, client states) at ``theta``, a minimiser, that communicating rounds keep.
+
+        None says that the minimiser is no fixed point, ``UNKNOWN`` that the method does not say.
+        """
+        return UNKNOWN
+
+
+def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
+    """Return the method with its parameters ``fraction`` and ``inclusion``, where open, as the participation has them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import FedDyn, Quadratic
+    >>> from dualopt.methods.participation import UniformSubset
+    >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
+    >>> informed(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
+    FedDyn(..., fraction=0.25, ...)
+    """
+    open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
+    known: dict[str, Any] = {}
+    if participation is not None and "fraction" in open_:
+        law = law_of(participation, objective.n_clients)
+        known["fraction"] = law.fraction or None  # nobody, ever: nothing depends on it
+    if isinstance(participation, WeightedSubset) and participation.weights is not None and "inclusion" in open_:
+        known["inclusion"] = participation.inclusion(objective.n_clients)
+    return replace(algorithm, **known) if known else algorithm
+
+
+def parameters(kind: type[Algorithm]) -> dict[str, Field[Any]]:
+    """Return the fields that a caller may give by name, those of the method first, its solver and rule last.
+
+    Examples
+    --------
+    >>> list(parameters(Algorithm))
+    ['solver', 'stop']
+    """
+    given = {f.name: f for f in fields(kind) if f.init}
+    local = {name: given.pop(name) for name in ("solver", "stop") if name in given}
+    return given | local
+
+
+@cache
+def _needed(kind: type[Algorithm]) -> tuple[str, ...]:
+    """Return the fields whose type does not admit None."""
+    return tuple(f.name for f in fields(kind) if "None" not in str(f.type) and "Optional" not in str(f.type))
+
+
+def require_complete(algorithm: Algorithm) -> None:
+    """Refuse a method with a parameter that is still open."""
+    for name in _needed(type(algorithm)):
+        if getattr(algorithm, name) is None:
+            raise ValueError(f"{name} must be given, or filled in by suggested(objective): it is open.")

@@ -1,0 +1,227 @@
+"""FedDyn: federated learning with dynamic regularisation (Acar et al., Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+from dualopt.arrays._checks import require, require_fraction, require_positive
+from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._feddyn_theorems import THEOREMS, suggested_scales, suggested_weights
+from dualopt.methods._parameters import require_convex_local_problem
+from dualopt.methods._scales import cohort_weights, multiplied, of_clients, require_scales
+from dualopt.methods.compressors import Compressor, CoordinateCohorts, Identity, kept, received
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+
+__all__ = ["FedDyn"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # theta^t
+    h: Array  # h^t, the mean of all gradient memories
+
+
+class Upload(NamedTuple):
+    """What a client sends where there is one scale for each of them."""
+
+    theta: Array  # theta_j, with its weight in the mean of the cohort
+    moved: Array  # theta_j - theta, times its scale
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    gradient: Array  # the memory of grad L_k(theta_k^t)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedDyn(Algorithm):
+    r"""A regulariser that changes from round to round and bends the clients' minima to the common one.
+
+    .. math::
+        \theta_j &\approx \arg\min f_j - \langle g_j, \cdot\rangle + \tfrac\alpha2 |\cdot - \theta|^2, \quad
+        g_j^+ = g_j - \alpha(\theta_j - \theta) && j \text{ active} \\
+        h^+ &= h - \tfrac\alpha N \textstyle\sum_{\text{active}} (\theta_j - \theta), \quad
+        \theta^+ = \tfrac1P \textstyle\sum_{\text{active}} \theta_j - h^+/\alpha
+
+    Start: :math:`g_j = 0`, ``theta0``; local solvers start from the server's model, as in the authors' code.
+
+    Clients of unequal size carry their weight :math:`w_j = N n_j/\sum n` as a factor inside :math:`f_j`
+    (``linear_model(..., weights="rows")``). The local problem divided by :math:`w_j` then has the proximal weight
+    :math:`\alpha/w_j`, which is what the authors' code does for unbalanced data.
+
+    With one active client the method is Point-SAGA, with all of them Douglas-Rachford splitting. For strongly convex
+    clients, exact local solutions and uniform cohorts of :math:`P = pN` clients (``theory/frontier``), with
+    :math:`\gamma = 1/\alpha`, the mean :math:`x` of the active models and :math:`m = L\mu/(L + \mu)`,
+
+    .. math::
+        L\mu\gamma^2 + 2(1 - p)m\gamma &\le p \quad\Rightarrow\quad
+        \mathbb E\,\Psi^+ \le \Psi/(1 + 2\gamma m), \\
+        \Psi &= |x - \theta^*|^2 + C\,\tfrac1N\textstyle\sum_j |g_j - \nabla f_j(\theta^*)|^2
+
+    (Theorem A): with the smallest such :math:`\alpha` about :math:`\frac12\sqrt{\kappa N/P} + \frac N{2P}` rounds per
+    factor e, where Theorem 3 has :math:`\kappa`. Without smoothness, :math:`\alpha` that grows by ``growth`` in each
+    round gives :math:`\mathbb E|x - \theta^*|^2 = O(1/n^2)` (Theorem C).
+
+    **One weight for each client** (Theorem A'). With :math:`\alpha_j = \alpha s_j` in the local problems and
+    memories, cohorts of fixed size that contain client j with probability :math:`\pi_j`, and :math:`\omega_j =
+    \alpha_j/\sum_i\alpha_i`, the server takes
+
+    .. math::
+        x^+ = \textstyle\sum_{\text{active}} \frac{\omega_j}{\pi_j}\theta_j, \quad
+        h^+ = h - \tfrac1N\textstyle\sum_{\text{active}} \alpha_j(\theta_j - \theta), \quad
+        \theta^+ = x^+ - h^+ / \bigl(\tfrac1N\textstyle\sum_i\alpha_i\bigr).
+
+    If :math:`\pi_j = \min(1, K\alpha_j)` and :math:`L_j\mu_j\gamma_j^2 + 2(1 - \pi_j)m_j\gamma_j \le \pi_j` for
+    all :math:`\gamma_j = 1/\alpha_j`, a Lyapunov function falls by :math:`\max_j1/(1 + 2\gamma_jm_j)` per round in
+    the mean. Where scales spread over a factor S, and the :math:`\kappa_j` do not, the best weights are as the scales
+    to the power 2/3, and take about :math:`S^{1/3}` times the rounds of equal clients, at most; one weight takes
+    :math:`S^{1/2}` times as many. The server needs two sums over the cohort, unless all :math:`\alpha_j` are equal or
+    all clients active, where they are one: two vectors go up here. A server that sees the vectors of the single clients
+    knows both sums from one vector each.
+
+    With a compressor C the server receives :math:`\theta + C_j(\theta_j - \theta)` for :math:`\theta_j`, and both ends
+    take :math:`\alpha/(1 + \omega)` for :math:`\alpha` in the memories. If every coordinate comes from c of the N
+    clients, all of them active, that is Theorem A with p = c/N (Theorem D, ``theory/frontier/compressed.py``).
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Weight of the proximal term; suggested: the best one of Theorem A, which is
+        :math:`\sqrt{L\mu}` if all clients take part; ``mu`` when the clients are not smooth,
+        :math:`8L/(\sqrt5-1)` when they are not strongly convex. Clients that are alike (rows dealt out at random)
+        reach the solution in fewer rounds with :math:`\sqrt{L\mu}`, the lighter weight, whoever takes part.
+        Theorems 2 and 3 ask for :math:`\alpha \ge 25L` (convex) and :math:`\alpha \ge \max(5\mu N/P, 30L)` (strongly
+        convex), Theorem 4 for :math:`20LN/P` (nonconvex).
+    growth : float, optional
+        What :math:`\alpha` gains in every round; Theorem C admits :math:`\sqrt{\alpha^2 + 2\alpha\mu} - \alpha`,
+        which is suggested with the suggested ``alpha`` if the clients are not smooth and some of them are idle;
+        otherwise nothing.
+    fraction : float, optional
+        The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` uses and nothing else, as if
+        cohorts were uniform; in a run that of its participation, else 1.
+    scaled : bool, default False
+        Whether ``scales`` are suggested: the smallest :math:`\alpha_j` that Theorem A' admits, all at once.
+    scales : tuple of float, optional
+        The clients' weights :math:`\alpha_j` in units of ``alpha``; 1 when not given.
+        :class:`dualopt.methods.participation.WeightedSubset` draws cohorts with them (``--participation importance=P``).
+    inclusion : tuple of float, optional
+        The :math:`\pi_j`, which the server's mean uses where there are scales; in a run those of a
+        ``WeightedSubset`` whose weights are given, else those of Theorem A'.
+    compressor : Compressor
+        What :math:`\theta_j - \theta` goes through; only :class:`CoordinateCohorts` has a theorem, whose c/N the
+        suggestion of ``alpha`` uses.
+    solver, stop
+        As in :class:`dualopt.methods.Algorithm`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or there are scales and growth, or scales and a compressor; from ``check`` if
+        the local problems have no unique solution, the compressor is not one that the theory covers, or clients are
+        idle beside it.
+
+    Examples
+    --------
+    >>> FedDyn(alpha=0.1).alpha
+    0.1
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    theorems = THEOREMS
+
+    alpha: float = OPEN
+    growth: float | None = None
+    fraction: float | None = None
+    scaled: bool = False
+    scales: tuple[float, ...] | None = None
+    inclusion: tuple[float, ...] | None = None
+    compressor: Compressor = Identity()
+
+    def __post_init__(self) -> None:
+        require_positive(alpha=self.alpha)
+        require(0 <= (self.growth or 0.0) < math.inf, "growth must be a finite number, at least 0", self.growth)
+        require_fraction(fraction=self.fraction)
+        require_scales(self.scales)
+        if self.growth and (self.scaled or self.scales):
+            raise ValueError("growth must be 0 with one scale for each client: no theorem has both.")
+        if self.compressor != Identity() and (self.scaled or self.scales):
+            raise ValueError("compressor must not be given with one scale for each client: no theorem has both.")
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in ``alpha``, ``growth``, the scales if they are asked for, and the solver."""
+        if self.scaled and self.scales is None:
+            alphas = suggested_scales(objective, self._size(objective))
+            mean = sum(alphas) / len(alphas)
+            alpha = mean if self.alpha is None else self.alpha
+            return replace(self, alpha=alpha, scales=tuple(a / mean for a in alphas)).suggested(objective)
+        alpha, growth = suggested_weights(objective, self.alpha, self.growth, self._p(objective))
+        return replace(super().suggested(objective), alpha=alpha, growth=growth)
+
+    def _p(self, objective: Objective) -> float:
+        """Return which part of the clients a coordinate is expected to come from."""
+        return (self.fraction or 1.0) / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
+
+    def _size(self, objective: Objective) -> int:
+        """Return the number P of active clients."""
+        return max(1, round((self.fraction or 1.0) * objective.n_clients))
+
+    def sampling_weights(self) -> tuple[float, ...] | None:
+        """Return the weights with which Theorem A' has cohorts drawn."""
+        return self.scales
+
+    def alpha_of(self, n: int) -> float:
+        """Return the weight in round ``n``, counted from 0."""
+        return self.alpha + n * (self.growth or 0.0)
+
+    def check(self, objective: Objective) -> None:
+        """Refuse weights with which local problems are not strongly convex, and compressors without a theorem."""
+        require_scales(self.scales, objective.n_clients)
+        covered = isinstance(self.compressor, Identity | CoordinateCohorts)
+        require(covered, "compressor must be cohorts=NUMBER for FedDyn (FedSplit takes all)", self.compressor)
+        alone = self.compressor == Identity() or self.fraction in (None, 1.0)
+        require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
+        self.compressor.omega(objective.shape, objective.n_clients)
+        require_convex_local_problem(objective, self.alpha * min(self.scales or (1.0,)), "alpha")
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
+        """No gradients are remembered."""
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
+        return Server(theta0, zero), theta0, Client(zeros)
+
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array | Upload]:
+        """Solve the regularised problem (1) and follow its gradient by (2)."""
+        scales = of_clients(self.scales, round, message)
+        alpha = self.alpha_of(round.n) * scales
+        theta = oracle.solve(start=message, linear=-c.gradient, weight=alpha, center=message).theta
+        theta = received(self.compressor, message, theta, round)
+        client = Client(c.gradient - multiplied(self._memory(message, round) * scales, theta - message))
+        if self.scales is None:
+            return client, theta
+        weights = cohort_weights(self.scales, self.inclusion, round, message)
+        return client, Upload(multiplied(weights, theta), multiplied(scales, theta - message))
+
+    def server(self, server: Server, mean: Array | Upload, round: Round) -> tuple[Server, Array]:
+        """Correct the average of the active models by the memory of all gradients."""
+        if isinstance(mean, Upload):
+            x, moved, scale = mean.theta, mean.moved, sum(self.scales or ()) / round.n_clients
+        else:
+            x, moved, scale = mean, mean - server.theta, 1.0
+        h = server.h - self._memory(x, round) * round.fraction * moved
+        theta = x - h / (self.alpha_of(round.n + 1) * scale)
+        return Server(theta, h), theta
+
+    def _memory(self, model: Array, round: Round) -> float:
+        """Return the weight with which memories follow what is received: ``alpha``, damped by a compressor."""
+        return self.alpha_of(round.n) * kept(self.compressor, tuple(model.shape), round)
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+        """At the minimiser the memories hold the gradients, whose mean is zero."""
+        server = Server(theta, array_namespace(theta).zeros_like(theta))
+        return server, theta, Client(objective.gradient(theta))
