@@ -21,10 +21,22 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dualopt
-from dualopt import L1, Bernoulli, CommunicateWithProbability, Composite, Full, Hinge, Logistic, Multinomial, Squared
-from dualopt import Quadratic, UniformSubset, linear_model
-from dualopt.engine import Blocks
+from dualopt import (
+    L1,
+    Bernoulli,
+    CommunicateWithProbability,
+    Composite,
+    Full,
+    Hinge,
+    Logistic,
+    Multinomial,
+    Quadratic,
+    Squared,
+    UniformSubset,
+    linear_model,
+)
 from dualopt.arrays.xp import to_numpy
+from dualopt.engine import Blocks
 
 ROUNDS = 12
 LIBRARIES = {"numpy": np.asarray, "strict": array_api_strict.asarray}
@@ -85,7 +97,9 @@ def trajectory(kind: type, objective: Any, chance: str, engine: str) -> str:
             parts = [s.server.theta, *leaves(s.server), *leaves(s.message), *leaves(s.clients)]
             gradients = () if s.solution is None or s.solution.gradients is None else s.solution.gradients
             counts = (s.round.clients, s.round.communicate, s.floats_up, s.floats_down, s.bits_up, s.bits_down)
-            digest.update(repr((tuple(map(int, s.round.clients)), *counts[1:], np.asarray(gradients).tolist())).encode())
+            digest.update(
+                repr((tuple(map(int, s.round.clients)), *counts[1:], np.asarray(gradients).tolist())).encode()
+            )
             for part in parts:
                 host = np.ascontiguousarray(to_numpy(part) if hasattr(part, "shape") else np.asarray(part))
                 digest.update(str((host.shape, str(host.dtype))).encode() + host.tobytes())
@@ -132,7 +146,9 @@ def main() -> int:
     differing = [key for key in known if found.get(key) != known[key]]
     for key in differing:
         print(key, "|", known[key][:90], "|", found.get(key, "missing")[:90])
-    print(f"{len(known) - len(differing)} of {len(known)} are equal in every bit, {len(found.keys() - known.keys())} new")
+    print(
+        f"{len(known) - len(differing)} of {len(known)} are equal in every bit, {len(found.keys() - known.keys())} new"
+    )
     return 1 if differing else 0
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from dualopt.arrays._files import InUseError, locked
 from dualopt.engine import LostError, RemoteClients
 from dualopt.engine.checkpoint import Checkpoint
+from dualopt.federation.agreed import require_agreed_census
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
 from dualopt.federation.submission import OUTCOME
@@ -74,6 +75,7 @@ class Serving:
         with ExitStack() as held:
             _take(held, file)
             clients = RemoteClients(engine, run=project.run_name, project=project.fingerprint)
+            require_agreed_census(project, clients.census)
             objective: Any = clients
             if project.regulariser is not None:
                 objective = Composite(objective=clients, regulariser=parse_regulariser(project.regulariser))

@@ -110,7 +110,8 @@ class FedDyn(Algorithm):
         Whether ``scales`` are suggested: the smallest :math:`\alpha_j` that Theorem A' admits, all at once.
     scales : tuple of float, optional
         The clients' weights :math:`\alpha_j` in units of ``alpha``; 1 when not given.
-        :class:`dualopt.methods.participation.WeightedSubset` draws cohorts with them (``--participation importance=P``).
+        :class:`dualopt.methods.participation.WeightedSubset` draws cohorts with them (``--participation
+        importance=P``).
     inclusion : tuple of float, optional
         The :math:`\pi_j`, which the server's mean uses where there are scales; in a run those of a
         ``WeightedSubset`` whose weights are given, else those of Theorem A'.

@@ -103,7 +103,8 @@ class SampledDualFL(Algorithm):
         Whether ``scales`` are suggested: :math:`\nu_j = \mu_j` for each client.
     scales : tuple of float, optional
         The clients' :math:`\nu_j` in units of ``nu``; 1 when not given.
-        :class:`dualopt.methods.participation.WeightedSubset` draws cohorts with them (``--participation importance=P``).
+        :class:`dualopt.methods.participation.WeightedSubset` draws cohorts with them (``--participation
+        importance=P``).
     inclusion : tuple of float, optional
         The :math:`\pi_j`, where there are scales; in a run those of a ``WeightedSubset`` whose weights are given, else
         those of the theorem.

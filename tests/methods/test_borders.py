@@ -42,13 +42,13 @@ from dualopt.methods.participation import (
 )
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
-from theory._cases import Case
+from theory._chance import events_of
 from theory._problems import solved
 from theory.afedpd.optimization import full_participation
 from theory.baselines import contraction, servers
 from theory.dualfl import _runs
 from theory.feddyn import convex, nonconvex
-from theory.fedpd import descent
+from theory.fedpd import _runs as fedpd
 from theory.frontier import (
     accelerated_dane,
     dual_ascent,
@@ -61,8 +61,7 @@ from theory.frontier import (
     sampled_fedsplit,
     weighted_feddyn,
 )
-from theory.frontier.sampled_fedsplit import SampledCase
-from theory.optimized_dualfl import rate
+from theory.optimized_dualfl import _runs as optimized
 
 LOPSIDED = Quadratic(
     A=np.stack([np.diag([0.5, 4.0]), np.diag([1.0, 10.0]), np.diag([2.0, 3.0]), np.diag([5.0, 6.0])]),
@@ -75,30 +74,18 @@ TWO, ONE = UniformSubset(size=2), UniformSubset(size=1)
 Assumptions = Callable[[Any], list[str]]
 
 
-class At(Case):
-    """A case that names the parameters as the claims do."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("alpha", "rho", "eta"):
-            return getattr(self.algorithm, name)
-        if name == "a":
-            return self.algorithm.eta * self.L
-        raise AttributeError(name)
-
-    points = np.zeros(1)  # the memories are gradients
-
-
 def claimed(assumptions: Assumptions, method: Algorithm, f: Quadratic, who: Participation) -> bool:
+    """Whether the claim assumes no more than that: it knows the parameters by their names in the papers."""
     complete, _ = method.known(f, who)
     if isinstance(who, WeightedSubset) and who.weights is None:
         who = replace(who, weights=complete.sampling_weights())
-    best = solved("", f)
-    common: dict[str, Any] = {"theta": best.theta, "subgradients": best.subgradients, "rounds": 1, "name": ""}
-    if assumptions in (sampled_fedsplit.admitted, sampled_feddr.admitted):
-        chances = Case(algorithm=complete, objective=f, participation=who, **common).outcomes()
-        law = tuple((chance, round.clients) for chance, round in chances)
-        return not assumptions(SampledCase(algorithm=complete, objective=f, law=law, **common))
-    return not assumptions(At(algorithm=complete, objective=f, participation=who, **common))
+    known = {name: getattr(complete, name, None) for name in ("alpha", "rho", "eta")}
+    law = events_of(who, f.n_clients)
+    known["marginals"] = np.array([sum(p for p, round in law if j in round.clients) for j in range(f.n_clients)])
+    known["a"] = known["eta"] and known["eta"] * float(f.L.max())
+    known["points"] = np.zeros(1)  # the memories are gradients
+    case = solved("", f).case(complete, 1, "", participation=who, known=known)
+    return not assumptions(case)
 
 
 def promised(source: str, method: Algorithm, f: Quadratic, who: Participation) -> bool:
@@ -133,11 +120,11 @@ BORDERS: list[tuple[Assumptions, str, type[Algorithm], str, float, float, dict[s
     (_runs.sublinear_regime, "Theorem 3.2", DualFL, "nu", 0.1, 1.0, {"rho": 0.0}, LOPSIDED, Full()),
     (_runs.linear_regime, "Theorem 3.3", DualFL, "rho", 1e-3, 0.5, {"nu": 0.4}, LOPSIDED, Full()),
     (_runs.linear_regime, "Theorem 3.3", DualFL, "nu", 0.3, 1.0, {"rho": 1e-3}, LOPSIDED, Full()),
-    (rate.admitted, "", OptimizedDualFL, "rho", 1e-3, 0.5, {"nu": 0.4}, LOPSIDED, Full()),
+    (optimized.admitted, "", OptimizedDualFL, "rho", 1e-3, 0.5, {"nu": 0.4}, LOPSIDED, Full()),
     (sampled_dualfl.admitted, "Theorem F", SampledDualFL, "rho", 1e-3, 0.5, {"nu": 0.4}, LOPSIDED, TWO),
     (dual_ascent.smooth_strongly_convex, "", DualAscent, "nu", 0.1, 1.0, {}, LOPSIDED, Full()),
     (dual_lbfgs.strongly_convex, "", DualLBFGS, "nu", 0.1, 1.0, {}, LOPSIDED, Full()),
-    (descent.admitted, "Theorem 1", FedPD, "eta", 1e-3, 1.0, {}, CONCAVE, Full()),
+    (fedpd.admitted, "Theorem 1", FedPD, "eta", 1e-3, 1.0, {}, CONCAVE, Full()),
     (full_participation, "Theorem 1, corrected", AFedPD, "rho", 1e2, 1.0, {}, LOPSIDED, Full()),
     (contraction.steps_admitted, "", FiveGCS, "tau", 1e-3, 10.0, {"gamma": 0.1, "mu": 0.5}, LOPSIDED, TWO),
     (contraction.steps_admitted, "", FiveGCS, "mu", 1e-2, 1.0, {"gamma": 0.1, "tau": 0.1}, LOPSIDED, TWO),

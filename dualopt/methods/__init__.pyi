@@ -1,0 +1,32 @@
+from ._base import OPEN as OPEN, UNKNOWN as UNKNOWN, Algorithm as Algorithm, parameters as parameters
+from ._theorem import Known as Known, Need as Need, Theorem as Theorem
+from .a_fedpd import AFedPD as AFedPD
+from .a_fedpdsam import AFedPDSAM as AFedPDSAM
+from .acc_s_dane import AccSDANE as AccSDANE
+from .anderson_dane import AndersonDANE as AndersonDANE
+from .anderson_fedsplit import AndersonFedSplit as AndersonFedSplit
+from .apda_inexact import APDAInexact as APDAInexact
+from .distributed_lbfgs import DistributedLBFGS as DistributedLBFGS
+from .distributed_newton_cg import DistributedNewtonCG as DistributedNewtonCG
+from .dual_ascent import DualAscent as DualAscent
+from .dual_lbfgs import DualLBFGS as DualLBFGS
+from .dualfl import DualFL as DualFL
+from .fedadmm import FedADMM as FedADMM
+from .fedavg import FedAvg as FedAvg
+from .fedcm import FedCM as FedCM
+from .feddr import FedDR as FedDR
+from .feddualavg import FedDualAvg as FedDualAvg
+from .feddyn import FedDyn as FedDyn
+from .fedpd import FedPD as FedPD
+from .fedprox import FedProx as FedProx
+from .fedsam import FedSAM as FedSAM
+from .fedspeed import FedSpeed as FedSpeed
+from .fedsplit import FedSplit as FedSplit
+from .fivegcs import FiveGCS as FiveGCS
+from .giant import GIANT as GIANT
+from .gradient_descent import GradientDescent as GradientDescent
+from .lazy_a_fedpd import LazyAFedPD as LazyAFedPD
+from .optimized_dualfl import OptimizedDualFL as OptimizedDualFL
+from .sampled_dualfl import SampledDualFL as SampledDualFL
+from .scaffnew import Scaffnew as Scaffnew
+from .scaffold import Scaffold as Scaffold
