@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, cycle
 from typing import Any, Protocol
 
@@ -43,6 +43,7 @@ __all__ = [
     "WeightedSubset",
     "as_participation",
     "first_round",
+    "matches",
     "parse_participation",
     "preparation_rng",
 ]
@@ -64,12 +65,16 @@ class Round:
         Whether uploads are averaged at the end of the round.
     seed : int
         Seed of the run.
+    inclusion : tuple of float, optional
+        The probabilities with which all clients are active; None where they are equal.
+    weight : float, optional
+        The weight of the active clients over that of all; None where all weights are equal. For the server alone.
 
     Examples
     --------
     >>> r = Round(n=3, n_clients=10, clients=(2, 5), communicate=True, seed=0)
-    >>> r.n_active, r.fraction
-    (2, 0.2)
+    >>> r.n_active, r.turnout, r.fraction
+    (2, 0.2, 0.2)
     >>> bool(r.rngs()[0].random() == r.rngs()[0].random())
     True
     """
@@ -79,6 +84,8 @@ class Round:
     clients: tuple[int, ...]
     communicate: bool
     seed: int
+    inclusion: tuple[float, ...] | None = field(default=None, repr=False)
+    weight: float | None = field(default=None, repr=False)
 
     @property
     def n_active(self) -> int:
@@ -86,9 +93,17 @@ class Round:
         return len(self.clients)
 
     @property
-    def fraction(self) -> float:
-        """The fraction ``P/N`` of active clients."""
+    def turnout(self) -> float:
+        """The number of the active clients over that of all, ``P/N``."""
         return self.n_active / self.n_clients
+
+    @property
+    def fraction(self) -> float:
+        """The weight of the active clients over that of all, with equal weights ``P/N``.
+
+        It times the mean of the active clients is their part of the mean of all.
+        """
+        return self.turnout if self.weight is None else self.weight
 
     def rngs(self) -> list[Generator]:
         """Return one random generator for each client of the call, the same whoever else takes part."""
@@ -105,6 +120,28 @@ class Round:
     def compression_rng(self) -> Generator:
         """Return the random generator that decides for all participants together what each of them sends."""
         return default_rng(SeedSequence(self.seed, spawn_key=(7, self.n)))
+
+
+def matches(participation: Any, weights: tuple[float, ...] | None, n_clients: int) -> bool:
+    r"""Tell whether clients are drawn with their weights: all, or in cohorts of one size with the right chances.
+
+    These are :math:`\pi_j = \min(1, Kw_j)`. Theorems on sampled clients of unequal weight hold for no others. Where
+    weights are equal (None) whoever is as likely as all others passes, and so does None: who takes part is not known.
+
+    Examples
+    --------
+    >>> matches(WeightedSubset(size=1), (3.0, 1.0), 2), matches(UniformSubset(size=1), (3.0, 1.0), 2)
+    (True, False)
+    >>> matches(UniformSubset(size=1), None, 2), matches(WeightedSubset(size=1, weights=(3.0, 1.0)), None, 2)
+    (True, False)
+    """
+    if participation is None or participation.needs(n_clients).isdisjoint({"partial", "unequal"}):
+        return True
+    if not isinstance(participation, WeightedSubset):
+        return weights is None
+    wanted = inclusion_probabilities(weights or (1.0,) * n_clients, participation.size)
+    given = wanted if participation.weights is None else participation.inclusion(n_clients)
+    return all(math.isclose(p, q, rel_tol=1e-9) for p, q in zip(given, wanted, strict=True))
 
 
 def first_round(n_clients: int) -> Round:
@@ -242,8 +279,7 @@ class WeightedSubset(Typed):
     size : int
         Number ``P`` of active clients.
     weights : tuple of float, optional
-        The :math:`a_j`. When not given, those that the method of a run suggests: the weights :math:`\alpha_j` of FedDyn
-        and the :math:`\nu_j` of SampledDualFL with one scale for each client, otherwise equal ones.
+        The :math:`a_j`; in a run, when not given, the weights of the clients, with scales those of the reweighted ones.
 
     Raises
     ------
@@ -298,9 +334,13 @@ class WeightedSubset(Typed):
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with ``size`` active clients each."""
         rng, probabilities = _stream(seed), self.inclusion(n_clients)
+        common = {
+            "communicate": True,
+            "seed": seed,
+            "inclusion": None if len(set(probabilities)) == 1 else probabilities,
+        }
         for n in count():
-            chosen = drawn(probabilities, rng.random)
-            yield Round(n=n, n_clients=n_clients, clients=chosen, communicate=True, seed=seed)
+            yield Round(n=n, n_clients=n_clients, clients=drawn(probabilities, rng.random), **common)
 
 
 @dataclass(frozen=True, kw_only=True)

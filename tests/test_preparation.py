@@ -53,7 +53,7 @@ def classes(*, backend=np.array, mu: float = 0.05, clients=(7, 12, 5, 12), d: in
     y = np.argmax(X[:, :3] + 0.3 * rng.standard_normal((m, 3)), axis=1)
     cuts = np.cumsum((0, *clients))
     parts = [list(range(a, b)) for a, b in pairwise(cuts)]
-    return linear_model(backend(X), backend(y), loss=Multinomial(classes=3), mu=mu, clients=parts, weights="rows")
+    return linear_model(backend(X), backend(y), loss=Multinomial(classes=3), mu=mu, clients=parts, client_weights="rows")
 
 
 def moments(f) -> np.ndarray:

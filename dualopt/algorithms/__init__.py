@@ -1,6 +1,6 @@
 """Federated algorithms: one paper box per file."""
 
-from dualopt.algorithms._base import OPEN, UNKNOWN, Algorithm, parameters
+from dualopt.algorithms._base import OPEN, UNKNOWN, Algorithm, Means, parameters
 from dualopt.algorithms.a_fedpd import AFedPD
 from dualopt.algorithms.a_fedpdsam import AFedPDSAM
 from dualopt.algorithms.acc_s_dane import AccSDANE
@@ -62,6 +62,7 @@ __all__ = [
     "FiveGCS",
     "GradientDescent",
     "LazyAFedPD",
+    "Means",
     "OptimizedDualFL",
     "SampledDualFL",
     "Scaffnew",

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dualopt._checks import Typed
 from dualopt.objectives import Objective
+from dualopt.objectives.reweighted import common_scales
 from dualopt.oracle import Oracle
-from dualopt.participation import Round
+from dualopt.participation import Participation, Round
 from dualopt.solvers import LocalSolver, default_solver
 from dualopt.stopping import GradientReduction, Stop
 from dualopt.xp import Array
 
-__all__ = ["OPEN", "UNKNOWN", "Algorithm", "parameters", "require_complete"]
+__all__ = ["OPEN", "UNKNOWN", "Algorithm", "Means", "parameters", "require_complete"]
 
 OPEN: Any = None
 """Default of a parameter that ``suggested`` fills in. Its type admits no None: a method may rely on a number."""
 
 UNKNOWN: Final = "unknown"
 """What ``fixed_point`` returns when a method does not say where it rests."""
+
+
+class Means(NamedTuple):
+    r"""The two means of the uploads of a cohort that a server with ``draws`` is given; one where both are the same."""
+
+    mean: Any  # with the weights w_j
+    draw: Any  # with weights proportional to w_j/pi_j, where client j is active with probability pi_j
+
 
 STEPS = ("init", "local", "server", "receive", "receive_inactive", "local_objective")
 
@@ -83,6 +92,9 @@ class Algorithm(Typed):
     listens: ClassVar[frozenset[str]] = frozenset()
     """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
 
+    draws: ClassVar[bool] = False
+    """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""
+
     rests: ClassVar[int] = 0
     """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
 
@@ -118,7 +130,11 @@ class Algorithm(Typed):
         raise NotImplementedError(f"{type(self).__name__} must define local.")
 
     def server(self, server: Any, mean: Any, round: Round) -> tuple[Any, Any]:
-        """Return (server state, message) from the uniform mean of the uploads over the active clients."""
+        """Return (server state, message) from the mean of the uploads over the active clients, with their weights.
+
+        ``round.fraction * mean`` is their part of the mean over all clients. A method with ``draws`` is given
+        ``Means(mean, draw)``.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define server.")
 
     def receive(self, clients: Any, message: Any) -> Any:
@@ -137,14 +153,27 @@ class Algorithm(Typed):
         """Return the method with every parameter left open filled in from ``mu``, ``L`` and ``N``; here the solver."""
         return self if self.solver is not None else replace(self, solver=default_solver(objective))
 
-    def sampling_weights(self) -> tuple[float, ...] | None:
-        """Return the weights with which a ``WeightedSubset`` that has none draws the clients; None for equal ones."""
-        return None
+    def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
+        r"""Return the scales with which ``reweighted`` clients suit the method best, up to a common factor.
+
+        With :math:`s_j = \sqrt{L_j\mu_j}` all :math:`L_j/s_j` and :math:`\mu_j/s_j` lie in an interval whose ends have
+        the ratio :math:`\max_jL_j/\mu_j`, the least that scales can do, in place of :math:`\max L_j/\min\mu_j`. Clients
+        that are not smooth have :math:`\mu_j`, those that are not strongly convex :math:`L_j`.
+
+        Raises
+        ------
+        ValueError
+            If neither all :math:`\mu_j` nor all :math:`L_j` are positive and finite.
+        """
+        return common_scales(objective)
+
+    def check_participation(self, objective: Objective, participation: Participation | None) -> None:
+        """Refuse by a ValueError of one sentence cohorts with which the method has no limit; here nothing."""
 
     def check(self, objective: Objective) -> None:
         """Refuse by a ValueError of one sentence what an assumption of the method excludes; here nothing."""
 
-    def guarantee(self, objective: Objective) -> str:
+    def guarantee(self, objective: Objective, participation: Participation | None = None) -> str:
         """Say which theorem covers these parameters, for exact local solutions; "none" and why otherwise."""
         return "none: no theorem of this package covers it"
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dualopt._checks import require
 from dualopt._pivotal import inclusion_probabilities
-from dualopt.algorithms._parameters import largest, smallest, suggested_weight, within
-from dualopt.algorithms._scales import constants, same
+from dualopt.algorithms._parameters import constants, largest, smallest, suggested_weight, within
 from dualopt.objectives import Objective
 
 __all__ = [
@@ -22,9 +20,8 @@ __all__ = [
     "guarantee",
     "half_harmonic_mean",
     "largest_growth",
-    "scaled_guarantee",
-    "suggested_scales",
     "suggested_weights",
+    "weighted_guarantee",
 ]
 
 ITERATIONS = 100  # of a map that contracts by 1/4 in the logarithms
@@ -56,15 +53,18 @@ def best_weight(mu: float, L: float, fraction: float) -> float:
     return (m + math.sqrt(m * m + fraction * L * mu)) / fraction
 
 
-def best_weights(bounds: Sequence[tuple[float, float]], size: int) -> tuple[float, ...]:
+def best_weights(
+    bounds: Sequence[tuple[float, float]], size: int, weights: Sequence[float] | None = None
+) -> tuple[float, ...]:
     r"""Return the smallest :math:`\alpha_j` that Theorem A' admits for clients with bounds :math:`(\mu_j, L_j)`.
 
     They solve :math:`\alpha_j = \alpha^*(\mu_j, L_j, \pi_j)`, :math:`\alpha^*` the function :func:`best_weight`, and
-    :math:`\pi_j = \min(1, K\alpha_j)` with the sum P. No admitted :math:`\alpha_j` is smaller than its counterpart: for
-    given K the equation has one solution, since :math:`\alpha^*` falls with :math:`\pi`; all others that are admitted
-    need larger :math:`\pi_j`, so that K would be smaller, and all :math:`\alpha_j` larger. The solution is found as the
-    fixed point of :math:`\alpha_j \mapsto\sqrt{\alpha_j\alpha^*(\mu_j, L_j, \pi_j)}`, in logarithms a contraction
-    because :math:`\alpha^*` falls with :math:`\pi` by a power between 1/2 and 1.
+    :math:`\pi_j = \min(1, Kw_j\alpha_j)` with the sum P and the weights :math:`w_j` of the clients. No admitted
+    :math:`\alpha_j` is smaller than its counterpart: for given K the equation has one solution, since :math:`\alpha^*`
+    falls with :math:`\pi`; all others that are admitted need larger :math:`\pi_j`, so that K would be smaller, and all
+    :math:`\alpha_j` larger. The solution is found as the fixed point of :math:`\alpha_j
+    \mapsto\sqrt{\alpha_j\alpha^*(\mu_j, L_j, \pi_j)}`, in logarithms a contraction because :math:`\alpha^*` falls with
+    :math:`\pi` by a power between 1/2 and 1.
 
     Examples
     --------
@@ -73,9 +73,10 @@ def best_weights(bounds: Sequence[tuple[float, float]], size: int) -> tuple[floa
     >>> best_weights([(1.0, 100.0), (100.0, 10000.0)], 2)
     (10.0, 1000.0)
     """
+    weights = weights or (1.0,) * len(bounds)
     alphas = tuple(best_weight(*bound, size / len(bounds)) for bound in bounds)
     for _ in range(ITERATIONS):
-        probabilities = inclusion_probabilities(alphas, size)
+        probabilities = inclusion_probabilities([w * a for w, a in zip(weights, alphas, strict=True)], size)
         wanted = [best_weight(*bound, p) for bound, p in zip(bounds, probabilities, strict=True)]
         alphas = tuple(math.sqrt(alpha * other) for alpha, other in zip(alphas, wanted, strict=True))
     return alphas
@@ -93,33 +94,29 @@ def largest_growth(alpha: float, mu: float) -> float:
 
 
 def suggested_weights(
-    objective: Objective, alpha: float | None, growth: float | None, fraction: float
+    objective: Objective, alpha: float | None, growth: float | None, fraction: float, size: int
 ) -> tuple[float, float]:
-    """Return ``alpha`` and ``growth``, suggested where they are open."""
+    """Return ``alpha`` and ``growth``, suggested where they are open, for cohorts of ``size`` of the clients."""
     if alpha is not None:
         return alpha, growth or 0.0
     mu, L = smallest(objective.mu), largest(objective.L)
     if mu > 0 and math.isfinite(L):
+        if fraction < 1 and objective.unequal_weights is not None:
+            return max(least_weights(objective, size)), growth or 0.0
         return best_weight(mu, L, fraction), growth or 0.0
     alpha = suggested_weight(objective, "alpha")
     grows = mu > 0 and fraction < 1 and growth is None
     return alpha, largest_growth(alpha, mu) if grows else growth or 0.0
 
 
-def suggested_scales(objective: Objective, size: int) -> tuple[float, ...]:
-    """Return the smallest ``alpha_j`` of Theorem A' for cohorts of ``size`` clients."""
-    bounds = constants(objective)
-    smooth = all(mu > 0 and math.isfinite(L) for mu, L in bounds)
-    require(smooth, "scaled must be False for clients that are not smooth and strongly convex")
-    return best_weights(bounds, size)
+def least_weights(objective: Objective, size: int) -> list[float]:
+    """Return what Theorem A' asks of ``alpha`` for every client, in cohorts of ``size`` drawn with their weights."""
+    chances = inclusion_probabilities(objective.weights or (1.0,) * objective.n_clients, size)
+    return [best_weight(*bound, p) for bound, p in zip(constants(objective), chances, strict=True)]
 
 
-def guarantee(
-    objective: Objective, alpha: float, growth: float, fraction: float, inclusion: Sequence[float] | None
-) -> str:
-    """Say which theorems cover one weight for all clients when the expected fraction of them takes part."""
-    if inclusion is not None and not same(inclusion, (fraction,) * len(inclusion)):
-        return "none: some clients are active more often than others, and all have one weight"
+def guarantee(objective: Objective, alpha: float, growth: float, fraction: float) -> str:
+    """Say which theorems cover clients of equal weight when the expected fraction of them takes part."""
     of_all = (_of_paper(objective, alpha, growth, fraction), _of_frontier(objective, alpha, growth, fraction))
     limit = 20.0 * largest(objective.L) / fraction
     said = "; ".join(filter(None, of_all))
@@ -128,8 +125,8 @@ def guarantee(
 
 def compressed_guarantee(objective: Objective, alpha: float, growth: float, fraction: float, cohorts: bool) -> str:
     """Say what Theorem D says where every coordinate comes from this fraction of the clients, drawn as ``cohorts``."""
-    if growth > 0 or not cohorts:
-        return "none: Theorem D asks for cohorts of coordinates and a constant alpha"
+    if growth > 0 or not cohorts or objective.unequal_weights is not None:
+        return "none: Theorem D asks for cohorts of coordinates, a constant alpha and clients of equal weight"
     limit = 20.0 * largest(objective.L) / fraction
     said = _of_frontier(objective, alpha, growth, fraction)
     return said or f"none: alpha is below 20 L N/P = {limit:.3g}, or growth above its limit"
@@ -163,18 +160,17 @@ def _of_frontier(objective: Objective, alpha: float, growth: float, fraction: fl
     return ""
 
 
-def scaled_guarantee(
-    objective: Objective, alphas: Sequence[float], size: int, inclusion: Sequence[float] | None
-) -> str:
-    """Say what Theorem A' says of one weight for each client, with the probabilities of the clients if known."""
-    bounds, needed = constants(objective), inclusion_probabilities(alphas, size)
-    if any(not mu > 0 or math.isinf(L) for mu, L in bounds):
+def weighted_guarantee(objective: Objective, alpha: float, growth: float, size: int) -> str:
+    """Say what Theorems A' and C say of clients of unequal weight in cohorts of ``size`` that are drawn with it."""
+    drawn = ", for cohorts drawn with the weights of the clients"
+    mu, bounds = smallest(objective.mu), constants(objective)
+    if growth > 0 and mu > 0:
+        said = _of_frontier(objective, alpha, growth, 1.0)
+        return f"{said}{drawn}" if said else "none: growth is above the limit of Theorem C"
+    if not mu > 0 or math.isinf(largest(objective.L)):
         return "none: Theorem A' needs smooth and strongly convex clients"
-    if inclusion is not None and not same(inclusion, needed):
-        return "none: Theorem A' needs cohorts drawn with the weights alpha_j"
-    for alpha, bound, p in zip(alphas, bounds, needed, strict=True):
-        if not within(best_weight(*bound, p), alpha):
-            return f"none: some alpha_j = {alpha:.3g} is below the {best_weight(*bound, p):.3g} of Theorem A'"
-    rate = min(half_harmonic_mean(*bound) / alpha for alpha, bound in zip(alphas, bounds, strict=True))
-    drawn = "" if size == objective.n_clients else ", for cohorts drawn with the weights alpha_j"
+    least = max(least_weights(objective, size))
+    if not within(least, alpha):
+        return f"none: alpha = {alpha:.3g} is below the {least:.3g} of Theorem A'"
+    rate = min(half_harmonic_mean(*bound) for bound in bounds) / alpha
     return f"Theorem A': E Psi falls by a factor of {1.0 / (1.0 + 2.0 * rate):.6f} per round{drawn}"

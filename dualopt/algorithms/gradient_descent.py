@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from dualopt._checks import require_positive
 from dualopt.algorithms._base import OPEN, Algorithm
-from dualopt.algorithms._parameters import mean_of, require_smooth_clients
+from dualopt.algorithms._parameters import require_smooth_clients
 from dualopt.objectives import Objective
 from dualopt.oracle import Oracle
 from dualopt.participation import Round
@@ -69,14 +69,14 @@ class GradientDescent(Algorithm):
         require_smooth_clients(objective, "gradient descent")
         if self.step is not None:
             return self
-        L = mean_of(objective.L)
+        L = float(objective.mean(objective.L))
         if not 0 < L < float("inf"):
             raise ValueError("step must be given: L is not known, so nothing can be suggested.")
         return replace(self, step=1.0 / L)
 
     def guarantee(self, objective: Objective) -> str:
         """Say how fast the distance to the minimiser falls."""
-        step, mu, L = self.suggested(objective).step, mean_of(objective.mu), mean_of(objective.L)
+        step, mu, L = self.suggested(objective).step, *map(float, map(objective.mean, (objective.mu, objective.L)))
         factor = max(abs(1.0 - step * mu), abs(1.0 - step * L))
         if not (mu > 0 and factor < 1):
             return f"none: it needs a strongly convex mean and a step below 2/L = {2.0 / L:.3g}"

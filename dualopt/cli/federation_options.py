@@ -22,7 +22,7 @@ class ProjectOptions:
     Parameters
     ----------
     site : list of str
-        Name of a site, or NAME=ROWS with the number of its rows, which --weights rows needs; repeatable.
+        Name of a site, or NAME=ROWS with the number of its rows, which it then checks; repeatable.
     name : str, optional
         Name of the run; default: that of the folder.
     like : Path, optional
@@ -45,8 +45,8 @@ class ProjectOptions:
         Append a column of ones.
     scale : str
         none, unit-rows or a number to divide by.
-    weights : str
-        clients: each site counts alike; rows: each row does.
+    client_weights : str
+        Weights of the sites in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
     dtype : str
         float64 or float32.
     storage : str
@@ -65,7 +65,7 @@ class ProjectOptions:
     regulariser: str | None = None
     intercept: bool = True
     scale: str = "none"
-    weights: str = "clients"
+    client_weights: str = "equal"
     dtype: str = "float64"
     storage: str = "auto"
 
@@ -165,7 +165,7 @@ def described_project(folder: Path, problem: ProjectOptions, method: RunOptions)
         feature_names=known.get("feature_names", ()),
         intercept=problem.intercept,
         scale=problem.scale,
-        weights=problem.weights,
+        client_weights=problem.client_weights,
         dtype=problem.dtype,
         storage=problem.storage,
     )

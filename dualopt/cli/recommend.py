@@ -16,7 +16,6 @@ from dualopt.problem import Problem, ProblemOptions, build_problem
 from dualopt.recommendation import Recommendation
 from dualopt.recommendation import recommend as recommended
 from dualopt.rules import DEAR, Facts
-from dualopt.xp import array_namespace
 
 __all__ = ["command", "recommend"]
 
@@ -78,7 +77,7 @@ def _option(name: str, value: Any, default: Any) -> list[str]:
 def _described(problem: Problem, found: Recommendation, participation: str) -> dict[str, str]:
     """Say what is known of the problem, and what it cost to know."""
     facts, L = found.facts, problem.objective.L
-    mean = float(array_namespace(L).mean(L))
+    mean = float(problem.objective.mean(L))
     lines = {
         "data": problem.data,
         "clients": problem.partition,

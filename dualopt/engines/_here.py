@@ -7,11 +7,10 @@ from typing import Any
 from dualopt.algorithms import Algorithm
 from dualopt.client_states import ClientStates
 from dualopt.engines._calls import Found
-from dualopt.engines._steps import Pending, mean, settled, worked
+from dualopt.engines._steps import Pending, averaged, settled, weighed, worked
 from dualopt.objectives import Objective
 from dualopt.participation import Round
 from dualopt.solvers import LocalSolution
-from dualopt.tree import tree_map
 
 __all__ = ["Here"]
 
@@ -49,7 +48,10 @@ class Here:
         self._pending = found
         if not round.communicate:
             return Found(round, None, None, None)
-        return Found(round, found.upload, tree_map(lambda x: mean(x, len(ids)), found.upload), None)
+        weights = self._objective.unequal_weights
+        return Found(
+            weighed(round, weights), found.upload, averaged(self._algorithm, found.upload, round, weights), None
+        )
 
     def settle(self, round: Round, message: Any) -> None:
         """End the round, which ended with this message."""

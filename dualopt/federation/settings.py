@@ -17,6 +17,7 @@ from dualopt.data._libsvm import load as _libsvm
 from dualopt.data._registry import _reader
 from dualopt.federation.project import Project
 from dualopt.objectives import LinearModel, linear_model
+from dualopt.objectives._weights import listed
 
 __all__ = ["SiteSettings", "site_name", "site_objective"]
 
@@ -137,9 +138,9 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
     if project.rows:
         told = project.rows[project.sites.index(site)]
         require(rows == told, f"data {str(data)!r} must have the {told} rows that the project says of {site}", rows)
-    weights: Any = "clients"
-    if project.weights == "rows":
-        weights = np.full(rows, project.n_clients / sum(project.rows), dtype=X.dtype)
+    weights = listed(project.client_weights)
+    if isinstance(weights, list):
+        weights = [weights[project.sites.index(site)]]
     return linear_model(
         X,
         y,
@@ -147,7 +148,7 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
         mu=project.mu,
         clients=1,
         intercept=project.intercept,
-        weights=weights,
+        client_weights=weights,
         storage=project.storage,
     )
 
