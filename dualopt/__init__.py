@@ -4,17 +4,27 @@ The public names, by what they are for:
 
 * problems: :func:`linear_model`, :func:`mlp`, :class:`Quadratic`, :class:`NonconvexPenalty`, :class:`Composite` with
   the regularisers :class:`L1` and :class:`L2`, :class:`LocalProblem`, and the losses;
-* methods, all of :mod:`dualopt.algorithms`: :class:`DualFL`, :class:`FedPD`, :class:`FedDyn`, :class:`AFedPD`, ...;
+* methods, all of :mod:`dualopt.methods`: :class:`DualFL`, :class:`FedPD`, :class:`FedDyn`, :class:`AFedPD`, ...;
 * who takes part: :class:`Full`, :class:`UniformSubset`, :class:`WeightedSubset`, :class:`Bernoulli`,
   :class:`CommunicateWithProbability`, :class:`Schedule`;
 * what happens before the first round: :class:`OneShotAverage`, :class:`SketchedMetric`;
-* local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.stopping`;
+* local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.solvers.stopping`;
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
 * which method: :func:`recommend`;
 * references: :func:`newton`, :func:`cvxpy`, :func:`solve`.
 """
 
-from dualopt.algorithms import (
+from dualopt.engine.rounds import Snapshot, iterate
+from dualopt.losses import (
+    AbsoluteDeviation,
+    Hinge,
+    Huber,
+    Logistic,
+    Multinomial,
+    SmoothedHinge,
+    Squared,
+)
+from dualopt.methods import (
     GIANT,
     OPEN,
     AccSDANE,
@@ -48,17 +58,16 @@ from dualopt.algorithms import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.certificates import certificate
-from dualopt.engine import Snapshot, iterate
-from dualopt.losses import (
-    AbsoluteDeviation,
-    Hinge,
-    Huber,
-    Logistic,
-    Multinomial,
-    SmoothedHinge,
-    Squared,
+from dualopt.methods.participation import (
+    Bernoulli,
+    CommunicateWithProbability,
+    Full,
+    Round,
+    Schedule,
+    UniformSubset,
+    WeightedSubset,
 )
+from dualopt.methods.preparation import OneShotAverage, SketchedMetric
 from dualopt.objectives import (
     MLP,
     Composite,
@@ -70,21 +79,12 @@ from dualopt.objectives import (
     linear_model,
     mlp,
 )
-from dualopt.participation import (
-    Bernoulli,
-    CommunicateWithProbability,
-    Full,
-    Round,
-    Schedule,
-    UniformSubset,
-    WeightedSubset,
-)
-from dualopt.preparation import OneShotAverage, SketchedMetric
-from dualopt.recommendation import Recommendation, recommend
-from dualopt.recording import run
-from dualopt.reference import NotOptimalError, Reference, cvxpy, newton, solve
 from dualopt.regularisers import L1, L2
-from dualopt.trace import Trace
+from dualopt.runs.certificates import certificate
+from dualopt.runs.recommendation import Recommendation, recommend
+from dualopt.runs.recording import run
+from dualopt.runs.reference import NotOptimalError, Reference, cvxpy, newton, solve
+from dualopt.runs.trace import Trace
 
 __version__ = "0.1.0"
 

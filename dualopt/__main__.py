@@ -1,6 +1,6 @@
 """``python -m dualopt`` is the program ``dualopt``."""
 
-from dualopt.cli import main
+from dualopt.app.cli import main
 
 if __name__ == "__main__":
     main()

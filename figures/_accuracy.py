@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import Algorithm
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.methods import Algorithm
+from dualopt.methods.participation import Participation
 from dualopt.objectives import MLP
-from dualopt.participation import Participation
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures._local_models import LocalModels
 
 __all__ = ["accuracy_trace", "first_reached"]

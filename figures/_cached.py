@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.tree import is_everybody
+from dualopt.arrays.tree import is_everybody
 
 __all__ = ["CachedObjective"]
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from dualopt.certificates import certificate
-from dualopt.data._files import home
+from dualopt.methods.participation import Participation, parse_participation
 from dualopt.objectives import Objective
-from dualopt.participation import Participation, parse_participation
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.reference import NotOptimalError, newton, solve
+from dualopt.problem.data._files import home
+from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.regularisers import Zero
+from dualopt.runs.certificates import certificate
+from dualopt.runs.reference import NotOptimalError, newton, solve
 from dualopt.solvers._loop import is_smooth
 from figures._settings import Settings
 

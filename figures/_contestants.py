@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-import dualopt.algorithms
-from dualopt.algorithms import Algorithm, Scaffnew
-from dualopt.certificates import LatestSolutions, certificate
-from dualopt.discover import discover
-from dualopt.engine import Snapshot, complete, iterate
+import dualopt.methods
+from dualopt.arrays.xp import width
+from dualopt.engine.rounds import Snapshot, complete, iterate
+from dualopt.methods import Algorithm, Scaffnew
+from dualopt.methods.participation import CommunicateWithProbability, Full, Participation
+from dualopt.methods.preparation import Prepared, prepared_by
 from dualopt.objectives import Objective
-from dualopt.participation import CommunicateWithProbability, Full, Participation
-from dualopt.preparation import Prepared, prepared_by
-from dualopt.recording import describe
-from dualopt.trace import Trace
-from dualopt.xp import width
+from dualopt.runs.certificates import LatestSolutions, certificate
+from dualopt.runs.recording import describe
+from dualopt.runs.trace import Trace
+from dualopt.spec.discover import discover
 from figures._cells import Case, Reference, built
 from figures.vectors import PREPARED
 
@@ -48,7 +48,7 @@ class Contestant:
 
 
 VARIANTS = {
-    "fedsplit, scaled=true": Contestant(lambda: dualopt.algorithms.FedSplit(scaled=True)),
+    "fedsplit, scaled=true": Contestant(lambda: dualopt.methods.FedSplit(scaled=True)),
     **{name: Contestant(partial(replace, entry.algorithm), entry.prepare) for name, entry in PREPARED.items()},
 }
 """Methods in other than their plain form, by their names in the tables."""
@@ -62,7 +62,7 @@ def contestants() -> dict[str, Contestant]:
     >>> "fedsplit" in contestants(), "fedsplit, scaled=true" in contestants()
     (True, True)
     """
-    plain: dict[str, Any] = dict(discover(dualopt.algorithms))
+    plain: dict[str, Any] = dict(discover(dualopt.methods))
     return {**{name: Contestant(kind) for name, kind in plain.items()}, **VARIANTS}
 
 

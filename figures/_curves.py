@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dualopt import recording
-from dualopt.algorithms import Algorithm
-from dualopt.cli.output import progress_bar
-from dualopt.participation import Full, Participation
-from dualopt.stopping import GradientNorm
-from dualopt.trace import Trace
+from dualopt.app.cli.output import progress_bar
+from dualopt.methods import Algorithm
+from dualopt.methods.participation import Full, Participation
+from dualopt.runs import recording
+from dualopt.runs.trace import Trace
+from dualopt.solvers.stopping import GradientNorm
 from figures._cached import CachedObjective
 from figures._reference import least_energy
 from figures._settings import Settings
@@ -38,7 +38,7 @@ class Problem:
     build : callable
         It returns the objective, when a curve is not stored.
     options : callable
-        ``options(objective)`` returns further arguments of :func:`dualopt.recording.run`, anew for every curve. An
+        ``options(objective)`` returns further arguments of :func:`dualopt.runs.recording.run`, anew for every curve. An
         ``error`` among its measures is :math:`|\nabla E|^2`, which is also the first entry of the column.
     """
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt import plotting
-from dualopt.trace import Trace
+from dualopt.runs import plotting
+from dualopt.runs.trace import Trace
 
 __all__ = ["draw_errors", "drawable", "in_range", "parameter"]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD, Algorithm, FedADMM, FedAvg, FedDyn, FedSpeed
-from dualopt.engine import Snapshot
+from dualopt.engine.rounds import Snapshot
+from dualopt.methods import AFedPD, Algorithm, FedADMM, FedAvg, FedDyn, FedSpeed
+from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import NonconvexPenalty, Objective
-from dualopt.participation import UniformSubset
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.reference import solve
-from dualopt.stopping import GradientReduction
-from dualopt.trace import Trace
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.runs.reference import solve
+from dualopt.runs.trace import Trace
+from dualopt.solvers.stopping import GradientReduction
 from figures._curves import Curve, Problem, stationarity, trace_curves
 from figures._local_models import LocalModels
 from figures._settings import Settings
@@ -114,7 +114,7 @@ class Residuals:
     Examples
     --------
     >>> from itertools import islice
-    >>> from dualopt.engine import iterate
+    >>> from dualopt.engine.rounds import iterate
     >>> from dualopt.objectives import Quadratic
     >>> from dualopt.solvers import Exact
     >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualopt._sources import sources
-from dualopt.cli.earlier import INSTEAD, other_data, read_record, require_same_options
-from dualopt.cli.output import write_json
-from dualopt.data._files import is_file
-from dualopt.recording import versions
+from dualopt.app.cli.earlier import INSTEAD, other_data, read_record, require_same_options
+from dualopt.app.cli.output import write_json
+from dualopt.problem.data._files import is_file
+from dualopt.runs._sources import sources
+from dualopt.runs.recording import versions
 from figures._settings import Settings
 
 __all__ = ["described", "require_own", "write_record"]

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dualopt.arrays.xp import Array
 from dualopt.losses import Loss
+from dualopt.methods.participation import Round, first_round
 from dualopt.objectives import LinearModel, LocalProblem, NonconvexPenalty
-from dualopt.participation import Round, first_round
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import sampled_solution
-from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["FallingSGD"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from dualopt.algorithms import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
-from dualopt.data import encode_labels, load, natural
 from dualopt.losses import Multinomial
+from dualopt.methods import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
+from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import LinearModel, linear_model
-from dualopt.participation import UniformSubset
+from dualopt.problem.data import encode_labels, load, natural
 from dualopt.solvers import SGD
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 __all__ = ["PARTICIPATION", "SETTINGS", "TITLES", "grid", "local_solver", "problem"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dualopt.algorithms import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
-from dualopt.data import encode_labels, load, partition, subsample
+from dualopt.methods import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
 from dualopt.objectives import MLP, mlp
+from dualopt.problem.data import encode_labels, load, partition, subsample
 from dualopt.solvers import SGD
 from figures._settings import SEED, SHUFFLED
 

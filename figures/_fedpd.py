@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt.engine import Snapshot
-from dualopt.plotting import style, style_axes
-from dualopt.trace import Trace
+from dualopt.engine.rounds import Snapshot
+from dualopt.runs.plotting import style, style_axes
+from dualopt.runs.trace import Trace
 from figures._curves import Curve, Problem, stationarity, trace_curves
 from figures._fedpd_methods import methods, problem
 from figures._settings import Settings

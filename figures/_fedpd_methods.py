@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dualopt.algorithms import Algorithm, FedAvg, FedPD, FedProx
-from dualopt.data import load
 from dualopt.losses import Logistic
+from dualopt.methods import Algorithm, FedAvg, FedPD, FedProx
+from dualopt.methods.participation import CommunicateWithProbability, Full, Participation
 from dualopt.objectives import NonconvexPenalty, linear_model
-from dualopt.participation import CommunicateWithProbability, Full, Participation
+from dualopt.problem.data import load
 from dualopt.solvers import Gradient, LocalSolver, Sarah
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from figures._falling_sgd import FallingSGD
 
 __all__ = ["methods", "problem"]

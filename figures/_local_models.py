@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.engine import Snapshot
+from dualopt.engine.rounds import Snapshot
 from dualopt.objectives import Objective
 
 __all__ = ["LocalModels"]
@@ -24,11 +24,11 @@ class LocalModels:
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedAvg
-    >>> from dualopt.engine import iterate
+    >>> from dualopt.methods import FedAvg
+    >>> from dualopt.engine.rounds import iterate
     >>> from dualopt.objectives import Quadratic
-    >>> from dualopt.participation import Schedule
-    >>> from dualopt.stopping import Steps
+    >>> from dualopt.methods.participation import Schedule
+    >>> from dualopt.solvers.stopping import Steps
     >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
     >>> run = iterate(FedAvg(stop=Steps(steps=1)), f, participation=Schedule(clients=((1,),)))
     >>> LocalModels(f).after(next(run)).tolist()

@@ -14,10 +14,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
-from dualopt import plotting
-from dualopt.algorithms import AndersonFedSplit, DistributedLBFGS, DistributedNewtonCG
-from dualopt.stopping import GradientReduction
-from dualopt.trace import Trace
+from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DistributedNewtonCG
+from dualopt.runs import plotting
+from dualopt.runs.trace import Trace
+from dualopt.solvers.stopping import GradientReduction
 from figures._curves import Curve, Problem, data_problem, trace_curves
 from figures._drawing import drawable
 from figures._settings import Settings

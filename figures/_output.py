@@ -10,8 +10,8 @@ from typing import IO, Any
 
 from matplotlib.figure import Figure
 
-from dualopt import plotting
-from dualopt.trace import Trace, write_atomically
+from dualopt.runs import plotting
+from dualopt.runs.trace import Trace, write_atomically
 
 __all__ = ["table", "write_all", "write_caption", "write_table"]
 

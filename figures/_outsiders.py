@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dualopt.regularisers import L1, Zero
+from dualopt.runs.trace import Trace
 from dualopt.solvers._loop import is_smooth
-from dualopt.trace import Trace
 from figures._cells import Case, built
 from figures._contestants import COLUMNS, TARGETS
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from dualopt import plotting
+from dualopt.runs import plotting
 
 __all__ = ["Panel", "draw_panels", "plain_ticks"]
 

@@ -14,13 +14,13 @@ from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
 import figures
-from dualopt._files import remove_leftovers
-from dualopt._sources import module_sources
-from dualopt.cli import output, program
-from dualopt.cli.usage import OneSentence, Version
-from dualopt.discover import summary
-from dualopt.plugins import find, listed, load, origin
-from dualopt.recording import check_threads
+from dualopt.app.cli import output, program
+from dualopt.app.cli.usage import OneSentence, Version
+from dualopt.arrays._files import remove_leftovers
+from dualopt.runs._sources import module_sources
+from dualopt.runs.recording import check_threads
+from dualopt.spec.discover import summary
+from dualopt.spec.plugins import find, listed, load, origin
 from figures._curves import deviation, exactly
 from figures._earlier import described, require_own, write_record
 from figures._output import table, write_all, write_caption, write_table

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import Algorithm
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.methods import Algorithm
+from dualopt.methods.participation import Participation
 from dualopt.objectives import LinearModel
-from dualopt.participation import Participation
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures._local_models import LocalModels
 
 __all__ = ["Contestant", "race", "training_loss"]
@@ -36,10 +36,10 @@ class Contestant:
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedAvg
+    >>> from dualopt.methods import FedAvg
     >>> from dualopt.losses import Squared
     >>> from dualopt.objectives import linear_model
-    >>> from dualopt.participation import Full
+    >>> from dualopt.methods.participation import Full
     >>> f = linear_model(np.eye(2), np.array([1.0, 3.0]), loss=Squared(), mu=0.0, clients=2, intercept=False)
     >>> contestant = Contestant(FedAvg(), f, Full())
     >>> contestant.advance()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualopt.reference import NotOptimalError, solve
+from dualopt.runs.reference import NotOptimalError, solve
 
 __all__ = ["least_energy"]
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from dualopt.cli.output import make_console
+from dualopt.app.cli.output import make_console
+from dualopt.arrays.xp import to_numpy
 from dualopt.objectives import LinearModel
-from dualopt.problem import Problem, ProblemOptions, build_problem
-from dualopt.stopping import GradientReduction, Stop
-from dualopt.trace import Trace
-from dualopt.xp import to_numpy
+from dualopt.problem.options import Problem, ProblemOptions, build_problem
+from dualopt.runs.trace import Trace
+from dualopt.solvers.stopping import GradientReduction, Stop
 from figures._store import stored_number, stored_trace
 
 __all__ = ["Settings"]
@@ -40,7 +40,7 @@ class Settings:
     Parameters
     ----------
     data : str
-        Name of a data set or path of a file, as ``dualopt.data.load`` takes it.
+        Name of a data set or path of a file, as ``dualopt.problem.data.load`` takes it.
     data_home : Path, optional
         The user's folder of data sets.
     out : Path

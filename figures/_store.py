@@ -1,6 +1,6 @@
 """Results on disk: each is stored as soon as it is known, under a name that hashes everything that defines it.
 
-A result also carries a hash of the code that computed it, :mod:`dualopt._sources`. That of other code is stale: it is
+A result also carries a hash of the code that computed it, :mod:`dualopt.runs._sources`. That of other code is stale: it is
 computed again, unless stale results are to be kept.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualopt._sources import sources
-from dualopt.cli.output import write_json
-from dualopt.recording import versions
-from dualopt.trace import Trace
+from dualopt.app.cli.output import write_json
+from dualopt.runs._sources import sources
+from dualopt.runs.recording import versions
+from dualopt.runs.trace import Trace
 
 __all__ = ["digest", "key", "missing", "stored_number", "stored_trace"]
 

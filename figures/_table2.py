@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from dualopt.algorithms import parameters
-from dualopt.participation import Participation, parse_participation
-from dualopt.stopping import Stop, parse_stop
-from dualopt.tuning import Candidate
-from dualopt.tuning_grids import DUALFL_TABLE_2, paper_grid
-from dualopt.variant import Variant
+from dualopt.methods import parameters
+from dualopt.methods.participation import Participation, parse_participation
+from dualopt.runs.tuning import Candidate
+from dualopt.runs.tuning_grids import DUALFL_TABLE_2, paper_grid
+from dualopt.solvers.stopping import Stop, parse_stop
+from dualopt.spec.variant import Variant
 
 __all__ = [
     "METHODS",
@@ -166,7 +166,7 @@ def to_candidate(name: str, point: Point, *, stop: Stop, communications: int) ->
 
     Examples
     --------
-    >>> from dualopt.stopping import Steps
+    >>> from dualopt.solvers.stopping import Steps
     >>> point = {"solver": "gradient", "solver.step": "0.1", "probability": "0.5", "participation": "communicate=0.5"}
     >>> candidate = to_candidate("scaffnew", point, stop=Steps(steps=1), communications=3)
     >>> candidate.participation, candidate.rounds
@@ -188,7 +188,7 @@ def rounds_for(participation: Participation, communications: int, seed: int = 0)
 
     Examples
     --------
-    >>> from dualopt.participation import CommunicateWithProbability
+    >>> from dualopt.methods.participation import CommunicateWithProbability
     >>> rounds_for(CommunicateWithProbability(probability=0.5), 3)
     5
     """

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from dualopt.cli.record import Record, load, search_progress
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe
-from dualopt.stopping import GradientReduction
-from dualopt.tuning import Outcome, tune
-from dualopt.xp import array_namespace
+from dualopt.app.cli.record import Record, load, search_progress
+from dualopt.arrays.xp import array_namespace
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.runs.recording import describe
+from dualopt.runs.tuning import Outcome, tune
+from dualopt.solvers.stopping import GradientReduction
 from figures._cached import CachedObjective
 from figures._reference import least_energy
 from figures._settings import Settings

@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from dualopt.rules import Facts, Rule, choose
-from dualopt.trace import Trace, write_atomically
+from dualopt.runs.rules import Facts, Rule, choose
+from dualopt.runs.trace import Trace, write_atomically
 from figures._contestants import COLUMNS, TARGETS
 from figures.vectors import PREPARED
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from dualopt.rules import RULES, Facts, choose
+from dualopt.runs.rules import RULES, Facts, choose
 from figures._cells import GROUPS
 from figures._contestants import TARGETS
 from figures._which_rows import FAR, NAMES, UNMEASURED, Row, best, misses, savings, to_facts

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures._drift import CLIENTS, KINDS, RHO, drift_traces, name_of
 from figures._panels import Panel, draw_panels
 from figures._settings import Settings

@@ -12,13 +12,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dualopt import plotting
-from dualopt.algorithms import DistributedLBFGS, FedDyn, FedSplit
-from dualopt.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, RandomQuantisation
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe, run
-from dualopt.reference import newton
-from dualopt.trace import Trace
+from dualopt.methods import DistributedLBFGS, FedDyn, FedSplit
+from dualopt.methods.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, RandomQuantisation
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.runs import plotting
+from dualopt.runs.recording import describe, run
+from dualopt.runs.reference import newton
+from dualopt.runs.trace import Trace
 from figures._settings import Settings
 
 __all__ = ["CURVES", "compute", "draw", "first", "options", "tabulate"]

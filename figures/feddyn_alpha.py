@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt import plotting
-from dualopt.algorithms import FedDyn
-from dualopt.recording import describe
-from dualopt.trace import Trace
+from dualopt.methods import FedDyn
+from dualopt.runs import plotting
+from dualopt.runs.recording import describe
+from dualopt.runs.trace import Trace
 from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, local_solver, problem
 from figures._panels import plain_ticks
 from figures._race import Contestant

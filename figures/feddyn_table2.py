@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from dualopt.cli.output import progress_bar
-from dualopt.participation import Full, UniformSubset
-from dualopt.recording import describe
-from dualopt.trace import Trace
+from dualopt.app.cli.output import progress_bar
+from dualopt.methods.participation import Full, UniformSubset
+from dualopt.runs.recording import describe
+from dualopt.runs.trace import Trace
 from figures._accuracy import accuracy_trace, first_reached
 from figures._feddyn_images import CLIENTS, LAYERS, WEIGHT_DECAY, Images, epochs_of, images, method, pooled
 from figures._panels import Panel, draw_panels, plain_ticks

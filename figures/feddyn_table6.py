@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt.recording import describe
-from dualopt.trace import Trace
+from dualopt.runs.recording import describe
+from dualopt.runs.trace import Trace
 from figures._feddyn import PARTICIPATION, SETTINGS, TITLES, grid, problem
 from figures._panels import Panel, draw_panels, plain_ticks
 from figures._race import Contestant, race

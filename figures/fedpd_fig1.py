@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.optimize import root_scalar
 
-from dualopt.plotting import style_axes
-from dualopt.trace import Trace
+from dualopt.runs.plotting import style_axes
+from dualopt.runs.trace import Trace
 from figures._settings import Settings
 from theory.fedpd.descent import appendix_constants
 from theory.fedpd.skipping import TABLE_A, growth, largest_skip, penalty, table_penalty, table_skip

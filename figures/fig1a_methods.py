@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures._methods import LEVELS, draw_methods, first_cost, level_name, method_traces, title, tuning
 from figures._settings import Settings
 

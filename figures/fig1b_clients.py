@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from dualopt.algorithms import DualFL
-from dualopt.trace import Trace
+from dualopt.methods import DualFL
+from dualopt.runs.trace import Trace
 from figures._curves import Curve, data_problem, trace_curves
 from figures._drawing import draw_errors, in_range
 from figures._settings import Settings

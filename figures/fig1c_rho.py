@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from dualopt.algorithms import OPEN, DualFL
-from dualopt.trace import Trace
+from dualopt.methods import OPEN, DualFL
+from dualopt.runs.trace import Trace
 from figures._curves import Curve, data_problem, trace_curves
 from figures._drawing import draw_errors, parameter
 from figures._settings import Settings

@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dualopt import plotting
-from dualopt.algorithms import FedAvg
+from dualopt.methods import FedAvg
+from dualopt.runs import plotting
+from dualopt.runs.trace import Trace
 from dualopt.solvers import LBFGS
-from dualopt.stopping import Steps
-from dualopt.trace import Trace
+from dualopt.solvers.stopping import Steps
 from figures import fig1b_clients, fig1c_rho
 from figures._curves import Curve, data_problem, trace_curves
 from figures._drawing import drawable, parameter

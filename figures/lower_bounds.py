@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt import plotting
-from dualopt.algorithms import DualFL, FedSplit, OptimizedDualFL
-from dualopt.trace import Trace
+from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
+from dualopt.runs import plotting
+from dualopt.runs.trace import Trace
 from figures._panels import plain_ticks
 from figures._settings import Settings
 from theory.lower_bounds._cases import ChainCase

@@ -13,11 +13,11 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dualopt.algorithms import AFedPD, FedADMM, FedAvg, FedPD
-from dualopt.recording import describe
+from dualopt.methods import AFedPD, FedADMM, FedAvg, FedPD
+from dualopt.runs.recording import describe
+from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
-from dualopt.trace import Trace
+from dualopt.solvers.stopping import Steps
 from figures._settings import Settings
 from theory._chance import Outcome, coin, subsets
 from theory.phase_maps import CONVERGES, Clients, LimitStatistics, limit_statistics, phase_map

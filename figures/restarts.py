@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt import plotting
-from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.data._files import home
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe, run
-from dualopt.trace import Trace
+from dualopt.methods import DualFL, OptimizedDualFL
+from dualopt.problem.data._files import home
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.runs import plotting
+from dualopt.runs.recording import describe, run
+from dualopt.runs.trace import Trace
 from figures._settings import Settings
 
 __all__ = ["METHODS", "TUNED", "compute", "draw", "problems", "tabulate"]

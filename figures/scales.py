@@ -18,15 +18,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt import plotting
-from dualopt.algorithms import Algorithm, FedDR, FedDyn, FedSplit, SampledDualFL
-from dualopt.engine import iterate
+from dualopt.arrays.xp import Array, to_numpy
+from dualopt.engine.rounds import iterate
+from dualopt.methods import Algorithm, FedDR, FedDyn, FedSplit, SampledDualFL
+from dualopt.methods.participation import Participation, UniformSubset, WeightedSubset
 from dualopt.objectives import Objective, Quadratic, linear_model
-from dualopt.participation import Participation, UniformSubset, WeightedSubset
-from dualopt.reference import newton
+from dualopt.runs import plotting
+from dualopt.runs.reference import newton
+from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
-from dualopt.trace import Trace
-from dualopt.xp import Array, to_numpy
 from figures._panels import plain_ticks
 from figures._settings import SEED, Settings
 

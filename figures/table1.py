@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt import plotting
-from dualopt.algorithms import (
+from dualopt.lab.rates import Order, estimate_order
+from dualopt.methods import (
     GIANT,
     AccSDANE,
     AFedPD,
@@ -44,11 +44,11 @@ from dualopt.algorithms import (
     Scaffold,
 )
 from dualopt.objectives import Quadratic
-from dualopt.rates import Order, estimate_order
-from dualopt.recording import describe
+from dualopt.runs import plotting
+from dualopt.runs.recording import describe
+from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Nesterov
-from dualopt.stopping import GradientReduction, Steps
-from dualopt.trace import Trace
+from dualopt.solvers.stopping import GradientReduction, Steps
 from figures._settings import Settings
 from theory._problems import Instance, solved
 from theory.baselines._communications import (

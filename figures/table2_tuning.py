@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures._methods import draw_methods
 from figures._settings import Settings
 from figures._table2 import METHODS, Point, as_number, paper_values, per_row

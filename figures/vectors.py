@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-from dualopt import plotting
-from dualopt.algorithms import (
+from dualopt.engine.rounds import iterate
+from dualopt.methods import (
     GIANT,
     AccSDANE,
     AndersonDANE,
@@ -35,14 +35,14 @@ from dualopt.algorithms import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.data._files import home
-from dualopt.engine import iterate
-from dualopt.participation import CommunicateWithProbability
-from dualopt.preparation import OneShotAverage, SketchedMetric, prepared_by
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import describe
-from dualopt.reference import newton
-from dualopt.trace import Trace
+from dualopt.methods.participation import CommunicateWithProbability
+from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared_by
+from dualopt.problem.data._files import home
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.runs import plotting
+from dualopt.runs.recording import describe
+from dualopt.runs.reference import newton
+from dualopt.runs.trace import Trace
 from figures._settings import Settings
 
 __all__ = ["ENTRIES", "METHODS", "PREPARED", "compute", "draw", "first", "problems", "tabulate"]

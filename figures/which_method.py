@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt._checks import require
-from dualopt._sources import sources
-from dualopt._workers import Limit, Workers
-from dualopt.recommendation import facts_of, similarity
-from dualopt.trace import Trace, write_atomically
+from dualopt.arrays._checks import require
+from dualopt.runs._sources import sources
+from dualopt.runs._workers import Limit, Workers
+from dualopt.runs.recommendation import facts_of, similarity
+from dualopt.runs.trace import Trace, write_atomically
 from figures._cells import Case, built, cases
 from figures._contestants import TARGETS, contestants, measured
 from figures._outsiders import OUTSIDERS

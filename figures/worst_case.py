@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.methods import DualFL, OptimizedDualFL
 from dualopt.objectives import Quadratic
-from dualopt.plotting import style, style_axes
+from dualopt.runs.plotting import style, style_axes
+from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
-from dualopt.trace import Trace
 from figures._settings import Settings
 from theory.worst_case.dualfl import worst_case
 

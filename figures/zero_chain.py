@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt.plotting import style, style_axes
-from dualopt.trace import Trace
+from dualopt.runs.plotting import style, style_axes
+from dualopt.runs.trace import Trace
 from figures._settings import Settings
 from theory.lower_bounds._races import STEPS, CentralisedFedAvg, Race, races, reach
 

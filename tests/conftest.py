@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from threadpoolctl import threadpool_limits
 
-pytest.register_assert_rewrite("dualopt.contracts")  # the tests of a contract stand in modules that are imported
+pytest.register_assert_rewrite("dualopt.lab.contracts")  # the tests of a contract stand in modules that are imported
 
-from dualopt.contracts.backends import BACKENDS  # noqa: E402
+from dualopt.lab.contracts.backends import BACKENDS  # noqa: E402
 
 settings.register_profile(
     "ci",

@@ -28,7 +28,7 @@ import array_api_strict
 import numpy as np
 from mpmath import mp, mpf
 
-from dualopt.certificates import Certificate, LatestSolutions, certificate
+from dualopt.arrays.xp import asarray_like, silent, to_numpy
 from dualopt.losses import AbsoluteDeviation, Hinge, Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from dualopt.objectives import (
     Composite,
@@ -40,10 +40,10 @@ from dualopt.objectives import (
     linear_model,
 )
 from dualopt.regularisers import L1, L2
+from dualopt.runs.certificates import Certificate, LatestSolutions, certificate
 from dualopt.solvers import DualCoordinate, LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import Steps
-from dualopt.xp import asarray_like, silent, to_numpy
+from dualopt.solvers.stopping import Steps
 
 __all__ = ["Case", "Failure", "check", "draw", "failures", "main"]
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt._files import SUFFIX
+from dualopt.arrays._files import SUFFIX
 
 ROOT = Path(__file__).parents[1]
 PROBLEM = ["--rows", "600", "--clients", "12", "--mu", "1e-3", "--seed", "1"]

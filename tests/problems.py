@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.contracts.problems import converted, hinge, logistic, quadratic, spd
+from dualopt.lab.contracts.problems import converted, hinge, logistic, quadratic, spd
 from dualopt.losses import Multinomial, Squared
 from dualopt.objectives import LinearModel, Quadratic, linear_model
 from theory import _problems

@@ -10,9 +10,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-import dualopt.attack
-from dualopt.attack import POINTS_PER_PARAMETER, RANDOM_POINTS, Attack, Parameters, attack
-from dualopt.claims import Claim, Inequality, check
+import dualopt.lab.attack
+from dualopt.lab.attack import POINTS_PER_PARAMETER, RANDOM_POINTS, Attack, Parameters, attack
+from dualopt.lab.claims import Claim, Inequality, check
 
 
 def nothing(case) -> list[str]:
@@ -84,7 +84,7 @@ def test_random_cases_alone_do_not_find_it(monkeypatch) -> None:
     """The hill is so narrow that local searches are needed."""
     narrow = claim(compare=lambda p: [Inequality(0, 2 / (1 + 1e4 * ((p[0] - 1) ** 2 + (p[1] + 2) ** 2)), 1.0)])
     assert attack(narrow, plane, evaluations=500).violated
-    monkeypatch.setattr(dualopt.attack, "RANDOM_POINTS", 500)
+    monkeypatch.setattr(dualopt.lab.attack, "RANDOM_POINTS", 500)
     assert not attack(narrow, plane, evaluations=500).violated
 
 

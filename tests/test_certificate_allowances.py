@@ -16,11 +16,11 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from dualopt import certificates
-from dualopt.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
 from dualopt.objectives import Objective, objective
 from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.local_problem import Evaluation
+from dualopt.runs import certificates
+from dualopt.runs.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
 from dualopt.solvers import LocalSolution
 
 EPS, TINY, UNIT, LEAST = 1 / 64, 1 / 256, 1 / 32, 1 / 512  # of arrays, and of Python's numbers

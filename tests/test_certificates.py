@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import dualopt.losses
-from dualopt.algorithms import DualFL, FedADMM, FedDyn, FedPD
-from dualopt.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
-from dualopt.discover import discover
-from dualopt.engine import State, advance, iterate
+from dualopt.engine.rounds import State, advance, iterate
 from dualopt.losses import Hinge
+from dualopt.methods import DualFL, FedADMM, FedDyn, FedPD
+from dualopt.methods.participation import UniformSubset, first_round
 from dualopt.objectives import LinearModel, LocalProblem, Objective, Quadratic, linear_model
 from dualopt.objectives._rounding import Rounding
-from dualopt.participation import UniformSubset, first_round
-from dualopt.recording import run
-from dualopt.reference import newton
+from dualopt.runs.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
+from dualopt.runs.recording import run
+from dualopt.runs.reference import newton
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import GradientNorm, Steps
+from dualopt.solvers.stopping import GradientNorm, Steps
+from dualopt.spec.discover import discover
 from tests.conftest import rounds_as_numpy
 from tests.fuzz_certificates import failures, loss_term
 from tests.problems import converted, digits, hinge, least_squares, logistic, quadratic

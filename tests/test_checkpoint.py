@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import dualopt.algorithms
+import dualopt.methods
 from dualopt import (
     L1,
     Bernoulli,
@@ -32,17 +32,17 @@ from dualopt import (
     linear_model,
     run,
 )
-from dualopt import checkpoint as checkpoints
-from dualopt.certificates import LatestSolutions
-from dualopt.checkpoint import Checkpoint
-from dualopt.discover import discover
-from dualopt.engine import iterate
+from dualopt.engine import checkpoint as checkpoints
+from dualopt.engine.checkpoint import Checkpoint
+from dualopt.engine.rounds import iterate
+from dualopt.runs.certificates import LatestSolutions
+from dualopt.runs.trace import Trace
 from dualopt.solvers import LBFGS, Sarah
-from dualopt.stopping import Steps
-from dualopt.trace import Trace
+from dualopt.solvers.stopping import Steps
+from dualopt.spec.discover import discover
 
 ROUNDS = 9
-METHODS: dict[str, Any] = dict(discover(dualopt.algorithms))
+METHODS: dict[str, Any] = dict(discover(dualopt.methods))
 
 
 def clients(seed: int = 0, loss: Any = None, **options: Any) -> Any:

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualopt import claims
-from dualopt.algorithms import DualFL
-from dualopt.claims import VERDICTS, Case, Claim, Inequality, check
+from dualopt.lab import claims
+from dualopt.lab.claims import VERDICTS, Case, Claim, Inequality, check
+from dualopt.methods import DualFL
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 

@@ -16,27 +16,27 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-import dualopt.algorithms
 import dualopt.losses
+import dualopt.methods
 import dualopt.solvers
-from dualopt import data, participation, stopping
-from dualopt._text import convert
-from dualopt.algorithms import DualFL
-from dualopt.cli import main
-from dualopt.cli import run as commands
-from dualopt.cli.options import LoopOptions, option_groups
-from dualopt.cli.resume import KeepOptions
-from dualopt.cli.tune import SearchOptions
-from dualopt.data import load
-from dualopt.discover import discover
+from dualopt.app.cli import main
+from dualopt.app.cli import run as commands
+from dualopt.app.cli.options import LoopOptions, option_groups
+from dualopt.app.cli.resume import KeepOptions
+from dualopt.app.cli.tune import SearchOptions
+from dualopt.methods import DualFL, participation
+from dualopt.methods.preparation import PreparationOptions
 from dualopt.objectives import Quadratic, linear_model
-from dualopt.preparation import PreparationOptions
-from dualopt.problem import ProblemOptions, automatic_loss
-from dualopt.recording import run as run_federation
-from dualopt.solvers import LBFGS, NewtonCG
-from dualopt.stopping import GradientNorm, parse_stop
-from dualopt.trace import Trace
-from dualopt.variant import MethodOptions, Variant, parse_variant
+from dualopt.problem import data
+from dualopt.problem.data import load
+from dualopt.problem.options import ProblemOptions, automatic_loss
+from dualopt.runs.recording import run as run_federation
+from dualopt.runs.trace import Trace
+from dualopt.solvers import LBFGS, NewtonCG, stopping
+from dualopt.solvers.stopping import GradientNorm, parse_stop
+from dualopt.spec._text import convert
+from dualopt.spec.discover import discover
+from dualopt.spec.variant import MethodOptions, Variant, parse_variant
 
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
 RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz"}
@@ -147,7 +147,18 @@ def test_options_reach_what_they_name(program):
     code, out, _ = program(
         *("run", "--data", "synthetic-regression", "--data-param", "m=60", "--data-param", "d=4", "--clients", "3"),
         *("--loss", "huber", "--loss-param", "delta=0.5", "--mu", "0.2", "--dtype", "float32", "--no-intercept"),
-        *("--partition", "lognormal", "--sigma", "0.5", "--client-weights", "rows", "--rounds", "2", "--out", "deep/er"),
+        *(
+            "--partition",
+            "lognormal",
+            "--sigma",
+            "0.5",
+            "--client-weights",
+            "rows",
+            "--rounds",
+            "2",
+            "--out",
+            "deep/er",
+        ),
         *("--solver", "newton", "--solver-param", "max_cg=7", "--stop", "gradient=1e-3", "--threads", "1"),
         *("-p", "rho=1e-3", "--param", "nu=0.1", "-p", "corrected=true"),
     )
@@ -237,7 +248,7 @@ def test_list_names_everything(program):
     code, out, _ = program("list")
     assert code == 0
     names = {line.split("│")[1].strip() for line in out.splitlines() if "│" in line}
-    for package in (dualopt.algorithms, dualopt.losses, dualopt.solvers):
+    for package in (dualopt.methods, dualopt.losses, dualopt.solvers):
         assert set(discover(package)) <= names
     assert set(data.available()) <= names
     _, losses, _ = program("list", "losses")
@@ -421,7 +432,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch, bug):
 
 
 def test_extras_that_are_missing_are_named(tmp_path):
-    program = "import sys; sys.modules['typer'] = None; from dualopt.cli import main; main(['list'])"
+    program = "import sys; sys.modules['typer'] = None; from dualopt.app.cli import main; main(['list'])"
     environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt import cli, plotting
-from dualopt.cli import resume
-from dualopt.cli import run as commands
-from dualopt.recording import run as run_federation
-from dualopt.trace import Trace
+from dualopt.app import cli
+from dualopt.app.cli import resume
+from dualopt.app.cli import run as commands
+from dualopt.runs import plotting
+from dualopt.runs.recording import run as run_federation
+from dualopt.runs.trace import Trace
 from tests import test_cli
 
 program = test_cli.program

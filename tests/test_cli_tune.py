@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt import FedDyn, FedPD, Quadratic, run, tuning
-from dualopt.cli import main, output, tune
-from dualopt.cli.tune import parse_grid
-from dualopt.recording import run as run_federation
+from dualopt import FedDyn, FedPD, Quadratic, run
+from dualopt.app.cli import main, output, tune
+from dualopt.app.cli.tune import parse_grid
+from dualopt.runs import tuning
+from dualopt.runs.recording import run as run_federation
+from dualopt.runs.tuning_grids import DUALFL_TABLE_2
 from dualopt.solvers import Exact
-from dualopt.tuning_grids import DUALFL_TABLE_2
 from tests import test_cli
 from tests.problems import quadratic
 

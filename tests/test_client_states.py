@@ -11,10 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
-from dualopt import DualFL, FedDyn, UniformSubset, client_states, iterate
-from dualopt.client_states import ClientStates
-from dualopt.tree import leaves, merge_clients, take_clients
-from dualopt.xp import to_numpy
+from dualopt import DualFL, FedDyn, UniformSubset, iterate
+from dualopt.arrays import client_states
+from dualopt.arrays.client_states import ClientStates
+from dualopt.arrays.tree import leaves, merge_clients, take_clients
+from dualopt.arrays.xp import to_numpy
 
 from .problems import lopsided
 

@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dualopt import OPEN, Algorithm, GradientDescent
-from dualopt.xp import array_namespace, broadcast, zeros_like
+from dualopt.arrays.xp import array_namespace, broadcast, zeros_like
 
 
 class Server(NamedTuple):
@@ -145,7 +145,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dualopt.losses import SmoothedHinge
-from dualopt.xp import array_namespace
+from dualopt.arrays.xp import array_namespace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,8 +200,8 @@ SOLVERS = '''
 from dataclasses import dataclass
 
 from dualopt.solvers import LBFGS, Nesterov
-from dualopt.stopping import Steps
-from dualopt.xp import array_namespace
+from dualopt.solvers.stopping import Steps
+from dualopt.arrays.xp import array_namespace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,7 +263,7 @@ environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1
 
 
 def contracts(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dualopt.contracts", *arguments]
+    command = [sys.executable, "-m", "dualopt.lab.contracts", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 

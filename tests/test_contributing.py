@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dualopt import Multinomial, iterate, linear_model, newton, run
-from dualopt.algorithms import DualFL
+from dualopt.methods import DualFL
 
 ROOT = Path(__file__).parents[1]
 (SOURCE,) = re.findall(r"```python\n(# dual_ascent\.py\n.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import dualopt.problem as problem_module
-from dualopt.cli import main
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.trace import Trace
-from dualopt.xp import is_host, uploader
+import dualopt.problem.options as problem_module
+from dualopt.app.cli import main
+from dualopt.arrays.xp import is_host, uploader
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.runs.trace import Trace
 from tests.conftest import BACKENDS
 
 FEW = ["--rows", "120", "--clients", "3", "--rounds", "4", "--tol", "0"]

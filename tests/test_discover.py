@@ -6,13 +6,13 @@ import importlib
 
 import pytest
 
-import dualopt.algorithms
 import dualopt.losses
+import dualopt.methods
 import dualopt.regularisers
 import dualopt.solvers
-from dualopt.discover import discover, lookup, summary
+from dualopt.spec.discover import discover, lookup, summary
 
-PACKAGES = [dualopt.algorithms, dualopt.losses, dualopt.regularisers, dualopt.solvers]
+PACKAGES = [dualopt.methods, dualopt.losses, dualopt.regularisers, dualopt.solvers]
 
 
 def package_with(tmp_path, monkeypatch, name, **sources):
@@ -49,7 +49,7 @@ def test_summaries_are_plain_text(package):
 def test_known_names():
     assert discover(dualopt.losses)["smoothed-hinge"] is dualopt.losses.SmoothedHinge
     assert discover(dualopt.solvers)["newton"] is dualopt.solvers.NewtonCG
-    assert discover(dualopt.algorithms)["dualfl"] is dualopt.algorithms.DualFL
+    assert discover(dualopt.methods)["dualfl"] is dualopt.methods.DualFL
 
 
 def test_a_new_file_is_found_and_private_ones_are_not(tmp_path, monkeypatch):

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pytest
 
-import dualopt.algorithms
-from dualopt.algorithms import Algorithm, DualFL, FedADMM, FedAvg
-from dualopt.discover import discover
-from dualopt.engine import advance, initial_state, iterate
+import dualopt.methods
+from dualopt.arrays.tree import leaves, tree_map
+from dualopt.engine.rounds import advance, initial_state, iterate
+from dualopt.methods import Algorithm, DualFL, FedADMM, FedAvg
+from dualopt.methods.participation import Round, UniformSubset
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.participation import Round, UniformSubset
-from dualopt.recording import run
+from dualopt.runs.recording import run
 from dualopt.solvers import AOGM, LBFGS, SGD, DualCoordinate, Exact, NewtonCG, Sarah
-from dualopt.stopping import GradientReduction, Steps
-from dualopt.tree import leaves, tree_map
+from dualopt.solvers.stopping import GradientReduction, Steps
+from dualopt.spec.discover import discover
 from tests.problems import hinge, logistic, quadratic
 
-ALGORITHMS = discover(dualopt.algorithms)
+ALGORITHMS = discover(dualopt.methods)
 EXACT = DualFL(solver=Exact())
 
 

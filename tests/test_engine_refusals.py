@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import OPEN, FedAvg, FedDualAvg
-from dualopt.engine import complete, iterate, rounds_of
-from dualopt.engines._steps import mean
+from dualopt.engine._steps import mean
+from dualopt.engine.rounds import complete, iterate, rounds_of
+from dualopt.methods import OPEN, FedAvg, FedDualAvg
 from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L1, Zero
 from tests.problems import quadratic

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import dualopt
-from dualopt import _files
-from dualopt._files import SUFFIX, InUseError, locked, remove_leftovers, write_atomically
+from dualopt.arrays import _files
+from dualopt.arrays._files import SUFFIX, InUseError, locked, remove_leftovers, write_atomically
 
 pytest.importorskip("fcntl")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
 WRITER = """
 import sys, time
-from dualopt._files import write_atomically
+from dualopt.arrays._files import write_atomically
 
 def slow(file):
     file.write("half")
@@ -31,7 +31,7 @@ write_atomically(sys.argv[1], slow)
 """
 HOLDER = """
 import sys, time
-from dualopt._files import locked
+from dualopt.arrays._files import locked
 with locked(sys.argv[1], "run"):
     print("held", flush=True)
     time.sleep(600)

@@ -55,7 +55,7 @@ def complaints(case: Case) -> str:
 
 def broken(monkeypatch: pytest.MonkeyPatch, function) -> None:
     """Put a mistake into the program: cases are forks of this process, and have it too."""
-    monkeypatch.setattr("dualopt.cli.engine.build_problem", function)
+    monkeypatch.setattr("dualopt.app.cli.engine.build_problem", function)
 
 
 def test_a_traceback_is_found(monkeypatch):
@@ -77,14 +77,14 @@ def test_other_numbers_than_those_of_the_clean_case_are_found():
 
 
 def test_energies_that_are_no_numbers_are_found(monkeypatch):
-    import dualopt.recording
+    import dualopt.runs.recording
 
-    quality = dualopt.recording._Recorder._quality
+    quality = dualopt.runs.recording._Recorder._quality
 
     def lost(self, theta, bound):
         return quality(self, theta, bound) | {"certificate": -1.0}
 
-    monkeypatch.setattr(dualopt.recording._Recorder, "_quality", lost)
+    monkeypatch.setattr(dualopt.runs.recording._Recorder, "_quality", lost)
     assert "below the true gap" in complaints(replace(GOOD, expected=Expected.EITHER))
 
 
@@ -98,7 +98,7 @@ def test_energies_that_are_no_numbers_are_found(monkeypatch):
     ],
 )
 def test_sentences_are_judged(monkeypatch, sentence, complaint):
-    from dualopt import _checks
+    from dualopt.arrays import _checks
 
     def refuse(*_, **__):
         _checks.require(False, sentence.rstrip("."))
@@ -110,7 +110,7 @@ def test_sentences_are_judged(monkeypatch, sentence, complaint):
 
 
 def test_what_is_left_behind_is_found(monkeypatch):
-    from dualopt import _checks
+    from dualopt.arrays import _checks
 
     def litter(*_, **__):
         Path("out").mkdir()
@@ -122,7 +122,7 @@ def test_what_is_left_behind_is_found(monkeypatch):
 
 
 def test_temporary_files_beside_results_are_found(monkeypatch):
-    from dualopt.trace import Trace
+    from dualopt.runs.trace import Trace
 
     write = Trace.to_csv
 
@@ -135,7 +135,7 @@ def test_temporary_files_beside_results_are_found(monkeypatch):
 
 
 def test_a_warning_is_found(monkeypatch):
-    from dualopt.trace import Trace
+    from dualopt.runs.trace import Trace
 
     write = Trace.to_csv
 

@@ -1,4 +1,4 @@
-"""Imports run one way, ``dualopt <- theory <- figures``, and array libraries stay behind ``dualopt.xp``."""
+"""Imports run one way, ``dualopt <- theory <- figures``, and array libraries stay behind ``dualopt.arrays.xp``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_only_named_modules_know_numpy() -> None:
 
 
 def test_only_the_strategies_need_hypothesis() -> None:
-    assert set(offenders({path: {"hypothesis"} for path in IMPORTED})) == {"dualopt/testing.py"}
+    assert set(offenders({path: {"hypothesis"} for path in IMPORTED})) == {"dualopt/lab/testing.py"}
 
 
 def test_the_check_sees_hidden_imports() -> None:

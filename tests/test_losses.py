@@ -1,6 +1,6 @@
 """Contract of every loss in dualopt.losses: a new file there is tested without being named here.
 
-What serves losses in files of users' own, too, is in ``dualopt/contracts/test_losses.py``; here is what is about ours.
+What serves losses in files of users' own, too, is in ``dualopt/lab/contracts/test_losses.py``; here is what is about ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mpmath import mp, mpf
 from scipy import optimize, special
 
 import dualopt.losses as package
-from dualopt.contracts.test_losses import (
+from dualopt.lab.contracts.test_losses import (
     EPS,
     VARIANTS,
     assert_prox,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dualopt.losses
-from dualopt.discover import discover
 from dualopt.losses import Huber, Loss, Multinomial, SmoothedHinge
+from dualopt.spec.discover import discover
 
 LOSSES: list[Loss] = [kind(**kind.example) for kind in discover(dualopt.losses).values()]
 LOSSES += [Huber(delta=0.3), SmoothedHinge(gamma=0.25), Multinomial(classes=3)]

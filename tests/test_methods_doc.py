@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dualopt.algorithms
-from dualopt.algorithms import Algorithm
-from dualopt.discover import discover
-from dualopt.engine import Snapshot, State, advance, iterate
-from dualopt.participation import CommunicateWithProbability, Schedule
+import dualopt.methods
+from dualopt.engine.rounds import Snapshot, State, advance, iterate
+from dualopt.methods import Algorithm
+from dualopt.methods.participation import CommunicateWithProbability, Schedule
 from dualopt.solvers import Gradient
-from dualopt.stopping import GradientReduction, Steps
+from dualopt.solvers.stopping import GradientReduction, Steps
+from dualopt.spec.discover import discover
 from tests.problems import quadratic
 from theory import _claims
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "methods.md"
 TEXT = DOCUMENT.read_text()
-ALGORITHMS = discover(dualopt.algorithms)
+ALGORITHMS = discover(dualopt.methods)
 NOTHING = "–"  # noqa: RUF001
 
 every_method = pytest.mark.parametrize("name", ALGORITHMS)
@@ -235,9 +235,9 @@ def test_every_link_leads_to_what_it_names() -> None:
     links = dict(re.findall(r"^\[`([\w-]+)`\]: (\S+)$", TEXT, flags=re.MULTILINE))
     assert set(re.findall(r"\[`([\w-]+)`\](?!:)", TEXT)) == set(links)
     claims = {name: f"../{chapter.module.replace('.', '/')}.py" for name, chapter in _claims.discover().items()}
-    methods = {name: f"../dualopt/algorithms/{name.replace('-', '_')}.py" for name in ALGORITHMS}
+    methods = {name: f"../dualopt/methods/{name.replace('-', '_')}.py" for name in ALGORITHMS}
     for name, link in links.items():
-        assert link == {**claims, **methods}.get(name, f"../tests/algorithms/{name}.py")
+        assert link == {**claims, **methods}.get(name, f"../tests/methods/{name}.py")
         assert (DOCUMENT.parent / link).is_file()
 
 

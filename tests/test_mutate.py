@@ -145,7 +145,7 @@ def test_numbers_that_a_sentence_says_are_changed() -> None:
 
 
 def test_every_mutant_is_another_program_in_one_place() -> None:
-    source = (ROOT / "dualopt/algorithms/feddr.py").read_text()
+    source = (ROOT / "dualopt/methods/feddr.py").read_text()
     found = mutants(source)
     programs = {ast.dump(ast.parse(m.source)) for m in found}
     assert len(programs) == len(found) > 80
@@ -204,7 +204,7 @@ def test_mapped_tests_are_there() -> None:
     for file in files():
         assert judges(file).tests, file
     with pytest.raises(ValueError, match="file must be one of those in"):
-        judges("dualopt/xp.py")
+        judges("dualopt/arrays/xp.py")
 
 
 def test_results_are_kept_until_what_they_depend_on_changes(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_files_of_most_kills_per_second_go_first_and_in_them_the_tests_of_most_k
 
 def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:
     page = tmp_path / "SCORE.md"
-    one, two = "dualopt/algorithms/dualfl.py", "dualopt/algorithms/fedpd.py"
+    one, two = "dualopt/methods/dualfl.py", "dualopt/methods/fedpd.py"
     scores.update({one: scores.Score(10, 8, 1, 1, 1)}, page)
     scores.update({two: scores.Score(4, 4, 0, 0, 0)}, page)
     rows = page.read_text().splitlines()[-3:]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import first_round
 from dualopt.objectives import LocalProblem, SharpnessAware
-from dualopt.oracle import Oracle
-from dualopt.participation import first_round
 from dualopt.solvers import LBFGS, SGD, Exact, Gradient, Nesterov
-from dualopt.stopping import GradientNorm, Steps
+from dualopt.solvers.stopping import GradientNorm, Steps
 from tests.problems import logistic, quadratic
 
 F = quadratic(n=3)

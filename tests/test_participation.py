@@ -15,9 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, FiveGCS, LazyAFedPD, Scaffnew, Scaffold
-from dualopt.engine import advance, complete, initial_state, iterate
-from dualopt.participation import (
+from dualopt.engine.rounds import advance, complete, initial_state, iterate
+from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, FiveGCS, LazyAFedPD, Scaffnew, Scaffold
+from dualopt.methods.participation import (
     Bernoulli,
     CommunicateWithProbability,
     Full,

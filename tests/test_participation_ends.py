@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dualopt.participation import Bernoulli, CommunicateWithProbability, Round, Schedule, UniformSubset
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Round, Schedule, UniformSubset
 
 
 def test_all_clients_are_a_subset() -> None:

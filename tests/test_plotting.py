@@ -10,11 +10,11 @@ import pytest
 from matplotlib import image
 from matplotlib.figure import Figure
 
-import dualopt.algorithms
-from dualopt import plotting
-from dualopt.discover import discover
-from dualopt.plotting import LABELS, convergence, dashes, save, single_run, style, styles
-from dualopt.trace import Trace
+import dualopt.methods
+from dualopt.runs import plotting
+from dualopt.runs.plotting import LABELS, convergence, dashes, save, single_run, style, styles
+from dualopt.runs.trace import Trace
+from dualopt.spec.discover import discover
 
 
 def trace(**columns):
@@ -98,7 +98,7 @@ def test_a_style_belongs_to_a_name_and_figures_agree():
     assert looks[0] == looks[1] == style("a")
 
 
-METHODS = discover(dualopt.algorithms)
+METHODS = discover(dualopt.methods)
 
 
 def test_methods_have_pairs_of_their_own_whoever_shares_the_figure():

@@ -23,7 +23,7 @@ def test_the_page_has_its_commands() -> None:
     kinds = [" ".join(command.split()[:3]) for command, _ in COMMANDS]
     assert len(COMMANDS) == 5
     assert {"compare", "tune", "verify"} <= {kind.split()[1] for kind in kinds}
-    assert "python -m dualopt.contracts" in kinds
+    assert "python -m dualopt.lab.contracts" in kinds
 
 
 @pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=lambda text: text[:60])

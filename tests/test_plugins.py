@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import dualopt.algorithms
-from dualopt import plugins
-from dualopt.discover import lookup
-from dualopt.variant import parse_variant
+import dualopt.methods
+from dualopt.spec import plugins
+from dualopt.spec.discover import lookup
+from dualopt.spec.variant import parse_variant
 from tests import test_cli
 from tests.test_cli import refusal
 
@@ -59,7 +59,7 @@ class Mine(L1):
 """,
     "rows.py": """
 import numpy as np
-from dualopt.data import RawData
+from dualopt.problem.data import RawData
 
 NAMES = {"two-blobs": "two clouds of points"}
 
@@ -150,7 +150,7 @@ def test_it_gives_the_same_numbers_as_the_method_it_copies(program):
         ["--algorithm", "fedpd", "--solver", "solver.py:Mine"],
         ["--algorithm", "feddr", "--regulariser", "ridge.py:Mine=0.01"],
         ["--data", "rows.py:two-blobs", "--data-param", "m=210"],
-        ["--algorithm", "dualopt.algorithms.fedpd:FedPD"],
+        ["--algorithm", "dualopt.methods.fedpd:FedPD"],
     ],
 )
 def test_every_kind_has_a_spelling(program, options):
@@ -205,12 +205,12 @@ def test_spellings_are_read(text, label, algorithm, parameters):
 @pytest.mark.usefixtures("undrawn")
 def test_entry_points_are_listed_and_run_and_a_broken_one_harms_nobody(folder, monkeypatch, program):
     groups = {
-        "dualopt.algorithms": {
+        "dualopt.methods": {
             "damped": "damped_package:Damped",
             "broken": "no_such_module:X",
             "dualfl": "damped_package:Damped",
         },
-        "dualopt.data": {"two-blobs": "rows_package:two-blobs"},
+        "dualopt.problem.data": {"two-blobs": "rows_package:two-blobs"},
     }
     package(folder, monkeypatch, "damped-package", groups, damped_package=METHOD, rows_package=OTHERS["rows.py"])
     code, out, _ = program("list")
@@ -225,14 +225,14 @@ def test_entry_points_are_listed_and_run_and_a_broken_one_harms_nobody(folder, m
     assert set(json.loads(Path("out/run.json").read_text())["plug_ins"]) == {"damped", "two-blobs"}
     sentence = refusal(program, "run", "--algorithm", "broken", *QUICK, "--overwrite")
     assert sentence.startswith("algorithm 'broken' (no_such_module:X of package damped-package): there is no module")
-    assert lookup(dualopt.algorithms, "dualfl", "algorithm") is dualopt.algorithms.DualFL
+    assert lookup(dualopt.methods, "dualfl", "algorithm") is dualopt.methods.DualFL
     sentence = refusal(program, "run", "--algorithm", "dampd", *QUICK, "--overwrite")
     assert "did you mean damped?" in sentence
 
 
 def test_two_packages_with_one_name_are_named(folder, monkeypatch, program):
     for name in ("first-package", "second-package"):
-        package(folder, monkeypatch, name, {"dualopt.algorithms": {"damped": f"{name.replace('-', '_')}:Damped"}})
+        package(folder, monkeypatch, name, {"dualopt.methods": {"damped": f"{name.replace('-', '_')}:Damped"}})
     sentence = refusal(program, "run", "--algorithm", "damped", *QUICK)
     assert sentence.startswith("algorithm 'damped' is the name of two plug-ins: ")
     assert "first-package" in sentence

@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-import dualopt.algorithms
+import dualopt.methods
 from dualopt import L1, L2, Composite, Quadratic, UniformSubset, linear_model, mlp, run
-from dualopt.algorithms import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent
-from dualopt.certificates import LatestSolutions, certificate
-from dualopt.cli import main
-from dualopt.discover import discover
-from dualopt.engine import advance, iterate
+from dualopt.app.cli import main
+from dualopt.arrays.xp import to_numpy
+from dualopt.engine.rounds import advance, iterate
 from dualopt.losses import Hinge, Logistic, Multinomial
+from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent
+from dualopt.methods.preparation import OneShotAverage, PreparationOptions, SketchedMetric, prepared_by
+from dualopt.methods.preparation.one_shot import half
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.coordinates import InCoordinates
-from dualopt.preparation import OneShotAverage, PreparationOptions, SketchedMetric, prepared_by
-from dualopt.preparation.one_shot import half
-from dualopt.reference import newton
+from dualopt.runs.certificates import LatestSolutions, certificate
+from dualopt.runs.reference import newton
+from dualopt.runs.tuning import Candidate, tune
 from dualopt.solvers import LBFGS, Exact
-from dualopt.stopping import GradientNorm
-from dualopt.tuning import Candidate, tune
-from dualopt.xp import to_numpy
+from dualopt.solvers.stopping import GradientNorm
+from dualopt.spec.discover import discover
 from tests.problems import logistic, quadratic
 
 ACCURATE = {"solver": LBFGS(), "stop": GradientNorm(tol=1e-12)}
@@ -53,7 +53,9 @@ def classes(*, backend=np.array, mu: float = 0.05, clients=(7, 12, 5, 12), d: in
     y = np.argmax(X[:, :3] + 0.3 * rng.standard_normal((m, 3)), axis=1)
     cuts = np.cumsum((0, *clients))
     parts = [list(range(a, b)) for a, b in pairwise(cuts)]
-    return linear_model(backend(X), backend(y), loss=Multinomial(classes=3), mu=mu, clients=parts, client_weights="rows")
+    return linear_model(
+        backend(X), backend(y), loss=Multinomial(classes=3), mu=mu, clients=parts, client_weights="rows"
+    )
 
 
 def moments(f) -> np.ndarray:
@@ -381,10 +383,10 @@ def test_a_metric_saves_rounds_where_features_differ_in_size():
     assert all(after < 0.7 * before for before, after in zip(rounds[::2], rounds[1::2], strict=True))
 
 
-@pytest.mark.parametrize("name", discover(dualopt.algorithms))
+@pytest.mark.parametrize("name", discover(dualopt.methods))
 def test_every_method_runs_in_a_metric_and_from_one_shot(name):
     f = classes()
-    method = discover(dualopt.algorithms)[name]()
+    method = discover(dualopt.methods)[name]()
     trace = run(method, f, prepare=(SketchedMetric(rank=2), OneShotAverage()), rounds=4, check_assumptions=False)
     assert trace.theta.shape == f.shape
     assert trace["energy"][-1] < np.log(3.0)  # that of the zero model
@@ -458,7 +460,7 @@ def test_commands_count_and_repeat_preparations(tmp_path, monkeypatch, capsys, u
         assert not end.value.code
         return capsys.readouterr().out
 
-    from dualopt.trace import Trace
+    from dualopt.runs.trace import Trace
 
     assert "before round 1" in call("run", "--algorithm", "anderson-fedsplit", "--rounds", "2", "--tol", "0")
     trace = Trace.from_csv("out/trace.csv")

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import dualopt
-from dualopt import data
-from dualopt.algorithms import FiveGCS
 from dualopt.losses import Multinomial
+from dualopt.methods import FiveGCS
 from dualopt.objectives import Composite, NonconvexPenalty, linear_model
-from dualopt.problem import ProblemOptions, build_problem
+from dualopt.problem import data
+from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.solvers import LBFGS, Gradient
-from dualopt.variant import MethodOptions, Variant, parse_variant
+from dualopt.spec.variant import MethodOptions, Variant, parse_variant
 
 FEW = ProblemOptions(rows=120, clients=3, seed=2)
 
@@ -29,8 +29,8 @@ def test_neither_needs_the_packages_of_the_program() -> None:
 import sys
 for name in ("typer", "rich", "matplotlib"):
     sys.modules[name] = None
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.variant import parse_variant
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.spec.variant import parse_variant
 f = build_problem(ProblemOptions(data="synthetic-logistic", clients=3)).objective
 print(type(parse_variant("dualfl:rho=0").build(f)).__name__)
 """

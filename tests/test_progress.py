@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from dualopt.cli import progress
-from dualopt.cli.progress import make_progress
+from dualopt.app.cli import progress
+from dualopt.app.cli.progress import make_progress
 
 
 @pytest.fixture

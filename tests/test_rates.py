@@ -13,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dualopt.algorithms import DualFL
-from dualopt.engine import iterate
-from dualopt.objectives import Quadratic
-from dualopt.rates import (
+from dualopt.engine.rounds import iterate
+from dualopt.lab.rates import (
     assert_envelope,
     assert_linear_rate,
     assert_sublinear_rate,
@@ -24,10 +22,12 @@ from dualopt.rates import (
     estimate_order,
     student_quantile,
 )
-from dualopt.recording import run
+from dualopt.lab.testing import quadratics, random_quadratic
+from dualopt.methods import DualFL
+from dualopt.objectives import Quadratic
+from dualopt.runs.recording import run
+from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
-from dualopt.testing import quadratics, random_quadratic
-from dualopt.trace import Trace
 
 QUADRATIC: dict[str, Any] = {"seed": 0, "n_clients": 3, "dimension": 4, "mu": 1.0, "L": 20.0, "heterogeneity": 1.0}
 

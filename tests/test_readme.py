@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dualopt.algorithms
-from dualopt.discover import discover
-from dualopt.trace import Trace
+import dualopt.methods
+from dualopt.runs.trace import Trace
+from dualopt.spec.discover import discover
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 DOCS = Path(__file__).parents[1] / "docs"
@@ -29,7 +29,7 @@ def test_python_examples_run(page: str, count: int, first: str, capsys: pytest.C
 
 
 def test_the_first_command_names_options_that_exist(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dualopt.cli import main
+    from dualopt.app.cli import main
 
     line = r'^python -m pip install -e "\.\[app,theory\]" && dualopt (.*)$'
     (command,) = re.findall(line, README, flags=re.MULTILINE)
@@ -50,7 +50,7 @@ def test_the_first_command_names_options_that_exist(tmp_path, capsys: pytest.Cap
 
 
 def test_the_rounds_of_both_methods_are_those_of_the_command(tmp_path) -> None:
-    from dualopt.cli import main
+    from dualopt.app.cli import main
 
     said = r"take (\d+) rounds to a certified (\S+) where DualFL takes (\d+):\n`dualopt (.*)`\."
     ((ours, level, dualfl, command),) = re.findall(said, README)
@@ -65,7 +65,7 @@ def test_the_rounds_of_both_methods_are_those_of_the_command(tmp_path) -> None:
 
 def test_the_number_of_methods_is_the_one_there_is() -> None:
     (count,) = re.findall(r"has a row for each of the (\d+) methods", README)
-    assert int(count) == len(discover(dualopt.algorithms))
+    assert int(count) == len(discover(dualopt.methods))
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in DOCS.glob("*.md"))])

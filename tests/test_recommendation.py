@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import dualopt.algorithms
+import dualopt.methods
 from dualopt import Composite, NonconvexPenalty, Quadratic, iterate, linear_model, run
-from dualopt.algorithms import AndersonDANE, FedSplit
-from dualopt.cli import main
-from dualopt.discover import discover
+from dualopt.app.cli import main
 from dualopt.losses import AbsoluteDeviation, Hinge
+from dualopt.methods import AndersonDANE, FedSplit
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset
 from dualopt.objectives import mlp
-from dualopt.participation import Bernoulli, CommunicateWithProbability, UniformSubset
-from dualopt.recommendation import recommend, similarity
 from dualopt.regularisers import L1
-from dualopt.rules import RULES, Facts, choose
+from dualopt.runs.recommendation import recommend, similarity
+from dualopt.runs.rules import RULES, Facts, choose
+from dualopt.spec.discover import discover
 
 PLAIN = Facts(n_clients=8, size=650, mu=1e-2, L=6.0, least_L=5.0, similarity=0.5)
 FEW = {"needs": frozenset({"partial"})}
@@ -66,7 +66,7 @@ def test_the_first_rule_that_applies_decides(changes, method):
 
 
 def test_the_rules_name_methods_that_admit_what_they_are_recommended_for():
-    known = discover(dualopt.algorithms)
+    known = discover(dualopt.methods)
     for rule in RULES:
         assert rule.method in known
         assert rule.runner_up is None or rule.runner_up in known

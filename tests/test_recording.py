@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL
+from dualopt.methods import DualFL
 from dualopt.objectives import Quadratic
-from dualopt.recording import describe, run
+from dualopt.runs.recording import describe, run
 from dualopt.solvers import LBFGS, Exact, Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from tests.problems import logistic, quadratic
 
 EXACT = DualFL(solver=Exact())

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import dualopt.losses
-import dualopt.reference
-from dualopt.discover import discover
+import dualopt.runs.reference
 from dualopt.losses import Squared
 from dualopt.objectives import linear_model
-from dualopt.reference import NotOptimalError, cvxpy, newton, solve
+from dualopt.runs.reference import NotOptimalError, cvxpy, newton, solve
+from dualopt.spec.discover import discover
 from tests.problems import hinge, logistic, quadratic
 
 LOSSES = {name: loss(**loss.example) for name, loss in discover(dualopt.losses).items()}
@@ -28,7 +28,9 @@ def problem(name: str):
         y = np.digitize(score, [-1.0, 0.0, 1.0])
     else:
         y = np.sign(score) if loss.labels == "binary" else score
-    return linear_model(X, y, loss=loss, mu=0.02, clients=[range(20), range(20, 50), range(50, 90)], client_weights="rows")
+    return linear_model(
+        X, y, loss=loss, mu=0.02, clients=[range(20), range(20, 50), range(50, 90)], client_weights="rows"
+    )
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -97,7 +99,7 @@ def test_refuses_to_answer_when_not_optimal() -> None:
 
 def test_a_wrong_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that reports "optimal" for a wrong point does not get past the certificate."""
-    monkeypatch.setattr(dualopt.reference, "asarray_like", lambda values, like: np.asarray(values) + 1e-3)
+    monkeypatch.setattr(dualopt.runs.reference, "asarray_like", lambda values, like: np.asarray(values) + 1e-3)
     with pytest.raises(NotOptimalError, match="certified only"):
         cvxpy(logistic())
 

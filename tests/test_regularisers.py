@@ -13,21 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dualopt.algorithms
+import dualopt.methods
 import dualopt.regularisers
-from dualopt.algorithms import FedDR
-from dualopt.certificates import DualPoint, certificate
-from dualopt.discover import discover
-from dualopt.engine import iterate
+from dualopt.arrays.xp import device, to_numpy
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Multinomial
+from dualopt.methods import FedDR
 from dualopt.objectives import Composite, NonconvexPenalty, Objective, Quadratic, SharpnessAware, linear_model
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.objective import OPTIONAL_MEMBERS
-from dualopt.recording import run
-from dualopt.reference import cvxpy, newton, solve
 from dualopt.regularisers import L1, L2, Zero
+from dualopt.runs.certificates import DualPoint, certificate
+from dualopt.runs.recording import run
+from dualopt.runs.reference import cvxpy, newton, solve
 from dualopt.solvers import DualCoordinate, Exact, NewtonCG, default_solver
-from dualopt.xp import device, to_numpy
+from dualopt.spec.discover import discover
 from tests.problems import converted, hinge, logistic, quadratic
 
 REGULARISERS = [kind(**kind.example) for kind in discover(dualopt.regularisers).values()]
@@ -390,7 +390,7 @@ def test_recorded_energies_include_the_regulariser(g) -> None:
 def test_methods_without_support_refuse() -> None:
     F = Composite(objective=quadratic(), regulariser=L1(weight=0.1))
     supporting = set()
-    for name, kind in discover(dualopt.algorithms).items():
+    for name, kind in discover(dualopt.methods).items():
         if "regulariser" in kind.supports:
             supporting.add(name)
             next(iterate(kind(), F))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dualopt.cli import main as dualopt
+from dualopt.app.cli import main as dualopt
 from figures._program import main as figures
 from tests.kill import contents
 

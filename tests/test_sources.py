@@ -14,9 +14,10 @@ from types import ModuleType
 
 import pytest
 
-from dualopt import FedAvg, _imports, _sources
-from dualopt._imports import own_files
-from dualopt._sources import module_sources, sources
+from dualopt import FedAvg
+from dualopt.runs import _imports, _sources
+from dualopt.runs._imports import own_files
+from dualopt.runs._sources import module_sources, sources
 from dualopt.solvers import LBFGS
 
 ROOT = Path(__file__).parents[1]
@@ -134,7 +135,7 @@ def test_of_installed_packages_those_that_declare_plug_ins_are_followed(tmp_path
     module.__file__ = str(tmp_path / "kit" / "mine.py")
     monkeypatch.setattr(_imports.sysconfig, "get_path", lambda _: str(tmp_path))
     assert [path.name for path in own_files(module)] == ["mine.py"]
-    point = EntryPoint("mine", "kit.mine:Mine", "dualopt.algorithms")
+    point = EntryPoint("mine", "kit.mine:Mine", "dualopt.methods")
     monkeypatch.setattr(_imports, "entry_points", lambda kind: {"mine": [point]} if kind == "algorithms" else {})
     assert [path.name for path in own_files(module)] == ["__init__.py", "helper.py", "mine.py"]
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL, FedAvg, Scaffnew
-from dualopt.cli import main
-from dualopt.data import load
+from dualopt.app.cli import main
 from dualopt.losses import Hinge, Logistic, Multinomial
+from dualopt.methods import DualFL, FedAvg, Scaffnew
 from dualopt.objectives import linear_model
-from dualopt.problem import ProblemOptions, build_problem
-from dualopt.recording import run
-from dualopt.reference import cvxpy, newton
+from dualopt.problem.data import load
+from dualopt.problem.options import ProblemOptions, build_problem
+from dualopt.runs.recording import run
+from dualopt.runs.reference import cvxpy, newton
 from dualopt.solvers import Gradient, RowLBFGS, default_solver
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 pytest.importorskip("sklearn")
 sparse = pytest.importorskip("scipy.sparse")

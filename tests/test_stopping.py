@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dualopt.participation import Round
-from dualopt.stopping import (
+from dualopt.arrays.xp import device, to_numpy
+from dualopt.methods.participation import Round
+from dualopt.solvers.stopping import (
     Gap,
     GradientNorm,
     GradientReduction,
@@ -19,7 +20,6 @@ from dualopt.stopping import (
     SublinearSchedule,
     parse_stop,
 )
-from dualopt.xp import device, to_numpy
 
 
 def round_(n=0, n_clients=4):

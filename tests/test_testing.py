@@ -12,11 +12,8 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 import dualopt.losses
-from dualopt import rates, testing
-from dualopt.discover import discover
-from dualopt.losses import Hinge, Logistic, Multinomial, Squared
-from dualopt.objectives import LinearModel, LocalProblem, Quadratic
-from dualopt.testing import (
+from dualopt.lab import rates, testing
+from dualopt.lab.testing import (
     federated_problems,
     linear_models,
     losses,
@@ -24,6 +21,9 @@ from dualopt.testing import (
     random_linear_model,
     random_quadratic,
 )
+from dualopt.losses import Hinge, Logistic, Multinomial, Squared
+from dualopt.objectives import LinearModel, LocalProblem, Quadratic
+from dualopt.spec.discover import discover
 
 QUADRATIC: dict[str, Any] = {"seed": 0, "n_clients": 3, "dimension": 4, "mu": 1.0, "L": 20.0, "heterogeneity": 1.0}
 MODEL: dict[str, Any] = {"seed": 0, "loss": Logistic(), "n_clients": 3, "rows": 20, "features": 2, "mu": 0.1}

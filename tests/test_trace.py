@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL
-from dualopt.recording import run
+from dualopt.methods import DualFL
+from dualopt.runs.recording import run
+from dualopt.runs.trace import Trace, write_atomically
 from dualopt.solvers import Exact
-from dualopt.trace import Trace, write_atomically
 from tests.problems import quadratic
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.tree import leaves, merge_clients, take_clients, tree_map
-from dualopt.xp import device, to_numpy
+from dualopt.arrays.tree import leaves, merge_clients, take_clients, tree_map
+from dualopt.arrays.xp import device, to_numpy
 
 
 class Node(NamedTuple):

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualopt import CommunicateWithProbability, FedPD, tuning
+from dualopt import CommunicateWithProbability, FedPD
+from dualopt.runs import tuning
+from dualopt.runs.tuning import METRICS, Candidate, Outcome, pruned, tune, winner
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
-from dualopt.tuning import METRICS, Candidate, Outcome, pruned, tune, winner
+from dualopt.solvers.stopping import Steps
 from tests.problems import quadratic
 
 PROBLEM = quadratic(3)

@@ -20,8 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dualopt.algorithms
-from dualopt.algorithms import (
+import dualopt.methods
+from dualopt.engine.rounds import State, advance, iterate
+from dualopt.methods import (
     AFedPD,
     Algorithm,
     APDAInexact,
@@ -39,13 +40,9 @@ from dualopt.algorithms import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.algorithms._parameters import largest
-from dualopt.algorithms.optimized_dualfl import growth
-from dualopt.certificates import certificate, dual_point
-from dualopt.discover import discover
-from dualopt.engine import State, advance, iterate
-from dualopt.objectives import LinearModel, LocalProblem, Quadratic
-from dualopt.participation import (
+from dualopt.methods._parameters import largest
+from dualopt.methods.optimized_dualfl import growth
+from dualopt.methods.participation import (
     Bernoulli,
     CommunicateWithProbability,
     Full,
@@ -54,9 +51,12 @@ from dualopt.participation import (
     UniformSubset,
     first_round,
 )
+from dualopt.objectives import LinearModel, LocalProblem, Quadratic
+from dualopt.runs.certificates import certificate, dual_point
 from dualopt.solvers import Exact, Gradient, LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
+from dualopt.spec.discover import discover
 from tests.problems import lopsided, one_concave_client, one_flat_client, unequal_rows
 
 QUADRATICS = {"lopsided": lopsided, "flat": one_flat_client, "concave": one_concave_client}
@@ -587,7 +587,7 @@ CHECKS: dict[str, Callable[[], None]] = {
 
 def replaced(monkeypatch: pytest.MonkeyPatch, name: str, wrong: Callable[..., Any]) -> None:
     """Replace a function of ``_parameters`` in every module of the algorithms that uses it."""
-    for module in [m for n, m in sys.modules.items() if n.startswith("dualopt.algorithms.")]:
+    for module in [m for n, m in sys.modules.items() if n.startswith("dualopt.methods.")]:
         if hasattr(module, name):
             monkeypatch.setattr(module, name, wrong)
 
@@ -730,7 +730,7 @@ def chances(method: Algorithm) -> list[Participation]:
 
 RUNS = [
     pytest.param(method, problem, chance, id=f"{name}-{problem}-{type(chance).__name__}")
-    for name, kind in discover(dualopt.algorithms).items()
+    for name, kind in discover(dualopt.methods).items()
     for problem, build in PROBLEMS.items()
     if (method := admitted(kind, build())) is not None and (name, problem) not in NOT_FOR
     for chance in chances(method)

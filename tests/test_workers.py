@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import dualopt
-from dualopt._workers import ENDED, Limit, Workers
+from dualopt.runs._workers import ENDED, Limit, Workers
 
 
 def tripled(task: int, limit: Limit) -> int:
@@ -109,7 +109,7 @@ def test_a_killed_process_and_a_mistake_are_reported() -> None:
 
 PROGRAM = """
 import os, time
-from dualopt._workers import Workers
+from dualopt.runs._workers import Workers
 
 def endless(task, limit):
     print(os.getpid(), flush=True)
@@ -149,8 +149,8 @@ def test_workers_do_not_outlive_their_parent(tmp_path: Path, number: signal.Sign
 
 GROUP = """
 import signal, time
-from dualopt._workers import Workers
-from dualopt.cli.output import interruptible
+from dualopt.runs._workers import Workers
+from dualopt.app.cli.output import interruptible
 
 def long(task, limit):
     print("at work", flush=True)

@@ -1,12 +1,12 @@
-"""What `dualopt.xp` says about the arrays of each library, and how it moves them to the host."""
+"""What `dualopt.arrays.xp` says about the arrays of each library, and how it moves them to the host."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from dualopt import xp as module
-from dualopt.xp import array_namespace, asarray_like, is_host, to_numpy
+from dualopt.arrays import xp as module
+from dualopt.arrays.xp import array_namespace, asarray_like, is_host, to_numpy
 from tests.conftest import BACKENDS
 
 # dpnp runs every function as a kernel in a queue, on a CPU too; what holds for GPUs holds for it.

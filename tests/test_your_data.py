@@ -38,7 +38,7 @@ def test_the_snippets_print_what_they_say(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_commands_run(undrawn: None, capsys: pytest.CaptureFixture[str]) -> None:
-    from dualopt.cli import main
+    from dualopt.app.cli import main
 
     run_snippets()
     capsys.readouterr()

@@ -5,8 +5,8 @@ the plane that are hard enough to be seen.
 
 Examples
 --------
->>> from dualopt.algorithms import DualFL
->>> from dualopt.claims import check
+>>> from dualopt.methods import DualFL
+>>> from dualopt.lab.claims import check
 >>> from theory.dualfl.exact_solutions import theorem_3_3
 >>> case = Case.of(DualFL(), valleys(3, kappa=16.0), rounds=20)
 >>> check(theorem_3_3, case).verdict, case.models().shape

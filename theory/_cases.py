@@ -11,14 +11,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from dualopt import claims
-from dualopt.engine import Snapshot, State, initial_state, iterate
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot, State, initial_state, iterate
+from dualopt.lab import claims
+from dualopt.methods.participation import Full, Participation, Round, first_round
 from dualopt.objectives import Quadratic
 from dualopt.objectives.local_problem import client_dot
-from dualopt.participation import Full, Participation, Round, first_round
 from dualopt.solvers import Exact, NewtonCG
-from dualopt.stopping import GradientNorm
-from dualopt.xp import Array
+from dualopt.solvers.stopping import GradientNorm
 from theory._chance import Outcome, outcomes_of
 
 __all__ = ["Case", "accurately", "everybody"]
@@ -95,7 +95,7 @@ class Case(claims.Case):
 
         Examples
         --------
-        >>> from dualopt.algorithms import DualFL
+        >>> from dualopt.methods import DualFL
         >>> case = Case.of(DualFL(), Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]])), rounds=2)
         >>> case.theta.tolist(), [s.server.theta.tolist() for s in case.snapshots()]
         ([2.0], [[2.0], [2.0]])

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.engine import State, advance
-from dualopt.participation import (
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance
+from dualopt.methods.participation import (
     CommunicateWithProbability,
     Full,
     Participation,
@@ -19,7 +20,6 @@ from dualopt.participation import (
     UniformSubset,
     WeightedSubset,
 )
-from dualopt.xp import Array
 
 __all__ = ["Outcome", "coin", "expectation", "outcomes_of", "subsets", "worst_growth"]
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import theory
-from dualopt.claims import Claim, Verdict, check
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Claim, Verdict, check
 
 __all__ = [
     "ALIASES",

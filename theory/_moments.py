@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dualopt.engine import State
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
 from theory._cases import Case
 from theory._rounds import affine, flatten, round_matrix, unflatten
 
@@ -30,8 +30,8 @@ def expected_squares(case: Case, quantity: Callable[[State], Array]) -> list[flo
 
     Examples
     --------
-    >>> from dualopt.algorithms import Scaffnew
-    >>> from dualopt.participation import CommunicateWithProbability
+    >>> from dualopt.methods import Scaffnew
+    >>> from dualopt.methods.participation import CommunicateWithProbability
     >>> from theory._valleys import valleys
     >>> half = CommunicateWithProbability(probability=0.5)
     >>> case = Case.of(Scaffnew(probability=0.5), valleys(2), rounds=90, participation=half)

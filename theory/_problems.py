@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from dualopt.data import by_label, encode_labels, load
+from dualopt.arrays.xp import Array
 from dualopt.losses import AbsoluteDeviation, Hinge, Logistic, Loss, Multinomial
 from dualopt.objectives import LinearModel, LocalProblem, NonconvexPenalty, Objective, Quadratic, linear_model
-from dualopt.reference import NotOptimalError, newton
+from dualopt.problem.data import by_label, encode_labels, load
+from dualopt.runs.reference import NotOptimalError, newton
 from dualopt.solvers import DualCoordinate, NewtonCG
-from dualopt.stopping import Gap, Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Gap, Steps
 from theory._cases import Case
 
 __all__ = [

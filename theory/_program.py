@@ -13,13 +13,13 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 from typer import Argument, Exit, Option, Typer
 
-from dualopt._checks import require
-from dualopt._workers import Workers
-from dualopt.cli import output, program
-from dualopt.cli.progress import make_progress
-from dualopt.cli.usage import OneSentence, Version
-from dualopt.trace import write_atomically
-from dualopt.tuning import MOST_JOBS
+from dualopt.app.cli import output, program
+from dualopt.app.cli.progress import make_progress
+from dualopt.app.cli.usage import OneSentence, Version
+from dualopt.arrays._checks import require
+from dualopt.runs._workers import Workers
+from dualopt.runs.trace import write_atomically
+from dualopt.runs.tuning import MOST_JOBS
 from theory._claims import ALIASES, Chapter, Result, discover, judge
 from theory._report import overview, record, report, statement_row, table
 from theory._statements import statements, summary

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.engine import State, advance
-from dualopt.participation import Round
-from dualopt.tree import leaves, tree_map
-from dualopt.xp import Array
+from dualopt.arrays.tree import leaves, tree_map
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance
+from dualopt.methods.participation import Round
 from theory._cases import Case, everybody
 from theory._chance import Outcome
 
@@ -74,8 +74,8 @@ def path(case: Case, taken: Iterable[Round] | None = None) -> Iterator[Step]:
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedAvg
-    >>> from dualopt.participation import UniformSubset
+    >>> from dualopt.methods import FedAvg
+    >>> from dualopt.methods.participation import UniformSubset
     >>> from theory._problems import quadratic
     >>> case = quadratic().case(FedAvg().suggested(quadratic().objective), 2, participation=UniformSubset(size=1))
     >>> [(step.n, len(step.branches), step.taken.round.clients) for step in path(case)]

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from dualopt.arrays.xp import Array
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 
 __all__ = [
     "afedpd_least_rho",

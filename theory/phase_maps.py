@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.engine import State, advance, initial_state
+from dualopt.arrays.tree import leaves, tree_map
+from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.objectives import Quadratic
-from dualopt.tree import leaves, tree_map
 from theory._chance import Outcome
 from theory._rounds import flatten, unflatten
 
@@ -70,9 +70,9 @@ def limit_statistics(
     --------
     Gradient descent with steps of 1/4 on curvatures 1 and 3:
 
-    >>> from dualopt.algorithms import FedAvg
+    >>> from dualopt.methods import FedAvg
     >>> from dualopt.solvers import Gradient
-    >>> from dualopt.stopping import Steps
+    >>> from dualopt.solvers.stopping import Steps
     >>> from theory._chance import coin
     >>> method = FedAvg(solver=Gradient(step=0.25), stop=Steps(steps=1))
     >>> found = limit_statistics(method, Clients(np.array([1.0, 3.0]), np.array([4.0, 0.0])), coin(2, 1.0))
@@ -133,7 +133,7 @@ def phase_map(
     --------
     FedPD on clients of the curvatures 1 and -1/2 in units of L: it converges, diverges, and has no local solutions.
 
-    >>> from dualopt.algorithms import FedPD
+    >>> from dualopt.methods import FedPD
     >>> from dualopt.solvers import Exact
     >>> from theory._chance import coin
     >>> own = lambda s: Clients(np.array([1.0, -s]), np.array([1.0, -s]))

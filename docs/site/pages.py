@@ -37,32 +37,32 @@ PICTURES = {
 # The public modules, in the order of the reference.
 MODULES = [
     "dualopt",
-    "dualopt.algorithms",
+    "dualopt.methods",
     "dualopt.losses",
     "dualopt.objectives",
-    "dualopt.compressors",
+    "dualopt.methods.compressors",
     "dualopt.regularisers",
     "dualopt.solvers",
-    "dualopt.stopping",
-    "dualopt.participation",
+    "dualopt.solvers.stopping",
+    "dualopt.methods.participation",
+    "dualopt.engine.rounds",
     "dualopt.engine",
-    "dualopt.engines",
     "dualopt.federation",
-    "dualopt.recording",
-    "dualopt.trace",
-    "dualopt.certificates",
-    "dualopt.reference",
-    "dualopt.data",
-    "dualopt.estimators",
-    "dualopt.preparation",
-    "dualopt.recommendation",
-    "dualopt.verification",
-    "dualopt.tuning",
-    "dualopt.rates",
-    "dualopt.testing",
-    "dualopt.claims",
-    "dualopt.attack",
-    "dualopt.plotting",
+    "dualopt.runs.recording",
+    "dualopt.runs.trace",
+    "dualopt.runs.certificates",
+    "dualopt.runs.reference",
+    "dualopt.problem.data",
+    "dualopt.app.estimators",
+    "dualopt.methods.preparation",
+    "dualopt.runs.recommendation",
+    "dualopt.lab.verification",
+    "dualopt.runs.tuning",
+    "dualopt.lab.rates",
+    "dualopt.lab.testing",
+    "dualopt.lab.claims",
+    "dualopt.lab.attack",
+    "dualopt.runs.plotting",
 ]
 
 
@@ -140,14 +140,12 @@ def linked(text: str) -> str:
 
 def targets() -> dict[str, str]:
     """Return where the names of claims and methods lead to."""
-    import dualopt.algorithms
-    from dualopt.discover import discover as methods
+    import dualopt.methods
+    from dualopt.spec.discover import discover as methods
     from theory._claims import discover
 
     found = {name: name for name in discover()}
-    return found | {
-        name: f"dualopt.algorithms.{method.__name__}" for name, method in methods(dualopt.algorithms).items()
-    }
+    return found | {name: f"dualopt.methods.{method.__name__}" for name, method in methods(dualopt.methods).items()}
 
 
 def report_sections() -> list[tuple[str, str]]:

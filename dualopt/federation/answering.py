@@ -8,10 +8,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dualopt._files import InUseError, locked
-from dualopt.engines import Host, answered
-from dualopt.engines import _protocol as protocol
-from dualopt.engines.wire import WireError, decode_requests, encode
+from dualopt.arrays._files import InUseError, locked
+from dualopt.engine import Host, answered
+from dualopt.engine import _protocol as protocol
+from dualopt.engine.wire import WireError, decode_requests, encode
 from dualopt.federation.project import Project
 from dualopt.federation.settings import SiteSettings, site_objective
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from dualopt.engines._protocol import Describe, Failed
-from dualopt.engines.wire import WireError, decode_answers, encode, payload
+from dualopt.engine._protocol import Describe, Failed
+from dualopt.engine.wire import WireError, decode_answers, encode, payload
 
 __all__ = ["SitesEngine", "UnreachableError"]
 
@@ -45,8 +45,8 @@ class SitesEngine:
 
     Examples
     --------
-    >>> from dualopt.engines import _protocol as protocol
-    >>> from dualopt.engines.wire import encode
+    >>> from dualopt.engine import _protocol as protocol
+    >>> from dualopt.engine.wire import encode
     >>> engine = SitesEngine(["lyon"], lambda site, data, seconds: encode([protocol.Settled("run", 0)]), deadline=1.0)
     >>> engine.call({"lyon": [protocol.Settle("run", 0, False, None, 0, None)]})
     {'lyon': [Settled(run='run', n=0)]}

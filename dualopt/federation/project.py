@@ -13,20 +13,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import dualopt.algorithms
 import dualopt.losses
+import dualopt.methods
 import dualopt.regularisers
-from dualopt._checks import Typed, require, require_at_least
-from dualopt._files import write_atomically
-from dualopt._text import convert
-from dualopt.data.scaling import check_scale
-from dualopt.discover import discover, unknown_name
+from dualopt.arrays._checks import Typed, require, require_at_least
+from dualopt.arrays._files import write_atomically
 from dualopt.losses import Loss
+from dualopt.methods.participation import parse_participation
 from dualopt.objectives._weights import as_client_weights, listed, positive
-from dualopt.participation import parse_participation
-from dualopt.recording import check_run
+from dualopt.problem.data.scaling import check_scale
 from dualopt.regularisers import parse_regulariser
-from dualopt.variant import Variant
+from dualopt.runs.recording import check_run
+from dualopt.spec._text import convert
+from dualopt.spec.discover import discover, unknown_name
+from dualopt.spec.variant import Variant
 
 __all__ = ["Project"]
 
@@ -263,7 +263,7 @@ class Project(Typed):
             require(len(self.rows) == self.n_clients, f"rows must be given for each of the {self.n_clients} sites")
             for count in self.rows:
                 require_at_least(1, rows=count)
-        _known(dualopt.algorithms, self.algorithm, "algorithm")
+        _known(dualopt.methods, self.algorithm, "algorithm")
 
     def _check_problem(self) -> None:
         for name, words in (
@@ -303,7 +303,7 @@ class Project(Typed):
 
     @property
     def divisor(self) -> str | float:
-        """The scaling as :func:`dualopt.data.load` takes it."""
+        """The scaling as :func:`dualopt.problem.data.load` takes it."""
         try:
             return float(self.scale)
         except ValueError:

@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from dualopt._checks import require, require_integers
-from dualopt._files import write_atomically
+from dualopt.arrays._checks import require, require_integers
+from dualopt.arrays._files import write_atomically
 from dualopt.federation.project import Project
 
 __all__ = ["ADMIN", "SERVER", "provision_text", "write_provision"]

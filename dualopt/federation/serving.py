@@ -12,16 +12,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dualopt._files import InUseError, locked
-from dualopt.checkpoint import Checkpoint
-from dualopt.engines import LostError, RemoteClients
+from dualopt.arrays._files import InUseError, locked
+from dualopt.engine import LostError, RemoteClients
+from dualopt.engine.checkpoint import Checkpoint
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
 from dualopt.federation.submission import OUTCOME
+from dualopt.methods.participation import parse_participation
 from dualopt.objectives import Composite
-from dualopt.participation import parse_participation
-from dualopt.recording import run
 from dualopt.regularisers import parse_regulariser
+from dualopt.runs.recording import run
 
 __all__ = ["PROGRESS", "Serving"]
 

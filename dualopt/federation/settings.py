@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from dualopt._checks import require
-from dualopt._files import write_atomically
-from dualopt.data import encode_labels, load
-from dualopt.data._libsvm import load as _libsvm
-from dualopt.data._registry import _reader
+from dualopt.arrays._checks import require
+from dualopt.arrays._files import write_atomically
 from dualopt.federation.project import Project
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._weights import listed
+from dualopt.problem.data import encode_labels, load
+from dualopt.problem.data._libsvm import load as _libsvm
+from dualopt.problem.data._registry import _reader
 
 __all__ = ["SiteSettings", "site_name", "site_objective"]
 

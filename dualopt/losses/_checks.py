@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dualopt._checks import is_number
-from dualopt.xp import Array, array_namespace, asarray_like, epsilon
+from dualopt.arrays._checks import is_number
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon
 
 __all__ = ["positive_number", "positive_step", "project_to_interval"]
 

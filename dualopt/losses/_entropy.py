@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualopt.xp import Array, array_namespace
+from dualopt.arrays.xp import Array, array_namespace
 
 __all__ = ["x_log_x"]
 

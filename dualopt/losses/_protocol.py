@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
 
 __all__ = ["Loss"]
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.losses._checks import positive_step, project_to_interval
-from dualopt.xp import Array, array_namespace
 
 __all__ = ["Hinge"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.losses._checks import positive_step, project_to_interval
 from dualopt.losses._entropy import x_log_x
 from dualopt.losses._wright_omega import wright_omega
-from dualopt.xp import Array, array_namespace
 
 __all__ = ["Logistic"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon
 from dualopt.losses._checks import positive_step
 from dualopt.losses._entropy import x_log_x
 from dualopt.losses._wright_omega import wright_omega
-from dualopt.xp import Array, array_namespace, device, epsilon
 
 __all__ = ["Multinomial"]
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dualopt.arrays.xp import Array
 from dualopt.losses._checks import positive_step
-from dualopt.xp import Array
 
 __all__ = ["Squared"]
 

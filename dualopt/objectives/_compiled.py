@@ -11,8 +11,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from dualopt.arrays.xp import Array, is_numpy
 from dualopt.objectives._dense import Block, Group
-from dualopt.xp import Array, is_numpy
 
 __all__ = ["CompiledBlock", "CompiledGroup", "dense_group", "numba_version"]
 

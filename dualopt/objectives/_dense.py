@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from dualopt.arrays.tree import take_clients
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy
 from dualopt.objectives._kept import Kept
 from dualopt.objectives._positions import Positions
-from dualopt.tree import take_clients
-from dualopt.xp import Array, array_namespace, asarray_like, device, to_numpy
 
 __all__ = ["LEAST_RIDGE", "Block", "Group", "Part"]
 

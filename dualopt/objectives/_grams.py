@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dualopt.arrays.xp import Array, array_namespace, device
 from dualopt.objectives._dense import LEAST_RIDGE, Part
-from dualopt.xp import Array, array_namespace, device
 
 __all__ = ["Grams"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from dualopt.arrays.xp import Array, array_namespace, indices
 from dualopt.objectives._positions import Positions
-from dualopt.xp import Array, array_namespace, indices
 
 __all__ = ["Kept"]
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from dualopt.xp import Array, array_namespace, broadcast
+from dualopt.arrays.xp import Array, array_namespace, broadcast
 
 numba: Any = None
 FEATURES: Mapping[str, bool] = {}

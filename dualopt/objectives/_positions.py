@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
-from dualopt.xp import Array, array_namespace, asarray_like, indices, is_host, set_rows
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, indices, is_host, set_rows
 
 __all__ = ["Positions"]
 

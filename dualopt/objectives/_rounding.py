@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dualopt.xp import Array, array_namespace, epsilon, is_host, is_numpy, limits, silent
+from dualopt.arrays.xp import Array, array_namespace, epsilon, is_host, is_numpy, limits, silent
 
 FEW = 64  # numbers that are faster compared one by one
 

@@ -17,12 +17,9 @@ from itertools import accumulate
 from random import Random
 from typing import Any, ClassVar
 
-from dualopt.objectives._dense import Part
-from dualopt.objectives._grams import Grams
-from dualopt.objectives._positions import Positions
-from dualopt.peers import ALONE, Peers
-from dualopt.tree import take_clients
-from dualopt.xp import (
+from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.tree import take_clients
+from dualopt.arrays.xp import (
     Array,
     array_namespace,
     asarray_like,
@@ -34,6 +31,9 @@ from dualopt.xp import (
     is_sparse,
     to_numpy,
 )
+from dualopt.objectives._dense import Part
+from dualopt.objectives._grams import Grams
+from dualopt.objectives._positions import Positions
 
 __all__ = ["SparseBlock", "SparseGroup", "as_stored", "canonical", "sparse_is_faster"]
 

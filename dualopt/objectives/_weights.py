@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dualopt._checks import require
-from dualopt.xp import Array, array_namespace, asarray_like, is_array, to_numpy
+from dualopt.arrays._checks import require
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_array, to_numpy
 
 __all__ = ["as_client_weights", "listed", "mean", "mean_of", "of_clients", "positive", "shares", "total"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dualopt.regularisers
-from dualopt.named import resolved
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.regularisers import Zero, parse_regulariser
+from dualopt.spec.named import resolved
 
 __all__ = ["Composite", "without_regulariser"]
 
@@ -38,8 +38,8 @@ class Composite(ObjectiveWrapper):
     Examples
     --------
     >>> import numpy as np
-    >>> from dualopt.algorithms import FedDR
-    >>> from dualopt.recording import run
+    >>> from dualopt.methods import FedDR
+    >>> from dualopt.runs.recording import run
     >>> from dualopt.objectives.quadratic import Quadratic
     >>> from dualopt.regularisers import L1
     >>> f = Quadratic(A=np.stack([np.eye(2), 3 * np.eye(2)]), b=np.array([[5.0, 1.0], [3.0, 0.0]]))

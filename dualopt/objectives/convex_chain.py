@@ -26,10 +26,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, zeros_like
 from dualopt.losses import Loss
 from dualopt.objectives.local_problem import LocalProblem, client_dot, per_client
 from dualopt.objectives.objective import Objective
-from dualopt.xp import Array, array_namespace, asarray_like, zeros_like
 
 __all__ = ["ConvexChain"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, indices, to_numpy
 from dualopt.objectives._kept import Kept
 from dualopt.objectives._positions import Positions
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -15,7 +16,6 @@ from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.quadratic import Quadratic
 from dualopt.objectives.rows import ClientRows, Sample
 from dualopt.objectives.wrapper import ObjectiveWrapper
-from dualopt.xp import Array, array_namespace, asarray_like, device, indices, to_numpy
 
 __all__ = ["InCoordinates", "Metric", "in_coordinates", "moments_product"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
 
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device
 from dualopt.losses import Loss
 from dualopt.objectives._weights import of_clients
 from dualopt.objectives.local_problem import client_dot
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Block, ClientRows, Sample
-from dualopt.xp import Array, array_namespace, broadcast, device
 
 __all__ = ["FiniteSum"]
 

@@ -10,19 +10,19 @@ from numbers import Real
 from typing import Any, Self
 
 import dualopt.losses
-from dualopt._checks import require_flags
-from dualopt.discover import lookup
-from dualopt.inputs import prepare
+from dualopt.arrays._checks import require_flags
+from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, to_numpy
 from dualopt.losses import Loss, Squared
-from dualopt.named import open_parameters, resolved
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import as_client_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientRows, Part
-from dualopt.peers import ALONE, Peers
-from dualopt.xp import Array, array_namespace, device, epsilon, to_numpy
+from dualopt.problem.inputs import prepare
+from dualopt.spec.discover import lookup
+from dualopt.spec.named import open_parameters, resolved
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -308,7 +308,7 @@ def linear_model(
         to rounding, in a third to a half of the time. The environment variable ``DUALOPT_FAST=0`` switches that off,
         1 does it for small data, too.
     peers : Peers, optional
-        The processes that hold the other clients, such as ``dualopt.engines.MPI()``; all of them call this function,
+        The processes that hold the other clients, such as ``dualopt.engine.MPI()``; all of them call this function,
         each with its own rows and clients. What depends on all rows, such as the storage, is agreed among them.
         The loss has its number of classes then, and ``y`` is encoded.
 
@@ -340,7 +340,7 @@ def linear_model(
         if peers.size > 1 and (data.classes is not None or isinstance(_loss(loss), type)):
             raise ValueError(
                 "y must be encoded, and the loss have its number of classes, where other processes have other rows: "
-                "dualopt.data.encode_labels(y, kind, classes=all_labels)."
+                "dualopt.problem.data.encode_labels(y, kind, classes=all_labels)."
             )
     rows = ClientRows.build(
         data.X,

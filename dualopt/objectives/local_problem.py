@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from dualopt.arrays.tree import is_everybody, take_clients
+from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Sample
-from dualopt.tree import is_everybody, take_clients
-from dualopt.xp import Array, array_namespace, broadcast
 
 __all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"]
 

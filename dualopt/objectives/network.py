@@ -9,13 +9,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from dualopt.data._random import generator
+from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_sparse
 from dualopt.losses import Multinomial
 from dualopt.objectives._weights import as_client_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.peers import ALONE, Peers
-from dualopt.xp import Array, array_namespace, asarray_like, is_sparse
+from dualopt.problem.data._random import generator
 
 __all__ = ["MLP", "mlp"]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt._checks import require_positive
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.xp import Array, array_namespace, broadcast, epsilon
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.rows import Sample
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.regularisers import Zero
-from dualopt.xp import Array, array_namespace, broadcast, epsilon
 
 __all__ = ["NonconvexPenalty"]
 

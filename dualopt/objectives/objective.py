@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Self
 
+from dualopt.arrays.tree import take_clients
+from dualopt.arrays.xp import Array, array_namespace, epsilon
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import mean, shares
 from dualopt.regularisers import Regulariser, Zero
-from dualopt.tree import take_clients
-from dualopt.xp import Array, array_namespace, epsilon
 
 __all__ = ["OPTIONAL_MEMBERS", "Objective", "pass_on"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dualopt.arrays.tree import is_everybody, take_clients
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import of_clients, positive
 from dualopt.objectives.objective import Objective, pass_on
-from dualopt.tree import is_everybody, take_clients
-from dualopt.xp import Array, array_namespace, broadcast, device, epsilon
 
 if TYPE_CHECKING:
     from dualopt.objectives.local_problem import LocalProblem

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from dualopt._checks import require
+from dualopt.arrays._checks import require
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, to_numpy
 from dualopt.objectives._rounding import Rounding, client_norm, tiny
 from dualopt.objectives._weights import mean_of, of_clients, positive
 from dualopt.objectives.composite import Composite, without_regulariser
 from dualopt.objectives.local_problem import LocalProblem, per_client
 from dualopt.objectives.rows import Sample
 from dualopt.objectives.wrapper import ObjectiveWrapper
-from dualopt.xp import Array, array_namespace, asarray_like, epsilon, to_numpy
 
 __all__ = ["Reweighted", "common_scales", "in_own_units", "own_clients", "reweighted", "scales_of"]
 

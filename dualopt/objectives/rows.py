@@ -10,15 +10,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from dualopt.losses import Loss
-from dualopt.objectives._compiled import CompiledGroup, dense_group
-from dualopt.objectives._dense import Block, Group, Part
-from dualopt.objectives._positions import Positions
-from dualopt.objectives._rounding import client_norm, tiny
-from dualopt.objectives._sparse import SparseGroup, as_stored
-from dualopt.peers import ALONE, Peers
-from dualopt.tree import is_everybody
-from dualopt.xp import (
+from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.tree import is_everybody
+from dualopt.arrays.xp import (
     Array,
     array_namespace,
     asarray_like,
@@ -29,6 +23,12 @@ from dualopt.xp import (
     is_sparse,
     is_writable,
 )
+from dualopt.losses import Loss
+from dualopt.objectives._compiled import CompiledGroup, dense_group
+from dualopt.objectives._dense import Block, Group, Part
+from dualopt.objectives._positions import Positions
+from dualopt.objectives._rounding import client_norm, tiny
+from dualopt.objectives._sparse import SparseGroup, as_stored
 
 __all__ = ["Block", "ClientRows", "Group", "Part", "Sample", "predictors", "pulled_back"]
 
@@ -104,7 +104,7 @@ class ClientRows:
         X : array or sparse matrix of SciPy or CuPy, shape (m, d)
             Features.
         y : array, shape (m,)
-            Labels in the form the loss expects (``dualopt.data.encode_labels`` makes it).
+            Labels in the form the loss expects (``dualopt.problem.data.encode_labels`` makes it).
         loss : Loss
             The loss whose kind of labels ``y`` must hold.
         clients : sequence of integer sequences, or int

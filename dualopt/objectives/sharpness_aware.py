@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt._checks import require_positive
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.objectives.local_problem import client_dot, per_client
 from dualopt.objectives.rows import Sample
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.regularisers import Zero
-from dualopt.xp import Array, array_namespace
 
 __all__ = ["SharpnessAware"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from dualopt.arrays.xp import Array
 from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.objective import OPTIONAL_MEMBERS, Objective
-from dualopt.xp import Array
 
 __all__ = ["ObjectiveWrapper", "class_labels"]
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dualopt._checks import require_positive
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.tree import is_everybody, take_clients
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device
 from dualopt.objectives.objective import Objective
-from dualopt.tree import is_everybody, take_clients
-from dualopt.xp import Array, array_namespace, asarray_like, device
 
 __all__ = [
     "FLOOR",

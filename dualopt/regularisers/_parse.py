@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from dualopt.discover import lookup
+from dualopt.spec.discover import lookup
 
 __all__ = ["parse_regulariser"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Protocol
 
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
 
 __all__ = ["Regulariser", "check_weight"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
 
 __all__ = ["Zero"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt._checks import Typed
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.regularisers._protocol import check_weight
-from dualopt.xp import Array, array_namespace
 
 __all__ = ["L2"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from dualopt.arrays.xp import Array
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import Evaluation
-from dualopt.xp import Array
 
 __all__ = ["LazyEvaluation"]
 

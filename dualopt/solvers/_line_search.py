@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dualopt.arrays.tree import merge_clients, take_clients
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, host_zeros, is_host, to_numpy
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._loop import masked, norm, to_host
-from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, asarray_like, epsilon, host_zeros, is_host, to_numpy
 
 __all__ = ["LineSearch", "backtrack"]
 

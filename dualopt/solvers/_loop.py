@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from dualopt.arrays.tree import take_clients, tree_map
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, epsilon, is_host, to_numpy
+from dualopt.methods.participation import Round, first_round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, gap_bound, per_client
-from dualopt.participation import Round, first_round
-from dualopt.stopping import Progress, Steps, Stop
-from dualopt.tree import take_clients, tree_map
-from dualopt.xp import Array, array_namespace, asarray_like, broadcast, epsilon, is_host, to_numpy
+from dualopt.solvers.stopping import Progress, Steps, Stop
 
 __all__ = [
     "LocalSolution",

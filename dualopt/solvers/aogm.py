@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed, require
+from dualopt.arrays._checks import Typed, require
+from dualopt.arrays.tree import merge_clients, take_clients
+from dualopt.arrays.xp import Array, array_namespace, epsilon, to_numpy
+from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
-from dualopt.participation import Round
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
-from dualopt.stopping import Stop
-from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, epsilon, to_numpy
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["AOGM"]
 
@@ -63,7 +63,7 @@ class AOGM(Typed):
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.stopping import GradientNorm
+    >>> from dualopt.solvers.stopping import GradientNorm
     >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
     >>> sol = AOGM()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10))
     >>> np.round(sol.theta, 8).tolist(), sol.status

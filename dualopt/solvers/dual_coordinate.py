@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, is_sparse, to_numpy
+from dualopt.methods.participation import Round, first_round
 from dualopt.objectives._rounding import client_norm, gamma
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
 from dualopt.objectives.rows import predictors, pulled_back, row_norms
-from dualopt.participation import Round, first_round
 from dualopt.solvers._loop import LocalSolution, drive
-from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace, asarray_like, device, is_sparse, to_numpy
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["DualCoordinate"]
 
@@ -67,7 +67,7 @@ class DualCoordinate(Typed):
     >>> import numpy as np
     >>> from dualopt.losses import Hinge
     >>> from dualopt.objectives import LocalProblem, linear_model
-    >>> from dualopt.stopping import Gap
+    >>> from dualopt.solvers.stopping import Gap
     >>> f = linear_model(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), loss=Hinge(), mu=0.5, intercept=False)
     >>> stop = Gap(schedule=lambda round: 1e-12)
     >>> sol = DualCoordinate()(LocalProblem(objective=f), np.zeros((1, 1)), stop)

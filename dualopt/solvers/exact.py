@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dualopt.arrays.xp import Array
+from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import LocalProblem
-from dualopt.participation import Round
 from dualopt.solvers._loop import LocalSolution, evaluated
-from dualopt.stopping import Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["Exact"]
 
@@ -27,7 +27,7 @@ class Exact:
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.stopping import Steps
+    >>> from dualopt.solvers.stopping import Steps
     >>> f = Quadratic(A=np.array([[[2.0]]]), b=np.array([[2.0]]))
     >>> Exact()(LocalProblem(objective=f), np.zeros((1, 1)), Steps(steps=1)).theta.tolist()
     [[1.0]]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.xp import Array, array_namespace
+from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
-from dualopt.participation import Round
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
-from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["Gradient"]
 
@@ -47,7 +47,7 @@ class Gradient(Typed):
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.stopping import Steps
+    >>> from dualopt.solvers.stopping import Steps
     >>> f = Quadratic(A=np.array([[[2.0]]]), b=np.array([[2.0]]))
     >>> Gradient()(LocalProblem(objective=f), np.zeros((1, 1)), Steps(steps=1)).theta.tolist()
     [[1.0]]

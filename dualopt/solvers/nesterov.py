@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.xp import Array, array_namespace
+from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
-from dualopt.participation import Round
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
-from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["Nesterov"]
 
@@ -50,7 +50,7 @@ class Nesterov(Typed):
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.stopping import GradientNorm
+    >>> from dualopt.solvers.stopping import GradientNorm
     >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
     >>> sol = Nesterov()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10))
     >>> np.round(sol.theta, 8).tolist(), sol.status

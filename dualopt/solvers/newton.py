@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, host_zeros, to_numpy
+from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
-from dualopt.participation import Round
 from dualopt.solvers._line_search import backtrack
 from dualopt.solvers._loop import LocalSolution, drive, norm, require_smooth, solution
-from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace, asarray_like, host_zeros, to_numpy
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["NewtonCG", "conjugate_gradients"]
 
@@ -54,7 +54,7 @@ class NewtonCG(Typed):
     --------
     >>> import numpy as np
     >>> from dualopt.objectives import LocalProblem, Quadratic
-    >>> from dualopt.stopping import GradientNorm
+    >>> from dualopt.solvers.stopping import GradientNorm
     >>> f = Quadratic(A=np.array([[[2.0, 0.0], [0.0, 0.1]]]), b=np.array([[2.0, 1.0]]))
     >>> sol = NewtonCG()(LocalProblem(objective=f), np.zeros((1, 2)), GradientNorm(tol=1e-10))
     >>> np.round(sol.theta, 8).tolist(), sol.status

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed, require_kept
+from dualopt.arrays._checks import Typed, require_kept
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, is_host, to_numpy
+from dualopt.methods.participation import Round
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.participation import Round
 from dualopt.solvers._lazy import LazyEvaluation
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth
-from dualopt.stopping import Stop
-from dualopt.xp import Array, array_namespace, broadcast, device, epsilon, is_host, to_numpy
+from dualopt.solvers.stopping import Stop
 
 __all__ = ["RowLBFGS"]
 
@@ -94,7 +94,7 @@ class RowLBFGS(Typed):
     >>> from scipy.sparse import csr_array
     >>> from dualopt.losses import Squared
     >>> from dualopt.objectives import linear_model
-    >>> from dualopt.stopping import GradientNorm
+    >>> from dualopt.solvers.stopping import GradientNorm
     >>> X = csr_array(np.array([[1.0, 1.0, 2.0]]))
     >>> f = linear_model(X, np.array([3.0]), loss=Squared(), mu=1.0, intercept=False, storage="sparse")
     >>> sol = RowLBFGS()(LocalProblem(objective=f), np.zeros((1, 3)), GradientNorm(tol=1e-10))

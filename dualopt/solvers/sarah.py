@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dualopt._checks import Typed
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.tree import merge_clients, take_clients
+from dualopt.arrays.xp import Array, array_namespace, to_numpy
+from dualopt.methods.participation import Round, first_round
 from dualopt.objectives.local_problem import LocalProblem, per_client
-from dualopt.participation import Round, first_round
 from dualopt.solvers._loop import LocalSolution, nowhere, require_sampling, sampled_solution
-from dualopt.stopping import Steps, Stop
-from dualopt.tree import merge_clients, take_clients
-from dualopt.xp import Array, array_namespace, to_numpy
+from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["Sarah"]
 

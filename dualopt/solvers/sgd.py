@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dualopt._checks import Typed
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.tree import take_clients
+from dualopt.arrays.xp import Array, array_namespace, asarray_like
+from dualopt.methods.participation import Round, first_round
 from dualopt.objectives.local_problem import LocalProblem, client_dot, per_client
-from dualopt.participation import Round, first_round
 from dualopt.solvers._loop import LocalSolution, assemble, require_sampling, sampled_solution
-from dualopt.stopping import Steps, Stop
-from dualopt.tree import take_clients
-from dualopt.xp import Array, array_namespace, asarray_like
+from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["SGD"]
 

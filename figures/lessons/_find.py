@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import figures.lessons
-from dualopt.discover import unknown_name
+from dualopt.spec.discover import unknown_name
 from figures.lessons._scene import Slider, to_json
 
 __all__ = ["answer", "at", "described", "discover", "load", "nearest", "positions"]

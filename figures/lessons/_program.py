@@ -10,7 +10,7 @@ from typing import Annotated
 from threadpoolctl import threadpool_limits
 from typer import Argument, Option, Typer
 
-from dualopt.cli import output, program
+from dualopt.app.cli import output, program
 from figures.lessons import _find
 from figures.lessons._export import export
 from figures.lessons._server import Server

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from dualopt.certificates import certificate
+from dualopt.runs.certificates import certificate
 from figures.lessons._charts import Curve
 from theory._cases import Case
 
@@ -25,7 +25,7 @@ def accuracy(case: Case, rounds: int | None = None) -> Accuracy:
 
     Examples
     --------
-    >>> from dualopt.algorithms import DualFL
+    >>> from dualopt.methods import DualFL
     >>> from theory._valleys import valleys
     >>> found = accuracy(Case.of(DualFL(), valleys(3), rounds=4))
     >>> all(e <= c for e, c in zip(*found, strict=True))

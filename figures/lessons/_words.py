@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
-from dualopt.claims import Claim, Inequality, Verdict, check, claim
+from dualopt.lab.claims import Claim, Inequality, Verdict, check, claim
 
 __all__ = ["Answer", "Judged", "Row", "Table", "asked", "compared", "judge", "promised"]
 
@@ -63,7 +63,7 @@ class Judged:
 
     @classmethod
     def of(cls, claim: Claim, verdict: Verdict, label: str, expected: str = "holds") -> Self:
-        """Return what is shown of a verdict of :func:`dualopt.claims.check`."""
+        """Return what is shown of a verdict of :func:`dualopt.lab.claims.check`."""
         if verdict.failed:
             detail = "; ".join(verdict.failed)
         elif verdict.witness is not None:
@@ -89,7 +89,7 @@ def compared(claim: Claim, case: Any) -> tuple[Inequality, ...]:
 
 
 def judge(claim: Claim, case: Any, label: str = "", expected: str = "holds", **options: Any) -> Judged:
-    """Check a claim on a case, with the options of :func:`dualopt.claims.check`; return what is shown of the verdict.
+    """Check a claim on a case, with the options of :func:`dualopt.lab.claims.check`; return what is shown of the verdict.
 
     Parameters
     ----------

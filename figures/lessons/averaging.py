@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg
+from dualopt.methods import FedAvg
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Lines, Plane, contours, minimisers, way
 from figures.lessons._runs import accuracy, error_curves

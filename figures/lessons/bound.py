@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dualopt.algorithms import GradientDescent
-from dualopt.certificates import dual_point
-from dualopt.engine import initial_state
+from dualopt.engine.rounds import initial_state
+from dualopt.methods import GradientDescent
+from dualopt.runs.certificates import dual_point
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Handle, Plane, contours, minimisers
 from figures.lessons._scene import Scene, Slider

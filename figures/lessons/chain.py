@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL
+from dualopt.methods import DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL
 from dualopt.solvers import Gradient
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._runs import accuracy

@@ -10,9 +10,9 @@ from itertools import islice
 
 import numpy as np
 
-from dualopt.algorithms import Scaffnew
+from dualopt.methods import Scaffnew
+from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.objectives import Quadratic
-from dualopt.participation import CommunicateWithProbability
 from dualopt.solvers import Gradient
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._scene import Scene, Slider

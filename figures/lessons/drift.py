@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD
+from dualopt.methods import AFedPD
 from dualopt.solvers import Exact
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Lines, Plane, way

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.algorithms import DualAscent, DualFL, OptimizedDualFL
+from dualopt.methods import DualAscent, DualFL, OptimizedDualFL
 from dualopt.solvers import Exact
 from figures.lessons._charts import Chart
 from figures.lessons._planes import Arrows, Dots, Path, Plane, contours, minimisers

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dualopt.participation import UniformSubset
+from dualopt.methods.participation import UniformSubset
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Lines, Mark, Plane, contours, way
 from figures.lessons._runs import accuracy, error_curves

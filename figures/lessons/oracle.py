@@ -10,9 +10,9 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.algorithms import FedPD
+from dualopt.methods import FedPD
 from dualopt.solvers import LBFGS, Gradient, Sarah
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._scene import Scene, Slider
 from figures.lessons._words import Answer, Table, judge

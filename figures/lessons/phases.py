@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD, Algorithm, FedAvg
+from dualopt.methods import AFedPD, Algorithm, FedAvg
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from figures.lessons._charts import Chart
 from figures.lessons._planes import Cells, Dots, Lines, Plane, way
 from figures.lessons._runs import Accuracy, accuracy, error_curves

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
+from dualopt.methods import DualFL
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import LinearSchedule, Steps, SublinearSchedule
+from dualopt.solvers.stopping import LinearSchedule, Steps, SublinearSchedule
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._runs import accuracy, error_curves
 from figures.lessons._scene import Scene, Slider

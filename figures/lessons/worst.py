@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
 from dualopt.losses import AbsoluteDeviation
+from dualopt.methods import DualFL
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.solvers import DualCoordinate
-from dualopt.stopping import Gap
+from dualopt.solvers.stopping import Gap
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Handle, Lines, Plane
 from figures.lessons._runs import accuracy

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
+from dualopt.methods import DualFL
 from dualopt.solvers import Exact
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Plane, contours, minimisers, way

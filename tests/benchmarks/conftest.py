@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from dualopt.data import load
+from dualopt.problem.data import load
 
 from .race import markdown
 

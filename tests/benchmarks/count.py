@@ -317,10 +317,10 @@ def rounds(objective: Any, algorithm: Any, *, n: int = 6) -> Iterator[tuple[Coun
 
 def table(objective: Any) -> list[tuple[str, Counts, float]]:
     """Count gradients, a local solve, and the sixth round of some methods; on MNIST DualFL takes 3.6 steps a round."""
-    from dualopt.algorithms import DualFL, FedAvg, FedDyn
+    from dualopt.methods import DualFL, FedAvg, FedDyn
     from dualopt.objectives import LocalProblem
     from dualopt.solvers import LBFGS
-    from dualopt.stopping import GradientReduction, Steps
+    from dualopt.solvers.stopping import GradientReduction, Steps
 
     theta = xp.zeros((objective.n_clients, *objective.shape))
     objective.value_and_gradient(theta)  # what is computed once is not counted

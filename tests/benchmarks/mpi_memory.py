@@ -20,10 +20,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from dualopt import FedAvg, run
-from dualopt.engines import MPI
-from dualopt.problem import ProblemOptions, build_problem
+from dualopt.engine import MPI
+from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 
 def peak():

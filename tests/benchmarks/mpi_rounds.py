@@ -13,10 +13,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from dualopt import linear_model, run
-from dualopt.algorithms import GradientDescent
-from dualopt.engines import MPI
+from dualopt.arrays.peers import ALONE, block
+from dualopt.engine import MPI
 from dualopt.losses import Squared
-from dualopt.peers import ALONE, block
+from dualopt.methods import GradientDescent
 
 PAIRS = [(N, d) for d in (650, 7850, 1_000_000) for N in (2, 8, 64)]
 

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from dualopt.recording import versions
+from dualopt.runs.recording import versions
 
 Contestant = Callable[[], Any]
 TABLES: list[tuple[str, list[str], list[list[str]]]] = []

@@ -8,12 +8,12 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL, FedAvg, FedDyn
+from dualopt.arrays.xp import asarray_like, is_host, to_numpy
+from dualopt.methods import DualFL, FedAvg, FedDyn
+from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem
-from dualopt.participation import Round
 from dualopt.solvers import LBFGS, Gradient, NewtonCG
-from dualopt.stopping import GradientReduction, Steps
-from dualopt.xp import asarray_like, is_host, to_numpy
+from dualopt.solvers.stopping import GradientReduction, Steps
 
 from .count import DEVICE, Counts, counted, counting, main, rounds, shape_of_mnist, xp
 

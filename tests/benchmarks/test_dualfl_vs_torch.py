@@ -22,11 +22,11 @@ from itertools import islice
 
 import pytest
 
-from dualopt.algorithms import DualFL
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Multinomial
+from dualopt.methods import DualFL
 from dualopt.objectives import linear_model
-from dualopt.stopping import GradientNorm, GradientReduction
+from dualopt.solvers.stopping import GradientNorm, GradientReduction
 
 from .conftest import CLASSES
 from .race import race, report

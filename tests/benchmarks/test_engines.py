@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, FedDyn
-from dualopt.engines import Blocks
+from dualopt.engine import Blocks
 from dualopt.losses import Logistic
+from dualopt.methods import DualFL, FedDyn
 from dualopt.objectives import linear_model
-from dualopt.recording import run
+from dualopt.runs.recording import run
 from dualopt.solvers import Exact
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 from .race import in_turns, report
 from .test_overhead import quadratic

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic, Multinomial
+from dualopt.methods import DualFL
 from dualopt.objectives import _kernels, linear_model
-from dualopt.stopping import GradientReduction
+from dualopt.solvers.stopping import GradientReduction
 
 from .conftest import CLASSES
 from .race import in_turns, report

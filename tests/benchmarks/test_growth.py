@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Multinomial
+from dualopt.methods import DualFL
 from dualopt.objectives import LinearModel, linear_model
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 from .race import in_turns, report
 

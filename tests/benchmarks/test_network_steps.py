@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dualopt.methods.participation import first_round
 from dualopt.objectives import LocalProblem, mlp
-from dualopt.participation import first_round
 from dualopt.solvers import SGD
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 from .race import race, report
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, FedAvg, FedDyn, FedSplit, OptimizedDualFL
-from dualopt.algorithms.dualfl import momentum
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic
+from dualopt.methods import DualFL, FedAvg, FedDyn, FedSplit, OptimizedDualFL
+from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic, linear_model
-from dualopt.recording import run
+from dualopt.runs.recording import run
 from dualopt.solvers import LBFGS, Exact, NewtonCG
 
 from .race import in_turns, report

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import AFedPD, FedAvg, FedDyn, Scaffnew, Scaffold
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic
+from dualopt.methods import AFedPD, FedAvg, FedDyn, Scaffnew, Scaffold
+from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import LinearModel, linear_model
-from dualopt.participation import Full, UniformSubset
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 from .race import peak_memory, report
 

@@ -15,16 +15,16 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from dualopt.algorithms import DualFL
-from dualopt.certificates import certificate
-from dualopt.data import encode_labels, iid, load
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Multinomial
+from dualopt.methods import DualFL
 from dualopt.objectives import LocalProblem, linear_model
-from dualopt.recording import run
-from dualopt.reference import solve
+from dualopt.problem.data import encode_labels, iid, load
+from dualopt.runs.certificates import certificate
+from dualopt.runs.recording import run
+from dualopt.runs.reference import solve
 from dualopt.solvers import LBFGS
-from dualopt.stopping import GradientNorm
+from dualopt.solvers.stopping import GradientNorm
 
 from .conftest import CLASSES
 from .race import in_turns, report

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dualopt.algorithms import DualFL, FedAvg, FedDyn, Scaffnew
-from dualopt.certificates import certificate
-from dualopt.data import iid, load, scale
-from dualopt.engine import advance, complete, initial_state
+from dualopt.engine.rounds import advance, complete, initial_state
 from dualopt.losses import Logistic, Multinomial
+from dualopt.methods import DualFL, FedAvg, FedDyn, Scaffnew
+from dualopt.methods.participation import Full
 from dualopt.objectives import LinearModel, linear_model
-from dualopt.participation import Full
-from dualopt.recording import run
+from dualopt.problem.data import iid, load, scale
+from dualopt.runs.certificates import certificate
+from dualopt.runs.recording import run
 
 from .race import in_turns, peak_memory, report, user_and_system
 

@@ -1,4 +1,4 @@
-"""What every compressor must satisfy; a new file in ``dualopt/compressors`` is tested without editing a list."""
+"""What every compressor must satisfy; a new file in ``dualopt/methods/compressors`` is tested without editing a list."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-import dualopt.compressors
-from dualopt.compressors import (
+import dualopt.methods.compressors
+from dualopt.arrays.xp import to_numpy
+from dualopt.methods.compressors import (
     CoordinateCohorts,
     Identity,
     NaturalCompression,
@@ -23,12 +24,11 @@ from dualopt.compressors import (
     parse_compressor,
     received,
 )
-from dualopt.discover import discover
-from dualopt.participation import Round, first_round
-from dualopt.xp import to_numpy
+from dualopt.methods.participation import Round, first_round
+from dualopt.spec.discover import discover
 from theory.frontier._draws import orders_for_all, orders_for_each, scripted
 
-COMPRESSORS = discover(dualopt.compressors)
+COMPRESSORS = discover(dualopt.methods.compressors)
 N, SHAPE = 4, (2, 3)
 X = np.random.default_rng(1).standard_normal((N, *SHAPE))
 

@@ -9,22 +9,22 @@ from itertools import islice
 import numpy as np
 import pytest
 
-import dualopt.compressors
-from dualopt.algorithms import DualFL, FedDyn, FedSplit, SampledDualFL
-from dualopt.algorithms._feddyn_rules import best_weight
-from dualopt.algorithms._parameters import reflection_factor
-from dualopt.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, TopK
-from dualopt.contracts.test_algorithms import require_one_process_per_client
-from dualopt.discover import discover
-from dualopt.engine import State, advance, complete, iterate
-from dualopt.participation import Bernoulli, Full, UniformSubset, first_round
-from dualopt.recording import run
+import dualopt.methods.compressors
+from dualopt.arrays.xp import array_namespace, to_numpy
+from dualopt.engine.rounds import State, advance, complete, iterate
+from dualopt.lab.contracts.test_algorithms import require_one_process_per_client
+from dualopt.methods import DualFL, FedDyn, FedSplit, SampledDualFL
+from dualopt.methods._feddyn_rules import best_weight
+from dualopt.methods._parameters import reflection_factor
+from dualopt.methods.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, TopK
+from dualopt.methods.participation import Bernoulli, Full, UniformSubset, first_round
+from dualopt.runs.recording import run
 from dualopt.solvers import Exact
-from dualopt.xp import array_namespace, to_numpy
+from dualopt.spec.discover import discover
 from tests.problems import converted, logistic, lopsided, quadratic
 
 # Of models with three coordinates or more.
-EVERY = [kind(**kind.example) for kind in discover(dualopt.compressors).values()]
+EVERY = [kind(**kind.example) for kind in discover(dualopt.methods.compressors).values()]
 UNBIASED = [compressor for compressor in EVERY if compressor.unbiased]
 PAIRS = [(FedSplit(), compressor) for compressor in EVERY] + [(FedDyn(), CoordinateCohorts(size=2))]
 pairs = pytest.mark.parametrize(("method", "compressor"), PAIRS, ids=str)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dualopt.data import load, natural
+from dualopt.problem.data import load, natural
 
 NAME = "synthetic-feddyn"
 SETTINGS = ["homogeneous", "models", "features", "sizes"]

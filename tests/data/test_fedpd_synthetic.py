@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dualopt.data import fedpd_synthetic as generators
-from dualopt.data import load, natural
+from dualopt.problem.data import fedpd_synthetic as generators
+from dualopt.problem.data import load, natural
 
 STRONG = "synthetic-fedpd-strong"
 CASES = [("synthetic-fedpd-weak", {}), (STRONG, {"recipe": "paper"}), (STRONG, {"recipe": "code"})]

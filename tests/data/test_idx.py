@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from dualopt.data import load
+from dualopt.problem.data import load
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dualopt.data import dirichlet_clients, lognormal_sizes
-from dualopt.data.label_priors import _distribution, _turns
+from dualopt.problem.data import dirichlet_clients, lognormal_sizes
+from dualopt.problem.data.label_priors import _distribution, _turns
 
 
 def mixtures(y, clients):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.data import class_count, encode_labels
+from dualopt.problem.data import class_count, encode_labels
 
 integers = st.lists(st.integers(-5, 5), min_size=1, max_size=20).map(np.array)
 words = st.lists(st.sampled_from(["ant", "bee", "cat", "10", "9"]), min_size=1, max_size=20).map(np.array)

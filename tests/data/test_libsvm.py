@@ -6,7 +6,7 @@ import gzip
 import numpy as np
 import pytest
 
-from dualopt.data import _files, _libsvm, load
+from dualopt.problem.data import _files, _libsvm, load
 
 pytest.importorskip("sklearn")
 

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-import dualopt.data
-from dualopt.data import Dataset, available, class_count, load
+import dualopt.problem.data
+from dualopt.problem.data import Dataset, available, class_count, load
 
 
 @pytest.fixture(autouse=True)
@@ -46,13 +46,13 @@ def test_new_file_adds_a_data_set(tmp_path, monkeypatch):
     """A module with NAMES and load is found without editing a list."""
     (tmp_path / "extra.py").write_text(
         "import numpy as np\n"
-        "from dualopt.data._dataset import RawData\n"
+        "from dualopt.problem.data._dataset import RawData\n"
         "NAMES = {'extra': 'one more'}\n"
         "def load(name, *, seed, shift=0):\n"
         "    return RawData(X=np.full((2, 1), 2 * seed + shift), y=np.arange(2), scale=2, description=name)\n"
     )
-    monkeypatch.setattr(dualopt.data, "__path__", [*dualopt.data.__path__, str(tmp_path)])
-    monkeypatch.delitem(__import__("sys").modules, "dualopt.data.extra", raising=False)
+    monkeypatch.setattr(dualopt.problem.data, "__path__", [*dualopt.problem.data.__path__, str(tmp_path)])
+    monkeypatch.delitem(__import__("sys").modules, "dualopt.problem.data.extra", raising=False)
     assert available()["extra"] == "one more"
     data = load("extra", seed=3, shift=4)
     np.testing.assert_array_equal(data.X, [[5.0], [5.0]])

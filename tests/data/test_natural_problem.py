@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dualopt.data import load, natural, subsample
-from dualopt.problem import ProblemOptions, build_problem
+from dualopt.problem.data import load, natural, subsample
+from dualopt.problem.options import ProblemOptions, build_problem
 
 FEDPD = {"data": "synthetic-fedpd-weak", "data_param": ["clients=10", "rows=6", "d=3"], "partition": "natural"}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dualopt.data import load
+from dualopt.problem.data import load
 
 
 @pytest.fixture

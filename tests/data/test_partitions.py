@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.data import (
+from dualopt.problem.data import (
     by_label,
     check_partition,
     consecutive,
@@ -18,7 +18,7 @@ from dualopt.data import (
     partition,
     subsample,
 )
-from dualopt.data._parts import fill_empty
+from dualopt.problem.data._parts import fill_empty
 
 KINDS = ["iid", "consecutive", "by-label", "dirichlet", "dirichlet-clients", "lognormal"]
 RANDOM = ["iid", "dirichlet", "dirichlet-clients", "lognormal"]

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from dualopt.data import load
+from dualopt.problem.data import load
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("DUALOPT_DATA_HOME"), reason="DUALOPT_DATA_HOME is not set to a folder of data sets"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from dualopt.data import scale
+from dualopt.problem.data import scale
 
 moderate = st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-3)
 matrices = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=moderate)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dualopt.data import Dataset, load, scale
+from dualopt.problem.data import Dataset, load, scale
 
 pytest.importorskip("sklearn")
 sparse = pytest.importorskip("scipy.sparse")

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualopt import Trace, linear_model
-from dualopt.cli import main
-from dualopt.data import load
-from dualopt.problem import ProblemOptions, build_problem
+from dualopt.app.cli import main
+from dualopt.problem.data import load
+from dualopt.problem.options import ProblemOptions, build_problem
 
 RNG = np.random.default_rng(3)
 M = 40
@@ -285,9 +285,9 @@ def test_what_takes_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch:
     pd.DataFrame({"x": np.zeros(10**4), "y": np.tile([1.0, 2.0], 5000)}).to_parquet(table)
     assert packed.stat().st_size < 1000
     for path, just_enough in ((text, 4 * 8 * 20_002), (packed, 4 * 8 * 20_002), (table, 2 * 8 * 20_000)):
-        monkeypatch.setattr("dualopt.data._table_files.free_memory", lambda room=just_enough: room)
+        monkeypatch.setattr("dualopt.problem.data._table_files.free_memory", lambda room=just_enough: room)
         assert load(str(path), label="y").X.shape == (10**4, 1)
-        monkeypatch.setattr("dualopt.data._table_files.free_memory", lambda room=just_enough: room - 8)
+        monkeypatch.setattr("dualopt.problem.data._table_files.free_memory", lambda room=just_enough: room - 8)
         with pytest.raises(ValueError, match=r"^path .* does not fit: .*\.$"):
             load(str(path), label="y")
 

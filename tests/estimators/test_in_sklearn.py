@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dualopt import DualFL, FedAvg, FedDyn, Huber, Multinomial, OptimizedDualFL, UniformSubset
-from dualopt.estimators import FederatedClassifier, FederatedRegressor
+from dualopt.app.estimators import FederatedClassifier, FederatedRegressor
 from dualopt.solvers import LBFGS
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -217,9 +217,9 @@ def test_bad_clients_give_one_sentence(arguments, sentence: str) -> None:
 
 
 def test_without_sklearn_the_sentence_says_what_to_install() -> None:
-    code = 'import sys\nsys.modules["sklearn"] = None\nimport dualopt\nimport dualopt.estimators'
+    code = 'import sys\nsys.modules["sklearn"] = None\nimport dualopt\nimport dualopt.app.estimators'
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     *_, last = done.stderr.strip().splitlines()
     assert last == (
-        'ModuleNotFoundError: dualopt.estimators needs scikit-learn: install it with pip install "dualopt[app]".'
+        'ModuleNotFoundError: dualopt.app.estimators needs scikit-learn: install it with pip install "dualopt[app]".'
     )

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 from dualopt import AbsoluteDeviation, Hinge, Huber, Logistic, Multinomial, SmoothedHinge, Squared, linear_model
-from dualopt.estimators import FederatedClassifier, FederatedRegressor
+from dualopt.app.estimators import FederatedClassifier, FederatedRegressor
 
 MU = 0.05
 SMALL, NONSMOOTH = 1e-3, 1e-2  # what a tolerance may be, of the size of the model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dualopt.estimators import FederatedClassifier, FederatedRegressor
+from dualopt.app.estimators import FederatedClassifier, FederatedRegressor
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning",  # some checks have features of 1e3 and more beside those of 1

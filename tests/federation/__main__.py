@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from dualopt import Trace
-from dualopt.cli import terminable
+from dualopt.app.cli import terminable
 from dualopt.federation import Project
 from tests.federation.loopback import ROOT, Loopback, processes_of
 from tests.federation.problems import METHODS, differing, in_one_process, project_of

@@ -10,8 +10,8 @@ import numpy as np
 
 from dualopt import Trace, run
 from dualopt.federation import Project
+from dualopt.methods.participation import parse_participation
 from dualopt.objectives import Composite, Objective, linear_model
-from dualopt.participation import parse_participation
 from dualopt.regularisers import parse_regulariser
 
 __all__ = ["METHODS", "SIZES", "differing", "in_one_process", "project_of", "rows", "write_shards"]

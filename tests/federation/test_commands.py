@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.cli import main
+from dualopt.app.cli import main
 from dualopt.federation import Project, SiteSettings
 
 
@@ -141,7 +141,7 @@ def test_an_administrator_without_the_package_is_told(
 def test_nothing_else_imports_nvflare() -> None:
     import subprocess
 
-    program = "import sys, dualopt, dualopt.federation, dualopt.cli.federation, dualopt.federation.serving\n"
+    program = "import sys, dualopt, dualopt.federation, dualopt.app.cli.federation, dualopt.federation.serving\n"
     program += "sys.exit(any(name.partition('.')[0] == 'nvflare' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
     assert find_spec("dualopt.federation.flare.site") is not None

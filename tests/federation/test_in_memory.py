@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dualopt import Trace
-from dualopt.engines import _protocol as ask
-from dualopt.engines import wire
+from dualopt.engine import _protocol as ask
+from dualopt.engine import wire
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.answering import Answering
 from dualopt.federation.engine import SitesEngine, UnreachableError
@@ -250,7 +250,7 @@ def test_a_site_that_is_late_stops_dualfl_and_not_feddyn(tmp_path: Path) -> None
 def test_a_full_disk_at_a_site_is_told(tmp_path: Path, monkeypatch: Any) -> None:
     project = project_of()
     with memory(tmp_path, project) as m:
-        from dualopt.engines._host_file import HostFile
+        from dualopt.engine._host_file import HostFile
 
         write, full = HostFile.write, [True]
 
@@ -270,7 +270,7 @@ def test_a_full_disk_at_a_site_is_told(tmp_path: Path, monkeypatch: Any) -> None
 
 def test_one_phase_is_not_enough(tmp_path: Path, monkeypatch: Any) -> None:
     """A client that keeps its new dual although its upload was not counted: one lost reply moves FedDyn's limit."""
-    from dualopt.engines._host import Host
+    from dualopt.engine._host import Host
 
     settle = Host._settle
 

@@ -8,15 +8,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dualopt import engine, recording
-from dualopt.algorithms import AFedPD, FedADMM, FedPD, FedSpeed
+from dualopt.engine import rounds as engine
+from dualopt.methods import AFedPD, FedADMM, FedPD, FedSpeed
+from dualopt.methods.participation import Schedule
 from dualopt.objectives import Quadratic
-from dualopt.participation import Schedule
-from dualopt.plotting import style
-from dualopt.reference import newton
+from dualopt.runs import recording
+from dualopt.runs.plotting import style
+from dualopt.runs.reference import newton
+from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
-from dualopt.stopping import Steps
-from dualopt.trace import Trace
+from dualopt.solvers.stopping import Steps
 from figures import _drift, afedpd_drift, afedpd_residuals
 from figures._curves import stationarity
 from figures._drift import (

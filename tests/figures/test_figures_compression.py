@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures import compression
 from figures._settings import Settings
 from figures.compression import CURVES

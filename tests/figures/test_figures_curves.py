@@ -10,10 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
-from dualopt.algorithms import DualFL
+from dualopt.methods import DualFL
 from dualopt.objectives import Quadratic
-from dualopt.stopping import GradientReduction
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
+from dualopt.solvers.stopping import GradientReduction
 from figures import fig1b_clients, fig1c_rho
 from figures._curves import Curve, data_problem, deviation, exactly, trace_curves
 from figures._drawing import draw_errors, in_range

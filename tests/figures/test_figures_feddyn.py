@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedAvg, FedDyn
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Multinomial
+from dualopt.methods import FedAvg, FedDyn
+from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import LinearModel, linear_model
-from dualopt.participation import UniformSubset
+from dualopt.runs.trace import Trace
 from dualopt.solvers import SGD
-from dualopt.trace import Trace
 from figures import _race, feddyn_alpha, feddyn_table6
 from figures._feddyn import SETTINGS, grid, problem
 from figures._output import write_table

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.methods.participation import CommunicateWithProbability, Full, Round
 from dualopt.objectives import LocalProblem, NonconvexPenalty, Quadratic
-from dualopt.participation import CommunicateWithProbability, Full, Round
-from dualopt.stopping import GradientNorm, Steps
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
+from dualopt.solvers.stopping import GradientNorm, Steps
 from figures import _fedpd, fedpd_fig1, fedpd_fig2a, fedpd_fig2b
 from figures._falling_sgd import FallingSGD
 from figures._fedpd_methods import methods, problem

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures import fig1b_clients, fig1c_rho, fig1ef_dualfl
 from figures._settings import Settings
 from figures._tuned import Search

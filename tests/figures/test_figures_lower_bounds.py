@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dualopt.plotting import style
-from dualopt.trace import Trace
+from dualopt.runs.plotting import style
+from dualopt.runs.trace import Trace
 from figures import lower_bounds
 from figures._settings import Settings
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt import plotting, recording
-from dualopt.algorithms import DualFL, Scaffnew
-from dualopt.engine import iterate
-from dualopt.participation import CommunicateWithProbability
-from dualopt.reference import newton
+from dualopt.engine.rounds import iterate
+from dualopt.methods import DualFL, Scaffnew
+from dualopt.methods.participation import CommunicateWithProbability
+from dualopt.runs import plotting, recording
+from dualopt.runs.reference import newton
+from dualopt.runs.trace import Trace
+from dualopt.runs.tuning import Outcome
 from dualopt.solvers import Gradient
-from dualopt.stopping import GradientReduction
-from dualopt.trace import Trace
-from dualopt.tuning import Outcome
+from dualopt.solvers.stopping import GradientReduction
 from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, table2_tuning
 from figures._cached import CachedObjective
 from figures._curves import deviation, exactly

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedAvg, FedDyn, FedProx, Scaffold
-from dualopt.data import load
-from dualopt.engine import iterate
-from dualopt.participation import Schedule, UniformSubset
-from dualopt.trace import Trace
+from dualopt.engine.rounds import iterate
+from dualopt.methods import FedAvg, FedDyn, FedProx, Scaffold
+from dualopt.methods.participation import Schedule, UniformSubset
+from dualopt.problem.data import load
+from dualopt.runs.trace import Trace
 from figures import _feddyn_images, feddyn_table2
 from figures._accuracy import accuracy_trace, first_reached
 from figures._feddyn_images import SPLITS, Images, epochs_of, images, method

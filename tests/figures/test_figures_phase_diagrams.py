@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.engine import initial_state, iterate
-from dualopt.participation import CommunicateWithProbability, UniformSubset
-from dualopt.trace import Trace
+from dualopt.engine.rounds import initial_state, iterate
+from dualopt.methods.participation import CommunicateWithProbability, UniformSubset
+from dualopt.runs.trace import Trace
 from figures import phase_diagrams
 from figures._settings import Settings
 from figures.phase_diagrams import ACTIVE, KINDS, N, clients, kind, kinds, limit_of, panels

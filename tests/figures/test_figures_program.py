@@ -12,8 +12,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import figures._curves
-from dualopt import recording
-from dualopt.trace import Trace
+from dualopt.runs import recording
+from dualopt.runs.trace import Trace
 from figures import _drift, _program, fig1b_clients, fig1c_rho, phase_diagrams, table1, zero_chain
 from figures._settings import Settings
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dualopt import run
-from dualopt.algorithms import DualFL
-from dualopt.problem import build_problem
-from dualopt.trace import Trace
+from dualopt.methods import DualFL
+from dualopt.problem.options import build_problem
+from dualopt.runs.trace import Trace
 from figures import restarts
 from figures._settings import Settings
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedDyn, FedSplit
+from dualopt.methods import FedDyn, FedSplit
 from figures import scales
 from figures._settings import Settings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures import _store
 from figures._store import stored_number, stored_trace
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-import dualopt.algorithms
-from dualopt.discover import discover
-from dualopt.trace import Trace
+import dualopt.methods
+from dualopt.runs.trace import Trace
+from dualopt.spec.discover import discover
 from figures import table1
 from figures._settings import Settings
 from theory._problems import Instance
@@ -36,7 +36,7 @@ def settings(tmp_path) -> Settings:
 
 def test_every_method_has_a_row() -> None:
     built = {type(row.build(planes(10.0))) for row in table1.ROWS.values()}
-    assert set(discover(dualopt.algorithms).values()) <= built
+    assert set(discover(dualopt.methods).values()) <= built
     marked = {label for label, row in table1.ROWS.items() if row.paper == "yes"}
     assert marked == {"DualFL", "Scaffnew", "RandProx", "5GCS", "APDA-Inexact, exact", "APDA-Inexact, K = 10"}
 

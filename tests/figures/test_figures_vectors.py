@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dualopt.algorithms
-from dualopt.discover import discover
-from dualopt.problem import build_problem
-from dualopt.trace import Trace
+import dualopt.methods
+from dualopt.problem.options import build_problem
+from dualopt.runs.trace import Trace
+from dualopt.spec.discover import discover
 from figures import vectors
 from figures._settings import Settings
 from figures.vectors import ENTRIES, METHODS, PREPARED, QUICK, TARGETS, first, problems
@@ -79,7 +79,7 @@ def test_the_table_says_when_targets_were_reached() -> None:
 
 def test_every_exact_method_is_in_it() -> None:
     """But those that are FedPD when everybody takes part, and DualFL's forms for a few clients and without momentum."""
-    known = discover(dualopt.algorithms)
+    known = discover(dualopt.methods)
     assert set(METHODS) <= set(known)
     f = build_problem(next(iter(problems(Settings(quick=True)).values()))).objective
     exact = {name for name, kind in known.items() if kind().suggested(f).fixed_point(f, f.zeros()) is not None}

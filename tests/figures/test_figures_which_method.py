@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DistributedLBFGS, FedDR, FedDyn, FedSplit
-from dualopt.preparation import OneShotAverage
-from dualopt.problem import build_problem
-from dualopt.reference import solve
-from dualopt.rules import RULES, choose
-from dualopt.trace import Trace
+from dualopt.methods import DistributedLBFGS, FedDR, FedDyn, FedSplit
+from dualopt.methods.preparation import OneShotAverage
+from dualopt.problem.options import build_problem
+from dualopt.runs.reference import solve
+from dualopt.runs.rules import RULES, choose
+from dualopt.runs.trace import Trace
 from figures import _contestants, _store, which_method
 from figures._cells import GROUPS, Limits, cases
 from figures._contestants import TARGETS, Contestant, contestants, measured
@@ -278,10 +278,10 @@ def test_pooled_rows_have_the_energy_of_the_clients(small: Settings) -> None:
 
 
 def test_every_method_of_the_package_is_measured() -> None:
-    import dualopt.algorithms
-    from dualopt.discover import discover
+    import dualopt.methods
+    from dualopt.spec.discover import discover
 
-    assert set(discover(dualopt.algorithms)) < set(contestants())
+    assert set(discover(dualopt.methods)) < set(contestants())
     assert {rule.label for rule in RULES} <= set(contestants())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualopt.trace import Trace
+from dualopt.runs.trace import Trace
 from figures import zero_chain
 from figures._settings import Settings
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.claims import VERDICTS
+from dualopt.lab.claims import VERDICTS
 from figures.lessons import discover, load, show
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._export import exported

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dualopt.algorithms import AFedPD, FedADMM
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.methods import AFedPD, FedADMM
 from dualopt.solvers import Exact
 from figures.lessons import drift, names, phases, worst
 from figures.lessons.phases import KINDS

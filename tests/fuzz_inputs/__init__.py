@@ -123,7 +123,7 @@ def _load_programs() -> None:
     import matplotlib.figure  # noqa: F401
     import sklearn.datasets  # noqa: F401
 
-    import dualopt.cli.run
-    import dualopt.cli.tune  # noqa: F401
+    import dualopt.app.cli.run
+    import dualopt.app.cli.tune  # noqa: F401
     import figures._program  # noqa: F401
     import theory._program  # noqa: F401

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 import dualopt
-import dualopt.algorithms
 import dualopt.losses
-import dualopt.participation
+import dualopt.methods
+import dualopt.methods.participation
 import dualopt.regularisers
 import dualopt.solvers
-from dualopt import data, stopping, tuning
-from dualopt._text import _plain_fields
-from dualopt.discover import discover
-from dualopt.trace import Trace
+from dualopt.problem import data
+from dualopt.runs import tuning
+from dualopt.runs.trace import Trace
+from dualopt.solvers import stopping
+from dualopt.spec._text import _plain_fields
+from dualopt.spec.discover import discover
 from tests.fuzz_inputs._case import Case, Expected
 
 __all__ = ["FAMILIES"]
@@ -71,7 +73,7 @@ def run_argument(rng: Rng) -> Case:
             *_each(
                 "measure", [{name: len} for name in ("seconds", "certificate", "error", "gradients", "certified_error")]
             ),
-            *_each("participation", [*NO_OBJECT, dualopt.participation.Full, "subset=99"]),
+            *_each("participation", [*NO_OBJECT, dualopt.methods.participation.Full, "subset=99"]),
             *_each(
                 "theta0", [1.0, "a", [0.0], np.zeros(7), np.full(4, NAN), np.zeros(4, dtype=int), np.array("a"), {}]
             ),
@@ -298,9 +300,9 @@ def _parts() -> list[tuple[type, str, type]]:
     """Return the classes with parameters that are plain, their names and types."""
     rules = [rule for rule in stopping.RULES.values() if rule is not stopping.Gap]
     rules += [stopping.SublinearSchedule, stopping.LinearSchedule]
-    rules += [dualopt.participation.UniformSubset, dualopt.participation.Bernoulli]
-    rules += [dualopt.participation.CommunicateWithProbability]
-    packages = (dualopt.algorithms, dualopt.solvers, dualopt.losses, dualopt.regularisers)
+    rules += [dualopt.methods.participation.UniformSubset, dualopt.methods.participation.Bernoulli]
+    rules += [dualopt.methods.participation.CommunicateWithProbability]
+    packages = (dualopt.methods, dualopt.solvers, dualopt.losses, dualopt.regularisers)
     classes = [cls for package in packages for cls in discover(package).values()] + rules
     return [(cls, name, kind) for cls in classes for name, kind in _plain_fields(cls).items()]
 

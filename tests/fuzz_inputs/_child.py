@@ -217,7 +217,7 @@ def _typed(case: Case) -> int:
     elif case.program == "theory":
         from theory._program import main
     else:
-        from dualopt.cli import main
+        from dualopt.app.cli import main
     try:
         main(list(case.words))
     except SystemExit as end:

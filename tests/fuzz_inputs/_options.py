@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-import dualopt.algorithms
 import dualopt.losses
+import dualopt.methods
 import dualopt.solvers
-from dualopt._text import _plain_fields
-from dualopt.discover import discover
+from dualopt.spec._text import _plain_fields
+from dualopt.spec.discover import discover
 from tests.fuzz_inputs._case import Case, Expected, typed
 
 __all__ = ["FAMILIES"]
@@ -557,7 +557,7 @@ def _small_file(folder: Any) -> None:
 def _parameters() -> list[tuple[str, str, str, type]]:
     """Return option, owner, name and type of all parameters that can be typed."""
     found: list[tuple[str, str, str, type]] = []
-    for kind, package in (("param", dualopt.algorithms), ("solver-param", dualopt.solvers)):
+    for kind, package in (("param", dualopt.methods), ("solver-param", dualopt.solvers)):
         for owner, cls in discover(package).items():
             found += [(kind, owner, name, type) for name, type in _plain_fields(cls).items()]
     return found

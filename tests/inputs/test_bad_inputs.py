@@ -31,9 +31,9 @@ from dualopt import (
     linear_model,
     run,
 )
-from dualopt.compressors import RandK, TopK
+from dualopt.methods.compressors import RandK, TopK
 from dualopt.solvers import LBFGS
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 X = np.arange(12.0).reshape(6, 2) / 10
 Y = np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
@@ -57,7 +57,7 @@ FEATURES: dict[str, tuple[Any, str]] = {
     "a list of words": (["a"] * 6, "X must be a matrix with at least one row and one column, not of shape (6,)"),
     "a list of dicts": ([{"a": 1.0}] * 6, "X must be a matrix, but its rows are not all equally long sequences"),
     "a dict": ({"a": [1.0] * 6}, "X must be a matrix, not a dict: pandas.DataFrame(X) makes one of its columns."),
-    "a path": ("data.csv", "X must be a matrix, not the text 'data.csv': dualopt.data.load reads files."),
+    "a path": ("data.csv", "X must be a matrix, not the text 'data.csv': dualopt.problem.data.load reads files."),
     "None": (None, "X must not be a single NoneType."),
     "a number": (3.0, "X must not be a single float."),
     "a set": ({1, 2}, "X must not be a single set."),

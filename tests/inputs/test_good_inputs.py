@@ -22,7 +22,7 @@ import pytest
 from scipy import sparse
 
 from dualopt import Hinge, Logistic, Multinomial, Squared, linear_model
-from dualopt.xp import asarray_like, to_numpy
+from dualopt.arrays.xp import asarray_like, to_numpy
 
 M, N = 24, 3
 RNG = np.random.default_rng(7)

@@ -7,8 +7,8 @@ program; the latter are explained once in ``equivalent.toml``, where an explanat
 there is no more, is an error. Results are kept in ``.mutants/`` and used again until the source, or the tests, change:
 a run that was cut off goes on. Continuous integration judges the few mutants of ``fixed.py``.
 
-    python -m tests.mutate dualopt/algorithms/dualfl.py     # one file: a second or two of one core for each mutant
-    python -m tests.mutate --jobs 2 dualopt/algorithms      # a folder
+    python -m tests.mutate dualopt/methods/dualfl.py     # one file: a second or two of one core for each mutant
+    python -m tests.mutate --jobs 2 dualopt/methods      # a folder
     python -m tests.mutate --toml dualopt/solvers           # survivors as entries of equivalent.toml
 
 Why not mutmut or cosmic-ray? Their operators know Python and not the field: neither takes the active clients for all, a

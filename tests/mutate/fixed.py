@@ -13,7 +13,7 @@ from tests.mutate.mapping import ROOT, Judges, Selected
 __all__ = ["FIXED", "Fixed"]
 
 UNEQUAL = "tests/test_unequal_clients.py"
-BOXES = "tests/algorithms/test_identities.py"
+BOXES = "tests/methods/test_identities.py"
 SUGGEST = "suggestions_keep_their_promises"
 
 
@@ -56,7 +56,7 @@ FIXED = [
     ),
     _fixed(
         "conjugates with the greatest mu_j",
-        "certificates.py",
+        "runs/certificates.py",
         "mu = xp.where(known, proven,",
         "mu = xp.where(known, proven * 0 + xp.max(proven),",
         UNEQUAL,
@@ -64,7 +64,7 @@ FIXED = [
     ),
     _fixed(
         "smallest returns the largest",
-        "algorithms/_parameters.py",
+        "methods/_parameters.py",
         "array_namespace(numbers).min(numbers)",
         "array_namespace(numbers).max(numbers)",
         UNEQUAL,
@@ -72,7 +72,7 @@ FIXED = [
     ),
     _fixed(
         "DualFL with nu = max mu_j",
-        "algorithms/_dual_parameters.py",
+        "methods/_dual_parameters.py",
         "nu = smallest(objective.mu) if",
         "nu = largest(objective.mu) if",
         UNEQUAL,
@@ -80,7 +80,7 @@ FIXED = [
     ),
     _fixed(
         "DualFL with rho = nu/min L_j",
-        "algorithms/_dual_parameters.py",
+        "methods/_dual_parameters.py",
         "return self.nu / largest(objective.L)",
         "return self.nu / smallest(objective.L)",
         UNEQUAL,
@@ -88,7 +88,7 @@ FIXED = [
     ),
     _fixed(
         "FedPD with the old dual in skipped rounds",
-        "algorithms/fedpd.py",
+        "methods/fedpd.py",
         "(c.dual if self.old_dual else dual)",
         "(c.dual if self.old_dual or not round.communicate else dual)",
         UNEQUAL,
@@ -96,7 +96,7 @@ FIXED = [
     ),
     _fixed(
         "DualFL with a sign of (3.3)",
-        "algorithms/dualfl.py",
+        "methods/dualfl.py",
         "v += message.theta",
         "v -= message.theta",
         UNEQUAL,
@@ -104,7 +104,7 @@ FIXED = [
     ),
     _fixed(
         "DualFL extrapolates from the first bracket for ever",
-        "algorithms/dualfl.py",
+        "methods/dualfl.py",
         "c._replace(zeta=zeta, v=v, averages=averages)",
         "c._replace(zeta=zeta, averages=averages)",
         UNEQUAL,
@@ -112,7 +112,7 @@ FIXED = [
     ),
     _fixed(
         "FedDyn with the sum over the active clients for 1/N of it",
-        "algorithms/feddyn.py",
+        "methods/feddyn.py",
         "self._memory(x, round) * round.fraction * moved",
         "self._memory(x, round) * moved",
         BOXES,
@@ -120,7 +120,7 @@ FIXED = [
     ),
     _fixed(
         "A-FedPD with the mean dual of before the round",
-        "algorithms/a_fedpd.py",
+        "methods/a_fedpd.py",
         "theta = mean + dual / self.rho",
         "theta = mean + server.dual / self.rho",
         BOXES,
@@ -128,7 +128,7 @@ FIXED = [
     ),
     _fixed(
         "FedADMM keeps its duals",
-        "algorithms/fedadmm.py",
+        "methods/fedadmm.py",
         "return Client(theta, dual),",
         "return Client(theta, c.dual),",
         BOXES,
@@ -136,7 +136,7 @@ FIXED = [
     ),
     _fixed(
         "FedDR with half of the relaxation",
-        "algorithms/feddr.py",
+        "methods/feddr.py",
         "c.y + self.relaxation *",
         "c.y + 0.5 * self.relaxation *",
         BOXES,
@@ -144,18 +144,18 @@ FIXED = [
     ),
     _fixed(
         "5GCS with all clients for the active ones",
-        "algorithms/fivegcs.py",
+        "methods/fivegcs.py",
         "server.dual + round.n_active * mean",
         "server.dual + round.n_clients * mean",
-        "tests/algorithms/test_contract.py",
+        "tests/methods/test_contract.py",
         r"partial_participation_reaches.*\[fivegcs",
     ),
     _fixed(
         "SCAFFOLD forgets that only a fraction took part",
-        "algorithms/scaffold.py",
+        "methods/scaffold.py",
         "server.control + round.fraction * mean.control",
         "server.control + mean.control",
-        "tests/algorithms/test_scaffold.py",
+        "tests/methods/test_scaffold.py",
         "box",
     ),
     _fixed(

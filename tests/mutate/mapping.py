@@ -40,18 +40,18 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
     name = re.escape(module.replace("_", "-"))
     bracket = rf"\[{name}[\]-]"
     found = [
-        Selected(f"dualopt/algorithms/{module}.py"),
-        Selected("tests/algorithms/test_contract.py", bracket),
-        Selected("tests/algorithms/test_base.py"),
-        Selected("tests/algorithms/test_arguments.py", bracket),
-        Selected("tests/algorithms/test_guarantees.py", bracket),
-        Selected("tests/algorithms/test_local_starts.py", bracket),
-        Selected("tests/algorithms/test_fixed_points.py", bracket),
+        Selected(f"dualopt/methods/{module}.py"),
+        Selected("tests/methods/test_contract.py", bracket),
+        Selected("tests/methods/test_base.py"),
+        Selected("tests/methods/test_arguments.py", bracket),
+        Selected("tests/methods/test_guarantees.py", bracket),
+        Selected("tests/methods/test_local_starts.py", bracket),
+        Selected("tests/methods/test_fixed_points.py", bracket),
         Selected("tests/test_unequal_clients.py", rf"{bracket}|{name}-|\b{module}\b|_{module}_"),
     ]
     if title:
-        found.append(Selected("tests/algorithms/test_identities.py", title))
-    own = f"tests/algorithms/test_{module}.py"
+        found.append(Selected("tests/methods/test_identities.py", title))
+    own = f"tests/methods/test_{module}.py"
     return Judges((*found, Selected(own), *tests), claims)
 
 
@@ -62,74 +62,72 @@ RESTARTS = ("restart_gap", "restart_epochs", "restart_energy")
 SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl", "weighted_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
 UNEQUAL = "tests/test_unequal_clients.py"
-IDENTITIES = "tests/algorithms/test_identities.py"
-DISTRIBUTED = Selected("tests/algorithms/test_distributed.py")
+IDENTITIES = "tests/methods/test_identities.py"
+DISTRIBUTED = Selected("tests/methods/test_distributed.py")
 
 METHODS = {
     "_base": Judges(
         (
-            Selected("dualopt/algorithms/_base.py"),
-            Selected("tests/algorithms/test_base.py"),
-            Selected("tests/algorithms/test_contract.py", r"\[dualfl\]|\[fedavg\]|refused"),
+            Selected("dualopt/methods/_base.py"),
+            Selected("tests/methods/test_base.py"),
+            Selected("tests/methods/test_contract.py", r"\[dualfl\]|\[fedavg\]|refused"),
         )
     ),
     "_parameters": Judges(
         (
-            Selected("dualopt/algorithms/_parameters.py"),
-            Selected("tests/algorithms/test_arguments.py"),
-            Selected("tests/algorithms/test_guarantees.py"),
+            Selected("dualopt/methods/_parameters.py"),
+            Selected("tests/methods/test_arguments.py"),
+            Selected("tests/methods/test_guarantees.py"),
             Selected(UNEQUAL, "suggestions|fedsplit"),
-            Selected("tests/algorithms/test_contract.py", "refused|filled_in"),
-            Selected("tests/algorithms/test_fedpd.py"),
-            Selected("tests/algorithms/test_feddr.py", "guarantee|refused|suggested"),
-            Selected("tests/algorithms/test_fedsam.py"),
+            Selected("tests/methods/test_contract.py", "refused|filled_in"),
+            Selected("tests/methods/test_fedpd.py"),
+            Selected("tests/methods/test_feddr.py", "guarantee|refused|suggested"),
+            Selected("tests/methods/test_fedsam.py"),
         )
     ),
     "_scales": Judges(
         (
-            Selected("dualopt/algorithms/_scales.py"),
-            Selected("tests/algorithms/test_scales.py"),
-            Selected("tests/algorithms/test_arguments.py", "fedsplit"),
+            Selected("dualopt/methods/_scales.py"),
+            Selected("tests/methods/test_scales.py"),
+            Selected("tests/methods/test_arguments.py", "fedsplit"),
         )
     ),
     "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane", "acc_s_dane_adaptive")),
-    "_estimate": _method(
-        "acc_s_dane", "", Selected("dualopt/algorithms/_estimate.py"), claims=("acc_s_dane_adaptive",)
-    ),
+    "_estimate": _method("acc_s_dane", "", Selected("dualopt/methods/_estimate.py"), claims=("acc_s_dane_adaptive",)),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
-    "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/algorithms/test_fedsam.py")),
+    "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/methods/test_fedsam.py")),
     "_dual_parameters": Judges(
         (
-            Selected("tests/algorithms/test_scales.py"),
-            Selected("tests/algorithms/test_dualfl.py", "refuses|needs_mu|default_parameters|says_which"),
-            Selected("tests/algorithms/test_guarantees.py", r"\[(optimized-)?dualfl[\]-]"),
-            Selected("tests/algorithms/test_restarts.py", "suggested|refusals|guarantees|definition"),
+            Selected("tests/methods/test_scales.py"),
+            Selected("tests/methods/test_dualfl.py", "refuses|needs_mu|default_parameters|says_which"),
+            Selected("tests/methods/test_guarantees.py", r"\[(optimized-)?dualfl[\]-]"),
+            Selected("tests/methods/test_restarts.py", "suggested|refusals|guarantees|definition"),
             Selected(UNEQUAL, "suggestions|greatest_mu_as_nu|least_smoothness"),
         ),
         ("scaled_dualfl",),
     ),
     "_restarts": Judges(
         (
-            Selected("dualopt/algorithms/_restarts.py"),
-            Selected("tests/algorithms/test_restarts.py"),
+            Selected("dualopt/methods/_restarts.py"),
+            Selected("tests/methods/test_restarts.py"),
             Selected("tests/theory/test_symbolic_restarts.py"),
         ),
         RESTARTS,
     ),
     "_line_search": Judges(
         (
-            Selected("dualopt/algorithms/_line_search.py"),
-            Selected("tests/algorithms/test_distributed.py"),
-            Selected("tests/algorithms/test_contract.py", "distributed"),
-            Selected("tests/algorithms/test_dual_lbfgs.py"),
+            Selected("dualopt/methods/_line_search.py"),
+            Selected("tests/methods/test_distributed.py"),
+            Selected("tests/methods/test_contract.py", "distributed"),
+            Selected("tests/methods/test_dual_lbfgs.py"),
         ),
         ("lbfgs_is_central", "newton_cg_is_central", "dual_lbfgs_is_central"),
     ),
     "_anderson": Judges(
         (
-            Selected("dualopt/algorithms/_anderson.py"),
-            Selected("tests/algorithms/test_anderson_fedsplit.py"),
-            Selected("tests/algorithms/test_contract.py", "anderson"),
+            Selected("dualopt/methods/_anderson.py"),
+            Selected("tests/methods/test_anderson_fedsplit.py"),
+            Selected("tests/methods/test_contract.py", "anderson"),
         ),
         ("anderson_quadratics", "anderson_safeguard"),
     ),
@@ -144,8 +142,8 @@ METHODS = {
         "dualfl",
         "",
         Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"),
-        Selected("tests/algorithms/test_scales.py"),
-        Selected("tests/algorithms/test_restarts.py"),
+        Selected("tests/methods/test_scales.py"),
+        Selected("tests/methods/test_restarts.py"),
         claims=(*DUALFL, "scaled_dualfl", *RESTARTS),
     ),
     "fedadmm": _method("fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift")),
@@ -162,17 +160,17 @@ METHODS = {
     "fedpd": _method(
         "fedpd",
         r"\[FedPD|full_part",
-        Selected("tests/algorithms/test_fedpd_yardstick.py"),
+        Selected("tests/methods/test_fedpd_yardstick.py"),
         Selected(UNEQUAL, "fedpd_with_skipped"),
         claims=FEDPD,
     ),
     "fedprox": _method("fedprox", "FedProx", claims=("fedprox_bias",)),
     "fedsam": _method("fedsam", ""),
-    "fedspeed": _method("fedspeed", "FedSpeed", Selected("tests/algorithms/test_fedsam.py")),
+    "fedspeed": _method("fedspeed", "FedSpeed", Selected("tests/methods/test_fedsam.py")),
     "fedsplit": _method(
         "fedsplit",
         "FedSplit|fedsplit",
-        Selected("tests/algorithms/test_scales.py"),
+        Selected("tests/methods/test_scales.py"),
         Selected("tests/compressors/test_methods.py"),
         claims=("fedsplit_contraction", "identity_fedsplit_averages", "sampled_fedsplit", "compressed_fedsplit"),
     ),
@@ -180,7 +178,7 @@ METHODS = {
     "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
-    "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/algorithms/test_restarts.py")),
+    "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
     "sampled_dualfl": _method("sampled_dualfl", "", claims=SAMPLED),
     "scaffnew": _method("scaffnew", "", claims=("scaffnew_one_step", "scaffnew_long_step")),
     "scaffold": _method("scaffold", "", claims=("scaffold_fixed_point",)),
@@ -210,7 +208,7 @@ def _solver(module: str, *tests: Selected) -> Judges:
     )
 
 
-TABLE: dict[str, Judges] = {f"dualopt/algorithms/{name}.py": judges for name, judges in METHODS.items()}
+TABLE: dict[str, Judges] = {f"dualopt/methods/{name}.py": judges for name, judges in METHODS.items()}
 TABLE |= {
     f"dualopt/losses/{name}.py": _loss(name)
     for name in ("absolute_deviation", "hinge", "huber", "logistic", "multinomial", "smoothed_hinge", "squared")
@@ -237,25 +235,27 @@ TABLE |= {
     "dualopt/solvers/newton.py": _solver("newton"),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),
     "dualopt/solvers/sgd.py": _solver("sgd", Selected("tests/solvers/test_sgd.py")),
-    "dualopt/participation.py": Judges(
+    "dualopt/methods/participation.py": Judges(
         (
-            Selected("dualopt/participation.py"),
+            Selected("dualopt/methods/participation.py"),
             Selected("tests/test_participation.py"),
             Selected("tests/test_participation_ends.py"),
             Selected("tests/test_engine.py"),
             Selected(IDENTITIES, "boxes|lazy"),
         )
     ),
-    "dualopt/stopping.py": Judges((Selected("dualopt/stopping.py"), Selected("tests/test_stopping.py"))),
+    "dualopt/solvers/stopping.py": Judges(
+        (Selected("dualopt/solvers/stopping.py"), Selected("tests/test_stopping.py"))
+    ),
     "dualopt/regularisers/l1.py": Judges(
         (Selected("dualopt/regularisers/l1.py"), Selected("tests/test_regularisers.py"))
     ),
     "dualopt/regularisers/l2.py": Judges(
         (Selected("dualopt/regularisers/l2.py"), Selected("tests/test_regularisers.py"))
     ),
-    "dualopt/certificates.py": Judges(
+    "dualopt/runs/certificates.py": Judges(
         (
-            Selected("dualopt/certificates.py"),
+            Selected("dualopt/runs/certificates.py"),
             Selected("tests/test_certificate_allowances.py"),
             Selected("tests/test_certificates.py"),
             Selected("tests/theory/test_dual.py"),
@@ -263,16 +263,16 @@ TABLE |= {
         ),
         ("dual_certificate", "gradient_certificate"),
     ),
-    "dualopt/client_states.py": Judges(
+    "dualopt/arrays/client_states.py": Judges(
         (
-            Selected("dualopt/client_states.py"),
+            Selected("dualopt/arrays/client_states.py"),
             Selected("tests/test_client_states.py", "AnyOrder|of_their_round|without|as_they_are|take_memory"),
         )
     ),
     **{
-        f"dualopt/compressors/{name}.py": Judges(
+        f"dualopt/methods/compressors/{name}.py": Judges(
             (
-                Selected(f"dualopt/compressors/{name}.py"),
+                Selected(f"dualopt/methods/compressors/{name}.py"),
                 Selected("tests/compressors/test_compressors.py"),
                 Selected("tests/compressors/test_methods.py"),
             ),
@@ -290,30 +290,30 @@ TABLE |= {
             "top_k",
         )
     },
-    "dualopt/amounts.py": Judges(
+    "dualopt/engine/traffic.py": Judges(
         (
-            Selected("dualopt/amounts.py"),
+            Selected("dualopt/engine/traffic.py"),
             Selected("tests/test_engine.py"),
             Selected("tests/compressors/test_methods.py", "bits|64"),
         )
     ),
     **{
-        f"dualopt/engines/{name}.py": Judges(
+        f"dualopt/engine/{name}.py": Judges(
             (
-                Selected(f"dualopt/engines/{name}.py"),
-                Selected("tests/engines/test_two_phases.py"),
-                Selected("tests/engines/test_wire.py"),
-                Selected("tests/engines/test_kills.py", "refused|disk|kept|survive|go_on"),
-                Selected("tests/engines/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
+                Selected(f"dualopt/engine/{name}.py"),
+                Selected("tests/engine/test_two_phases.py"),
+                Selected("tests/engine/test_wire.py"),
+                Selected("tests/engine/test_kills.py", "refused|disk|kept|survive|go_on"),
+                Selected("tests/engine/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
             )
         )
         for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
     },
-    "dualopt/engines/wire.py": Judges(
+    "dualopt/engine/wire.py": Judges(
         (
-            Selected("dualopt/engines/wire.py"),
-            Selected("tests/engines/test_wire_format.py"),
-            Selected("tests/engines/test_wire_runs.py", "dualfl|feddyn|scaffnew|dual-lbfgs"),
+            Selected("dualopt/engine/wire.py"),
+            Selected("tests/engine/test_wire_format.py"),
+            Selected("tests/engine/test_wire_runs.py", "dualfl|feddyn|scaffnew|dual-lbfgs"),
         )
     ),
     **{
@@ -327,15 +327,13 @@ TABLE |= {
         )
         for name in ("answering", "engine", "job", "project", "provision", "serving", "settings", "submission")
     },
-    "dualopt/engine.py": Judges(
+    "dualopt/engine/rounds.py": Judges(
         (
-            Selected("dualopt/engine.py"),
+            Selected("dualopt/engine/rounds.py"),
             Selected("tests/test_engine.py"),
             Selected("tests/test_engine_refusals.py"),
             Selected("tests/test_client_states.py", "of_their_round|not_copied"),
-            Selected(
-                "tests/algorithms/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"
-            ),
+            Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
     "dualopt/objectives/convex_chain.py": Judges(
@@ -345,36 +343,42 @@ TABLE |= {
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink"),
         )
     ),
-    "dualopt/verification/claimed_rate.py": Judges(
-        (Selected("dualopt/verification/claimed_rate.py"), Selected("tests/verification/test_claimed_rate.py"))
+    "dualopt/lab/verification/claimed_rate.py": Judges(
+        (Selected("dualopt/lab/verification/claimed_rate.py"), Selected("tests/verification/test_claimed_rate.py"))
     ),
-    "dualopt/verification/chains.py": Judges(
+    "dualopt/lab/verification/chains.py": Judges(
         (
-            Selected("dualopt/verification/chains.py"),
+            Selected("dualopt/lab/verification/chains.py"),
             Selected("tests/verification/test_instances.py"),
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink|power"),
         )
     ),
-    "dualopt/verification/verdict.py": Judges(
-        (Selected("dualopt/verification/verdict.py"), Selected("tests/verification/test_verdict.py"))
+    "dualopt/lab/verification/verdict.py": Judges(
+        (Selected("dualopt/lab/verification/verdict.py"), Selected("tests/verification/test_verdict.py"))
     ),
     "dualopt/objectives/coordinates.py": Judges(
         (Selected("dualopt/objectives/coordinates.py"), Selected("tests/objectives/test_coordinates.py")),
         ("fedsplit_in_the_metric", "lbfgs_in_the_metric"),
     ),
-    "dualopt/preparation/_protocol.py": Judges(
-        (Selected("dualopt/preparation/_protocol.py"), Selected("tests/test_preparation.py", "run|trace|states|dual"))
+    "dualopt/methods/preparation/_protocol.py": Judges(
+        (
+            Selected("dualopt/methods/preparation/_protocol.py"),
+            Selected("tests/test_preparation.py", "run|trace|states|dual"),
+        )
     ),
-    "dualopt/preparation/one_shot.py": Judges(
-        (Selected("dualopt/preparation/one_shot.py"), Selected("tests/test_preparation.py", "start|jack|halves|trace")),
+    "dualopt/methods/preparation/one_shot.py": Judges(
+        (
+            Selected("dualopt/methods/preparation/one_shot.py"),
+            Selected("tests/test_preparation.py", "start|jack|halves|trace"),
+        ),
         ("one_shot_average",),
     ),
-    "dualopt/preparation/options.py": Judges(
-        (Selected("dualopt/preparation/options.py"), Selected("tests/test_preparation.py", "names|commands"))
+    "dualopt/methods/preparation/options.py": Judges(
+        (Selected("dualopt/methods/preparation/options.py"), Selected("tests/test_preparation.py", "names|commands"))
     ),
-    "dualopt/preparation/sketched_metric.py": Judges(
+    "dualopt/methods/preparation/sketched_metric.py": Judges(
         (
-            Selected("dualopt/preparation/sketched_metric.py"),
+            Selected("dualopt/methods/preparation/sketched_metric.py"),
             Selected("tests/test_preparation.py", "sketch|server|trace|seed|ranks|objectives|l2"),
         )
     ),
@@ -402,23 +406,23 @@ TABLE |= {
         )
     ),
     **{
-        f"dualopt/inputs/{module}.py": Judges(
+        f"dualopt/problem/inputs/{module}.py": Judges(
             (
-                Selected(f"dualopt/inputs/{module}.py"),
+                Selected(f"dualopt/problem/inputs/{module}.py"),
                 Selected("tests/inputs/test_good_inputs.py"),
                 Selected("tests/inputs/test_bad_inputs.py"),
             )
         )
         for module in ("__init__", "_clients", "_features", "_frames", "_labels", "_values")
     },
-    "dualopt/estimators/_base.py": Judges(
+    "dualopt/app/estimators/_base.py": Judges(
         (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
     ),
-    "dualopt/estimators/classifier.py": Judges(
+    "dualopt/app/estimators/classifier.py": Judges(
         (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
     ),
-    "dualopt/oracle.py": Judges(
-        (Selected("dualopt/oracle.py"), Selected("tests/test_oracle.py"), Selected("tests/test_engine.py"))
+    "dualopt/methods/oracle.py": Judges(
+        (Selected("dualopt/methods/oracle.py"), Selected("tests/test_oracle.py"), Selected("tests/test_engine.py"))
     ),
 }
 

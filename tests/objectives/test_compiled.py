@@ -13,12 +13,12 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from dualopt.cli import main
+from dualopt.app.cli import main
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import _compiled, _kernels, linear_model, mlp
 from dualopt.objectives._compiled import CompiledBlock, CompiledGroup, Group, dense_group
 from dualopt.objectives._positions import Positions
-from dualopt.recording import versions
+from dualopt.runs.recording import versions
 
 needs_numba = pytest.mark.skipif(
     not _kernels.fits(10, 100, 8), reason="needs Numba, and a processor for which its products were measured"

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL
-from dualopt.engine import iterate
+from dualopt.arrays.xp import to_numpy
+from dualopt.engine.rounds import iterate
+from dualopt.lab.verification import chains
+from dualopt.methods import DualFL
 from dualopt.objectives import ConvexChain, LocalProblem
-from dualopt.verification import chains
-from dualopt.xp import to_numpy
 
 CHAINS = {"squares": chains.geometric(50.0, 7, pairs=2)[0], "kinks": chains.power(7, pairs=2)[0]}
 every_chain = pytest.mark.parametrize("f", CHAINS.values(), ids=list(CHAINS))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from model_instances import model, on, points, rows
 
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates, moments_product
-from dualopt.reference import newton
+from dualopt.runs.reference import newton
 from dualopt.solvers import LBFGS, default_solver
-from dualopt.stopping import GradientNorm
-from dualopt.xp import device, to_numpy
+from dualopt.solvers.stopping import GradientNorm
 
 LOSSES = {"logistic": Logistic(), "multinomial": Multinomial(classes=3)}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_instances import LOSSES, Rows, assert_close, literal, lognormal_sizes, model, on, points, rows
 
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
 from dualopt.objectives import Objective, linear_model
 from dualopt.objectives import rows as rows_module
-from dualopt.xp import device, to_numpy
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 every_smooth_loss = pytest.mark.parametrize("loss", [x for x in LOSSES if math.isfinite(x.curvature)], ids=repr)

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_instances import EPS, LOSSES, assert_close, model, points, rows
 
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Hinge, Squared
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
-from dualopt.xp import device, to_numpy
 from tests.conftest import rounds_as_numpy
 
 LONG = 2**17

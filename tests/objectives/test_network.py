@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from model_instances import EPS, Rows, assert_close, on, points, rows
 
-from dualopt.certificates import certificate, dual_point
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Multinomial
 from dualopt.objectives import MLP, LocalProblem, Objective, SharpnessAware, mlp
+from dualopt.runs.certificates import certificate, dual_point
 from dualopt.solvers import AOGM, LBFGS, SGD, Gradient, Nesterov, NewtonCG, Sarah, default_solver
-from dualopt.stopping import Steps
-from dualopt.xp import device, to_numpy
+from dualopt.solvers.stopping import Steps
 
 CLASSES, WIDTHS, RIDGE = 3, (6, 5), 0.2
 DEPTHS = {"two hidden": (6, 5), "one hidden": (7,), "none": ()}

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_instances import assert_close, model, on, points, rows
 
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadratic, mlp
 from dualopt.solvers import LBFGS, SGD, Gradient, Nesterov, NewtonCG, default_solver
-from dualopt.stopping import GradientNorm, Steps
-from dualopt.xp import device, to_numpy
+from dualopt.solvers.stopping import GradientNorm, Steps
 
 LAM, ALPHA = 0.7, 2.5
 OBJECTIVES = {"logistic": Logistic(), "multinomial": Multinomial(classes=3)}

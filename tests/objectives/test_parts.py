@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from model_instances import LOSSES, Rows, assert_close, model, points, rows
 
+from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, _dense, linear_model
 from dualopt.objectives import rows as rows_module
 from dualopt.objectives._kept import Kept
 from dualopt.objectives._positions import Positions
-from dualopt.xp import to_numpy
 from tests.benchmarks.count import counted, counting
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

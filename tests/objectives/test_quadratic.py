@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from model_instances import EPS, assert_close
 
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.objectives import LocalProblem, Objective, Quadratic
-from dualopt.xp import device, to_numpy
 
 RNG = np.random.default_rng(0)
 FACTORS = RNG.normal(size=(4, 3, 3))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from dualopt.arrays.xp import to_numpy
 from dualopt.objectives._rounding import client_norm, gamma, tiny
-from dualopt.xp import to_numpy
 
 
 @pytest.mark.parametrize(("exponent", "dtype"), [(52, np.float64), (23, np.float32)])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from model_instances import LOSSES, assert_close, model, on, points, rows
 
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, linear_model
 from dualopt.objectives import rows as rows_module
-from dualopt.xp import device, to_numpy
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 LENGTHS = {"equal": (4,) * 7, "unequal": (4, 2, 4, 5, 1, 2, 4), "long": (40,) * 7}

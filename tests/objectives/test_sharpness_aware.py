@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from model_instances import assert_close, model, on, points, rows
 
-from dualopt.certificates import certificate, dual_point
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import LocalProblem, Objective, SharpnessAware
+from dualopt.runs.certificates import certificate, dual_point
 from dualopt.solvers import SGD, Gradient, Nesterov
-from dualopt.stopping import Steps
-from dualopt.xp import device, to_numpy
+from dualopt.solvers.stopping import Steps
 
 RADIUS, EPSILON = 0.3, 0.05
 LOSSES = {"logistic": Logistic(), "multinomial": Multinomial(classes=3)}

@@ -11,10 +11,10 @@ import pytest
 from model_instances import EPS, LOSSES
 from sparse_instances import Pair, holes, messy, pair, points, rounding, sparse
 
+from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, _sparse, linear_model, mlp
 from dualopt.objectives.rows import row_norms
-from dualopt.xp import to_numpy
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 

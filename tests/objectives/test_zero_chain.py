@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualopt.arrays.xp import device, to_numpy
 from dualopt.objectives import LocalProblem, Objective, ZeroChain
 from dualopt.solvers import LBFGS, Gradient, Nesterov, NewtonCG
-from dualopt.stopping import Steps
-from dualopt.xp import device, to_numpy
+from dualopt.solvers.stopping import Steps
 
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.uniform(0.0, 3.0, (4, 6)) * (RNG.random((4, 6)) < 0.7)

@@ -9,7 +9,7 @@ import pkgutil
 from typing import Any
 
 import dualopt.solvers as package
-from dualopt.contracts.solver_problems import (
+from dualopt.lab.contracts.solver_problems import (
     OBJECTIVES,
     SIZES,
     arrays,
@@ -24,7 +24,7 @@ from dualopt.contracts.solver_problems import (
     starts,
     to_backend,
 )
-from dualopt.contracts.test_solvers import applies
+from dualopt.lab.contracts.test_solvers import applies
 
 
 def discovered() -> dict[str, type]:

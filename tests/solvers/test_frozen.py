@@ -15,7 +15,7 @@ from solver_instances import (
     starts,
 )
 
-from dualopt.contracts.test_solvers import (
+from dualopt.lab.contracts.test_solvers import (
     CASES,
     assert_same,
     call,
@@ -24,7 +24,7 @@ from dualopt.contracts.test_solvers import (
 )
 from dualopt.losses import Logistic, Multinomial
 from dualopt.solvers import Gradient
-from dualopt.stopping import GradientNorm, Steps
+from dualopt.solvers.stopping import GradientNorm, Steps
 
 __all__ = ["pytest_generate_tests", "test_a_client_alone_gets_the_bits_of_its_row"]
 

@@ -14,7 +14,7 @@ from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import LinearModel, LocalProblem
 from dualopt.solvers import LBFGS
 from dualopt.solvers.lbfgs import is_tiny, usual_history
-from dualopt.stopping import GradientNorm, Steps
+from dualopt.solvers.stopping import GradientNorm, Steps
 
 
 def sized(rows: int, columns: int, classes: int = 1) -> Any:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from solver_instances import OBJECTIVES, first, local_problem, quadratic, starts
 
+from dualopt.arrays.tree import leaves, take_clients
 from dualopt.objectives import LocalProblem, NonconvexPenalty, Quadratic
 from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
 from dualopt.solvers._line_search import SUFFICIENT_DECREASE, backtrack
 from dualopt.solvers.newton import conjugate_gradients
-from dualopt.stopping import GradientNorm, Steps
-from dualopt.tree import leaves, take_clients
+from dualopt.solvers.stopping import GradientNorm, Steps
 
 
 def dot(x, y):

@@ -22,15 +22,15 @@ from solver_instances import (
 )
 from test_frozen import assert_same, call
 
-from dualopt.algorithms import DualFL
-from dualopt.certificates import certificate, dual_point
-from dualopt.engine import iterate
+from dualopt.arrays.tree import leaves
+from dualopt.arrays.xp import device, to_numpy
+from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic, Multinomial
-from dualopt.recording import run
+from dualopt.methods import DualFL
+from dualopt.runs.certificates import certificate, dual_point
+from dualopt.runs.recording import run
 from dualopt.solvers import SGD
-from dualopt.stopping import GradientNorm, Steps
-from dualopt.tree import leaves
-from dualopt.xp import device, to_numpy
+from dualopt.solvers.stopping import GradientNorm, Steps
 from tests.conftest import BACKENDS
 
 every_solver = pytest.mark.parametrize("name", SAMPLED)

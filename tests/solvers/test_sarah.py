@@ -8,7 +8,7 @@ from solver_instances import OBJECTIVES, SIZES, first, local_problem, starts
 
 from dualopt.objectives import LocalProblem
 from dualopt.solvers import Sarah
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 
 def close(a, b):

@@ -9,7 +9,7 @@ from solver_instances import OBJECTIVES, SIZES, first, linear, local_problem, st
 from dualopt.losses import Squared
 from dualopt.objectives import LocalProblem
 from dualopt.solvers import SGD
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 
 
 def literal(solver, problem, start, round, steps):

@@ -22,9 +22,10 @@ from solver_instances import (
     starts,
 )
 
-from dualopt.certificates import DualPoint, dual_point
-from dualopt.contracts.solver_problems import dot, reference
-from dualopt.contracts.test_solvers import (
+from dualopt.arrays.tree import leaves
+from dualopt.arrays.xp import device, to_numpy
+from dualopt.lab.contracts.solver_problems import dot, reference
+from dualopt.lab.contracts.test_solvers import (
     pytest_generate_tests,
     test_nothing_is_changed_and_a_call_can_be_repeated,
     test_reaches_the_minimiser_with_an_honest_gap,
@@ -32,11 +33,10 @@ from dualopt.contracts.test_solvers import (
 from dualopt.losses import Hinge, Logistic
 from dualopt.objectives import LocalProblem, ObjectiveWrapper
 from dualopt.objectives.local_problem import Evaluation
+from dualopt.runs.certificates import DualPoint, dual_point
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
 from dualopt.solvers.lbfgs import evaluate_start
-from dualopt.stopping import Gap, GradientNorm, Steps
-from dualopt.tree import leaves
-from dualopt.xp import device, to_numpy
+from dualopt.solvers.stopping import Gap, GradientNorm, Steps
 from tests.conftest import BACKENDS, rounds_as_numpy
 
 __all__ = [

@@ -13,7 +13,7 @@ from dualopt.losses import Hinge, Logistic, Multinomial, SmoothedHinge, Squared
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
 from dualopt.objectives.local_problem import Evaluation, client_dot
 from dualopt.solvers import DualCoordinate, RowLBFGS, row_lbfgs
-from dualopt.stopping import Gap, GradientNorm, GradientReduction, Steps
+from dualopt.solvers.stopping import Gap, GradientNorm, GradientReduction, Steps
 
 sparse = pytest.importorskip("scipy.sparse")
 

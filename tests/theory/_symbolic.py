@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from dualopt.claims import Claim, Inequality
+from dualopt.lab.claims import Claim, Inequality
 
 __all__ = ["agree", "compared", "positive", "same", "squares", "stand_in"]
 

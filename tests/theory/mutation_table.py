@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
 from tests.theory import (
     test_frontier,
     test_mutations,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.attack import Attack, Parameters, attack
-from dualopt.claims import Claim, Inequality, check
+from dualopt.lab.attack import Attack, Parameters, attack
+from dualopt.lab.claims import Claim, Inequality, check
 from dualopt.objectives import Quadratic
 from theory._claims import Form, discover
 from theory._rounds import mean_square_radius

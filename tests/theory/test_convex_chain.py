@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import DualFL, FedSplit, OptimizedDualFL
-from dualopt.claims import Claim, Inequality, check
+from dualopt.lab.claims import Claim, Inequality, check
+from dualopt.lab.rates import assert_sublinear_rate, estimate_order
 from dualopt.losses import AbsoluteDeviation, Squared
+from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.rates import assert_sublinear_rate, estimate_order
 from theory._claims import discover
 from theory._problems import Instance
 from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares, tails

@@ -14,12 +14,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt import run
-from dualopt.algorithms import AFedPD, DualFL, FedADMM, FedAvg, Scaffnew
-from dualopt.algorithms._parameters import fedpd_step_limit
-from dualopt.claims import check
-from dualopt.participation import UniformSubset
+from dualopt.lab.claims import check
+from dualopt.methods import AFedPD, DualFL, FedADMM, FedAvg, Scaffnew
+from dualopt.methods._parameters import fedpd_step_limit
+from dualopt.methods.participation import UniformSubset
 from dualopt.solvers import Exact
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._claims import discover
 from theory._problems import solved
 from theory.counterexamples import averaging, dualfl, primal_dual

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.algorithms.dualfl import momentum
+from dualopt.methods.dualfl import momentum
 from theory._problems import breast_cancer, hinge, logistic, quadratic
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import conjugates, dual_optimum, dual_value, exact, initial_bound, path, weighted_distance

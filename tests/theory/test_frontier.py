@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualopt.methods._scales import weights
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
-from dualopt.algorithms._feddyn_rules import best_weight
-from dualopt.algorithms._scales import weights
-from dualopt.algorithms.sampled_dualfl import next_step
-from dualopt.claims import Claim, check
-from dualopt.compressors import CoordinateCohorts, NaturalCompression, RandK, kept
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import Claim, check
+from dualopt.lab.testing import quadratics
+from dualopt.methods import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
+from dualopt.methods._feddyn_rules import best_weight
+from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, kept
+from dualopt.methods.participation import UniformSubset
+from dualopt.methods.sampled_dualfl import next_step
 from dualopt.objectives import Quadratic
-from dualopt.participation import UniformSubset
 from dualopt.solvers import Exact
-from dualopt.testing import quadratics
 from tests.theory._telling import telling
 from tests.theory.test_properties import UNEQUAL
 from theory._cases import Case

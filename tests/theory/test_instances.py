@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualopt.claims import Case
+from dualopt.lab.claims import Case
 from dualopt.objectives import Quadratic
-from dualopt.reference import cvxpy
+from dualopt.runs.reference import cvxpy
 from theory._problems import (
     Instance,
     absolute_deviation,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL, _dual_parameters
-from dualopt.algorithms._parameters import largest
-from dualopt.algorithms.dualfl import momentum
-from dualopt.claims import Claim, Verdict, check
+from dualopt.lab.claims import Claim, Verdict, check
+from dualopt.methods import DualFL, _dual_parameters
+from dualopt.methods._parameters import largest
+from dualopt.methods.dualfl import momentum
 from tests.theory._telling import telling
 from theory._claims import discover, judge
 from theory.dualfl import certificates, inexact_solutions, local_steps

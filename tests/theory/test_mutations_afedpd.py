@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dualopt.claims import Claim, check
+from dualopt.lab.claims import Claim, check
 from dualopt.objectives import linear_model
 from tests.theory._telling import telling
 from theory._claims import discover

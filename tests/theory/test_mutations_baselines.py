@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualopt.claims import Claim, check
+from dualopt.lab.claims import Claim, check
 from theory._cases import Case
 from theory._claims import discover
 from theory.baselines.contraction import mean_square_factor, scaffold_case, three_directions

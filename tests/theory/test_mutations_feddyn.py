@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualopt.claims import Claim, check
+from dualopt.lab.claims import Claim, check
 from dualopt.objectives import Quadratic
 from theory._claims import discover
 from theory._problems import indefinite

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedPD
-from dualopt.claims import Verdict, check
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import Verdict, check
+from dualopt.methods import FedPD
+from dualopt.methods.participation import CommunicateWithProbability, Full
 from dualopt.objectives import LocalProblem
-from dualopt.participation import CommunicateWithProbability, Full
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from tests.theory._telling import telling
 from theory._claims import Form, discover
 from theory._problems import lopsided

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import AndersonFedSplit
-from dualopt.algorithms._anderson import mixing_weights
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.methods import AndersonFedSplit
+from dualopt.methods._anderson import mixing_weights
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory._claims import discover
 from theory.frontier.anderson import Wild

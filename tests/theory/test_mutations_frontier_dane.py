@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import AndersonDANE
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.methods import AndersonDANE
 from theory._cases import Case
 from theory._claims import discover
 from theory.frontier import dane

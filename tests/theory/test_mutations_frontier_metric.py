@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DistributedLBFGS, FedSplit
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.methods import DistributedLBFGS, FedSplit
+from dualopt.methods.preparation import OneShotAverage
 from dualopt.objectives import LinearModel, Quadratic
 from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates
-from dualopt.preparation import OneShotAverage
 from theory._claims import discover
 from theory.frontier import metric
 from theory.frontier.metric import MetricCase

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import DualFL
-from dualopt.claims import Claim, check
+from dualopt.lab.claims import Claim, check
+from dualopt.methods import DualFL
 from tests.theory._telling import telling
 from theory._cases import Case
 from theory._claims import discover

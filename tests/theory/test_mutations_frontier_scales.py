@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualopt.methods._scales import cohort_weights, multiplied, of_clients, weights
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import FedDR, FedDyn, SampledDualFL
-from dualopt.algorithms._feddyn_rules import best_weights
-from dualopt.algorithms._scales import cohort_weights, multiplied, of_clients, weights
-from dualopt.algorithms.feddyn import Upload
-from dualopt.claims import check
-from dualopt.participation import UniformSubset, WeightedSubset
+from dualopt.lab.claims import check
+from dualopt.methods import FedDR, FedDyn, SampledDualFL
+from dualopt.methods._feddyn_rules import best_weights
+from dualopt.methods.feddyn import Upload
+from dualopt.methods.participation import UniformSubset, WeightedSubset
 from tests.theory._telling import telling
 from tests.theory.test_frontier import becomes, is_violated
 from tests.theory.test_properties import UNEQUAL

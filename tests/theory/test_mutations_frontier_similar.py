@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.algorithms import GIANT, AccSDANE, DualLBFGS
-from dualopt.algorithms._line_search import Upload
-from dualopt.algorithms.acc_s_dane import FALL, SOLVE, growth
-from dualopt.algorithms.giant import DIRECTION, POINT, SLOPES
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.methods import GIANT, AccSDANE, DualLBFGS
+from dualopt.methods._line_search import Upload
+from dualopt.methods.acc_s_dane import FALL, SOLVE, growth
+from dualopt.methods.giant import DIRECTION, POINT, SLOPES
 from theory._cases import Case
 from theory._claims import discover
 from theory.frontier import accelerated_dane, dual_lbfgs, giant

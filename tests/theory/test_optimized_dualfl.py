@@ -13,8 +13,8 @@ import sympy
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms.optimized_dualfl import growth
-from dualopt.claims import Claim, check
+from dualopt.lab.claims import Claim, check
+from dualopt.methods.optimized_dualfl import growth
 from tests.theory._telling import telling
 from tests.theory.test_properties import QUADRATIC, SMOOTH
 from theory._cases import Case

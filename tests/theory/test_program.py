@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dualopt.claims import Claim, Inequality, Verdict
-from dualopt.cli import progress
+from dualopt.app.cli import progress
+from dualopt.lab.claims import Claim, Inequality, Verdict
 from theory import _program
 from theory._claims import Chapter, ExpectedVerdict, Result, discover
 from theory._report import report, table

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.lab.testing import linear_models, quadratics
 from dualopt.losses import AbsoluteDeviation, Hinge, Logistic
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
-from dualopt.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
-from dualopt.testing import linear_models, quadratics
+from dualopt.solvers.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.dualfl._fista import Fista

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.lab.testing import linear_models, quadratics
 from dualopt.losses import Huber, Logistic, Squared
+from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
-from dualopt.participation import Full, UniformSubset
-from dualopt.testing import linear_models, quadratics
 from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.afedpd._pairs import Neighbours, neighbours

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import DistributedLBFGS, DistributedNewtonCG
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.lab.testing import linear_models, quadratics
 from dualopt.losses import Logistic
-from dualopt.testing import linear_models, quadratics
+from dualopt.methods import DistributedLBFGS, DistributedNewtonCG
 from theory._cases import Case
 from theory._claims import discover
 from theory._problems import Instance, solved

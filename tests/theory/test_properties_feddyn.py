@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.lab.testing import linear_models, quadratics
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic
-from dualopt.testing import linear_models, quadratics
 from theory._claims import discover
 from theory._problems import Instance, solved
 from theory.feddyn._runs import FedDynCase, by_enumeration, by_moments, feddyn_case

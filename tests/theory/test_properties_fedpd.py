@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.lab.testing import linear_models, quadratics
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic
-from dualopt.testing import linear_models, quadratics
 from theory._claims import discover
 from theory.fedpd._draws import Rows as Sampled
 from theory.fedpd._draws import sampled

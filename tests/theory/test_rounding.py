@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualopt.algorithms import FedADMM
-from dualopt.claims import check
+from dualopt.lab.claims import check
+from dualopt.methods import FedADMM
+from dualopt.methods.participation import Schedule
 from dualopt.objectives import Quadratic
-from dualopt.participation import Schedule
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._problems import absolute_deviation, quadratic, solved
 from theory.counterexamples._recursion import on_quadratics, scalars
 from theory.counterexamples.primal_dual import fedadmm_two_clients

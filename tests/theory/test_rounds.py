@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualopt.algorithms import AFedPD, FedPD, Scaffold
-from dualopt.engine import State, advance
+from dualopt.engine.rounds import State, advance
+from dualopt.methods import AFedPD, FedPD, Scaffold
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Full, UniformSubset
 from dualopt.objectives import Quadratic
-from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, UniformSubset
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case, everybody
 from theory._chance import expectation, outcomes_of
 from theory._problems import quadratic

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.claims import Inequality
+from dualopt.lab.claims import Inequality
 from dualopt.losses import Squared
 from dualopt.objectives import LocalProblem, linear_model
 from tests.theory._symbolic import compared, positive, same, squares, stand_in

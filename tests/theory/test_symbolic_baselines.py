@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.algorithms._parameters import reflection_factor
+from dualopt.methods._parameters import reflection_factor
 from tests.theory._symbolic import compared, positive, same, stand_in
 from theory.baselines import contraction
 

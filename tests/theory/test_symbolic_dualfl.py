@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.algorithms.dualfl import momentum
+from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
 from tests.theory._symbolic import compared, positive, same, stand_in
 from theory.dualfl import exact_solutions, inexact_solutions, local_steps, regularised

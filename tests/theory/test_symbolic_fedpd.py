@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.algorithms import FedPD
+from dualopt.methods import FedPD
 from dualopt.objectives import Quadratic
 from tests.theory._symbolic import agree, compared, positive, same, squares, stand_in
 from theory._claims import Form

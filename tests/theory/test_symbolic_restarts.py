@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.algorithms._restarts import LEAST, MOST
-from dualopt.algorithms.dualfl import momentum
+from dualopt.methods._restarts import LEAST, MOST
+from dualopt.methods.dualfl import momentum
 from theory._problems import quadratic
 from theory.frontier import restarts
 

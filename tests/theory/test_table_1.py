@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import (
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import check
+from dualopt.methods import (
     AFedPD,
     APDAInexact,
     DualAscent,
@@ -29,12 +31,10 @@ from dualopt.algorithms import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.claims import check
-from dualopt.engine import iterate
+from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem
-from dualopt.participation import Round
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory import limits
 from theory._cases import everybody
 from theory._problems import Instance, hard_quadratic

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dualopt.claims import Claim, Inequality, claim
+from dualopt.lab.claims import Claim, Inequality, claim
 from tests.theory import worst_ratios
 from tests.theory.terms import mutants
 from tests.theory.worst_ratios import blind, complaints, evaluate, rows, scaled, unnoticed, written

@@ -11,9 +11,9 @@ pytest.importorskip("PEPit")
 pytest.importorskip("clarabel")
 
 
-from dualopt.algorithms import DualFL
-from dualopt.algorithms.optimized_dualfl import OptimizedDualFL, growth
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.methods import DualFL
+from dualopt.methods.optimized_dualfl import OptimizedDualFL, growth
 from dualopt.solvers import Exact
 from tests.problems import quadratic
 from theory.worst_case import _reduced

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualopt.algorithms import FedAvg
-from dualopt.claims import Verdict, check
+from dualopt.lab.claims import Verdict, check
+from dualopt.methods import FedAvg
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Full, Schedule, UniformSubset
 from dualopt.objectives import ObjectiveWrapper, ZeroChain
 from dualopt.objectives import zero_chain as functions
-from dualopt.participation import Bernoulli, CommunicateWithProbability, Full, Schedule, UniformSubset
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._claims import discover
 from theory.lower_bounds._races import (
     SPLITS,

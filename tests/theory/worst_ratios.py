@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import theory._claims
-from dualopt.claims import Inequality, check
+from dualopt.lab.claims import Inequality, check
 from theory._claims import Chapter, Result, discover
 from theory._witnesses import Kind, Rows, Table
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dualopt.verification.claimed_rate import parse_rate
+from dualopt.lab.verification.claimed_rate import parse_rate
 
 VALUES = {"kappa": 100.0, "mu": 0.5, "L": 50.0, "N": 8.0, "P": 2.0}
 

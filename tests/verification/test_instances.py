@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualopt.algorithms import GradientDescent
-from dualopt.rates import estimate_order
-from dualopt.reference import cvxpy
-from dualopt.verification.instances import Instance, linear_instances, sublinear_instances
-from dualopt.verification.verdict import ROUNDING
+from dualopt.lab.rates import estimate_order
+from dualopt.lab.verification.instances import Instance, linear_instances, sublinear_instances
+from dualopt.lab.verification.verdict import ROUNDING
+from dualopt.methods import GradientDescent
+from dualopt.runs.reference import cvxpy
 
 LINEAR, SUBLINEAR = list(linear_instances()), list(sublinear_instances())
 

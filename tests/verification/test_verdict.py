@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dualopt.algorithms import (
+from dualopt.lab.verification import verdict as module
+from dualopt.lab.verification.claimed_rate import parse_rate
+from dualopt.lab.verification.instances import linear_instances, sublinear_instances
+from dualopt.lab.verification.verdict import verify
+from dualopt.methods import (
     DistributedLBFGS,
     DualFL,
     FedAvg,
@@ -19,11 +23,7 @@ from dualopt.algorithms import (
     SampledDualFL,
     Scaffnew,
 )
-from dualopt.participation import UniformSubset
-from dualopt.verification import verdict as module
-from dualopt.verification.claimed_rate import parse_rate
-from dualopt.verification.instances import linear_instances, sublinear_instances
-from dualopt.verification.verdict import verify
+from dualopt.methods.participation import UniformSubset
 
 SQRT, PLAIN, FAST = "(1-1/sqrt(kappa))^n", "(1-1/kappa)^n", "(1-1/sqrt(kappa))^(6*n)"
 LINEAR, SUBLINEAR = list(linear_instances()), list(sublinear_instances())

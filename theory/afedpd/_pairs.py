@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD
-from dualopt.engine import State, advance, initial_state
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.losses import Huber, Logistic
+from dualopt.methods import AFedPD
+from dualopt.methods.participation import Round, first_round
 from dualopt.objectives import LinearModel, LocalProblem, linear_model
-from dualopt.participation import Round, first_round
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import sampled_solution
-from dualopt.stopping import Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Stop
 from theory._cases import everybody
 from theory._chance import subsets
 

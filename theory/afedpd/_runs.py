@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD
-from dualopt.engine import State
+from dualopt.arrays.tree import merge_clients
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
+from dualopt.methods import AFedPD
+from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import NonconvexPenalty, Quadratic
-from dualopt.participation import UniformSubset
-from dualopt.tree import merge_clients
-from dualopt.xp import Array
 from theory._cases import Case, accurately
 from theory._problems import Instance, solved
 from theory._rounds import Branch, all_solutions, round_matrix

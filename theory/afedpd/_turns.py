@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
 from theory._cases import Case
 from theory._claims import ROUNDING, deviation
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dualopt.algorithms import FedADMM
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State, advance, initial_state
-from dualopt.participation import UniformSubset
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedADMM
+from dualopt.methods.participation import UniformSubset
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict, deviation
 from theory._problems import Instance, quadratic

@@ -48,14 +48,14 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import Squared
+from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem, linear_model
-from dualopt.participation import Round
 from dualopt.solvers import Exact, Gradient, LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import GradientNorm, Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import GradientNorm, Stop
 from theory._claims import ExpectedVerdict, Form
 from theory._problems import Instance, indefinite, logistic, lopsided, one_concave_client, penalised_logistic, quadratic
 from theory._rounds import affine

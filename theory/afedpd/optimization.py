@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._claims import ExpectedVerdict, Form, deviation
 from theory._problems import (
     Instance,

@@ -20,9 +20,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import indefinite, logistic, lopsided, one_concave_client, one_flat_client, quadratic
 from theory._rounds import mean_square_radius

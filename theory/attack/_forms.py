@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualopt.attack import Generator, Parameters
+from dualopt.lab.attack import Generator, Parameters
 from theory._claims import Form
 
 __all__ = ["form"]

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from rich.console import Console
 from typer import Argument, Exit, Option, Typer
 
-from dualopt.attack import Attack, attack
-from dualopt.cli import output, program
-from dualopt.cli.progress import make_progress
-from dualopt.discover import unknown_name
+from dualopt.app.cli import output, program
+from dualopt.app.cli.progress import make_progress
+from dualopt.lab.attack import Attack, attack
+from dualopt.spec.discover import unknown_name
 from theory.attack._targets import Target, targets
 from theory.attack._witness import witness
 

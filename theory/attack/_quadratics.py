@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.attack import Parameters
+from dualopt.lab.attack import Parameters
 from dualopt.objectives import Quadratic
 from theory._problems import Instance, solved
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import theory.attack
-from dualopt.attack import Generator
-from dualopt.claims import Claim
+from dualopt.lab.attack import Generator
+from dualopt.lab.claims import Claim
 from theory._claims import discover
 
 __all__ = ["Target", "targets"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import parameters
-from dualopt.attack import Attack, Parameters
+from dualopt.lab.attack import Attack, Parameters
+from dualopt.methods import parameters
 from dualopt.objectives import Quadratic
 from theory._claims import Form
 from theory.attack._targets import Target
@@ -27,8 +27,8 @@ def witness(name: str, target: Target, found: Attack) -> str:
     # A = [[[0.0100197]], [[0.0100197]]]
     # b = [[0.0], [0.0]]
     # theta0 = [0.3]
-    from dualopt.attack import Parameters
-    from dualopt.claims import check
+    from dualopt.lab.attack import Parameters
+    from dualopt.lab.claims import check
     from theory.attack import targets
     <BLANKLINE>
     claim, generators = targets()["p1_scale_of_constants"]
@@ -38,8 +38,8 @@ def witness(name: str, target: Target, found: Attack) -> str:
     case = target.generators[found.generator](Parameters(found.point))
     lines = [f"# {line}" for line in described(case)]
     lines += [
-        "from dualopt.attack import Parameters",
-        "from dualopt.claims import check",
+        "from dualopt.lab.attack import Parameters",
+        "from dualopt.lab.claims import check",
         "from theory.attack import targets",
         "",
         f'claim, generators = targets()["{name}"]',

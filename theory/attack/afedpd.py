@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dualopt.attack import Parameters
+from dualopt.lab.attack import Parameters
 from theory._problems import Instance
 from theory.afedpd._runs import AFedPDCase, afedpd_case
 from theory.attack._forms import form

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from dualopt.algorithms import FedDyn
-from dualopt.attack import Parameters
+from dualopt.lab.attack import Parameters
+from dualopt.methods import FedDyn
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
 from theory.attack._quadratics import convex, unequal
 from theory.dualfl._runs import exact, inexact

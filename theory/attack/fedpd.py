@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from dualopt.attack import Parameters
+from dualopt.lab.attack import Parameters
 from dualopt.objectives import Quadratic
 from theory.attack._forms import form
 from theory.attack._quadratics import bounded_below

@@ -16,18 +16,18 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dualopt.algorithms import Scaffnew
-from dualopt.engine import iterate
+from dualopt.arrays.tree import leaves
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import iterate
+from dualopt.lab.rates import Order, estimate_order
+from dualopt.methods import Scaffnew
+from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import per_client
-from dualopt.participation import Round
-from dualopt.rates import Order, estimate_order
-from dualopt.recording import communicated
+from dualopt.runs.recording import communicated
 from dualopt.solvers import Gradient, LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import Steps, Stop
-from dualopt.tree import leaves
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps, Stop
 from theory._cases import Case, everybody
 from theory._problems import Instance, solved
 from theory._rounds import all_solutions, flatten, round_matrix
@@ -80,7 +80,7 @@ def kappas(count: int, *, least: float = 10.0) -> list[float]:
 def exponent(counts: Sequence[float] | Array) -> Order:
     r"""Estimate ``p`` of counts like :math:`\kappa^p` at the condition numbers of :func:`kappas`, with its interval.
 
-    In ``n`` the counts grow like :math:`n^{2p}`, and :func:`dualopt.rates.estimate_order` sees their inverses. Its
+    In ``n`` the counts grow like :math:`n^{2p}`, and :func:`dualopt.lab.rates.estimate_order` sees their inverses. Its
     correction by ``1/n`` follows :math:`(\sqrt\kappa + a)^{2p}`. It has no term for logarithms: to :math:`10^4`,
     :math:`\sqrt\kappa\log(4\kappa)` has the exponent 0.59.
 

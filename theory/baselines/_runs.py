@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.participation import UniformSubset
+from dualopt.methods.participation import UniformSubset
 from theory._cases import Case
 from theory._problems import Instance
 
@@ -23,7 +23,7 @@ def baseline_case(
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedAvg
+    >>> from dualopt.methods import FedAvg
     >>> from theory._problems import quadratic
     >>> case = baseline_case(quadratic(), FedAvg(), 1, active=2)
     >>> case.name, len(case.outcomes()), round(case.fraction, 3)

@@ -19,13 +19,13 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg, FedProx
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedAvg, FedProx
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
 from theory._chance import expectation
 from theory._claims import ROUNDING, ExpectedVerdict, deviation

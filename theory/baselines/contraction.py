@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
-from dualopt.algorithms._parameters import reflection_factor
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State, advance, initial_state
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
+from dualopt.methods._parameters import reflection_factor
+from dualopt.methods.participation import CommunicateWithProbability, Round
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.participation import CommunicateWithProbability, Round
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
 from theory._chance import worst_growth
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dualopt.algorithms import DistributedLBFGS, DistributedNewtonCG, GradientDescent
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, GradientDescent
 from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic, linear_model
 from dualopt.solvers import LBFGS, NewtonCG
-from dualopt.stopping import Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic

@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import (
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import (
     APDAInexact,
     DualAscent,
     DualFL,
@@ -41,10 +42,9 @@ from dualopt.algorithms import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.algorithms._parameters import fedpd_step_limit
-from dualopt.claims import Inequality, claim
+from dualopt.methods._parameters import fedpd_step_limit
 from dualopt.solvers import Exact
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._claims import ExpectedVerdict
 from theory._problems import Instance
 from theory.baselines._communications import (

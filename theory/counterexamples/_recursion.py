@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dualopt.claims import Inequality
-from dualopt.engine import Snapshot
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot
+from dualopt.lab.claims import Inequality
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 from theory._cases import Case
 from theory._claims import ROUNDING, deviation
 
@@ -76,7 +76,7 @@ def on_quadratics(
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedAvg
+    >>> from dualopt.methods import FedAvg
     >>> on_quadratics("FedAvg", FedAvg(), scalars([1.0, 3.0], [0.0, 1.0]), limit=0.5).name
     'FedAvg: ends at 0.5, the solution is 0.75'
     """

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg, FedProx
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedAvg, FedProx
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.counterexamples._recursion import Run, follow, on_quadratics, scalars
 from theory.fedpd.fedavg import LocalSteps, Vanishing

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
-from dualopt.algorithms.dualfl import momentum
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualFL
+from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
-from dualopt.stopping import Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.counterexamples._recursion import Run, follow, on_quadratics, scalars, side
 

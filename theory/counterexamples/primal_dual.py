@@ -19,12 +19,12 @@ from itertools import repeat
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD, FedADMM, FedPD, Scaffnew
-from dualopt.claims import Inequality, claim
-from dualopt.engine import Snapshot, State
-from dualopt.participation import CommunicateWithProbability, Schedule
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot, State
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import AFedPD, FedADMM, FedPD, Scaffnew
+from dualopt.methods.participation import CommunicateWithProbability, Schedule
 from dualopt.solvers import Exact, Gradient
-from dualopt.xp import Array
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._rounds import histories
 from theory.counterexamples._recursion import Run, follow, on_quadratics, scalars

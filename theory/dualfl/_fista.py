@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dualopt.arrays.xp import Array
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 
 __all__ = ["Fista", "Iterate"]
 

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
-from dualopt.certificates import dual_point
-from dualopt.engine import Snapshot
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot
+from dualopt.methods import DualFL
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
+from dualopt.runs.certificates import dual_point
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolver, NewtonCG
-from dualopt.stopping import Gap, GradientNorm, Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Gap, GradientNorm, Stop
 from theory._cases import EPSILON, Case
 from theory._claims import UP_TO_ROUNDING
 from theory._problems import Instance

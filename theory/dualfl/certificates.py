@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg, FedPD
-from dualopt.certificates import certificate, dual_point
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedAvg, FedPD
 from dualopt.objectives import Quadratic
+from dualopt.runs.certificates import certificate, dual_point
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (

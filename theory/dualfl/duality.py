@@ -12,8 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 
 

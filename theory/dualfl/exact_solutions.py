@@ -22,15 +22,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms.dualfl import momentum
-from dualopt.claims import Inequality, claim
-from dualopt.data import available
-from dualopt.engine import Snapshot
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
 from dualopt.objectives.local_problem import client_dot
+from dualopt.problem.data import available
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory._problems import (

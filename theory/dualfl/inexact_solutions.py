@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from dualopt.algorithms.dualfl import momentum
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import Gradient
-from dualopt.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory._problems import Instance, breast_cancer, digits, hard_quadratic, logistic, lopsided, quadratic

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
-from dualopt.claims import Inequality, claim
-from dualopt.engine import Snapshot
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualFL
+from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.local_problem import client_dot, per_client
-from dualopt.participation import Round
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import Gap, LinearSchedule, Stop, SublinearSchedule
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Gap, LinearSchedule, Stop, SublinearSchedule
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory._problems import (
@@ -251,7 +251,7 @@ def theorem_3_5(case: Case) -> Iterator[Inequality]:
 class ConstantMomentum:
     r"""Nesterov's method with constant momentum, stopped when :math:`|r_j|^2/(2\nu)` is at most a schedule.
 
-    It looks at nothing but the schedule of its stopping rule, a :class:`dualopt.stopping.Gap`.
+    It looks at nothing but the schedule of its stopping rule, a :class:`dualopt.solvers.stopping.Gap`.
     """
 
     nu: float

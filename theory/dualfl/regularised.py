@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
-from dualopt.engine import iterate
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import Inequality, claim
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory._problems import (

@@ -25,14 +25,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import FedDyn
-from dualopt.engine import State, advance, initial_state
+from dualopt.arrays.tree import merge_clients
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.methods import FedDyn
+from dualopt.methods.participation import Round, UniformSubset
 from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadratic
-from dualopt.participation import Round, UniformSubset
 from dualopt.solvers import NewtonCG
-from dualopt.stopping import GradientNorm
-from dualopt.tree import merge_clients
-from dualopt.xp import Array
+from dualopt.solvers.stopping import GradientNorm
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict
 from theory._problems import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, Form, deviation
 from theory._problems import logistic, quadratic
 from theory.feddyn._runs import (

@@ -28,7 +28,7 @@ from typing import Literal
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import Instance, indefinite, lopsided
 from theory.feddyn._runs import (

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
 from theory._claims import ExpectedVerdict
 from theory._problems import (
     Instance,

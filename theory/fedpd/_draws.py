@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import FedPD
-from dualopt.engine import State
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
+from dualopt.methods import FedPD
+from dualopt.methods.participation import CommunicateWithProbability, Full, Round
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.participation import CommunicateWithProbability, Full, Round
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import solution
-from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps, Stop
 from theory._chance import Outcome
 from theory._rounds import Branch, affine, branches, flatten, round_matrix, unflatten
 from theory.fedpd._runs import FedPDCase, dissimilarity

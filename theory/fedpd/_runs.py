@@ -15,16 +15,16 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from dualopt.algorithms import FedPD
-from dualopt.engine import State
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
+from dualopt.lab.testing import random_quadratic
 from dualopt.losses import Logistic
+from dualopt.methods import FedPD
+from dualopt.methods.participation import CommunicateWithProbability, Full, Round
 from dualopt.objectives import LinearModel, NonconvexPenalty, Quadratic, linear_model
 from dualopt.objectives.local_problem import client_dot
-from dualopt.participation import CommunicateWithProbability, Full, Round
 from dualopt.solvers import Gradient
-from dualopt.stopping import GradientNorm
-from dualopt.testing import random_quadratic
-from dualopt.xp import Array
+from dualopt.solvers.stopping import GradientNorm
 from theory import _rounds
 from theory._cases import Case, accurately, everybody
 from theory._problems import lopsided, one_concave_client, one_flat_client, solved

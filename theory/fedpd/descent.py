@@ -50,17 +50,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import FedPD
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
+from dualopt.lab.claims import Inequality, claim
+from dualopt.lab.rates import estimate_order
 from dualopt.losses import Logistic
+from dualopt.methods import FedPD
+from dualopt.methods.participation import Round
 from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model
 from dualopt.objectives.local_problem import client_dot
-from dualopt.participation import Round
-from dualopt.rates import estimate_order
 from dualopt.solvers import Exact, LocalSolution, Sarah
-from dualopt.stopping import Steps, Stop
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps, Stop
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory.fedpd._runs import (
     FedPDCase,

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg
-from dualopt.claims import Inequality, claim
-from dualopt.engine import advance, initial_state
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import advance, initial_state
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedAvg
 from dualopt.objectives import LinearModel, Quadratic
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory._cases import everybody
 from theory._claims import ExpectedVerdict, Form
 from theory.fedpd._runs import logistic

@@ -42,10 +42,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State, advance
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance
+from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives.local_problem import client_dot
-from dualopt.xp import Array
 from theory._claims import ExpectedVerdict, Form
 from theory._rounds import Branch
 from theory.fedpd._draws import (

@@ -43,14 +43,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from dualopt.algorithms import FedPD
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import Squared
+from dualopt.methods import FedPD
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import Exact, Gradient, Sarah
-from dualopt.stopping import GradientNorm, Steps
-from dualopt.xp import Array
+from dualopt.solvers.stopping import GradientNorm, Steps
 from theory._claims import ExpectedVerdict, Form
 from theory._problems import lopsided, one_concave_client, one_flat_client
 from theory._rounds import path as rounds_of

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.claims import Inequality, claim
-from dualopt.data import load
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic, linear_model
-from dualopt.xp import Array
+from dualopt.problem.data import load
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory._problems import lopsided, one_concave_client
 from theory.fedpd._runs import (

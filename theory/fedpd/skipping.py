@@ -30,9 +30,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
+from dualopt.lab.claims import Inequality, claim
 from theory._claims import ExpectedVerdict, Form
 from theory._problems import lopsided
 from theory._rounds import histories

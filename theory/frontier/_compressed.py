@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dualopt.compressors import Compressor, kept
-from dualopt.engine import State, advance
-from dualopt.participation import Round
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance
+from dualopt.methods.compressors import Compressor, kept
+from dualopt.methods.participation import Round
 from theory._cases import Case, everybody
 
 __all__ = ["CompressedCase", "Mask", "Masks", "Ways", "cohorts", "compressed", "drawn", "independent", "masked"]

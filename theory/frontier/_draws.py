@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.participation import Round
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.methods.participation import Round
 
 __all__ = ["Scripted", "expectation_of_coins", "orders_for_all", "orders_for_each", "scripted"]
 

@@ -38,8 +38,8 @@ import math
 
 import numpy as np
 
-from dualopt.engine import State, initial_state
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, initial_state
 from theory._cases import Case
 from theory.baselines.contraction import Errors
 

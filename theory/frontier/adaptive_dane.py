@@ -54,9 +54,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.algorithms import AccSDANE
-from dualopt.algorithms.acc_s_dane import POINT, growth, limit_factor, widest
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import AccSDANE
+from dualopt.methods.acc_s_dane import POINT, growth, limit_factor, widest
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict

@@ -39,12 +39,12 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import AndersonFedSplit
-from dualopt.algorithms._anderson import regularisation
-from dualopt.algorithms._parameters import reflection_factor
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import AndersonFedSplit
+from dualopt.methods._anderson import regularisation
+from dualopt.methods._parameters import reflection_factor
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
 from theory._problems import (

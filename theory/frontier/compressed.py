@@ -24,7 +24,7 @@ the coordinates that were sent. Then Theorem A holds with p = c/N.
 :math:`\frac cNd` numbers up in a round and about :math:`\frac12\sqrt{\kappa N/c}` rounds per factor e, the numbers fall
 by :math:`\sqrt{N/c}` against c = N.
 
-Both are FedSplit and FedDyn of the package with a compressor (:mod:`dualopt.compressors`). Cases give the methods
+Both are FedSplit and FedDyn of the package with a compressor (:mod:`dualopt.methods.compressors`). Cases give the methods
 every set of coordinates that chance may choose, as a mask or through the draws of the package's own compressors; those
 that round are in :mod:`theory.frontier.rounded`.
 """
@@ -38,10 +38,10 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.algorithms import FedSplit
-from dualopt.algorithms._parameters import reflection_factor
-from dualopt.claims import Inequality, claim
-from dualopt.compressors import CoordinateCohorts, RandK
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedSplit
+from dualopt.methods._parameters import reflection_factor
+from dualopt.methods.compressors import CoordinateCohorts, RandK
 from dualopt.objectives import Quadratic
 from theory._cases import accurately
 from theory._claims import ROUNDING, ExpectedVerdict

@@ -37,12 +37,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dualopt.algorithms import AndersonDANE
-from dualopt.algorithms._anderson import regularisation
-from dualopt.algorithms.anderson_dane import spectrum
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import AndersonDANE
+from dualopt.methods._anderson import regularisation
+from dualopt.methods.anderson_dane import spectrum
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved

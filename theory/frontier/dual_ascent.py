@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.algorithms import DualAscent
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualAscent
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
 from theory._claims import ExpectedVerdict

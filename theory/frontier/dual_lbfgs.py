@@ -35,12 +35,12 @@ from itertools import islice
 
 import numpy as np
 
-from dualopt.algorithms import DualLBFGS
-from dualopt.algorithms.distributed_lbfgs import inverse_hessian_product
-from dualopt.algorithms.dual_lbfgs import FALL
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualLBFGS
+from dualopt.methods.distributed_lbfgs import inverse_hessian_product
+from dualopt.methods.dual_lbfgs import FALL
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.xp import Array
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (

@@ -51,12 +51,12 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import GIANT
-from dualopt.algorithms.giant import POINT, SLOPES
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import GIANT
+from dualopt.methods.giant import POINT, SLOPES
 from dualopt.objectives import Quadratic
 from dualopt.solvers._line_search import SUFFICIENT_DECREASE
-from dualopt.xp import Array
 from theory._cases import EPSILON, Case
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import (

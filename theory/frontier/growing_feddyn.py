@@ -33,13 +33,13 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.algorithms import FedDyn
-from dualopt.algorithms._feddyn_rules import largest_growth
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State
+from dualopt.engine.rounds import State
+from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import AbsoluteDeviation
+from dualopt.methods import FedDyn
+from dualopt.methods._feddyn_rules import largest_growth
+from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import Quadratic, linear_model
-from dualopt.participation import UniformSubset
 from theory._cases import Case
 from theory._chance import worst_growth
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict

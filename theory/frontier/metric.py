@@ -44,14 +44,14 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DistributedLBFGS, FedSplit
-from dualopt.claims import Inequality, claim
-from dualopt.engine import iterate
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DistributedLBFGS, FedSplit
+from dualopt.methods.preparation import OneShotAverage
 from dualopt.objectives import Quadratic
 from dualopt.objectives.coordinates import Metric, in_coordinates
-from dualopt.preparation import OneShotAverage
 from dualopt.solvers import Exact
-from dualopt.xp import Array
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import Instance, hard_quadratic, logistic, lopsided, quadratic, solved

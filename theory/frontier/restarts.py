@@ -84,11 +84,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
-from dualopt.algorithms._restarts import LEAST, MOST
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualFL
+from dualopt.methods._restarts import LEAST, MOST
 from dualopt.objectives.local_problem import client_dot
-from dualopt.xp import Array
 from theory._cases import EPSILON, Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import Instance, breast_cancer, digits, hard_quadratic, hinge, logistic, lopsided, quadratic

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import FedSplit
-from dualopt.algorithms._parameters import reflection_factor
-from dualopt.claims import Inequality, claim
-from dualopt.compressors import Compressor, Identity, NaturalCompression, RandomQuantisation, kept
-from dualopt.engine import State, advance
-from dualopt.participation import Round, first_round
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedSplit
+from dualopt.methods._parameters import reflection_factor
+from dualopt.methods.compressors import Compressor, Identity, NaturalCompression, RandomQuantisation, kept
+from dualopt.methods.participation import Round, first_round
 from theory._cases import Case, accurately, everybody
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import Instance, logistic, lopsided, quadratic

@@ -84,14 +84,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import SampledDualFL
-from dualopt.algorithms import sampled_dualfl as box
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State, advance
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, advance
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import SampledDualFL
+from dualopt.methods import sampled_dualfl as box
+from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
-from dualopt.participation import UniformSubset
-from dualopt.xp import Array
 from theory._cases import Case
 from theory._chance import Outcome
 from theory._claims import ROUNDING, ExpectedVerdict, deviation

@@ -28,13 +28,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt.algorithms import FedDR
-from dualopt.algorithms._parameters import reflection_factor, step_scales
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State, initial_state
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedDR
+from dualopt.methods._parameters import reflection_factor, step_scales
 from dualopt.objectives import LocalProblem
 from dualopt.regularisers import L2, Regulariser, Zero
-from dualopt.xp import Array
 from theory._cases import accurately
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, regularised

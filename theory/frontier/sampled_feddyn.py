@@ -47,9 +47,9 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dualopt.algorithms import FedDyn
-from dualopt.algorithms._feddyn_rules import best_weight, half_harmonic_mean
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedDyn
+from dualopt.methods._feddyn_rules import best_weight, half_harmonic_mean
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import (

@@ -43,13 +43,13 @@ from itertools import product
 
 import numpy as np
 
-from dualopt.algorithms import FedSplit
-from dualopt.algorithms._parameters import reflection_factor
-from dualopt.claims import Inequality, claim
-from dualopt.engine import State, initial_state
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedSplit
+from dualopt.methods._parameters import reflection_factor
+from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
-from dualopt.participation import Round
-from dualopt.xp import Array
 from theory._cases import Case, accurately
 from theory._chance import Outcome
 from theory._claims import ROUNDING, ExpectedVerdict

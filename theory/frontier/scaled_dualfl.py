@@ -38,10 +38,10 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualFL, OptimizedDualFL
 from dualopt.objectives import Quadratic
-from dualopt.xp import Array
 from theory._cases import Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import Instance, logistic, lopsided, quadratic, solved

@@ -56,15 +56,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualopt._pivotal import inclusion_probabilities
-from dualopt.algorithms import SampledDualFL
-from dualopt.algorithms import sampled_dualfl as box
-from dualopt.claims import Inequality, claim
-from dualopt.engine import advance
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import advance
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import SampledDualFL
+from dualopt.methods import sampled_dualfl as box
+from dualopt.methods._pivotal import inclusion_probabilities
+from dualopt.methods.participation import UniformSubset, WeightedSubset
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.local_problem import client_dot, per_client
-from dualopt.participation import UniformSubset, WeightedSubset
-from dualopt.xp import Array
 from theory._cases import Case
 from theory._chance import Outcome
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation

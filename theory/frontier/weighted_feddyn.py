@@ -69,14 +69,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from dualopt.methods._scales import constants
 
-from dualopt._pivotal import inclusion_probabilities
-from dualopt.algorithms import FedDyn
-from dualopt.algorithms._feddyn_rules import best_weight, best_weights, half_harmonic_mean
-from dualopt.algorithms._scales import constants
-from dualopt.claims import Inequality, claim
-from dualopt.participation import Full, UniformSubset, WeightedSubset
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedDyn
+from dualopt.methods._feddyn_rules import best_weight, best_weights, half_harmonic_mean
+from dualopt.methods._pivotal import inclusion_probabilities
+from dualopt.methods.participation import Full, UniformSubset, WeightedSubset
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
 from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic

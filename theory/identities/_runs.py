@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from dualopt.claims import Inequality
-from dualopt.engine import Snapshot, iterate
-from dualopt.participation import Full, Participation
-from dualopt.xp import Array
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import Snapshot, iterate
+from dualopt.lab.claims import Inequality
+from dualopt.methods.participation import Full, Participation
 from theory._cases import Case
 from theory._claims import deviation
 from theory._problems import Instance
@@ -72,7 +72,7 @@ class SharedRuns(Runs):
 
         Examples
         --------
-        >>> from dualopt.algorithms import FedADMM, FedDR
+        >>> from dualopt.methods import FedADMM, FedDR
         >>> from theory._valleys import valleys
         >>> cases = {m.__name__: Case.of(m(), valleys(2), rounds=2) for m in (FedADMM, FedDR)}
         >>> next(SharedRuns.of(cases).snapshots("FedDR")) is next(cases["FedDR"].snapshots())

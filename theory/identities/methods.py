@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSpeed, FedSplit, LazyAFedPD
-from dualopt.claims import Inequality, claim
-from dualopt.participation import Bernoulli, Full, Participation, UniformSubset
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSpeed, FedSplit, LazyAFedPD
+from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset
 from theory._cases import accurately
 from theory._claims import ExpectedVerdict
 from theory._problems import Instance, logistic, lopsided, one_concave_client, one_flat_client, quadratic

@@ -8,13 +8,13 @@ from itertools import islice
 
 import numpy as np
 
-from dualopt.algorithms import FedDyn
-from dualopt.claims import Inequality, claim
-from dualopt.engine import iterate
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedDyn
+from dualopt.methods.participation import Full, Participation, UniformSubset
 from dualopt.objectives import Quadratic
-from dualopt.participation import Full, Participation, UniformSubset
 from dualopt.solvers import Exact
-from dualopt.xp import Array
 from theory._claims import ExpectedVerdict, deviation
 from theory._problems import Instance, lopsided, one_concave_client, one_flat_client, quadratic
 from theory.identities._runs import EXACT, ROUNDS, starting_point

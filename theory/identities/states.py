@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD, FedDyn, LazyAFedPD
-from dualopt.claims import Inequality, claim
-from dualopt.engine import iterate
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import iterate
+from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import Squared
+from dualopt.methods import AFedPD, FedDyn, LazyAFedPD
+from dualopt.methods.participation import Bernoulli, Participation, UniformSubset
 from dualopt.objectives import linear_model
-from dualopt.participation import Bernoulli, Participation, UniformSubset
 from dualopt.solvers import Exact
-from dualopt.xp import Array
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict, deviation
 from theory._problems import Instance, logistic, one_concave_client, quadratic

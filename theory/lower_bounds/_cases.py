@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from dualopt.engine import Snapshot, iterate
+from dualopt.engine.rounds import Snapshot, iterate
 from theory._cases import Case
 
 __all__ = ["ChainCase"]

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from dualopt.arrays.xp import Array
+from dualopt.lab.verification import chains
 from dualopt.losses import Squared
 from dualopt.objectives import ConvexChain
-from dualopt.verification import chains
-from dualopt.xp import Array
 from theory._problems import Instance
 
 __all__ = ["Chain", "geometric", "kinked", "level", "power", "squares", "tails"]
@@ -20,7 +20,7 @@ Chain = ConvexChain
 def geometric(kappa: float, d: int, *, pairs: int = 1) -> Instance:
     r"""Squares with strong convexity 1 and smoothness ``kappa`` of every client; :math:`\theta^*_k = q^k`.
 
-    See :func:`dualopt.verification.chains.geometric`.
+    See :func:`dualopt.lab.verification.chains.geometric`.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def squares(d: int, *, ridge: float = 0.0, pairs: int = 1) -> Instance:
 def kinked(name: str, theta: Array, *, pairs: int = 1) -> Instance:
     r"""Absolute values with strong convexity 1 that have a given minimiser, positive and not increasing.
 
-    See :func:`dualopt.verification.chains.kinked`, which has the proof.
+    See :func:`dualopt.lab.verification.chains.kinked`, which has the proof.
 
     Examples
     --------

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dualopt.algorithms import OPEN, Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
-from dualopt.algorithms.optimized_dualfl import growth
+from dualopt.arrays.xp import Array
+from dualopt.methods import OPEN, Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
+from dualopt.methods.optimized_dualfl import growth
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import CommunicateWithProbability, Full, Participation, Round
 from dualopt.objectives import Objective
-from dualopt.oracle import Oracle
-from dualopt.participation import CommunicateWithProbability, Full, Participation, Round
 from dualopt.solvers import Gradient
-from dualopt.xp import Array
 from theory._cases import Case
 from theory._problems import Instance
 from theory.dualfl._runs import dual_optimum

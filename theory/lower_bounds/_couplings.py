@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from dualopt.arrays.xp import Array
 from dualopt.objectives import ZeroChain
-from dualopt.xp import Array
 
 __all__ = ["Couplings"]
 

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from dualopt.algorithms import AFedPD, Algorithm, FedADMM, FedAvg, FedDyn, FedPD, FedProx, Scaffnew, Scaffold
+from dualopt.arrays.tree import leaves
+from dualopt.arrays.xp import Array
+from dualopt.methods import AFedPD, Algorithm, FedADMM, FedAvg, FedDyn, FedPD, FedProx, Scaffnew, Scaffold
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import CommunicateWithProbability, Round, UniformSubset
 from dualopt.objectives import Objective, ObjectiveWrapper, ZeroChain
-from dualopt.oracle import Oracle
-from dualopt.participation import CommunicateWithProbability, Round, UniformSubset
 from dualopt.solvers import LBFGS, Gradient
-from dualopt.stopping import Steps
-from dualopt.tree import leaves
-from dualopt.xp import Array
+from dualopt.solvers.stopping import Steps
 from theory.lower_bounds._cases import ChainCase
 
 __all__ = [

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, FedSplit, OptimizedDualFL
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.dualfl._runs import sublinear_regime
 from theory.lower_bounds._cases import ChainCase

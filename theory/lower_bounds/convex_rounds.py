@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL, OptimizedDualFL
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import DualFL, OptimizedDualFL
 from theory._claims import ExpectedVerdict
 from theory.dualfl._runs import linear_regime, sublinear_regime
 from theory.lower_bounds._cases import ChainCase

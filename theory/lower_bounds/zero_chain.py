@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from dualopt.algorithms import FedAvg
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
+from dualopt.methods import FedAvg
+from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import ZeroChain
 from dualopt.objectives import zero_chain as functions
 from dualopt.objectives.zero_chain import FLOOR, PSI_1
-from dualopt.participation import Full, UniformSubset
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._claims import ExpectedVerdict, Form, deviation
 from theory.lower_bounds._races import (
     SPLITS,

@@ -20,8 +20,8 @@ Examples
 DualFL without momentum does not have the rate of Theorem 3.3. ``check_assumptions=False`` lets the claim look although
 a wrong variant is outside the theorem:
 
->>> from dualopt.algorithms import DualFL
->>> from dualopt.claims import check
+>>> from dualopt.methods import DualFL
+>>> from dualopt.lab.claims import check
 >>> from theory import Case, mutations, valleys
 >>> from theory.dualfl.exact_solutions import theorem_3_3
 >>> case = Case.of(DualFL(), valleys(4, kappa=32.0), rounds=40)

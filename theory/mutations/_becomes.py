@@ -13,7 +13,7 @@ def like(kind: type, method: Any) -> Any:
 
     Examples
     --------
-    >>> from dualopt.algorithms import FedPD
+    >>> from dualopt.methods import FedPD
     >>> class Renamed(FedPD):
     ...     pass
     >>> like(Renamed, FedPD(eta=0.5)).eta

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from dualopt.algorithms import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD
-from dualopt.participation import UniformSubset
+from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD
+from dualopt.methods.participation import UniformSubset
 from theory.afedpd._pairs import Neighbours, Rows
 from theory.mutations._becomes import becomes, like
 

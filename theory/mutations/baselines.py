@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from dualopt.algorithms import DistributedLBFGS, DistributedNewtonCG, FedAvg, FedProx, GradientDescent, Scaffold
-from dualopt.stopping import Steps
+from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, FedAvg, FedProx, GradientDescent, Scaffold
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory.mutations._becomes import becomes
 

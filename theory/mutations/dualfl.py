@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import DualFL
-from dualopt.algorithms.dualfl import momentum
-from dualopt.certificates import certificate, dual_point
+from dualopt.methods import DualFL
+from dualopt.methods.dualfl import momentum
 from dualopt.objectives import ObjectiveWrapper
+from dualopt.runs.certificates import certificate, dual_point
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory.counterexamples.dualfl import FromCorrected
 from theory.dualfl._fista import Fista

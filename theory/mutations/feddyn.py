@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import FedDyn
+from dualopt.methods import FedDyn
 from theory.feddyn._runs import FedDynCase
 from theory.mutations._becomes import becomes
 

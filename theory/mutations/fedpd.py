@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.algorithms import FedAvg, FedPD
-from dualopt.participation import Round
+from dualopt.methods import FedAvg, FedPD
+from dualopt.methods.participation import Round
 from theory._chance import Outcome
 from theory.fedpd._runs import FedPDCase
 from theory.fedpd.fedavg import LocalSteps

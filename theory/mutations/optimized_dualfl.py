@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from dualopt.algorithms import OptimizedDualFL
-from dualopt.algorithms.optimized_dualfl import coefficients
+from dualopt.methods import OptimizedDualFL
+from dualopt.methods.optimized_dualfl import coefficients
 from theory._cases import Case
 from theory.mutations._becomes import becomes
 

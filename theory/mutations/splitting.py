@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from dualopt.algorithms import FedDR, FedSplit, FiveGCS, Scaffnew
-from dualopt.participation import CommunicateWithProbability, UniformSubset
+from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew
+from dualopt.methods.participation import CommunicateWithProbability, UniformSubset
 from dualopt.solvers import Gradient
-from dualopt.stopping import Steps
+from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory.mutations._becomes import becomes, only
 

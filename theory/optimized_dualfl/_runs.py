@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import OptimizedDualFL
-from dualopt.algorithms.optimized_dualfl import growth
+from dualopt.arrays.xp import Array
+from dualopt.methods import OptimizedDualFL
+from dualopt.methods.optimized_dualfl import growth
 from dualopt.objectives.local_problem import client_dot
-from dualopt.xp import Array
 from theory._cases import Case
 from theory._problems import Instance
 from theory.dualfl import _runs

@@ -49,11 +49,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dualopt.algorithms import optimized_dualfl
-from dualopt.claims import Inequality, claim
+from dualopt.arrays.xp import Array
+from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import AbsoluteDeviation
+from dualopt.methods import optimized_dualfl
 from dualopt.objectives import Quadratic, linear_model
-from dualopt.xp import Array
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from typer import Exit, Option, Typer
 
-from dualopt.cli import program
+from dualopt.app.cli import program
 from theory.worst_case.dualfl import WorstCase, worst_case
 
 __all__ = ["Row", "main", "rows"]

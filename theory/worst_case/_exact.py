@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from dualopt.claims import Inequality, claim
+from dualopt.lab.claims import Inequality, claim
 
 __all__ = ["exact_worst_case", "largest", "promised"]
 

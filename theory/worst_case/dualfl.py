@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dualopt.algorithms import dualfl, optimized_dualfl
+from dualopt.methods import dualfl, optimized_dualfl
 from theory.worst_case import _literal, _reduced
 from theory.worst_case._semidefinite import Program, WorstCase
 

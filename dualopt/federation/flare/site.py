@@ -30,6 +30,6 @@ class Site:
 
     @collab.publish
     def answer(self, data: bytes) -> bytes:
-        """Answer requests, as `dualopt.engines.wire` writes them."""
+        """Answer requests, as `dualopt.engine.wire` writes them."""
         assert self._answering is not None
         return self._answering(data)

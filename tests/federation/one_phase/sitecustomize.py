@@ -10,7 +10,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
-NAME = "dualopt.engines._host"
+NAME = "dualopt.engine._host"
 
 
 class Patched(MetaPathFinder):

@@ -1,0 +1,176 @@
+"""Where the clients of a command are: in this process, or on the processes of ``mpiexec -n 4 dualopt ...``.
+
+All processes run the same command. They check the same options and build the problem together, each the clients of its
+block; then process 0 goes on alone, and the others do what it asks of their clients until it ends. They print nothing
+and write nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn
+
+from threadpoolctl import threadpool_limits
+
+from dualopt.app.cli import TERMINATED
+from dualopt.arrays._checks import require
+from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.xp import asarray_like
+from dualopt.engine import MPI
+from dualopt.engine._mpi_peers import sentence
+from dualopt.engine.mpi import REDUCE
+from dualopt.methods.preparation import PreparationOptions
+from dualopt.problem.options import Problem, ProblemOptions, SharedProblem, build_problem
+from dualopt.runs._data_hash import data_hash
+
+__all__ = ["EngineOptions", "Place", "follow", "placed"]
+
+ENGINES = ("inline", "mpi")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where the clients are.
+
+    Parameters
+    ----------
+    engine : str
+        inline: in this process; mpi: on the processes of mpiexec -n 4 dualopt ..., which read their own rows alone.
+    reduce : str
+        With mpi: gather averages in the order of the clients, with the digits of one process; fast lets MPI add up.
+    """
+
+    engine: str = "inline"
+    reduce: str = "gather"
+
+    def check(self) -> None:
+        """Refuse what is unknown, or does not fit together."""
+        require(self.engine in ENGINES, f"engine must be one of {', '.join(ENGINES)}", self.engine)
+        require(self.reduce in REDUCE, f"reduce must be one of {', '.join(REDUCE)}", self.reduce)
+        require(self.engine == "mpi" or self.reduce == "gather", "reduce is for --engine mpi")
+
+    def record(self) -> dict[str, str]:
+        """Return the options that results depend on: where clients are makes no difference to a digit."""
+        return {} if self.reduce == "gather" else {"reduce": self.reduce}
+
+
+class Place:
+    """The processes of a command.
+
+    Parameters
+    ----------
+    mpi : MPI, optional
+        Their engine; None for one process.
+    """
+
+    def __init__(self, mpi: MPI | None) -> None:
+        self.mpi = mpi
+        self.peers: Peers = ALONE if mpi is None else mpi.peers
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process prints and writes."""
+        return self.peers.rank == 0
+
+    @property
+    def signal(self) -> int:
+        """The signal that another process has received; 0 for none."""
+        return 0 if self.mpi is None else self.mpi.signal
+
+    @property
+    def described(self) -> dict[str, str]:
+        """Say where the clients are, if not in this process."""
+        if self.mpi is None:
+            return {}
+        sums = ", sums added by MPI" if self.mpi.summed else ""
+        return {"engine": f"MPI, {self.peers.size} {'process' if self.peers.size == 1 else 'processes'}{sums}"}
+
+    def first(self, function: Callable[[], bool]) -> bool:
+        """Return what a function says in the first process, which alone calls it, or raise what it raises."""
+        with self.peers.together():
+            found = self.is_first and function()
+        return bool(self.peers.total(int(found)))
+
+    def check(self, preparation: PreparationOptions) -> None:
+        """Refuse options that need all rows in one process."""
+        if self.mpi is not None and preparation.steps():
+            raise ValueError(
+                "start and coordinates must be zero and plain with --engine mpi: others need all rows here."
+            )
+
+    def check_jobs(self, jobs: int) -> None:
+        """Refuse further processes: those of MPI have the clients."""
+        require(self.mpi is None or jobs == 1, "jobs must be 1 with --engine mpi", jobs)
+
+    def built(self, options: ProblemOptions, *, test: bool = False) -> Problem:
+        """Build the problem, each process with the clients of its block."""
+        require(self.mpi is None or options.device == "cpu", "device must be cpu with --engine mpi", options.device)
+        return build_problem(options, test=test, peers=self.peers)
+
+    @contextmanager
+    def shared(self, problem: Problem, threads: int | None = None) -> Iterator[Any]:
+        """Yield the problem with the clients of all processes in the first one; None in the others, when it is over.
+
+        Parameters
+        ----------
+        problem : Problem
+            With the clients of this process.
+        threads : int, optional
+            Threads of the linear algebra in the other processes.
+        """
+        if self.mpi is None:
+            yield problem
+            return
+        objective, peers = problem.objective, self.peers
+        digest = data_hash(problem, peers)
+
+        def right(theta: Any) -> Any:
+            return peers.total(problem.count_right(asarray_like(theta, objective.zeros())))
+
+        functions = {"right": right, "minimiser": lambda _: problem.minimiser(peers)}
+        limits = threadpool_limits(limits=threads) if threads and not self.is_first else nullcontext()
+        with limits, self.mpi.sharing(objective, functions) as clients:
+            if clients is None:
+                yield None
+                return
+            given = {f.name: getattr(problem, f.name) for f in fields(problem)} | {"objective": clients}
+            yield SharedProblem(**given, sha256=digest, ask=self.mpi.ask)
+
+
+@contextmanager
+def placed(options: EngineOptions) -> Iterator[Place]:
+    """Yield the processes of a command; what fails in one of them ends all, with one sentence of the first.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If MPI is asked for, and mpi4py is missing.
+    """
+    options.check()
+    if options.engine == "inline":
+        yield Place(None)
+        return
+    yield Place(MPI(reduce=options.reduce))
+
+
+def follow(program: Callable[[], None]) -> NoReturn:
+    """Run a program that says nothing, beside a first process that speaks for all, and whose exit code counts.
+
+    A mistake of the user's is known to the first process, too. ``mpiexec`` would end that one before it has said so if
+    this one ended with an exit code.
+    """
+    code: Any = 0
+    with open(os.devnull, "w") as nothing:
+        sys.stdout = sys.stderr = nothing
+        try:
+            program()
+        except SystemExit as end:
+            code = end.code if end.code == TERMINATED else 0
+        except BaseException as error:
+            MPI().abort(sentence(error, MPI().peers.rank))
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    raise SystemExit(code)

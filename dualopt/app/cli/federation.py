@@ -1,0 +1,217 @@
+"""The commands of a federation: what its parties agree on, what a site sets up, and the run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.markup import escape
+from typer import Argument, Option, Typer
+
+from dualopt.app.cli import output
+from dualopt.app.cli.federation_options import ProjectOptions, RunOptions, ServerOptions, described_project
+from dualopt.app.cli.options import option_groups
+from dualopt.app.cli.progress import make_progress
+from dualopt.app.cli.usage import OneSentence
+from dualopt.arrays._checks import require
+from dualopt.federation import Project, SiteSettings
+from dualopt.federation.job import write_job
+from dualopt.federation.provision import provision_text, write_provision
+from dualopt.federation.settings import site_name, site_objective
+from dualopt.federation.submission import Outcome, Session, submit_until_whole
+from dualopt.runs import plotting
+from dualopt.runs.trace import Trace
+
+__all__ = ["check", "commands", "new", "run", "site"]
+
+SCRATCH = ".federation-"  # begins the name of a folder that is removed at the end
+MISSING = 'package nvflare is missing: pip install "dualopt[federation]".'
+
+
+def commands() -> Typer:
+    """Return the commands, to be put below ``dualopt``."""
+    found = Typer(help="A real federation: sites keep their data, a server has the model.", no_args_is_help=True)
+    for command in (new, check, site, run):
+        found.command(name=command.__name__, cls=OneSentence)(command)
+    return found
+
+
+@option_groups
+def new(
+    *,
+    folder: Annotated[Path, Argument(help="Folder for project.toml and provision.yml.")],
+    problem: ProjectOptions,
+    method: RunOptions,
+    server: ServerOptions,
+) -> None:
+    """Write what all parties agree on, project.toml, and what certificates are made from, provision.yml."""
+    require(problem.site, "site must be given: --site NAME, once for each site")
+    project = described_project(folder, problem, method)
+    for name in ("project.toml", "provision.yml"):
+        require(not (folder / name).exists(), f"folder {str(folder)!r} has a {name} already: its sites may rely on it")
+    provision_text(project, server.host, server.port)  # refuses what is wrong before anything is written
+    output.prepare_folder(folder)
+    project.write(folder / "project.toml")
+    write_provision(project, folder / "provision.yml", server.host, server.port)
+    lines = {
+        "sites": ", ".join(project.sites),
+        "method": f"{project.algorithm}, at most {project.rounds} rounds",
+        "problem": f"{project.loss}, mu = {project.mu:g}, {project.features} features",
+        "client weights": project.client_weights,
+        "fingerprint": project.fingerprint[:12],
+        "files": f"{folder}: project.toml (for every site), provision.yml (for the certificates)",
+        "next": f"nvflare provision -p {folder / 'provision.yml'} -w {folder / 'kits'}",
+    }
+    output.show_pairs(output.make_console(), f"dualopt federation new: {project.name}", lines)
+
+
+@option_groups
+def check(
+    *,
+    project: Annotated[Path, Argument(help="The file project.toml.")],
+    site: Annotated[str, Argument(help="Name of the site.")],
+    data: Annotated[Path, Argument(help="Its data: LIBSVM, csv, tsv, parquet or npz.")],
+    label: Annotated[str | None, Option(help="Column of the labels of a table.")] = None,
+) -> None:
+    """Compare the data of a site with what the sites agreed on; nothing is sent."""
+    agreed = Project.read(project)
+    lines = _described(agreed, site, data, label)
+    output.show_pairs(output.make_console(), f"dualopt federation check: {site} of {agreed.name}", lines)
+
+
+@option_groups
+def site(
+    *,
+    kit: Annotated[Path, Argument(help="The folder of the site, made by nvflare provision.")],
+    project: Annotated[Path, Option(help="The file project.toml.")],
+    data: Annotated[Path, Option(help="The data of the site: LIBSVM, csv, tsv, parquet or npz.")],
+    label: Annotated[str | None, Option(help="Column of the labels of a table.")] = None,
+    state: Annotated[Path | None, Option(help="Folder for the state of the client; default: state in KIT.")] = None,
+) -> None:
+    """Set up a site: compare its data with the project, and write local/dualopt.toml into its folder."""
+    agreed, name = Project.read(project), site_name(kit)
+    lines = _described(agreed, name, data, label)
+    where = kit / "state" if state is None else state
+    settings = SiteSettings(
+        project=str(project.resolve()), data=str(data.resolve()), state=str(where.resolve()), label=label
+    )
+    file = settings.write(kit)
+    lines |= {"settings": str(file), "next": f"{kit / 'startup' / 'start.sh'}"}
+    output.show_pairs(output.make_console(), f"dualopt federation site: {name} of {agreed.name}", lines)
+
+
+@option_groups
+def run(
+    *,
+    project: Annotated[Path, Argument(help="The file project.toml.")],
+    admin: Annotated[Path, Option(help="The folder of the administrator, made by nvflare provision.")],
+    out: Annotated[Path, Option(help="Folder for the results.")] = Path("out"),
+    patience: Annotated[float, Option(help="Seconds without the server after which to give up.")] = 600.0,
+) -> None:
+    """Run the method at the sites to its end, whatever falls; write convergence.png, trace.csv, trace.npz, run.json."""
+    agreed = Project.read(project)
+    require((admin / "startup" / "fed_admin.json").is_file(), f"admin {str(admin)!r} is not an administrator's folder")
+    connect = _connection(admin)
+    output.prepare_folder(out)
+    console = output.make_console()
+    for left in out.glob(f"{SCRATCH}*"):  # of a program that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=SCRATCH, dir=out.resolve()) as scratch,
+        _shown(console, agreed) as (show, say),
+    ):
+        job = write_job(agreed, scratch)
+        outcome = submit_until_whole(
+            connect, job, Path(scratch, "results"), sites=agreed.sites, show=show, say=say, patience=patience
+        )
+        trace = Trace.from_npz(outcome.folder / "trace.npz")
+    trace.to_npz(out / "trace.npz")
+    trace.to_csv(out / "trace.csv")
+    output.write_json(out / "run.json", _record(agreed, outcome, trace))
+    title = f"{agreed.algorithm} at {', '.join(agreed.sites)}"
+    plotting.save(
+        plotting.single_run(trace, x="communications", title=output.shortened(title)), out / "convergence.png"
+    )
+    lines = _results(agreed, outcome) | output.outcome(trace, None)
+    lines["files"] = f"{out}: convergence.png, trace.csv, trace.npz, run.json"
+    output.show_pairs(console, f"dualopt federation run: {agreed.name}", lines)
+
+
+def _described(project: Project, site: str, data: Path, label: str | None) -> dict[str, str]:
+    """Build the site's cost, and say what it is; the sentence of a mistake names it."""
+    f = site_objective(project, site, data, label=label)
+    return {
+        "data": f"{f.rows.sizes[0]} rows, {project.features} features, fit the project: {data}",
+        "loss": f"{project.loss}, mu = {project.mu:g}, client weights = {project.client_weights}",
+        "L of this site": f"{float(f.L[0]):.6g} (told to the server, with the number of rows)",
+        "fingerprint": f"{project.fingerprint[:12]} (the same at every site)",
+    }
+
+
+def _connection(admin: Path) -> Any:
+    """Return what opens a session; refuse in one sentence where the package is missing."""
+    try:
+        from dualopt.federation.flare.session import FlareSession
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "nvflare":
+            raise
+        raise ValueError(MISSING) from None
+
+    logging.getLogger().addHandler(logging.NullHandler())  # FLARE tells of lost connections, and so does the pursuit
+
+    def connect() -> Session:
+        return FlareSession(admin.resolve())
+
+    return connect
+
+
+@contextmanager
+def _shown(console: Any, project: Project) -> Iterator[tuple[Any, Any]]:
+    """Show the progress of a run; yields what takes a row, and what takes a sentence."""
+    columns = "E {task.fields[energy]:.6g}  certified {task.fields[certified]:.1e}"
+    with make_progress(console, columns) as progress:
+        nan = float("nan")
+        task = progress.add_task(escape(project.name), total=project.rounds, energy=nan, certified=nan)
+
+        def show(row: Mapping[str, Any]) -> None:
+            names = {"energy": "energy", "certified": "certified_error"}
+            found = {name: float(row[key]) for name, key in names.items() if row.get(key) is not None}
+            changes: dict[str, Any] = {name: value for name, value in found.items() if value == value}
+            progress.update(task, completed=row.get("round", 0), **changes)
+
+        def say(sentence: str) -> None:
+            progress.console.print(f"dualopt: {escape(sentence)}.", highlight=False)
+
+        yield show, say
+
+
+def _results(project: Project, outcome: Outcome) -> dict[str, str]:
+    said = outcome.said
+    resubmitted = "" if outcome.jobs == 1 else f", submitted {outcome.jobs} times"
+    return {
+        "sites": f"{', '.join(project.sites)}{resubmitted}",
+        "loss": f"{project.loss}, mu = {project.mu:g}, client weights = {project.client_weights}",
+        **{name: str(said[name]) for name in ("method", "theory") if name in said},
+        **({"bytes sent": f"{said['bytes_up']:,} up, {said['bytes_down']:,} down"} if "bytes_up" in said else {}),
+    }
+
+
+def _record(project: Project, outcome: Outcome, trace: Trace) -> dict[str, Any]:
+    described = {f.name: getattr(project, f.name) for f in fields(project)}
+    said = json.loads(json.dumps(dict(outcome.said)))
+    return {
+        "command": "federation run",
+        "project": described | {"fingerprint": project.fingerprint},
+        "jobs": outcome.jobs,
+        "outcome": said,
+        "parameters": dict(trace.parameters),
+        "status": trace.status,
+        "final": trace.last,
+    }

@@ -1,0 +1,197 @@
+"""The options of a new federation, and the project that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dualopt.arrays._checks import require
+from dualopt.federation import Project
+from dualopt.problem.data import load
+from dualopt.problem.options import automatic_loss
+from dualopt.spec._text import pairs
+
+__all__ = ["ProjectOptions", "RunOptions", "ServerOptions", "described_project"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectOptions:
+    """What the sites agree on.
+
+    Parameters
+    ----------
+    site : list of str
+        Name of a site, or NAME=ROWS with the number of its rows, which it then checks; repeatable.
+    name : str, optional
+        Name of the run; default: that of the folder.
+    like : Path, optional
+        A file from which features, labels and loss are taken where they are not given; it stays where it is.
+    label : str, optional
+        Column of the labels, where that file is a table.
+    features : int, optional
+        Number of features.
+    classes : str, optional
+        All labels that there are, such as 0,1.
+    loss : str
+        A loss (see: dualopt list losses); auto lets the labels decide.
+    loss_param : list of str
+        Parameter of the loss, such as delta=0.5; repeatable.
+    mu : float
+        Weight of the ridge.
+    regulariser : str, optional
+        Regulariser, such as l1=0.01, for methods that take one.
+    intercept : bool
+        Append a column of ones.
+    scale : str
+        none, unit-rows or a number to divide by.
+    client_weights : str
+        Weights of the sites in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
+    dtype : str
+        float64 or float32.
+    storage : str
+        How features are kept: sparse, dense, or auto for the faster.
+    """
+
+    site: list[str] = field(default_factory=list)
+    name: str | None = None
+    like: Path | None = None
+    label: str | None = None
+    features: int | None = None
+    classes: str | None = None
+    loss: str = "auto"
+    loss_param: list[str] = field(default_factory=list)
+    mu: float = 1e-2
+    regulariser: str | None = None
+    intercept: bool = True
+    scale: str = "none"
+    client_weights: str = "equal"
+    dtype: str = "float64"
+    storage: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The method, and how long it runs.
+
+    Parameters
+    ----------
+    algorithm : str
+        A method (see: dualopt list algorithms).
+    param : list of str
+        Parameter of the algorithm, such as rho=1e-3; repeatable.
+    solver : str, optional
+        Local solver (see: dualopt list solvers); default: the algorithm's.
+    solver_param : list of str
+        Parameter of the local solver, such as history=20; repeatable.
+    stop : str, optional
+        When a local solver stops, such as reduction=0.05 (see: dualopt list stopping).
+    compressor : str, optional
+        What uploads go through, such as natural or rand-k=10.
+    rounds : int
+        Largest number of communication rounds.
+    participation : str
+        Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5, everybody half the time.
+    tol : float
+        Stop at this certified relative error; 0 runs all rounds.
+    atol : float
+        Stop at this certified E - E*; 0: only tol counts.
+    certify_every : int
+        Certify every so many rounds; each costs one model down and one gradient up per site.
+    seed : int
+        Seed of everything random.
+    deadline : float
+        Seconds that a site has for an answer.
+    """
+
+    algorithm: str = "dualfl"
+    param: list[str] = field(default_factory=list)
+    solver: str | None = None
+    solver_param: list[str] = field(default_factory=list)
+    stop: str | None = None
+    compressor: str | None = None
+    rounds: int = 100
+    participation: str = "full"
+    tol: float = 1e-6
+    atol: float = 0.0
+    certify_every: int = 1
+    seed: int = 0
+    deadline: float = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """Where the server is.
+
+    Parameters
+    ----------
+    host : str
+        Name or address under which the sites reach the server.
+    port : int
+        The port that it listens at, for sites and administrator.
+    """
+
+    host: str = "localhost"
+    port: int = 8002
+
+
+def described_project(folder: Path, problem: ProjectOptions, method: RunOptions) -> Project:
+    """Return the project, with what a file of one of the sites tells filled in."""
+    sites = [text.partition("=") for text in problem.site]
+    counts = [rows for _, equals, rows in sites if equals]
+    for count in counts:
+        require(count.isdecimal(), "site must be NAME or NAME=ROWS with a whole number", count)
+    require(not counts or len(counts) == len(sites), "site must name the number of rows for all sites, or for none")
+    known = _like(problem)
+    classes = known.get("classes", ()) if problem.classes is None else _labels(problem.classes)
+    loss = problem.loss if problem.loss != "auto" else known.get("loss", "logistic" if len(classes) == 2 else None)
+    loss = loss or ("multinomial" if classes else "squared")
+    real = known.get("kind") == "real" or loss in ("squared", "huber", "absolute-deviation")
+    features = known.get("features") if problem.features is None else problem.features
+    require(features is not None, "features must be given, or --like FILE")
+    given: dict[str, Any] = asdict(method)
+    given |= {name: pairs(given[name], name) for name in ("param", "solver_param")}
+    return Project(
+        **given,
+        name=problem.name or folder.resolve().name,
+        sites=tuple(name for name, _, _ in sites),
+        rows=tuple(int(count) for count in counts),
+        loss=loss,
+        loss_param=pairs(problem.loss_param, "loss_param"),
+        classes=() if real else classes,
+        mu=problem.mu,
+        regulariser=problem.regulariser,
+        features=int(features or 0),
+        feature_names=known.get("feature_names", ()),
+        intercept=problem.intercept,
+        scale=problem.scale,
+        client_weights=problem.client_weights,
+        dtype=problem.dtype,
+        storage=problem.storage,
+    )
+
+
+def _like(problem: ProjectOptions) -> dict[str, Any]:
+    """Return what a file says of features, labels and the loss that suits them."""
+    if problem.like is None:
+        return {}
+    options: dict[str, Any] = {} if problem.label is None else {"label": problem.label}
+    data = load(problem.like, **options)
+    loss = automatic_loss(data.y)
+    labels = () if loss == "squared" else tuple(sorted({_plain(label) for label in data.y.tolist()}))
+    names = tuple(map(str, data.feature_names or ()))
+    kind = "real" if loss == "squared" else "class"
+    return {"features": data.X.shape[1], "feature_names": names, "classes": labels, "loss": loss, "kind": kind}
+
+
+def _labels(text: str) -> tuple[Any, ...]:
+    """Read ``0,1`` or ``no,yes``, in ascending order."""
+    words = [word.strip() for word in text.split(",")]
+    try:
+        return tuple(sorted(_plain(float(word)) for word in words))
+    except ValueError:
+        return tuple(sorted(words))
+
+
+def _plain(label: Any) -> Any:
+    return int(label) if isinstance(label, float) and label.is_integer() else label

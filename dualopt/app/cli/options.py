@@ -1,0 +1,128 @@
+"""The options that commands share, and how dataclasses become options."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+from typer import Context, Exit, Option
+
+from dualopt.app.cli.resume import repeated
+
+__all__ = ["INTERRUPTED", "LoopOptions", "default_of", "option_groups"]
+
+INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopOptions:
+    """How long to run, what to measure, and where to write it.
+
+    Parameters
+    ----------
+    rounds : int
+        Largest number of communication rounds.
+    participation : str
+        Who takes part: full, subset=10, importance=10 (the method weights the clients), bernoulli=0.3; or
+        communicate=0.5, everybody half the time.
+    tol : float
+        Stop at this certified relative error; 0 runs all rounds.
+    atol : float
+        Stop at this certified E - E*, for E* = 0, where the relative error is undefined; 0: only tol counts.
+    certify_every : int
+        Certify every so many rounds (0: as tol and atol need).
+    measure_every : int
+        Measure energy, certificate, test accuracy every so many rounds: more than the method costs where few take part.
+    threads : int, optional
+        Threads of the linear algebra.
+    check_assumptions : bool
+        Refuse parameters that break an assumption of the method; the line "theory" tells which theorem covers a run.
+    reference : bool
+        Solve to high accuracy first; record true errors.
+    test_accuracy : bool
+        Measure the accuracy on the test part of the data in every round.
+    out : Path
+        Folder for the results.
+    """
+
+    rounds: int = 100
+    participation: str = "full"
+    tol: float = 1e-6
+    atol: float = 0.0
+    certify_every: int = 1
+    measure_every: int = 1
+    threads: int | None = None
+    check_assumptions: bool = True
+    reference: bool = False
+    test_accuracy: bool = False
+    out: Path = Path("out")
+
+
+def option_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """Turn parameters annotated with a dataclass into one command line option per field.
+
+    The help of an option is what the docstring of its class says of the field, and its summary is the title of the
+    group. A flag that is off by default has no ``--no-`` form. Parameters of other types stay what they are, so that
+    commands share options without repeating them. Ctrl-C ends the command with exit code 130.
+    """
+    contexts: list[Context] = []  # of the call, if one of the options asks for it
+    hints = get_type_hints(function, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in groups:
+            parameters += _parameters(groups[name], contexts)
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(function)
+    def command(**values: Any) -> None:
+        if values.get("from_record") is not None:
+            source = contexts[-1].get_parameter_source
+            typed = [name for name in values if getattr(source(name), "name", None) == "COMMANDLINE"]
+            values = repeated(function.__name__, values, typed)
+        grouped = {name: group(**{f.name: values.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        try:
+            function(**grouped, **values)
+        except KeyboardInterrupt:  # older versions of Typer would end with exit code 1
+            raise Exit(INTERRUPTED) from None
+
+    command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def default_of(field: Field) -> Any:
+    """Return the default of a field of a dataclass."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _parameters(group: type, contexts: list[Any]) -> Iterable[inspect.Parameter]:
+    """Return one parameter per field; a field whose metadata name an option appends the context to the list."""
+
+    def remember(context: Context, value: Any) -> Any:
+        contexts.append(context)
+        return value
+
+    hints, (title, texts) = get_type_hints(group), _documented(group)
+    for f in fields(group):
+        default = default_of(f)
+        names = [f"--{f.name.replace('_', '-')}"] if default is False else []
+        options: dict[str, Any] = {"help": texts.get(f.name), "rich_help_panel": title}
+        if "option" in f.metadata:  # a name that is a word of Python's
+            names, options = [f.metadata["option"]], options | {"callback": remember}
+        option = Option(*names, **options)
+        annotation = Annotated[hints[f.name], option]
+        yield inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _documented(group: type) -> tuple[str, dict[str, str]]:
+    """Return the summary of a class without its full stop, and what its docstring says of every field."""
+    text = inspect.getdoc(group) or ""
+    entries = re.findall(r"^(\w+) : .*\n((?:    .*\n?)+)", text, flags=re.MULTILINE)
+    return text.partition("\n")[0].rstrip("."), {name: " ".join(words.split()) for name, words in entries}

@@ -1,0 +1,483 @@
+"""The commands that run one method, compare several, and list what there is."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from threading import Event
+from typing import Annotated, Any
+
+from rich.console import Console
+from typer import Argument, Exit, Option
+
+import dualopt.losses
+import dualopt.methods
+import dualopt.methods.compressors
+import dualopt.regularisers
+import dualopt.solvers
+from dualopt.app.cli import TERMINATED, output
+from dualopt.app.cli.engine import EngineOptions, Place, placed
+from dualopt.app.cli.options import LoopOptions, option_groups
+from dualopt.app.cli.plug_ins import plug_ins
+from dualopt.app.cli.resume import KeepOptions, Kept, Results
+from dualopt.arrays._checks import require
+from dualopt.arrays.xp import asarray_like
+from dualopt.engine.checkpoint import Checkpoint
+from dualopt.methods import Algorithm
+from dualopt.methods.participation import Participation, parse_participation
+from dualopt.methods.preparation import Preparation, PreparationOptions
+from dualopt.objectives import Objective
+from dualopt.problem import data
+from dualopt.problem.options import Problem, ProblemOptions
+from dualopt.runs import plotting
+from dualopt.runs._data_hash import data_hash
+from dualopt.runs._sources import sources
+from dualopt.runs.recording import check_run, versions
+from dualopt.runs.recording import run as run_federation
+from dualopt.runs.trace import Trace
+from dualopt.solvers import stopping
+from dualopt.spec._text import pairs
+from dualopt.spec.discover import discover, summary, unknown_name
+from dualopt.spec.plugins import listed
+from dualopt.spec.variant import MethodOptions, Variant, parse_variant
+
+__all__ = ["compare", "list_names", "run"]
+
+
+@option_groups
+def run(
+    *,
+    algorithm: Annotated[
+        str, Option(help="A method (see: dualopt list algorithms), or FILE.py:NAME for one of yours.")
+    ] = "dualfl",
+    param: Annotated[
+        list[str] | None,
+        Option("--param", "-p", help="Parameter of the algorithm, such as rho=1e-3; repeatable."),
+    ] = None,
+    problem: ProblemOptions,
+    method: MethodOptions,
+    preparation: PreparationOptions,
+    loop: LoopOptions,
+    keep: KeepOptions,
+    engine: EngineOptions,
+) -> None:
+    """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
+    variant = Variant(
+        label=algorithm,
+        algorithm=algorithm,
+        parameters=pairs(param or [], "param"),
+        solver=method.solver,
+        solver_parameters=pairs(method.solver_param, "solver_param"),
+        stop=method.stop,
+        compressor=method.compressor,
+    )
+    options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
+    files = ["trace.npz", "trace.csv", "run.json", "convergence.png"]
+    results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
+    with placed(engine) as place:
+        if place.first(lambda: _is_done(results)):
+            return
+        with _prepared(problem, preparation, loop, {algorithm: variant}, place) as session:
+            exit_code = 0 if session is None else _run(session, results, algorithm)
+    if exit_code:
+        raise Exit(exit_code)
+
+
+def _run(session: Session, results: Results, algorithm: str) -> int:
+    """Run the method, write and show the results, and return the exit code."""
+    trace_npz, trace_csv, record_json, picture = results.files
+    with results.opened(session.problem, session.parts()) as kept:
+        (result,), ending = session.compute(kept, {algorithm: "run"})
+        trace, out = result.trace, results.folder
+        trace.to_npz(out / trace_npz)  # the model first, the picture last
+        trace.to_csv(out / trace_csv)
+        output.write_json(out / record_json, session.record(results, ending) | result.record())
+        ending.close(kept)
+    title = f"{algorithm} on {session.problem_title()}"
+    plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
+    lines = session.described() | output.parameters_in_words(result.algorithm)
+    lines["theory"] = result.algorithm.guarantee(session.changed)
+    lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
+    lines["files"] = f"{out}: {', '.join(results.files)}"
+    output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
+    return ending.exit_code
+
+
+@option_groups
+def compare(
+    *,
+    algorithm: Annotated[
+        list[str] | None,
+        Option(
+            help="A method, or LABEL@NAME:name=value,... such as plain@dualfl:rho=0,solver=newton, "
+            "or mine@FILE.py:NAME:alpha=3; repeatable."
+        ),
+    ] = None,
+    plot: Annotated[
+        str | None, Option(help="Column to draw, such as energy or test_accuracy; default: the best measure of error.")
+    ] = None,
+    problem: ProblemOptions,
+    method: MethodOptions,
+    preparation: PreparationOptions,
+    loop: LoopOptions,
+    keep: KeepOptions,
+    engine: EngineOptions,
+) -> None:
+    """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
+    require(algorithm, "algorithm must be given: --algorithm NAME, once for each method")
+    variants = [parse_variant(text, method) for text in algorithm or []]
+    names = dict(zip((v.label for v in variants), output.file_names([v.label for v in variants]), strict=True))
+    options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "plot": plot}
+    if plot is not None and plot not in (columns := _columns(loop)):
+        raise unknown_name("plot", plot, columns)
+    files = [*(f"{name}.csv" for name in names.values()), "compare.json", "compare.png"]
+    results = Results(command="compare", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
+    with placed(engine) as place:
+        if place.first(lambda: _is_done(results)):
+            return
+        with _prepared(problem, preparation, loop, {v.label: v for v in variants}, place) as session:
+            exit_code = 0 if session is None else _compare(session, results, names, plot)
+    if exit_code:
+        raise Exit(exit_code)
+
+
+def _compare(session: Session, place: Results, names: Mapping[str, str], plot: str | None) -> int:
+    """Run the methods, write and show the results, and return the exit code."""
+    out = place.folder
+    with place.opened(session.problem, session.parts()) as kept:
+        results, ending = session.compute(kept, names)
+        for result in results:
+            result.trace.to_csv(out / f"{names[result.label]}.csv")
+        runs = {result.label: result.record() for result in results}
+        output.write_json(out / "compare.json", session.record(place, ending) | {"runs": runs})
+        ending.close(kept)
+    figure = plotting.convergence(
+        {_escape(result.label): result.trace for result in results},
+        x=("communications", "gradients", "bits_up"),
+        y=plot or session.quality_column([result.trace for result in results]),
+        title=session.problem_title(),
+    )
+    plotting.save(figure, out / "compare.png")
+    files = [*(f"{names[result.label]}.csv" for result in results), "compare.json", "compare.png"]
+    lines = session.described() | {"files": f"{out}: {', '.join(files)}"}
+    output.show_pairs(session.console, "dualopt compare", lines)
+    rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
+    output.show_table(session.console, "", rows)
+    return ending.exit_code
+
+
+def list_names(
+    kind: Annotated[
+        str | None,
+        Argument(
+            help="algorithms, losses, regularisers, solvers, compressors, data, partitions or stopping; all by default."
+        ),
+    ] = None,
+) -> None:
+    """List what there is to choose from, plug-ins of installed packages included, with one line for each name."""
+    catalogue = {
+        "algorithms": _named(dualopt.methods),
+        "losses": _named(dualopt.losses),
+        "regularisers": {f"{name}=WEIGHT": text for name, text in _named(dualopt.regularisers).items()},
+        "solvers": _named(dualopt.solvers),
+        "compressors": {
+            f"{name}=NUMBER" if fields(kind) else name: summary(kind)
+            for name, kind in discover(dualopt.methods.compressors).items()
+        },
+        "data": data.available()
+        | listed("data", data.available())
+        | {"FILE": "LIBSVM format (.gz, .bz2), sparse or not, a .npz with X and y, or a .csv or .parquet with --label"},
+        "partitions": _summaries(data.partition_rules()),
+        "stopping": {f"{name}=NUMBER": text for name, text in _summaries(stopping.RULES).items()},
+    }
+    if kind is not None and kind not in catalogue:
+        raise unknown_name("kind", kind, catalogue)
+    console = output.make_console()
+    for title in catalogue if kind is None else [kind]:
+        output.show_pairs(console, title, catalogue[title])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One method that has run."""
+
+    label: str
+    algorithm: Algorithm
+    trace: Trace
+    accuracy: float | None
+    wall_seconds: float  # everything since it was begun or continued, measuring included
+
+    def record(self) -> dict[str, Any]:
+        """Return what the JSON file says of it."""
+        return {
+            "status": self.trace.status,
+            "parameters": self.trace.parameters,
+            "final": self.trace.last,
+            "training_accuracy": self.accuracy,
+            "wall_seconds": self.wall_seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a command ended."""
+
+    complete: bool
+    exit_code: int  # 0 unless a signal ended it
+
+    @property
+    def signal(self) -> str:
+        """What a user calls it."""
+        return "SIGTERM" if self.exit_code == TERMINATED else "Ctrl-C"
+
+    def close(self, kept: Kept) -> None:
+        """Remove what was kept, or say how to go on."""
+        kept.clear() if self.complete else kept.hint()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A problem with the methods to run on it."""
+
+    problem: Problem
+    prepare: Sequence[Preparation]
+    changed: Objective  # in the coordinates of the methods
+    algorithms: Mapping[str, Algorithm]
+    loop: LoopOptions
+    participation: Participation
+    seed: int
+    plug_ins: Mapping[str, Any]  # by spelling: file and hash
+    console: Console
+    place: Place
+
+    def compute(self, kept: Kept, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
+        """Run the methods one after the other until Ctrl-C or SIGTERM; return what has run, and how it ended."""
+        reference = kept.reference(self.problem.minimum) if self.loop.reference else None
+        results: list[Result] = []
+        with output.interruptible() as interrupt:
+            for label, algorithm in self.algorithms.items():
+                results.append(self._run(label, algorithm, reference, interrupt, kept, names[label]))
+                if interrupt.is_set():
+                    break
+        complete = len(results) == len(self.algorithms) and results[-1].trace.status != "stopped"
+        return results, Ending(complete, interrupt.exit_code if interrupt.is_set() else 0)
+
+    def parts(self) -> list[Any]:
+        """Return all objects whose code counts."""
+        return [*self.algorithms.values(), self.problem.objective, self.participation, *self.prepare]
+
+    def _run(
+        self,
+        label: str,
+        algorithm: Algorithm,
+        reference: float | None,
+        interrupt: Event,
+        kept: Kept,
+        name: str,
+    ) -> Result:
+        problem, start = self.problem, time.perf_counter()
+        trace = kept.finished(name)
+        if trace is None:
+            trace = self._trace(label, algorithm, reference, interrupt, kept.checkpoint(name))
+            if trace.status != "stopped":
+                kept.finish(name, trace)
+        return Result(
+            label=label,
+            algorithm=algorithm,
+            trace=trace,
+            accuracy=problem.training_accuracy(asarray_like(trace.theta, problem.objective.zeros())),
+            wall_seconds=time.perf_counter() - start,
+        )
+
+    def _trace(
+        self,
+        label: str,
+        algorithm: Algorithm,
+        reference: float | None,
+        interrupt: Event,
+        checkpoint: Checkpoint,
+    ) -> Trace:
+        """Run one method, from its checkpoint if there is one."""
+        loop, problem = self.loop, self.problem
+        objective = problem.objective
+        measure = {}
+        if problem.test is not None:
+            X, y = problem.test
+            measure["test_accuracy"] = lambda snapshot: problem.accuracy(snapshot.server.theta, X, y)
+        with output.progress_bar(self.console, label, loop.rounds) as advance:
+
+            def callback(snapshot: Any, row: Mapping[str, float]) -> bool:
+                advance(snapshot, row)
+                if self.place.signal:  # another process was asked to end
+                    interrupt.set()
+                return interrupt.is_set()
+
+            return run_federation(
+                algorithm,
+                objective,
+                rounds=loop.rounds,
+                participation=self.participation,
+                seed=self.seed,
+                tol=loop.tol or None,
+                atol=loop.atol or None,
+                certify_every=loop.certify_every,
+                measure_every=loop.measure_every,
+                reference=reference,
+                measure=measure,
+                callback=callback,
+                check_assumptions=loop.check_assumptions,
+                threads=loop.threads,
+                prepare=self.prepare or None,
+                parameters={
+                    "data": problem.data,
+                    "loss": problem.loss,
+                    "mu": problem.rows.ridge,
+                    "participation": loop.participation,
+                },
+                checkpoint=checkpoint,
+                interruptible=False,
+            )
+
+    def quality_column(self, traces: Sequence[Trace]) -> str:
+        """Name the column that says most about how good the models are."""
+        if self.loop.reference:
+            return "error"
+        if not (self.loop.certify_every or self.loop.tol or self.loop.atol):
+            return "energy"
+        known = any(math.isfinite(error) for trace in traces for error in trace["certified_error"])
+        if self.problem.quality == "certified_error" and not known:
+            return "certificate"  # E* may be 0
+        return self.problem.quality
+
+    def problem_title(self) -> str:
+        """Name the problem for the title of a figure."""
+        problem, rows = self.problem, self.problem.rows
+        return f"{_escape(problem.name)}: {len(problem.sizes)} clients, {problem.loss}, $\\mu$ = {rows.ridge:g}"
+
+    def described(self) -> dict[str, str]:
+        """Say what the problem is."""
+        problem = self.problem
+        return {
+            "data": problem.data,
+            "clients": problem.partition,
+            "loss": problem.loss + (" (chosen for the labels; --loss changes it)" if problem.loss_was_chosen else ""),
+            "mu, kappa": f"mu = {problem.rows.ridge:g}, kappa = L/mu = {problem.condition:.4g}",
+            **problem.added,
+            **({"before round 1": ", ".join(str(step) for step in self.prepare)} if self.prepare else {}),
+            **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
+            **self.place.described,
+        }
+
+    def record(self, results: Results, ending: Ending) -> dict[str, Any]:
+        """Return what the JSON file says of the command, the problem and the plug-ins."""
+        problem = self.problem
+        return {
+            "command": results.command,
+            "options": results.options,
+            "complete": ending.complete,
+            "versions": dict(versions()),
+            "sources": sources(self.parts()),
+            "problem": {
+                "sha256": data_hash(problem),
+                "data": problem.data,
+                "loss": problem.loss,
+                "client_rows": problem.sizes,
+                "kappa": problem.condition,
+                **problem.added,
+            },
+            "plug_ins": self.plug_ins,
+            **self.place.described,
+        }
+
+
+@contextmanager
+def _prepared(
+    options: ProblemOptions,
+    preparation: PreparationOptions,
+    loop: LoopOptions,
+    variants: Mapping[str, Variant],
+    place: Place,
+) -> Iterator[Session | None]:
+    """Refuse whatever is wrong, cheapest check first, before anything is computed; yield None where others go on."""
+    check_run(
+        rounds=loop.rounds,
+        seed=options.seed,
+        tol=loop.tol or None,
+        atol=loop.atol or None,
+        certify_every=loop.certify_every,
+        measure_every=loop.measure_every,
+        threads=loop.threads,
+    )
+    preparation.steps(options.seed)
+    regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
+    for variant in variants.values():
+        variant.check(participation=loop.participation, regulariser=regulariser)
+    place.check(preparation)
+    participation = parse_participation(loop.participation)
+    with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
+        yield problem and _session(options, preparation, loop, variants, participation, problem, place)
+
+
+def _session(
+    options: ProblemOptions,
+    preparation: PreparationOptions,
+    loop: LoopOptions,
+    variants: Mapping[str, Variant],
+    participation: Participation,
+    problem: Problem,
+    place: Place,
+) -> Session:
+    """Refuse what does not fit the problem, and make the methods."""
+    next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
+    changed = preparation.changed(problem.objective, options.seed)
+    algorithms = {label: variant.build(changed, participation) for label, variant in variants.items()}
+    if loop.check_assumptions:
+        for algorithm in algorithms.values():
+            algorithm.check(changed)
+    if loop.reference and not problem.is_convex:
+        raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
+    output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
+    return Session(
+        problem=problem,
+        prepare=preparation.steps(options.seed),
+        changed=changed,
+        algorithms=algorithms,
+        loop=loop,
+        participation=participation,
+        seed=options.seed,
+        plug_ins=plug_ins(options, variants.values()),
+        console=output.make_console(),
+        place=place,
+    )
+
+
+def _is_done(results: Results) -> bool:
+    """Tell, and say, that the results that are to be resumed are complete."""
+    done = results.are_complete()
+    if done:
+        print(f"{results.folder}: complete, {', '.join(results.files)}")
+    return done
+
+
+def _columns(loop: LoopOptions) -> list[str]:
+    """Name the columns that a comparison can draw."""
+    known = ["energy", "certificate", "certified_error", "gradient_norm"]
+    return known + ["error"] * loop.reference + ["test_accuracy"] * loop.test_accuracy
+
+
+def _escape(text: str) -> str:
+    """Keep what a user typed from being read as a formula in a figure."""
+    return output.shortened(text).replace("$", r"\$")
+
+
+def _summaries(documented: Mapping[str, Any]) -> dict[str, str]:
+    return {name: summary(thing) for name, thing in documented.items()}
+
+
+def _named(package: Any) -> dict[str, str]:
+    """Return one line for each name of a package, and for the plug-ins of that kind."""
+    own = discover(package)
+    return _summaries(own) | listed(package.__name__.rpartition(".")[2], own)

@@ -1,0 +1,337 @@
+"""The command that searches for parameters, and the grids that it takes."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.console import Console
+from typer import Exit, Option
+
+from dualopt.app.cli import output
+from dualopt.app.cli.engine import EngineOptions, Place, placed
+from dualopt.app.cli.options import default_of, option_groups
+from dualopt.app.cli.plug_ins import plug_ins
+from dualopt.app.cli.record import Record, load, search_progress
+from dualopt.methods.participation import parse_participation
+from dualopt.methods.preparation import PreparationOptions
+from dualopt.problem.options import Problem, ProblemOptions
+from dualopt.runs import tuning
+from dualopt.runs._data_hash import data_hash
+from dualopt.runs._sources import sources
+from dualopt.runs.recording import versions
+from dualopt.runs.tuning import Candidate, Outcome, winner
+from dualopt.runs.tuning_grids import Point, merged, paper_grid
+from dualopt.spec._text import pairs
+from dualopt.spec.discover import unknown_name
+from dualopt.spec.variant import MethodOptions, Variant
+
+__all__ = ["SearchOptions", "parse_grid", "tune"]
+
+UNITS = ("mean", "sum")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What is sought, how far to go for it, and where to write it.
+
+    Parameters
+    ----------
+    metric : str
+        What a run costs: rounds, communications, floats or bits (sent, up and down), or gradients.
+    target : float
+        Relative error to reach: the certified one, or the true one.
+    reference : bool
+        Solve to high accuracy first; aim at the true error.
+    rounds : int
+        Largest number of communication rounds of each run.
+    participation : str
+        Who takes part: full, subset=10, importance=10, bernoulli=0.3, communicate=0.5; can be in the grid.
+    check_assumptions : bool
+        Refuse parameters that break an assumption of the method; the line "theory" tells which theorem covers a run.
+    jobs : int
+        Number of processes, each with one thread of linear algebra.
+    out : Path
+        Folder for the results.
+    fresh : bool
+        Start over instead of resuming the search in the folder.
+    keep_stale : bool
+        Keep what other code has computed, and say so.
+    """
+
+    metric: str = "rounds"
+    target: float = 1e-6
+    reference: bool = False
+    rounds: int = 100
+    participation: str = "full"
+    check_assumptions: bool = True
+    jobs: int = 1
+    out: Path = Path("out")
+    fresh: bool = False
+    keep_stale: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A point of the grid with what it stands for."""
+
+    point: Mapping[str, str]
+    variant: Variant
+    participation: str
+
+    def candidate(self, objective: Any) -> Candidate:
+        """Return what is run on clients in the coordinates of the methods."""
+        participation = parse_participation(self.participation)
+        return Candidate(algorithm=self.variant.build(objective, participation), participation=participation)
+
+
+@option_groups
+def tune(
+    *,
+    algorithm: Annotated[
+        str, Option(help="A method (see: dualopt list algorithms), or FILE.py:NAME for one of yours.")
+    ] = "dualfl",
+    grid: Annotated[
+        list[str] | None,
+        Option(
+            help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop, compressor or participation; or paper, "
+            "the grid of Table 2 of the DualFL paper; repeatable, and all combinations are tried."
+        ),
+    ] = None,
+    units: Annotated[
+        str, Option(help="mean: the values of the paper are taken as they are; sum: converted from sums over rows.")
+    ] = "mean",
+    param: Annotated[
+        list[str] | None, Option("--param", "-p", help="Parameter that all points share, such as rho=1e-3; repeatable.")
+    ] = None,
+    problem: ProblemOptions,
+    method: MethodOptions,
+    preparation: PreparationOptions,
+    loop: SearchOptions,
+    engine: EngineOptions,
+) -> None:
+    """Search for the parameters that reach a target at the least cost; write tune.csv, and tune.json to resume from."""
+    shared = pairs(param or [], "param")
+
+    def setting(point: Mapping[str, str]) -> Setting:
+        for name in sorted(set(shared) & set(point)):
+            raise ValueError(f"param {name} is in the grid already.")
+        given = {**shared, **point}
+        participation = given.pop("participation", loop.participation)
+        return Setting(point=point, variant=Variant.from_point(algorithm, given, method), participation=participation)
+
+    def settings(rows_per_client: float) -> list[Setting]:
+        points = parse_grid(grid or [], algorithm, units=units, rows_per_client=rows_per_client)
+        return [setting(point) for point in points]
+
+    steps = preparation.steps(problem.seed)
+    regulariser = problem.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
+    for s in settings(1.0):  # refuses what is wrong before the data are loaded
+        s.variant.check(participation=s.participation, regulariser=regulariser)
+    tuning.check(metric=loop.metric, target=loop.target, rounds=loop.rounds, jobs=loop.jobs)
+
+    def search(built: Problem, place: Place) -> int:
+        """Search, write and show the outcomes, and return the exit code."""
+        _check_target(built, loop)
+        objective, sizes = built.objective, built.sizes
+        chosen = settings(sum(sizes) / len(sizes))
+        changed = preparation.changed(objective, problem.seed)
+        candidates = [s.candidate(changed) for s in chosen]
+        for candidate in candidates:
+            next(
+                candidate.participation.rounds(objective.n_clients, problem.seed)
+            )  # refuses more clients than there are
+            if loop.check_assumptions:
+                candidate.algorithm.check(changed)
+        prepared = asdict(preparation) if steps else {}
+        common = (
+            _common(built, problem, method, loop)
+            | prepared
+            | {"algorithm": algorithm, "param": shared}
+            | engine.record()
+        )
+        if own := plug_ins(problem, [s.variant for s in chosen]):
+            common |= {"plug_ins": own}  # a file that has changed is another search
+        common["sources"] = sources([objective, *(c.algorithm for c in candidates), *steps])
+        record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh, keep_stale=loop.keep_stale)
+        output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
+        record = record.begin(fresh=loop.fresh)
+        console = output.make_console()
+        todo = len([n for n in range(len(candidates)) if n not in record.known])
+        reference = built.minimum() if loop.reference and todo else None
+        with output.interruptible() as interrupt, search_progress(console, algorithm, todo, record) as advance:
+            outcomes = tuning.tune(
+                candidates,
+                objective,
+                metric=loop.metric,
+                target=loop.target,
+                rounds=loop.rounds,
+                seed=problem.seed,
+                reference=reference,
+                check_assumptions=loop.check_assumptions,
+                prepare=steps or None,
+                jobs=loop.jobs,
+                known=record.known,
+                report=advance,
+                interrupted=lambda: interrupt.is_set() or bool(place.signal),
+            )
+        record, outcomes = record.save(outcomes)
+        _show(console, f"dualopt tune: {algorithm}", record, outcomes)
+        best = winner(outcomes)
+        if best is None:
+            ending = f"no winner: no point has reached the relative error {loop.target:g}."
+        else:
+            words = _command(setting(record.points[best]), problem, preparation, loop, rounds=len(outcomes[best].costs))
+            ending = f"winner, {outcomes[best].cost:.12g} {loop.metric}:\n{shlex.join(words)}"
+        console.print(ending, soft_wrap=True, highlight=False, markup=False)
+        if record.stale:
+            console.print("Part of this was computed by other code (--keep-stale).", highlight=False)
+        return interrupt.exit_code if interrupt.is_set() else 0
+
+    with placed(engine) as place:
+        place.check(preparation)
+        place.check_jobs(loop.jobs)
+        with place.shared(place.built(problem), threads=1) as built:
+            exit_code = 0 if built is None else search(built, place)
+    if exit_code:
+        raise Exit(exit_code)
+
+
+def parse_grid(texts: Sequence[str], algorithm: str, *, units: str, rows_per_client: float) -> list[Point]:
+    """Return the points of the Cartesian product of all grids, the last one varying fastest.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Each ``NAME=VALUE,VALUE``, or ``paper``.
+    algorithm : str
+        Whose grid of the paper is meant.
+    units : str
+        ``mean``: the values of the paper are taken as they are; ``sum``: converted from sums over rows to means.
+    rows_per_client : float
+        Number of rows of a client, which turns one into the other.
+
+    Raises
+    ------
+    ValueError
+        If a text is of another form, a name or value is given twice, or the paper has no grid.
+
+    Examples
+    --------
+    >>> parse_grid(["eta=1,0.1", "solver.history=5"], "fedpd", units="mean", rows_per_client=10.0)
+    [{'eta': '1', 'solver.history': '5'}, {'eta': '0.1', 'solver.history': '5'}]
+    >>> parse_grid(["paper"], "feddyn", units="sum", rows_per_client=100.0)[3]
+    {'alpha': '10'}
+    """
+    if units not in UNITS:
+        raise unknown_name("units", units, UNITS)
+    if units != "mean" and "paper" not in texts:
+        raise ValueError("units is for the grid of the paper: without --grid paper all values are taken as they are.")
+    if not texts:
+        raise ValueError("grid must be given, as NAME=VALUE,VALUE or paper.")
+    typed = pairs([text for text in texts if text != "paper"], "grid")
+    factors = [[{name: value} for value in _values(name, listed)] for name, listed in typed.items()]
+    if "paper" in texts:
+        points = paper_grid(algorithm, rows=rows_per_client if units == "sum" else 1.0)
+        for name in sorted(set(points[0]) & set(typed)):
+            raise ValueError(f"grid {name} is already in the grid of the paper.")
+        factors.insert(0, points)
+    return [merged(parts) for parts in product(*factors)]
+
+
+def _values(name: str, listed: str) -> list[str]:
+    values = listed.split(",")
+    if "" in values:
+        raise ValueError(f"grid {name} must be of the form VALUE,VALUE without gaps, not {listed!r}.")
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"grid {name} has the value {value} twice.")
+    return values
+
+
+def _check_target(problem: Problem, loop: SearchOptions) -> None:
+    if loop.reference and not problem.is_convex:
+        raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
+    if not loop.reference and problem.quality != "certified_error":
+        raise ValueError("target needs --reference when E is not strongly convex: no error is certified then.")
+
+
+def _common(problem: Problem, options: ProblemOptions, method: MethodOptions, loop: SearchOptions) -> dict[str, Any]:
+    """Return all that outcomes depend on besides the point and the code."""
+    return {
+        **asdict(options),
+        **asdict(method),
+        **{name: getattr(loop, name) for name in ("metric", "target", "reference", "rounds", "participation")},
+        "dualopt": versions().get("dualopt"),
+        "data hash": data_hash(problem),
+    }
+
+
+def _show(console: Console, title: str, record: Record, outcomes: Mapping[int, Outcome]) -> None:
+    """Print the table, the best first: those that reached the target by cost, the others by error."""
+
+    def merit(n: int) -> tuple[bool, float, int]:
+        outcome = outcomes[n]
+        reached = outcome.status == "converged"
+        value = outcome.cost if reached else outcome.error
+        return not reached, math.inf if math.isnan(value) else value, n
+
+    rows = []
+    for n in sorted(outcomes, key=merit):
+        outcome = outcomes[n]
+        rows.append(
+            {name: record.points[n].get(name, "") for name in record.names()}
+            | {
+                "status": outcome.status,
+                record.search["metric"]: f"{outcome.cost:,.12g}",
+                "error": "none" if math.isnan(outcome.error) else f"{outcome.error:.1e}",
+                "seconds": f"{outcome.seconds:.3g}",
+            }
+        )
+    if rows:
+        output.show_table(console, title, rows)
+
+
+def _command(
+    setting: Setting, problem: ProblemOptions, preparation: PreparationOptions, loop: SearchOptions, *, rounds: int
+) -> Sequence[str]:
+    """Return the words of the command that runs a point by itself."""
+    variant = setting.variant
+    words = ["dualopt", "run", "--algorithm", variant.algorithm]
+    for name, value in variant.parameters.items():
+        words += ["--param", f"{name}={value}"]
+    method = MethodOptions(
+        solver=variant.solver,
+        solver_param=[f"{name}={value}" for name, value in variant.solver_parameters.items()],
+        stop=variant.stop,
+        compressor=variant.compressor,
+    )
+    words += [*_words(method), *_words(problem), *_words(preparation)]
+    if setting.participation != "full":
+        words += ["--participation", setting.participation]
+    if not loop.check_assumptions:
+        words += ["--no-check-assumptions"]
+    if loop.reference:  # a run cannot stop at a true error
+        return [*words, "--reference", "--tol", "0", "--rounds", str(rounds)]
+    return [*words, "--tol", repr(loop.target), "--rounds", str(loop.rounds)]
+
+
+def _words(options: Any) -> list[str]:
+    """Write the options that are not at their default as they are typed."""
+    words: list[str] = []
+    for f in fields(options):
+        value = getattr(options, f.name)
+        name = f.name.replace("_", "-")
+        if value == default_of(f):
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+        else:
+            for item in value if isinstance(value, list) else [value]:
+                words += [f"--{name}", str(item)]
+    return words

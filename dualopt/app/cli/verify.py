@@ -1,0 +1,182 @@
+"""The command that puts a claimed rate of convergence to the test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.console import Console
+from typer import Exit, Option
+
+from dualopt.app.cli import output
+from dualopt.app.cli.options import option_groups
+from dualopt.app.cli.plug_ins import plug_ins
+from dualopt.lab.rates import Factor, Order
+from dualopt.lab.verification.claimed_rate import Speed, parse_rate
+from dualopt.lab.verification.pictures import picture
+from dualopt.lab.verification.verdict import CONTRADICTED, HOLDS, UNDECIDED, Finding, Report
+from dualopt.lab.verification.verdict import verify as examine
+from dualopt.methods.participation import parse_participation
+from dualopt.problem.options import ProblemOptions
+from dualopt.runs import plotting
+from dualopt.runs.recording import versions
+from dualopt.spec._text import pairs
+from dualopt.spec.variant import MethodOptions, Variant
+
+__all__ = ["ClaimOptions", "verify"]
+
+EXIT_CODES = {HOLDS: 0, CONTRADICTED: 1, UNDECIDED: 3}
+MEANING = {
+    HOLDS: "not contradicted on these instances, in these rounds; this is no proof.",
+    UNDECIDED: "no instance could tell; the table says why.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions:
+    """How the claim is tested, and where to write it.
+
+    Parameters
+    ----------
+    participation : str
+        Who takes part: full, subset=2, bernoulli=0.3; or communicate=0.5. The instances have four clients.
+    seeds : int
+        Errors are the mean over so many runs; 1 and 20 with random participation when not given.
+    rounds : int
+        Largest number of rounds.
+    confidence : float
+        Of the bound that must be on the wrong side of the claim to contradict it.
+    reference : str
+        What solves logistic regression: newton or cvxpy.
+    out : Path
+        Folder for the results.
+    """
+
+    participation: str = "full"
+    seeds: int | None = None
+    rounds: int = 5000
+    confidence: float = 0.95
+    reference: str = "newton"
+    out: Path = Path("out")
+
+
+SEEDS = {True: 1, False: 20}  # with everybody, and with chance
+
+
+@option_groups
+def verify(
+    *,
+    algorithm: Annotated[str, Option(help="A method, or FILE.py:NAME for one of yours.")],
+    rate: Annotated[
+        str,
+        Option(
+            help="What is claimed, up to a constant: 1/n^2 or (1-1/sqrt(kappa))^n; of n, kappa = L/mu, mu, L, N, P."
+        ),
+    ],
+    param: Annotated[
+        list[str] | None, Option("--param", "-p", help="Parameter of the algorithm, such as rho=0; repeatable.")
+    ] = None,
+    method: MethodOptions,
+    test: ClaimOptions,
+) -> None:
+    """Test a claimed rate on hard instances; write verify.png and verify.json.
+
+    Exit code 0: not contradicted; 1: contradicted; 3: no instance could tell. The rate is that of |theta - theta*|^2,
+    and of E - E* where E is not strongly convex.
+    """
+    claim = parse_rate(rate)
+    variant = Variant(
+        label=algorithm,
+        algorithm=algorithm,
+        parameters=pairs(param or [], "param"),
+        solver=method.solver,
+        solver_parameters=pairs(method.solver_param, "solver_param"),
+        stop=method.stop,
+    )
+    variant.check(participation=test.participation)
+    participation = parse_participation(test.participation)
+    output.prepare_folder(test.out)
+    console = output.make_console()
+    with console.status("") as status:
+        report = examine(
+            variant.build,
+            claim,
+            participation=participation,
+            seeds=SEEDS[test.participation == "full"] if test.seeds is None else test.seeds,
+            rounds=test.rounds,
+            confidence=test.confidence,
+            reference=test.reference,
+            progress=status.update,
+        )
+    title = f"{algorithm}, claimed rate {rate}: {report.verdict}"
+    plotting.save(picture(report, title=title), test.out / "verify.png")
+    record = {
+        "command": "verify",
+        "options": output.options_record(method, test) | {"algorithm": algorithm, "rate": rate, "param": param or []},
+        "versions": dict(versions()),
+        "plug_ins": plug_ins(ProblemOptions(), [variant]),
+        "verdict": report.verdict,
+        "exponent": report.exponent,
+        "instances": [_recorded(finding) for finding in report.findings],
+    }
+    output.write_json(test.out / "verify.json", record)
+    _show(console, report, f"dualopt verify: {algorithm}, claimed rate {rate}", test.out)
+    if EXIT_CODES[report.verdict]:
+        raise Exit(EXIT_CODES[report.verdict])
+
+
+def _show(console: Console, report: Report, title: str, out: Path) -> None:
+    rows = [
+        {
+            "instance": finding.instance.name,
+            "claimed": _law(finding.claimed),
+            "measured": _measured(finding.estimate),
+            "verdict": finding.verdict,
+            "why": _why(finding),
+        }
+        for finding in report.findings
+    ]
+    output.show_table(console, title, rows)
+    lines = []
+    if report.exponent is not None:
+        value, low, high = report.exponent
+        lines.append(f"On the chains the rounds per digit grow like kappa^{value:.2f} [{low:.2f}, {high:.2f}].")
+    against = [finding.instance.name for finding in report.findings if finding.verdict == CONTRADICTED]
+    lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + MEANING[report.verdict]}")
+    lines.append(f"{out}: verify.png, verify.json")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _law(speed: Speed | None) -> str:
+    if speed is None:
+        return "none"
+    return f"{speed.value:.4g}^n" if speed.law == "linear" else f"n^-{speed.value:.3g}"
+
+
+def _measured(estimate: Factor | Order | None) -> str:
+    if estimate is None:
+        return "none"
+    linear = isinstance(estimate, Factor)
+    low, value, high = (f"{x:.3g}" for x in (estimate.low, estimate.value, estimate.high))
+    return f"{value}^n [{low}, {high}]" if linear else f"n^-{value} [{low}, {high}]"
+
+
+def _why(finding: Finding) -> str:
+    if finding.verdict == HOLDS and finding.estimate is None:
+        return "down to rounding in less than 10 rounds"
+    return finding.reason
+
+
+def _recorded(finding: Finding) -> dict[str, Any]:
+    speed, estimate = finding.claimed, finding.estimate
+    return {
+        "instance": finding.instance.name,
+        "measure": finding.instance.measure,
+        "verdict": finding.verdict,
+        "reason": finding.reason,
+        "claimed": None if speed is None else {speed.law: speed.value},
+        "measured": None if estimate is None else estimate._asdict(),
+        "errors": [float(error) for error in finding.errors],
+    }

@@ -1,0 +1,178 @@
+"""The classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from dualopt.app.estimators._base import FederatedLinearModel
+from dualopt.losses import Logistic, Loss, Multinomial
+
+__all__ = ["FederatedClassifier"]
+
+
+def _has_probabilities(self: Any) -> bool:
+    """Tell whether the loss is a likelihood; refuse by an AttributeError, as scikit-learn expects."""
+    loss = self.loss
+    if loss in ("auto", "logistic", "multinomial") or isinstance(loss, Logistic | Multinomial):
+        return True
+    raise AttributeError(f"predict_proba needs the loss logistic or multinomial, not {loss}.")
+
+
+class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
+    r"""Linear classifier trained over clients, with a certified accuracy.
+
+    It minimises, over the weights and the intercept together,
+
+    .. math:: E(\theta) = \sum_i w_i\, \phi(\theta x_i;\, y_i) + \tfrac{\text{mu}}{2} |\theta|^2, \qquad
+              w_i = \tfrac1m \ (\text{rows}) \quad\text{or}\quad \tfrac{1}{N m_{j(i)}} \ (\text{clients})
+
+    With ``weights="rows"`` and ``fit_intercept=False`` that is the problem of ``LogisticRegression(C=1/(mu * m))``,
+    for two classes and for more; with the loss "hinge" that of ``LinearSVC(loss="hinge", C=1/(mu * m))``, with the
+    intercept too, which both put into the penalty. The solution is the same however the rows are dealt out.
+
+    Parameters
+    ----------
+    loss : str or Loss, default "auto"
+        A loss for two classes ("logistic", "hinge", "smoothed-hinge") or for several ("multinomial"); auto is logistic
+        for two and multinomial for more.
+    algorithm : str or Algorithm, default "dualfl"
+        The method, or its name.
+    mu : float, default 1e-2
+        Weight of the ridge, positive; it makes ``E`` strongly convex, and the certificate possible.
+    tol : float, default 1e-6
+        Stop when ``E - E*`` is certified to be at most ``tol E*``, or ``tol^2 E(0)``, which counts where ``E*`` is
+        almost 0.
+    max_rounds : int, default 1000
+        Largest number of communication rounds; ending there gives a ``ConvergenceWarning``.
+    clients : int or str, default 8
+        Where ``fit`` is not told whose the rows are: the number of clients to whom they are dealt out at random, or the
+        name of the column of a DataFrame that says it, which is then no feature.
+    weights : "rows" or "clients", default "rows"
+        Whether every row counts alike, or every client.
+    participation : str or Participation, optional
+        Who takes part in a round, such as "subset=10"; everybody when not given.
+    fit_intercept : bool, default True
+        Whether to append a column of ones; its weight is in the penalty too.
+    warm_start : bool, default False
+        Whether ``fit`` starts from the latest model where it fits; methods on the dual start their local solvers there.
+    random_state : int, RandomState or None, default 0
+        Seed of the dealing out, of participation and of the method.
+
+    Attributes
+    ----------
+    coef_ : array, shape (1, p) or (k, p)
+        The weights.
+    intercept_ : array, shape (1,) or (k,)
+        The intercepts; zero without one.
+    classes_ : array, shape (k,)
+        The labels, sorted.
+    trace_ : Trace
+        The record of the run, round by round.
+    n_iter_ : int
+        Number of rounds.
+    certified_gap_ : float
+        Upper bound of ``E - E*``, rounding included.
+    certified_distance_ : float
+        Upper bound of the distance of weights and intercepts to the minimiser, ``sqrt(2 certified_gap_ / mu)``.
+    client_names_ : tuple
+        The clients, in the order of the run.
+    n_features_in_ : int
+        Number ``p`` of features.
+    feature_names_in_ : array, shape (p,)
+        The names of the columns of a DataFrame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), FederatedClassifier(clients=5))
+    >>> round(model.fit(X, y).score(X, y), 2), model[-1].trace_.status
+    (0.99, 'converged')
+    """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        several = self.loss in ("auto", "multinomial") or getattr(self.loss, "labels", None) == "class"
+        tags.classifier_tags.multi_class = several
+        return tags
+
+    def fit(self, X: Any, y: Any, groups: Any = None, clients: Any = None) -> Self:
+        """Train on the rows of all clients.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame, shape (m, p)
+            Features.
+        y : vector, shape (m,)
+            Labels of any kind.
+        groups, clients : vector, shape (m,), or str, optional
+            Whose each row is, by names of any hashable kind; the two words mean the same. A string is the name of a
+            column of the DataFrame ``X``.
+
+        Raises
+        ------
+        ValueError
+            If an argument does not fit, or the method diverges.
+        """
+        X, owners = self._rows(X, groups, clients)
+        X, y = self._validated(X, y, owners)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        loss = self._loss_for(len(self.classes_))
+        labels = codes if loss.labels == "class" else (2.0 * codes - 1.0).astype(X.dtype)
+        self._train(X, labels, owners, loss)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the predictors, shape ``(m,)`` for two classes, positive for the second one, else ``(m, k)``."""
+        z = self._predictors(X)
+        if len(self.classes_) > 2:
+            return z
+        return z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the labels of rows, shape ``(m,)``."""
+        z = self.decision_function(X)
+        return self.classes_[(z > 0).astype(np.int64) if z.ndim == 1 else np.argmax(z, axis=1)]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes, shape ``(m, k)``."""
+        z = self.decision_function(X)
+        z = np.stack([-z / 2, z / 2], axis=1) if z.ndim == 1 else z
+        z = np.exp(z - z.max(axis=1, keepdims=True))
+        return z / z.sum(axis=1, keepdims=True)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the probabilities, shape ``(m, k)``."""
+        z = self.decision_function(X)
+        z = np.stack([-z / 2, z / 2], axis=1) if z.ndim == 1 else z
+        z = z - z.max(axis=1, keepdims=True)
+        return z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+
+    def _loss_for(self, n_classes: int) -> Loss:
+        if n_classes < 2:
+            raise ValueError("y must have at least two classes, but it has only 1 class.")
+        if self.loss == "auto":
+            return Logistic() if n_classes == 2 else Multinomial(classes=n_classes)
+        if self.loss == "multinomial":
+            return Multinomial(classes=n_classes)
+        loss = self._named_loss()
+        if loss.labels == "real":
+            raise ValueError(f"loss {self.loss} is for numbers: use FederatedRegressor.")
+        if loss.labels == "binary" and n_classes > 2:
+            raise ValueError(  # in the words that scikit-learn looks for
+                "Only binary classification is supported. The type of the target is multiclass. The loss is "
+                f"{self.loss}, and y has {n_classes} classes: use the loss multinomial, or OneVsRestClassifier."
+            )
+        if loss.labels == "class" and loss.outputs != n_classes:
+            raise ValueError(f"loss {self.loss} has another number of classes than y, which has {n_classes}.")
+        return loss

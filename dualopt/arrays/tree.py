@@ -1,0 +1,105 @@
+"""Trees of arrays: states of clients and servers are NamedTuples (or tuples) whose leaves are arrays.
+
+Client states carry the client axis first. Taking some clients out of such a tree and putting them back are the
+only two things that are done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays.xp import Array, array_namespace, asarray_like
+
+__all__ = ["is_everybody", "leaves", "merge_clients", "take_clients", "take_rows", "tree_map"]
+
+
+def tree_map(function: Callable[..., Any], *trees: Any) -> Any:
+    """Apply ``function`` to corresponding leaves of trees of one structure.
+
+    Tuples and NamedTuples are nodes, ``None`` is an empty node, everything else is a leaf.
+
+    Examples
+    --------
+    >>> tree_map(lambda x, y: x + y, (1, (2, None)), (10, (20, None)))
+    (11, (22, None))
+    """
+    first = trees[0]
+    if isinstance(first, tuple):
+        parts = [tree_map(function, *children) for children in zip(*trees, strict=True)]
+        return tuple(parts) if type(first) is tuple else type(first)(*parts)
+    return None if first is None else function(*trees)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Return the leaves of a tree in order.
+
+    Examples
+    --------
+    >>> leaves((1, (2, None), ()))
+    [1, 2]
+    """
+    found: list[Any] = []
+    tree_map(found.append, tree)
+    return found
+
+
+def is_everybody(ids: Sequence[int] | np.ndarray, n_clients: int) -> bool:
+    """Tell whether ``ids`` are all ``n_clients`` clients in order.
+
+    Examples
+    --------
+    >>> is_everybody((0, 1, 2), 3), is_everybody((0, 2), 3), is_everybody((1, 0), 2)
+    (True, False, False)
+    """
+    if len(ids) != n_clients:
+        return False
+    if isinstance(ids, np.ndarray):
+        return bool((ids == np.arange(n_clients)).all())
+    return ids == range(n_clients) if isinstance(ids, range) else tuple(ids) == _everybody(n_clients)
+
+
+@lru_cache(maxsize=8)
+def _everybody(n_clients: int) -> tuple[int, ...]:
+    return tuple(range(n_clients))
+
+
+def take_clients(tree: Any, ids: Sequence[int] | np.ndarray) -> Any:
+    """Return the rows ``ids`` (positions on the client axis) of every leaf; the tree itself if that is everybody."""
+    leaf = _first_leaf(tree)
+    return tree if leaf is None or is_everybody(ids, leaf.shape[0]) else take_rows(tree, ids)
+
+
+def take_rows(tree: Any, ids: Sequence[int] | np.ndarray) -> Any:
+    """Return copies of the rows ``ids`` of every leaf."""
+    index = np.asarray(ids, dtype=np.int64)
+    return tree_map(lambda x: _take(x, index), tree)
+
+
+def merge_clients(old: Any, new: Any, ids: Sequence[int] | np.ndarray) -> Any:
+    """Return ``old`` with its rows ``ids`` replaced by the rows of ``new``, in that order; nothing is overwritten."""
+    leaf = _first_leaf(old)
+    if leaf is None or is_everybody(ids, leaf.shape[0]):
+        return new
+    n = leaf.shape[0]
+    index = np.arange(n)
+    index[np.asarray(ids, dtype=np.int64)] = n + np.arange(len(ids))
+
+    def merge(before: Array, after: Array) -> Array:
+        return _take(array_namespace(before, after).concat([before, after], axis=0), index)
+
+    return tree_map(merge, old, new)
+
+
+def _first_leaf(tree: Any) -> Any:
+    if not isinstance(tree, tuple):
+        return tree
+    return next((leaf for child in tree if (leaf := _first_leaf(child)) is not None), None)
+
+
+def _take(x: Array, index: np.ndarray) -> Array:
+    xp = array_namespace(x)
+    return xp.take(x, asarray_like(index, x, dtype=xp.int64), axis=0)

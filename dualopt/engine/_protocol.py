@@ -1,0 +1,289 @@
+"""What a server asks of the hosts that hold the clients, and what they answer.
+
+A host holds a block of clients: their data and all their states. The server holds the model and never sees data. All
+that travels are the NamedTuples of this module, and in them plain numbers, text, None, arrays, and trees (tuples and
+NamedTuples of all these): they can be written as a header in JSON with raw arrays behind it, and read by looking up
+names among known fields. ``dualopt.arrays._packing`` does this.
+
+**A round has two phases.** On `Work` a host computes the new states of its active clients, and their uploads, but keeps
+its old states. On `Settle`, which says whose uploads the server has counted, it makes those of them its states, and
+its clients hear the new message. A client whose upload was not counted thus goes on as if it had been absent.
+
+**Requests may be sent again.** All of them name the run and the round. A host that has done what it is asked answers
+the same once more, and what arrives late changes nothing. A host can go back by one round: a server that was killed
+before it had kept the round says so with `Start`. The first request of round ``n + 1`` says that round ``n`` is kept.
+Whatever else does not follow a host's state it refuses.
+
+**Numbers of clients** are those in the whole federation, 0 to N - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from dualopt.arrays.xp import Array
+
+__all__ = [
+    "ANSWERS",
+    "Agree",
+    "Agreed",
+    "Census",
+    "Describe",
+    "Engine",
+    "Evaluate",
+    "Evaluated",
+    "Failed",
+    "Initial",
+    "Model",
+    "Restore",
+    "Settle",
+    "Settled",
+    "Start",
+    "Started",
+    "States",
+    "StatesFound",
+    "Summed",
+    "Value",
+    "Valued",
+    "Work",
+    "Worked",
+]
+
+
+class Describe(NamedTuple):
+    """Ask what a host's clients are; answered by `Census`."""
+
+
+class Census(NamedTuple):
+    """What the server knows of the ``n`` clients of a host before the first round; the rows of arrays are clients."""
+
+    clients: tuple[int, ...] | None  # their numbers; None: the server numbers them in the order of the hosts
+    n_clients: int  # n
+    mu: Array  # (n,)  strong convexity constants
+    mu_rounding: Array  # (n,)  what is to be taken off them for proven ones
+    L: Array  # (n,)  smoothness constants
+    weights: tuple[float, ...] | None  # in the mean of all clients; None: 1 each
+    zero: Array  # the zero model: its shape, type and array library are those of the data
+    offers: tuple[str, ...]  # what the objective has beside the common members
+    gradient_cost: float
+    usual_weight: float | None  # a proximal weight that is known to suit
+    sizes: tuple[int, ...] | None  # numbers of rows; None where there are no rows
+    max_rows: int | None  # of the largest client
+    n_features: int | None
+    is_sparse: bool
+    linear_ridge: float | None  # of a linear model; None for other objectives
+    classes: str  # the labels that codes stand for, as a list in JSON; "" for none
+    project: str  # what all must agree on, in the host's words; "" where nothing was agreed
+
+
+class Agree(NamedTuple):
+    """Tell a host what its clients have in common with those of others; answered by `Agreed`."""
+
+    max_rows: int  # of the largest client of the federation, by which solvers and bounds of rounding choose
+
+
+class Agreed(NamedTuple):
+    """The host takes it over."""
+
+    max_rows: int
+
+
+class Initial(NamedTuple):
+    """Ask one host for the model from which runs with a seed start; answered by `Model`."""
+
+    seed: int
+
+
+class Model(NamedTuple):
+    """A model."""
+
+    theta: Array  # shape
+
+
+class Start(NamedTuple):
+    """Begin a run, or go on with one; answered by `Started`. A host that is in this run already changes nothing."""
+
+    run: str  # names this run alone: another one of the same name would have another text
+    rounds: int  # that the server has done: 0 at the beginning; a host that does not know the run then refuses others
+    n_clients: int  # N
+    clients: tuple[int, ...]  # the numbers of the host's clients
+    method: str  # name and parameters, in JSON (`dualopt.engine._methods`)
+    theta0: Array  # shape
+    max_rows: int | None  # of the largest client of the federation
+    project: str  # refused where the host has another
+    session: str  # names the server's process, of which another one may take a host back by one round; "": no other
+    scales: tuple[float, ...] | None = None  # of the host's clients, as `dualopt.objectives.reweighted` has them
+
+
+class Started(NamedTuple):
+    """The host is in the run."""
+
+    run: str
+    rounds: int  # that the host has settled
+
+
+class Work(NamedTuple):
+    """Do the local part of round ``n``; answered by `Worked`. No state changes before `Settle`."""
+
+    run: str
+    n: int  # the round, from 0
+    n_clients: int  # N
+    seed: int  # of the run
+    communicate: bool
+    clients: tuple[int, ...] | None  # the active ones of this host; None for all
+    made: int  # which message they start from: the number of messages made before it
+    message: Any  # it, a tree; None where the host holds it
+    summed: bool = False  # whether to return the sum of the uploads in place of their rows
+    weights: tuple[tuple[float, ...], ...] = ()  # of the clients, for each sum that is asked for; (): one plain sum
+
+
+class Worked(NamedTuple):
+    """What the ``P`` active clients of a host upload."""
+
+    run: str
+    n: int
+    upload: Any  # a tree of arrays (P, ...), rows in the order of the clients, or their sums; None in a silent round
+    gradients: Any  # (P,)  local gradients that were computed, an array or a tuple; None where nothing was
+
+
+class Settle(NamedTuple):
+    """End round ``n``: make the pending states of some clients theirs, and hear the message; answered by `Settled`."""
+
+    run: str
+    n: int
+    communicate: bool
+    clients: tuple[int, ...] | None  # those of this host whose uploads were counted; None for all that worked
+    made: int  # which message the round ended with
+    message: Any  # it, a tree; None where the host holds it or nobody hears it
+
+
+class Settled(NamedTuple):
+    """The round is over."""
+
+    run: str
+    n: int
+
+
+class Value(NamedTuple):
+    """Ask for ``f_j(theta)``; answered by `Valued`."""
+
+    run: str
+    n: int  # rounds done
+    theta: Array  # shape
+
+
+class Valued(NamedTuple):
+    """Values."""
+
+    value: Array  # (n,)
+
+
+class Evaluate(NamedTuple):
+    """Ask for all that a certificate of ``theta`` is made from; answered by `Evaluated`, or by `Summed`."""
+
+    run: str
+    n: int  # rounds done
+    theta: Array  # shape; in double precision
+    dual: bool  # whether to add the dual points of the latest local solutions
+    summed: bool = False  # whether to add over the clients of the host
+    max_rows: int | None = None  # of the largest client of the federation: bounds of rounding are made from it
+
+
+class Evaluated(NamedTuple):
+    """Values, gradients and dual points; rows are clients. The last three are None where a client has no solution."""
+
+    value: Array  # (n,)
+    gradient: Array  # (n, *shape)
+    value_error: Array  # (n,)  bounds of the rounding of the values
+    gradient_error: Array  # (n,)  and of the norms of that of the gradients
+    dual: Array | None  # (n, *shape)  xi_j
+    conjugate: Array | None  # (n,)  upper bounds of g_j*(xi_j)
+    dual_error: Array | None  # (n,)  how far rounding may have moved xi_j
+
+
+class Summed(NamedTuple):
+    """The sums over the clients of a host of all that enters a certificate; all of it enters as means."""
+
+    columns: Array  # (9,), or (5,) without dual points: see `dualopt.runs.certificates`
+    gradient: Array  # shape
+    dual: Array | None  # shape
+
+
+class States(NamedTuple):
+    """Ask for the states of the clients after ``n`` rounds; answered by `StatesFound`.
+
+    They are asked for where somebody looks at them (``snapshot.clients``), and for the checkpoints of runs whose hosts
+    live and die with the server.
+    """
+
+    run: str
+    n: int
+
+
+class StatesFound(NamedTuple):
+    """States of the clients and of their solvers, and the latest local models; rows are clients."""
+
+    clients: Any
+    solver: Any
+    local_models: Array | None  # (P, *shape) of the clients that were active in the latest round; None if nobody was
+    latest: Any  # the latest local solutions, as `dualopt.runs.certificates.LatestSolutions` keeps them
+
+
+class Restore(NamedTuple):
+    """Go on from states that the server has kept, right after `Start`; answered by `Settled`."""
+
+    run: str
+    n: int  # the last round that they have seen
+    clients: Any  # rows are the host's clients, here and below
+    solver: Any
+    latest: Any
+
+
+class Failed(NamedTuple):
+    """In place of the answers: the host did not do what it was asked."""
+
+    reason: str  # one sentence, without a full stop
+    final: bool = False  # whether asking again is of no use: the run ends
+
+
+ANSWERS = {
+    Describe: (Census,),
+    Agree: (Agreed,),
+    Initial: (Model,),
+    Start: (Started,),
+    Work: (Worked,),
+    Settle: (Settled,),
+    Restore: (Settled,),
+    Value: (Valued,),
+    Evaluate: (Evaluated, Summed),
+    States: (StatesFound,),
+}
+"""The answers that a request may have."""
+
+
+class Engine(Protocol):
+    """How requests reach hosts.
+
+    ``call`` returns the answers of each host, in the order of its requests. A host from which nothing came in time is
+    missing in the result, or stands there with an exception or `Failed`; what arrives later is thrown away. An engine
+    may send requests again.
+    """
+
+    hosts: Sequence[Any]
+    """What the hosts are called. Hosts that do not know the numbers of their clients have them in this order."""
+
+    together: bool
+    """Whether the hosts live and die with the server and calls cost little, as in one process and over MPI. Energies
+    are then measured in every round, rounds are settled at once, and checkpoints hold the states of the clients. Other
+    hosts keep their states in files of their own, hear how a round ended with their next request, and are asked for
+    energies in certified rounds only."""
+
+    summed: bool
+    """Whether hosts return sums over their clients ("fast") in place of rows, which are then added in the order of the
+    hosts; another grouping rounds differently. An engine may add up the uploads of several hosts itself, and return the
+    sums with the first and None with the others."""
+
+    def call(self, requests: Mapping[Any, Sequence[Any]]) -> Mapping[Any, Any]:
+        """Ask all hosts that are named at once, and return what came back by host."""
+        ...

@@ -1,0 +1,155 @@
+"""The two phases of a round on the side of the clients, and the mean of what they upload: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dualopt.arrays.client_states import ClientStates
+from dualopt.arrays.tree import take_rows, tree_map
+from dualopt.arrays.xp import Array, broadcast
+from dualopt.methods import Algorithm
+from dualopt.methods._base import Means
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+from dualopt.objectives._weights import mean, of_clients, shares, total
+from dualopt.objectives.reweighted import own_clients
+from dualopt.solvers import LocalSolution
+
+__all__ = [
+    "Pending",
+    "averaged",
+    "means_of",
+    "settled",
+    "solver_states",
+    "stacked",
+    "summed",
+    "weighed",
+    "weights_in",
+    "worked",
+]
+
+Weights = tuple[float, ...] | None
+
+
+class Pending(NamedTuple):
+    """What the active clients computed in a round, and none of it their state yet."""
+
+    ids: Sequence[int]  # who: positions among the clients at hand
+    active: Any  # their states
+    solver: Any  # those of their solvers
+    upload: Any
+    solution: LocalSolution | None
+
+
+def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
+    """Return the states of the local solvers before their first call; methods that never solve have no solver."""
+    return () if algorithm.solver is None else algorithm.solver.initial_state(own_clients(objective))
+
+
+def worked(
+    algorithm: Algorithm,
+    objective: Objective,
+    clients: ClientStates,
+    solver: ClientStates,
+    message: Any,
+    round: Round,
+    ids: Sequence[int],
+) -> Pending:
+    """Do the local part of a round; ``ids`` are the positions of the clients of ``round`` in ``objective``."""
+    active_objective = objective.select(ids)
+    local_objective = algorithm.local_objective(active_objective)
+    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver.take(ids), round)
+    before = clients.take(ids)
+    active, upload = algorithm.local(before, message, oracle, round)
+    solution = oracle.solution
+    if solution is not None and local_objective is not active_objective:
+        solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
+    return Pending(ids, stacked(before, active, len(ids)), oracle.solver_state, upload, solution)
+
+
+def settled(
+    algorithm: Algorithm,
+    clients: ClientStates,
+    solver: ClientStates,
+    pending: Pending | None,
+    n_clients: int,
+    message: Any,
+    *,
+    communicate: bool,
+) -> tuple[ClientStates, ClientStates]:
+    """Return the states after a round: of those whose uploads were counted the pending ones, and all heard it."""
+    ids: Sequence[int] = ()
+    if pending is not None:
+        ids, active = pending.ids, pending.active
+        solver = solver.put(ids, pending.solver)
+        if communicate and "active" in algorithm.listens:
+            active = stacked(active, algorithm.receive(active, message), len(ids))
+        clients = clients.put(ids, active)
+    if communicate and "inactive" in algorithm.listens and len(ids) < n_clients:
+        others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
+        resting = clients.take(others)
+        clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message), len(others)))
+    return clients, solver
+
+
+def counted(pending: Pending, rows: Sequence[int]) -> Pending | None:
+    """Return what some of the clients computed, by their rows; None for nobody."""
+    if len(rows) == len(pending.ids):
+        return pending
+    if not len(rows):
+        return None
+    ids = tuple(pending.ids[k] for k in rows)
+    active, solver = take_rows((pending.active, pending.solver), rows)
+    return pending._replace(ids=ids, active=active, solver=solver)
+
+
+def weights_in(algorithm: Algorithm, round: Round, weights: Weights) -> tuple[Weights, ...]:
+    """Return the weights of the active clients in each mean that the server asks for, from the weights of all."""
+    own = of_clients(weights, round.clients)
+    if not algorithm.draws or round.inclusion is None:
+        return (own,)
+    chances = [round.inclusion[j] for j in round.clients]
+    return own, tuple(w / pi for w, pi in zip(own or (1.0,) * len(chances), chances, strict=True))
+
+
+def means_of(algorithm: Algorithm, means: Sequence[Any]) -> Any:
+    """Return what the server is given: the mean, or both where the method asks for them; one may stand for both."""
+    return Means(means[0], means[-1]) if algorithm.draws else means[0]
+
+
+def averaged(algorithm: Algorithm, upload: Any, round: Round, weights: Weights) -> Any:
+    """Return the means of the rows of an upload over the active clients, whose weights are among those of all."""
+    parts = map(shares, weights_in(algorithm, round, weights))
+    return means_of(algorithm, [tree_map(partial(_mean, n=round.n_active, parts=own), upload) for own in parts])
+
+
+def summed(upload: Any, weights: Sequence[Weights]) -> Any:
+    """Return sums of rows, plain or with weights, of several kinds of weights a tuple."""
+    if not weights:
+        return tree_map(total, upload)
+    return tuple(tree_map(partial(total, weights=own), upload) for own in weights)
+
+
+def weighed(round: Round, weights: Weights) -> Round:
+    """Return the round with the weight of its clients, as the server needs it."""
+    if weights is None:
+        return round
+    return replace(round, weight=sum(weights[j] for j in round.clients) / sum(weights))
+
+
+def _mean(upload: Array, n: int, parts: Weights) -> Array:
+    """Return the mean over the active clients; without their axis an average would be one of the entries."""
+    if tuple(upload.shape[:1]) != (n,):
+        raise ValueError(f"upload must have shape ({n}, ...), one row per active client, not {upload.shape}.")
+    return mean(upload, parts)
+
+
+def stacked(before: Any, after: Any, n: int) -> Any:
+    """Return the states ``after``, whose leaves may lack the client axis, with it; ``before`` has it."""
+    return after if after is before else tree_map(lambda old, new: broadcast(new, (n, *old.shape[1:])), before, after)

@@ -1,0 +1,484 @@
+"""The engine: one round of a federated method, and the endless iterator over rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dualopt.arrays._checks import require
+from dualopt.arrays.xp import Array, broadcast
+from dualopt.engine._calls import Calls, Elsewhere, Found
+from dualopt.engine._fetched import Fetched
+from dualopt.engine._here import Here
+from dualopt.engine._remote import RemoteClients
+from dualopt.engine._steps import solver_states
+from dualopt.engine.traffic import NOTHING, of_message, of_upload
+from dualopt.methods import Algorithm
+from dualopt.methods._base import parameters, require_complete
+from dualopt.methods.compressors import Compressor, Identity
+from dualopt.methods.participation import Full, Participation, Round, WeightedSubset, as_participation
+from dualopt.methods.preparation import Preparation, Prepared, prepared_by
+from dualopt.objectives import Objective, Reweighted
+from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.reweighted import own_clients, reweighted
+from dualopt.regularisers import Zero
+from dualopt.solvers import LocalSolution
+from dualopt.spec._objects import as_compressor, with_objects
+
+__all__ = [
+    "Carried",
+    "Clustered",
+    "Snapshot",
+    "State",
+    "advance",
+    "complete",
+    "compressing",
+    "informed",
+    "initial_state",
+    "iterate",
+    "placed",
+    "rounds_of",
+    "scaled",
+    "shown",
+]
+
+
+class Clustered(Protocol):
+    """What places the clients of an objective elsewhere."""
+
+    def clients(self, objective: Objective) -> Objective:
+        """Return the objective with its clients there."""
+        ...
+
+
+class State(NamedTuple):
+    """All that a federation carries from one round to the next.
+
+    Where hosts keep the states of the clients themselves, what the server knows of these hosts stands in their place.
+    """
+
+    server: Any  # state of the server; server.theta is the model
+    message: Any  # what the clients know of it
+    clients: Any  # states of all clients, client axis first
+    solver: Any = ()  # states of their local solvers, client axis first; () before the first call
+
+
+class Carried(NamedTuple):
+    """All that the rounds to come depend on, besides method, objective, participation and seed."""
+
+    rounds: int  # that were done
+    state: State
+    holding: Array  # (N,)  who holds the present message
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Snapshot:
+    """The federation after a round.
+
+    Attributes
+    ----------
+    round : Round
+        Who was active, and whether the round communicated.
+    server : NamedTuple
+        State of the server; ``server.theta`` is the model.
+    message : tree of arrays
+        What the clients know of it.
+    solution : LocalSolution or None
+        Of the active clients; None when there were none.
+    floats_up, floats_down : int
+        Numbers uploaded by and sent to all clients together in this round, whatever their width.
+    bits_up, bits_down : int
+        The bits of all that: the width of every number, or what a compressor makes of it.
+    """
+
+    round: Round
+    server: Any
+    message: Any
+    _clients: Any  # ClientStates, or Fetched from elsewhere, and so is the next
+    _solver: Any
+    solution: LocalSolution | None
+    floats_up: int
+    floats_down: int
+    bits_up: int
+    bits_down: int
+    _own: Any = None  # server, where that above shows its model in other coordinates
+    _holding: Any = None  # the clients that hold the message
+    _elsewhere: Any = None  # what the server knows of hosts that keep the states of the clients
+
+    def __repr__(self) -> str:
+        r, shape = self.round, tuple(self.server.theta.shape)
+        silent = "" if r.communicate else ", nothing sent"
+        return (
+            f"<Snapshot after round {r.n + 1}: {r.n_active} of {r.n_clients} clients{silent}; model of shape {shape}>"
+        )
+
+    @property
+    def clients(self) -> Any:
+        """States of all clients, client axis first; where some were active, put together when first asked for."""
+        return self._clients.tree
+
+    @property
+    def solver(self) -> Any:
+        """States of the local solvers of all clients, client axis first."""
+        return self._solver.tree
+
+    @property
+    def state(self) -> State:
+        """What the next round starts from."""
+        server = self.server if self._own is None else self._own
+        if self._elsewhere is not None:
+            return State(server, self.message, self._elsewhere)
+        return State(server, self.message, self.clients, self.solver)
+
+    @property
+    def carried(self) -> Carried:
+        """What all later rounds start from."""
+        return Carried(self.round.n + 1, self.state, self._holding)
+
+    @property
+    def local_models(self) -> Array | None:
+        """Where the active clients ended, shape ``(P, *shape)``; None when there were none."""
+        if self.solution is None:
+            return None
+        return self._clients.local_models if self.solution.theta is None else self.solution.theta
+
+    @property
+    def local_gradients(self) -> Array | None:
+        """The gradients of their ``f_j`` there, shape ``(P, *shape)``; None where nobody computed them."""
+        if self.solution is None or self.solution.evaluation is None:
+            return None
+        return self.solution.evaluation.grad_f
+
+
+def iterate(
+    algorithm: Algorithm | str,
+    objective: Objective,
+    *,
+    theta0: Array | None = None,
+    participation: Participation | str | None = None,
+    seed: int = 0,
+    prepare: Preparation | Sequence[Preparation] | None = None,
+    compressor: Compressor | str | None = None,
+    scales: Sequence[float] | str | None = None,
+    engine: Clustered | None = None,
+) -> Iterator[Snapshot]:
+    """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
+
+    Parameters
+    ----------
+    algorithm : Algorithm or str
+        The method, or its name, such as "dualfl"; parameters left open are filled in by ``suggested``.
+    objective : Objective
+        The clients.
+    theta0 : array, shape ``shape``, optional
+        Where to start; when not given, what the objective's ``initial(seed)`` returns (networks have one), else zero.
+    participation : Participation or str, optional
+        Who takes part, also as text, such as "subset=10"; everybody when not given.
+    seed : int, default 0
+        Seed of every random stream.
+    prepare : Preparation or sequence of Preparation, optional
+        What happens before the first round (:mod:`dualopt.methods.preparation`). Models and local solutions are in the
+        coordinates of ``objective`` whatever those of the method are; the other states are in those of the method.
+        No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
+    compressor : Compressor, optional
+        What uploads go through, in place of the method's own field ``compressor``.
+    scales : sequence of float, "suggested" or "none", optional
+        One scale for each client: the method runs on :func:`dualopt.objectives.reweighted` clients, by numbers or by
+        those that suit the method. Models, local solutions and their gradients remain those of ``objective``; the other
+        states are those of the method.
+    engine : Blocks, optional
+        Where the clients are, if not all in one block of this process (:mod:`dualopt.engine`). Snapshots of clients
+        elsewhere ask for their states when somebody looks at them, before the next round begins.
+
+    Raises
+    ------
+    ValueError
+        If the method does not support the participation, a compressor, or the regulariser of the objective, or the
+        objective is not one for the preparation.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> import numpy as np
+    >>> from dualopt.methods import DualFL
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.solvers import Exact
+    >>> f = Quadratic(A=np.stack([np.eye(2), 2 * np.eye(2)]), b=np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> for snapshot in islice(iterate(DualFL(solver=Exact()), f), 30):
+    ...     pass
+    >>> snapshot.server.theta.round(6).tolist(), f.minimiser().round(6).tolist()
+    ([0.333333, 1.0], [0.333333, 1.0])
+    >>> snapshot
+    <Snapshot after round 30: 2 of 2 clients; model of shape (2,)>
+    """
+    who = as_participation(participation)
+    algorithm = with_objects(algorithm, objective)
+    objective = placed(objective, engine, prepare)
+    theta0 = objective.initial(seed) if theta0 is None else theta0
+    prepared = prepared_by(prepare, objective, theta0)
+    clients = scaled(algorithm, prepared.objective, scales, who)
+    algorithm = complete(algorithm, clients, who, compressor)
+    return shown(rounds_of(algorithm, clients, prepared.theta0, who, seed), prepared, objective)
+
+
+def placed(objective: Objective, engine: Clustered | None, prepare: Any = None) -> Objective:
+    """Return the objective with its clients where an engine has them.
+
+    Raises
+    ------
+    ValueError
+        If the engine is none, the clients are elsewhere already, or a preparation needs their data.
+    """
+    if engine is not None:
+        require(hasattr(engine, "clients"), "engine must be one of dualopt.engine, such as Blocks(number=2)", engine)
+        taken = isinstance(without_regulariser(objective), RemoteClients)
+        require(not taken, "engine must not be given for clients that are elsewhere already")
+        objective = engine.clients(objective)
+    if isinstance(clients := without_regulariser(objective), RemoteClients):
+        require(prepare is None, "prepare must not be given where clients are elsewhere: it needs their data")
+        clients.leave()
+    return objective
+
+
+def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objective) -> Iterator[Snapshot]:
+    """Return the rounds with models and local solutions in the coordinates of ``objective``."""
+    if prepared.model is None:
+        return snapshots
+    f = without_regulariser(objective)
+
+    def one(s: Snapshot) -> Snapshot:
+        server = s.server._replace(theta=prepared.shown(s.server.theta))
+        solution = prepared.shown_solution(s.solution, f.select(s.round.clients))
+        return replace(s, server=server, solution=solution, _own=s.server)
+
+    return map(one, snapshots)
+
+
+def scaled(
+    algorithm: Algorithm | str,
+    objective: Objective,
+    scales: Sequence[float] | str | None,
+    participation: Participation | None = None,
+) -> Objective:
+    """Return the objective with its clients reweighted as ``iterate`` is asked for.
+
+    Raises
+    ------
+    ValueError
+        If there is not one positive number for each client, or none can be suggested.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import DualFL, FedSplit, Quadratic
+    >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([3.0, 12.0])]), b=np.zeros((2, 2)))
+    >>> scaled(FedSplit(), f, "suggested").scales, scaled(DualFL(), f, [1, 4]).weights
+    ((0.5, 1.5), (0.4, 1.6))
+    >>> scaled(DualFL(), f, "none") is f
+    True
+    """
+    if scales is None or (isinstance(scales, str) and scales == "none"):
+        return objective
+    if isinstance(scales, str):
+        require(scales == "suggested", "scales must be none, suggested or a number for each client", scales)
+        method = informed(with_objects(algorithm, objective), objective, participation)
+        scales = method.suggested_scales(objective)
+    return reweighted(objective, scales)
+
+
+def complete(
+    algorithm: Algorithm | str,
+    objective: Objective,
+    participation: Participation | None = None,
+    compressor: Compressor | str | None = None,
+) -> Algorithm:
+    """Return the method with no parameter open and no name left to look up; refuse what it does not support.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a class is passed in place of an instance, or the method does not support the
+        participation, a compressor, or the regulariser of the objective, or leaves a parameter open.
+    """
+    method = with_objects(algorithm, objective)
+    if compressor is not None:
+        method = compressing(method, compressor)
+    needs = frozenset() if participation is None else participation.needs(objective.n_clients)
+    for need in sorted(needs - method.supports):
+        raise ValueError(f"algorithm {type(method).__name__} does not support {need} participation.")
+    if objective.regulariser != Zero() and "regulariser" not in method.supports:
+        raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
+    method = informed(method, objective, participation).suggested(objective)
+    require_complete(method)
+    method.check_participation(objective, participation)
+    return method
+
+
+def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm:
+    """Return the method with this compressor for its uploads.
+
+    Raises
+    ------
+    ValueError
+        If the method supports none.
+
+    Examples
+    --------
+    >>> from dualopt import DualFL, FedSplit
+    >>> from dualopt.methods.compressors import RandK
+    >>> compressing(FedSplit(), RandK(size=3)).compressor
+    RandK(size=3)
+    >>> compressing(DualFL(), RandK(size=3))
+    Traceback (most recent call last):
+    ValueError: algorithm DualFL does not support compression.
+    """
+    if "compression" not in algorithm.supports:
+        raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
+    changes: dict[str, Any] = {"compressor": as_compressor(compressor)}
+    return replace(algorithm, **changes)
+
+
+def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
+    """Return the method with its parameter ``fraction``, where open, as the participation has it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import FedDyn, Quadratic
+    >>> from dualopt.methods.participation import UniformSubset
+    >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
+    >>> informed(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
+    FedDyn(..., fraction=0.25, ...)
+    """
+    open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
+    known: dict[str, Any] = {}
+    if participation is not None and "fraction" in open_:
+        known["fraction"] = participation.fraction(objective.n_clients) or None  # nobody, ever: nothing depends on it
+    return replace(algorithm, **known) if known else algorithm
+
+
+def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:
+    """Return the state before the first round, from ``theta0`` or where a run starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import FedAvg, Quadratic
+    >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.zeros((2, 1)))
+    >>> initial_state(FedAvg().suggested(f), f, np.ones(1)).server
+    Server(theta=array([1.]))
+    """
+    theta0 = objective.initial() if theta0 is None else theta0
+    copies = broadcast(theta0, (objective.n_clients, *objective.shape))
+    return State(*algorithm.init(theta0, copies), solver_states(algorithm, objective))
+
+
+def rounds_of(
+    algorithm: Algorithm,
+    objective: Objective,
+    theta0: Array,
+    participation: Participation | None,
+    seed: int,
+    since: Carried | None = None,
+) -> Iterator[Snapshot]:
+    """Yield the rounds of a method with no parameter open; all, or those after a snapshot whose ``carried`` is given.
+
+    The participation draws the earlier rounds again: its stream is the same whatever its generator keeps.
+    """
+    objective = without_regulariser(objective)  # the regulariser is the method's from here on
+    n_clients = objective.n_clients
+    compressor = getattr(algorithm, "compressor", Identity())
+    if isinstance(participation, WeightedSubset) and participation.weights is None:
+        participation = replace(participation, weights=objective.weights)
+    done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
+    calls, server, message = _taken_up(algorithm, objective, theta0, state, done)
+    holding = holding.copy()
+    size = of_message(message)
+    for round in islice((participation or Full()).rounds(n_clients, seed), done, None):
+        found = calls.work(round, message)
+        round = found.round  # without those whose answers do not count
+        if found.upload is not None:
+            server, message = algorithm.server(server, found.mean, round)
+        calls.settle(round, message)
+        active = slice(None) if round.n_active == n_clients else np.asarray(round.clients, dtype=np.int64)
+        up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
+        holding[active] = True
+        if found.upload is not None:
+            up, size = of_upload(found.upload, compressor, round), of_message(message)
+            holding[:] = "inactive" in algorithm.listens
+            holding[active] = "active" in algorithm.listens
+            down = down.plus(size.times(int(np.count_nonzero(holding))))
+        sent = up.numbers, down.numbers, up.bits, down.bits
+        clients, solver, solution, elsewhere = _seen(calls, found)
+        yield Snapshot(
+            round, server, message, clients, solver, solution, *sent, _holding=holding.copy(), _elsewhere=elsewhere
+        )
+
+
+def _taken_up(
+    algorithm: Algorithm, objective: Objective, theta0: Array, state: State | None, done: int
+) -> tuple[Calls | Here, Any, Any]:
+    """Return the conversation with the clients, after some rounds, and the server's state and message."""
+    if isinstance(clients := own_clients(objective), RemoteClients):
+        server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *objective.shape)))
+        scaled = objective if isinstance(objective, Reweighted) else None
+        return clients.begin(algorithm, theta0, state, done, scaled), server, message
+    server, message, clients, solver = state or initial_state(algorithm, objective, theta0)
+    return Here(algorithm, objective, clients, solver or solver_states(algorithm, objective)), server, message
+
+
+def _seen(calls: Calls | Here, found: Found) -> tuple[Any, Any, LocalSolution | None, Elsewhere | None]:
+    """Return the states of clients and solvers after a round, what the solvers found, and what a checkpoint holds."""
+    if isinstance(calls, Here):
+        return calls.clients, calls.solver, calls.solution, None
+    solution = None
+    if found.gradients is not None:
+        solution = LocalSolution(None, None, None, None, (), found.gradients, ())
+    clients, solver = (Fetched(calls, found.round, part) for part in ("clients", "solver"))
+    return clients, solver, solution, None if calls.engine.together else calls.elsewhere
+
+
+def advance(
+    algorithm: Algorithm, objective: Objective, state: State, round: Round
+) -> tuple[State, Any, LocalSolution | None]:
+    """Do one round: the same state and round give the same result, so that one state can meet several rounds.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        The method, with no parameter left open.
+    objective : Objective
+        All clients.
+    state : State
+        The federation before the round; it is not changed. Without a solver state, solvers make their first call.
+    round : Round
+        Who is active and whether the round communicates.
+
+    Returns
+    -------
+    State
+        The federation after the round.
+    tree of arrays or None
+        What the active clients uploaded; None when the round did not communicate.
+    LocalSolution or None
+        Their local solutions; None when nobody was active.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is open.
+    """
+    require_complete(algorithm)
+    if not round.clients:
+        return state, None, None
+    server, message, clients, solver = state
+    here = Here(algorithm, objective, clients, solver or solver_states(algorithm, objective))
+    found = here.work(round, message)
+    if found.upload is not None:
+        server, message = algorithm.server(server, found.mean, found.round)
+    here.settle(round, message)
+    return State(server, message, here.clients.tree, here.solver.tree), found.upload, here.solution

@@ -1,0 +1,134 @@
+"""Anderson acceleration with a safeguard, as a server sees it: inner products of residuals, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dualopt.arrays._checks import require_kept
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon
+from dualopt.methods._base import Algorithm
+
+__all__ = [
+    "REFUSED",
+    "History",
+    "Mixing",
+    "appended",
+    "empty_history",
+    "mixing_weights",
+    "mixture",
+    "regularisation",
+]
+
+REFUSED = 2.0  # times the least residual since the last plain step: a mixed point beyond is not used
+
+
+class History(NamedTuple):
+    """What is known of the residuals of the last points."""
+
+    gram: Array  # (m + 1, m + 1)  <r^i, r^k>, the newest last
+    known: int  # how many of the points may be mixed
+    age: int  # mixed points since the last plain step
+    least: float  # the least |r|^2 since then
+    best: int  # how many points ago that was
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixing(Algorithm):
+    """What methods with Anderson acceleration of memory ``m`` have in common: the choice of the weights.
+
+    A point whose residual is more than twice the least one since the last plain step is refused. Then, and after ``m``
+    mixed points, the next step is plain and starts from the point of that least residual.
+    """
+
+    memory: int = 10
+
+    def __post_init__(self) -> None:
+        require_kept(memory=self.memory)
+
+    def _judged(self, history: History, products: Array) -> tuple[History, tuple[float, ...], bool]:
+        """Judge the newest point by its products with the last residuals.
+
+        Return the history with it, the weights of the images that make the next point, and whether it was refused.
+        """
+        gram, known = appended(history.gram, products), min(history.known + 1, self.memory + 1)
+        size, age = float(products[-1]), history.age
+        least, best = (size, 0) if age == 0 or size <= history.least else (history.least, history.best + 1)
+        refused = not size <= REFUSED**2 * least  # NaN is refused too
+        known = 0 if refused else known
+        plain = refused or age == self.memory or size <= 0
+        weights = self._plain(best) if plain else self._mixed(gram, known)
+        return History(gram, known, 0 if plain else age + 1, least, best), weights, refused
+
+    def _plain(self, best: int) -> tuple[float, ...]:
+        """Return the weights that choose the image of the point so many places ago."""
+        return tuple(float(place == self.memory - best) for place in range(self.memory + 1))
+
+    def _mixed(self, gram: Array, known: int) -> tuple[float, ...]:
+        """Return the weights that mix the newest points."""
+        found = tuple(map(float, mixing_weights(gram[-known:, -known:])))
+        return (0.0,) * (self.memory + 1 - known) + found if math.isfinite(sum(found)) else self._plain(0)
+
+
+def empty_history(theta: Array, memory: int) -> History:
+    """Return the history before the first point, with arrays like ``theta``."""
+    gram = array_namespace(theta).zeros((memory + 1, memory + 1), dtype=theta.dtype, device=device(theta))
+    return History(gram, 0, 0, 0.0, 0)
+
+
+def mixture(weights: Sequence[float], parts: Sequence[Array]) -> Array:
+    """Return the sum of the parts with their weights; parts of weight zero do not matter, whatever they are."""
+    terms = [part if weight == 1 else weight * part for weight, part in zip(weights, parts, strict=True) if weight]
+    return sum(terms[1:], start=terms[0])
+
+
+def appended(gram: Array, products: Array) -> Array:
+    """Return the Gram matrix without its first row and column, and with the products as its last ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> appended(np.array([[1.0, 2.0], [2.0, 5.0]]), np.array([3.0, 7.0])).tolist()
+    [[5.0, 3.0], [3.0, 7.0]]
+    """
+    xp = array_namespace(gram)
+    kept = xp.concat([gram[1:, 1:], products[:-1, None]], axis=1)
+    return xp.concat([kept, products[None, :]], axis=0)
+
+
+def regularisation(gram: Array) -> float:
+    r"""Return :math:`\lambda = \epsilon^{2/3}`, 4e-11 in double precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f"{regularisation(np.eye(2)):.1e}"
+    '3.7e-11'
+    """
+    return epsilon(gram) ** (2.0 / 3.0)
+
+
+def mixing_weights(gram: Array) -> Array:
+    r"""Return the weights ``a`` with sum 1 that minimise :math:`a^T G a + \lambda \sum_i a_i^2 G_{ii}`.
+
+    They are proportional to :math:`(G + \lambda\,\mathrm{diag}\,G)^{-1} 1`, here with the diagonal scaled to one,
+    because residuals fall by orders of magnitude within the memory. ``a = (0, ..., 0, 1)`` is admitted, so that the
+    mixed residual is at most :math:`\sqrt{1 + \lambda}` times the newest one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mixing_weights(np.array([[4.0, 0.0], [0.0, 1.0]])).round(6).tolist()
+    [0.2, 0.8]
+    """
+    xp = array_namespace(gram)
+    squares = xp.linalg.diagonal(gram)
+    scale = xp.sqrt(xp.maximum(squares, xp.zeros_like(squares)))
+    scale = xp.maximum(scale, epsilon(gram) * xp.max(scale))
+    cosines = gram / (scale[:, None] * scale[None, :])
+    identity = xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
+    solved = xp.linalg.solve(cosines + regularisation(gram) * identity, (scale[-1] / scale)[:, None])[:, 0]
+    weights = solved / scale
+    return weights / xp.sum(weights)

@@ -1,0 +1,211 @@
+"""The base class of the algorithms: one round in client/server form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields, replace
+from functools import cache
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+from dualopt.arrays._checks import Typed
+from dualopt.arrays.xp import Array
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Participation, Round
+from dualopt.objectives import Objective
+from dualopt.objectives.reweighted import common_scales
+from dualopt.solvers import LocalSolver, default_solver
+from dualopt.solvers.stopping import GradientReduction, Stop
+
+__all__ = ["OPEN", "UNKNOWN", "Algorithm", "Means", "parameters", "require_complete"]
+
+OPEN: Any = None
+"""Default of a parameter that ``suggested`` fills in. Its type admits no None: a method may rely on a number."""
+
+UNKNOWN: Final = "unknown"
+"""What ``fixed_point`` returns when a method does not say where it rests."""
+
+
+class Means(NamedTuple):
+    r"""The two means of the uploads of a cohort that a server with ``draws`` is given; one where both are the same."""
+
+    mean: Any  # with the weights w_j
+    draw: Any  # with weights proportional to w_j/pi_j, where client j is active with probability pi_j
+
+
+STEPS = ("init", "local", "server", "receive", "receive_inactive", "local_objective")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Algorithm(Typed):
+    """A federated method: a subclass writes ``init``, ``local`` and ``server``, and what else applies to it.
+
+    States are NamedTuples; ``server.theta`` is the model. Those of clients, and uploads, carry the client axis first;
+    an array without it, such as a message, is broadcast by the engine where it becomes part of a client's state.
+    Everything is pure: state in, state out.
+
+    Parameters
+    ----------
+    solver : LocalSolver, optional
+        The local solver; suggested by :func:`dualopt.solvers.default_solver`. A method that never solves declares
+        ``solver: None = None``.
+    stop : Stop
+        When a client stops its local solver.
+
+    Raises
+    ------
+    TypeError
+        By a subclass that writes ``receive`` or ``receive_inactive`` and does not say so in ``listens``.
+
+    Examples
+    --------
+    A proximal point method in which the model moves half of the way:
+
+    >>> from typing import NamedTuple
+    >>> class Server(NamedTuple):
+    ...     theta: Array
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Halfway(Algorithm):
+    ...     weight: float = 1.0
+    ...
+    ...     def init(self, theta0, copies):
+    ...         return Server(theta0), theta0, ()
+    ...
+    ...     def local(self, clients, message, oracle, round):
+    ...         return clients, oracle.solve(start=message, weight=self.weight, center=message).theta
+    ...
+    ...     def server(self, server, mean, round):
+    ...         theta = 0.5 * (server.theta + mean)
+    ...         return Server(theta), theta
+    >>> import numpy as np
+    >>> from dualopt import Quadratic, run
+    >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.array([[1.0], [3.0]]))
+    >>> run(Halfway(), f, rounds=60).theta.round(6).tolist()
+    [2.0]
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset()
+    """Which of "partial" (participation), "unequal" (some clients more often than others), "skip" (communication),
+    "regulariser" and "compression" the method admits.
+
+    With "compression" the method has a field ``compressor``, by default ``Identity()``, which its ``local`` applies."""
+
+    listens: ClassVar[frozenset[str]] = frozenset()
+    """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
+
+    draws: ClassVar[bool] = False
+    """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""
+
+    rests: ClassVar[int] = 0
+    """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
+
+    former_names: ClassVar[Mapping[str, str]] = {}
+    """Parameters by names that they had before: the command line still takes them."""
+
+    solver: LocalSolver = OPEN
+    stop: Stop = GradientReduction()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take back a theorem that a subclass has not shown: it overrides a step and says nothing of a guarantee."""
+        super().__init_subclass__(**kwargs)
+        if "guarantee" not in vars(cls) and any(step in vars(cls) for step in STEPS):
+            cls.guarantee = Algorithm.guarantee
+        for who, step in (("active", "receive"), ("inactive", "receive_inactive")):
+            if step in vars(cls) and who not in cls.listens:
+                raise TypeError(f"{cls.__name__} defines {step}, so listens must contain {who!r}.")
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Any, Any, Any]:
+        """Return (server state, message 0, client states).
+
+        Parameters
+        ----------
+        theta0 : array, shape ``shape``
+            Where to start.
+        copies : array, shape ``(N, *shape)``
+            The same for every client.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define init.")
+
+    def local(self, clients: Any, message: Any, oracle: Oracle, round: Round) -> tuple[Any, Any]:
+        """Return (client states, upload) of the active clients."""
+        raise NotImplementedError(f"{type(self).__name__} must define local.")
+
+    def server(self, server: Any, mean: Any, round: Round) -> tuple[Any, Any]:
+        """Return (server state, message) from the mean of the uploads over the active clients, with their weights.
+
+        ``round.fraction * mean`` is their part of the mean over all clients. A method with ``draws`` is given
+        ``Means(mean, draw)``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define server.")
+
+    def receive(self, clients: Any, message: Any) -> Any:
+        """Return the states of the participants when the new message arrives."""
+        return clients
+
+    def receive_inactive(self, clients: Any, message: Any) -> Any:
+        """Return the states of the others when the new message arrives."""
+        return clients
+
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return what the clients work on instead of ``objective``, such as sharpness-aware gradients."""
+        return objective
+
+    def suggested(self, objective: Objective) -> Self:
+        """Return the method with every parameter left open filled in from ``mu``, ``L`` and ``N``; here the solver."""
+        return self if self.solver is not None else replace(self, solver=default_solver(objective))
+
+    def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
+        r"""Return the scales with which ``reweighted`` clients suit the method best, up to a common factor.
+
+        With :math:`s_j = \sqrt{L_j\mu_j}` all :math:`L_j/s_j` and :math:`\mu_j/s_j` lie in an interval whose ends have
+        the ratio :math:`\max_jL_j/\mu_j`, the least that scales can do, in place of :math:`\max L_j/\min\mu_j`. Clients
+        that are not smooth have :math:`\mu_j`, those that are not strongly convex :math:`L_j`.
+
+        Raises
+        ------
+        ValueError
+            If neither all :math:`\mu_j` nor all :math:`L_j` are positive and finite.
+        """
+        return common_scales(objective)
+
+    def check_participation(self, objective: Objective, participation: Participation | None) -> None:
+        """Refuse by a ValueError of one sentence cohorts with which the method has no limit; here nothing."""
+
+    def check(self, objective: Objective) -> None:
+        """Refuse by a ValueError of one sentence what an assumption of the method excludes; here nothing."""
+
+    def guarantee(self, objective: Objective, participation: Participation | None = None) -> str:
+        """Say which theorem covers these parameters, for exact local solutions; "none" and why otherwise."""
+        return "none: no theorem of this package covers it"
+
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+        """Return (server state, message, client states) at ``theta``, a minimiser, that communicating rounds keep.
+
+        None says that the minimiser is no fixed point, ``UNKNOWN`` that the method does not say.
+        """
+        return UNKNOWN
+
+
+def parameters(kind: type[Algorithm]) -> dict[str, Field[Any]]:
+    """Return the fields that a caller may give by name, those of the method first, its solver and rule last.
+
+    Examples
+    --------
+    >>> list(parameters(Algorithm))
+    ['solver', 'stop']
+    """
+    given = {f.name: f for f in fields(kind) if f.init}
+    local = {name: given.pop(name) for name in ("solver", "stop") if name in given}
+    return given | local
+
+
+@cache
+def _needed(kind: type[Algorithm]) -> tuple[str, ...]:
+    """Return the fields whose type does not admit None."""
+    return tuple(f.name for f in fields(kind) if "None" not in str(f.type) and "Optional" not in str(f.type))
+
+
+def require_complete(algorithm: Algorithm) -> None:
+    """Refuse a method with a parameter that is still open."""
+    for name in _needed(type(algorithm)):
+        if getattr(algorithm, name) is None:
+            raise ValueError(f"{name} must be given, or filled in by suggested(objective): it is open.")

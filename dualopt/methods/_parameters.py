@@ -1,0 +1,153 @@
+"""What the algorithms do alike with their parameters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dualopt.arrays.xp import Array, array_namespace, to_numpy
+from dualopt.objectives import Objective
+from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah
+from dualopt.solvers._loop import is_smooth
+
+__all__ = [
+    "common_step",
+    "constants",
+    "fedpd_step_limit",
+    "largest",
+    "plain_steps",
+    "reflection_factor",
+    "require_convex_local_problem",
+    "require_local_gradients",
+    "require_plain_steps",
+    "require_smooth_clients",
+    "smallest",
+    "smooth_and_strongly_convex",
+    "step_of",
+    "suggested_weight",
+    "within",
+]
+
+
+def smallest(numbers: Array) -> float:
+    """Return the least of ``(N,)`` constants."""
+    return float(array_namespace(numbers).min(numbers))
+
+
+def largest(numbers: Array) -> float:
+    """Return the greatest of ``(N,)`` constants."""
+    return float(array_namespace(numbers).max(numbers))
+
+
+def within(value: float, limit: float) -> bool:
+    """Tell whether a parameter is at most its limit, up to the rounding of the constants that the limit is made of.
+
+    Examples
+    --------
+    >>> within(0.1 * 3.0, 0.3), within(0.3000001, 0.3), within(0.0, 0.0)
+    (True, False, True)
+    """
+    return value <= limit * (1.0 + 1e-12)
+
+
+def fedpd_step_limit(L: float) -> float:
+    r"""Return :math:`(\sqrt5 - 1)/(4L)`, below which FedPD's step ``eta`` must be for nonconvex clients.
+
+    Examples
+    --------
+    >>> round(fedpd_step_limit(1.0), 6)
+    0.309017
+    """
+    return (math.sqrt(5.0) - 1.0) / (4.0 * L)
+
+
+def suggested_weight(objective: Objective, name: str, factor: float = 1.0) -> float:
+    r"""Return a weight of the proximal term for ``objective``.
+
+    It is ``factor`` times :math:`\sqrt{L\mu}` for strongly convex smooth clients, the order of the optimum, times the
+    ``mu`` of nonsmooth ones, and otherwise times :math:`8L/(\sqrt5 - 1)`, twice what FedPD's theorems need. An
+    objective that knows a weight better than its ``mu`` says, its ``usual_weight``, gives that one.
+
+    Raises
+    ------
+    ValueError
+        If the clients are neither smooth nor strongly convex; the sentence names the parameter ``name``.
+    """
+    if objective.usual_weight is not None:
+        return objective.usual_weight
+    mu, L = smallest(objective.mu), largest(objective.L)
+    if mu > 0:
+        return factor * (math.sqrt(L * mu) if math.isfinite(L) else mu)
+    if not math.isfinite(L):
+        raise ValueError(f"{name} must be given: neither mu nor L is known, so nothing can be suggested.")
+    return factor * 2.0 / fedpd_step_limit(L)
+
+
+def constants(objective: Objective) -> list[tuple[float, float]]:
+    """Return ``(mu_j, L_j)`` of every client."""
+    pairs = zip(to_numpy(objective.mu), to_numpy(objective.L), strict=True)
+    return [(float(mu), float(L)) for mu, L in pairs]
+
+
+def smooth_and_strongly_convex(objective: Objective) -> bool:
+    """Tell whether all ``mu_j`` are positive and all ``L_j`` finite."""
+    return smallest(objective.mu) > 0 and math.isfinite(largest(objective.L))
+
+
+def reflection_factor(objective: Objective, step: float) -> float | None:
+    r"""Return how much reflections in the clients' proximal maps contract, None where they need not.
+
+    For step ``s`` it is :math:`\max(\frac{1 - s\mu}{1 + s\mu}, \frac{sL - 1}{sL + 1})`, below 1 for strongly convex
+    smooth clients.
+    """
+    if not smooth_and_strongly_convex(objective):
+        return None
+    mu, L = smallest(objective.mu), largest(objective.L)
+    return max((1.0 - step * mu) / (1.0 + step * mu), (step * L - 1.0) / (step * L + 1.0))
+
+
+def require_convex_local_problem(objective: Objective, weight: float, name: str) -> None:
+    """Refuse a proximal term too weak for a local problem with one solution; an unknown ``mu`` (-inf) passes."""
+    mu = smallest(objective.mu)
+    if math.isfinite(mu) and weight + mu <= 0:
+        raise ValueError(f"{name} gives the proximal weight {weight:g}, which must exceed {-mu:g}, the concavity.")
+
+
+def require_plain_steps(solver: LocalSolver | None) -> None:
+    """Refuse solvers other than plain steps: a method counts them, or has gradients that belong to no function."""
+    if solver is not None and not isinstance(solver, Gradient | SGD):
+        raise ValueError(f"solver must be Gradient or SGD, which take plain steps, not {type(solver).__name__}.")
+
+
+def require_local_gradients(solver: LocalSolver | None) -> None:
+    """Refuse solvers that do not know the gradient of the local problem where they end."""
+    if isinstance(solver, SGD | Sarah):
+        raise ValueError(f"solver must compute local gradients, which {type(solver).__name__} does not: it samples.")
+
+
+def require_smooth_clients(objective: Objective, name: str) -> None:
+    """Refuse clients whose losses have kinks, for a method ``name`` that follows their gradients."""
+    if not is_smooth(objective):
+        raise ValueError(f"objective must be smooth for {name}, which follows gradients; use dualfl, which does not.")
+
+
+def plain_steps(objective: Objective, weight: float) -> Gradient:
+    """Return gradient steps of length ``1/(L + weight)``, as if the gradients were not sharpness-aware."""
+    L = largest(objective.L)
+    if not math.isfinite(L):
+        raise ValueError("solver must be given: no step can be suggested because the loss is not smooth.")
+    return Gradient(step=1.0 / (L + weight))
+
+
+def common_step(objective: Objective, solver: Gradient | SGD | None, factor: float = 1.0) -> Gradient | SGD:
+    """Return the solver with one step for all clients, ``factor/(max L)`` if none is given."""
+    if solver is None or solver.step is None:
+        return replace(solver or Gradient(), step=factor * step_of(plain_steps(objective, 0.0)))
+    return solver
+
+
+def step_of(solver: Gradient | SGD) -> float:
+    """Return the step of a solver with one step for all clients."""
+    if solver.step is None:
+        raise ValueError("solver must have a step: give one, or have it filled in by suggested(objective).")
+    return solver.step

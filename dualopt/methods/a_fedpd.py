@@ -1,0 +1,126 @@
+"""A-FedPD: aligned federated primal-dual learning (Algorithm 1 of its paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._parameters import largest, require_convex_local_problem, suggested_weight
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+
+__all__ = ["AFedPD"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # theta^t
+    dual: Array  # the mean of the duals of all clients
+
+
+class Message(NamedTuple):
+    """What the server sends."""
+
+    theta: Array  # theta^{t+1}
+    drift: Array  # bar^{t+1} - theta^t, with bar the mean of the active models; for the virtual updates
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    dual: Array  # lambda_i^t
+
+
+@dataclass(frozen=True, kw_only=True)
+class AFedPD(Algorithm):
+    r"""FedPD in which inactive clients follow by virtual dual updates.
+
+    .. math::
+        \theta_j &\approx \arg\min f_j + \langle\lambda_j, \cdot\rangle + \tfrac\rho2|\cdot - \theta|^2
+        && j \text{ active} \\
+        \lambda_j^+ &= \lambda_j + \rho(\theta_j - \theta) \ (j \text{ active}), \quad
+        \lambda_j + \rho(\bar\theta - \theta) \ (\text{else}),
+        && \bar\theta = \tfrac1P \textstyle\sum_{\text{active}} \theta_j \\
+        \theta^+ &= \bar\theta + \tfrac1{\rho N} \textstyle\sum_j \lambda_j^+
+
+    The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly. With one active
+    client per round all duals stay equal, and the method does not converge when the clients differ (theory/afedpd, A3).
+
+    Here the inactive clients hear every round and update their duals themselves; the paper lets the server store
+    all duals. :class:`dualopt.methods.LazyAFedPD` needs neither. Start: no duals; local solvers start from the
+    server's model, as in the box.
+
+    Parameters
+    ----------
+    rho : float, optional
+        Weight of the proximal term; suggested: :math:`\sqrt{L\mu}`, or :math:`8L/(\sqrt5-1)` when the clients are not
+        strongly convex. With all clients :math:`\rho > 2L` suffices for nonconvex ones, and no smaller multiple does;
+        the paper's "any positive constant" is too generous (theory/afedpd, A1).
+    solver, stop
+        As in :class:`dualopt.methods.Algorithm`.
+
+    Raises
+    ------
+    ValueError
+        If ``rho`` is not positive; from ``check`` if the local problems have no unique solution.
+
+    Examples
+    --------
+    >>> AFedPD(rho=0.1).rho
+    0.1
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    listens: ClassVar[frozenset[str]] = frozenset({"inactive"})
+
+    rho: float = OPEN
+
+    def __post_init__(self) -> None:
+        require_positive(rho=self.rho)
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in ``rho`` and the solver."""
+        rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
+        return replace(super().suggested(objective), rho=rho)
+
+    def check(self, objective: Objective) -> None:
+        """Refuse ``rho`` with which local problems are not strongly convex."""
+        require_convex_local_problem(objective, self.rho, "rho")
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say what is proved for ``rho`` when all clients take part (theory/afedpd)."""
+        rho, L = self.suggested(objective).rho, largest(objective.L)
+        if rho > 2.0 * L:
+            return "Theorem 1, corrected, if all clients take part: the mean of |grad E|^2 = O(1/T)"
+        return f"none: rho does not exceed 2 L = {2.0 * L:.3g}"
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
+        """No duals."""
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
+        return Server(theta0, zero), Message(theta0, zero), Client(zeros)
+
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Minimise the augmented Lagrangian and update the dual."""
+        theta = oracle.solve(start=message.theta, linear=c.dual, weight=self.rho, center=message.theta).theta
+        return c._replace(dual=c.dual + self.rho * (theta - message.theta)), theta
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
+        """Average the active models and correct them by the mean dual."""
+        drift = mean - server.theta
+        dual = server.dual + self.rho * drift
+        theta = mean + dual / self.rho
+        return Server(theta, dual), Message(theta, drift)
+
+    def receive_inactive(self, c: Client, message: Message) -> Client:
+        """Update the dual virtually, as if the client had ended at the mean of the active models."""
+        return c._replace(dual=c.dual + self.rho * message.drift)
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
+        """At the minimiser ``dual_j = -grad f_j(theta*)``, whose mean is zero."""
+        zero = array_namespace(theta).zeros_like(theta)
+        return Server(theta, zero), Message(theta, zero), Client(-objective.gradient(theta))

@@ -1,0 +1,70 @@
+"""A-FedPDSAM: A-FedPD with sharpness-aware local steps (Algorithm 2 of its paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.xp import Array
+from dualopt.methods._parameters import plain_steps, require_plain_steps, suggested_weight
+from dualopt.methods.a_fedpd import AFedPD
+from dualopt.objectives import Objective, SharpnessAware
+from dualopt.solvers.stopping import Steps, Stop
+
+__all__ = ["AFedPDSAM"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AFedPDSAM(AFedPD):
+    r"""A-FedPD whose clients follow the gradient at an adversarial neighbour of their model.
+
+    The gradient of the loss, not of the dual and proximal terms, is taken at
+    :math:`\theta_j + r\, g/(|g| + \epsilon)` with :math:`g = \nabla f_j(\theta_j)`, on the same rows. This is no
+    gradient of a function, so only solvers that take plain steps suit: ``Gradient`` or ``SGD``, a number of steps.
+    The fixed point is not the minimiser of ``E``.
+
+    Parameters
+    ----------
+    rho, solver, stop
+        As in :class:`dualopt.methods.AFedPD`; ``stop`` is a number of steps, 10 when not given.
+    radius : float, default 0.1
+        ``r``.
+    epsilon : float, default 1e-2
+        Keeps the neighbour defined where the gradient vanishes.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not positive, or the solver takes other steps.
+
+    Examples
+    --------
+    >>> AFedPDSAM(rho=0.1).radius
+    0.1
+    """
+
+    stop: Stop = Steps(steps=10)
+    radius: float = 0.1
+    epsilon: float = 1e-2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(radius=self.radius, epsilon=self.epsilon)
+        require_plain_steps(self.solver)
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in ``rho`` and plain gradient steps."""
+        rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
+        return replace(self, rho=rho, solver=plain_steps(objective, rho) if self.solver is None else self.solver)
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say that the limit is biased."""
+        return "none: the limit is biased"
+
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return the losses with sharpness-aware gradients."""
+        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
+
+    def fixed_point(self, objective: Objective, theta: Array) -> None:
+        """Return None: biased."""

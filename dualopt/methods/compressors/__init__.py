@@ -1,0 +1,25 @@
+"""What clients send in place of a vector: fewer bits for a number, fewer numbers, and what that costs in variance."""
+
+from dualopt.methods.compressors._parse import parse_compressor
+from dualopt.methods.compressors._protocol import Compressor
+from dualopt.methods.compressors._steps import damped, kept, received
+from dualopt.methods.compressors.cohorts import CoordinateCohorts
+from dualopt.methods.compressors.identity import Identity
+from dualopt.methods.compressors.natural import NaturalCompression
+from dualopt.methods.compressors.quantisation import RandomQuantisation
+from dualopt.methods.compressors.rand_k import RandK
+from dualopt.methods.compressors.top_k import TopK
+
+__all__ = [
+    "Compressor",
+    "CoordinateCohorts",
+    "Identity",
+    "NaturalCompression",
+    "RandK",
+    "RandomQuantisation",
+    "TopK",
+    "damped",
+    "kept",
+    "parse_compressor",
+    "received",
+]

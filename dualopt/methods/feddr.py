@@ -1,0 +1,129 @@
+"""FedDR: randomised Douglas-Rachford splitting (Tran-Dinh, Pham, Phan, Nguyen 2021, Algorithm 1; recalled)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.xp import Array, broadcast
+from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._parameters import (
+    reflection_factor,
+    require_convex_local_problem,
+    suggested_weight,
+)
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+from dualopt.regularisers import Regulariser, Zero
+
+__all__ = ["FedDR"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # xbar
+    mean: Array  # xtilde, the mean of the reflected points of all clients, stale ones included
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    y: Array  # y_i
+    x: Array  # x_i, the latest local solution
+    reflected: Array  # xhat_i = 2 x_i - y_i
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedDR(Algorithm):
+    r"""Minimise ``E + g`` by proximal steps of the active clients and of ``g`` on the server.
+
+    .. math::
+        y_j &\mathrel{+}= a(\theta - x_j), \quad x_j \approx \mathrm{prox}_{\eta f_j}(y_j), \quad
+        \hat x_j = 2x_j - y_j && j \text{ active} \\
+        \theta &= \mathrm{prox}_{\eta g}\bigl(\text{mean of all } \hat x_j\bigr)
+
+    The server adds the uploaded changes of the :math:`\hat x_j` with their parts of the mean, so that inactive clients
+    count with their latest point. Start: :math:`x_j = y_j = \hat x_j` at ``theta0``; local solvers go on from the
+    client's own :math:`x_j`. The paper was not at hand.
+
+    Parameters
+    ----------
+    eta : float, optional
+        Step of the proximal maps; suggested: :math:`1/\sqrt{L\mu}`, or half of FedPD's limit when the clients are not
+        strongly convex.
+    regulariser : Regulariser, optional
+        ``g``; suggested: that of the objective, the zero function if it has none.
+    relaxation : float, default 1
+        The factor ``a`` in (0, 2]; 2 is the Peaceman-Rachford splitting of FedSplit.
+    solver, stop
+        As in :class:`dualopt.methods.Algorithm`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; from ``check`` if the local problems have no unique solution.
+
+    Examples
+    --------
+    >>> FedDR(eta=0.1).relaxation
+    1.0
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
+
+    eta: float = OPEN
+    regulariser: Regulariser = Zero()
+    relaxation: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(eta=self.eta)
+        if not 0 < self.relaxation <= 2:
+            raise ValueError(f"relaxation must lie in (0, 2], not {self.relaxation}.")
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in ``eta``, the regulariser and the solver."""
+        eta = 1.0 / suggested_weight(objective, "eta") if self.eta is None else self.eta
+        g = objective.regulariser if self.regulariser == Zero() else self.regulariser
+        return replace(super().suggested(objective), eta=eta, regulariser=g)
+
+    def check(self, objective: Objective) -> None:
+        """Refuse ``eta`` with which local problems are not strongly convex, and another ``g`` than the objective's."""
+        require_convex_local_problem(objective, 1.0 / self.eta, "eta")
+        if self.regulariser != objective.regulariser:
+            raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say how fast the Douglas-Rachford points contract when all clients take part (Giselsson and Boyd 2017)."""
+        delta = reflection_factor(objective, self.suggested(objective).eta)
+        if delta is None:
+            return "none: the clients are not strongly convex and smooth"
+        kept = 1.0 - 0.5 * self.relaxation * (1.0 - delta)
+        return f"contraction by {kept:.4f} per round, whatever the regulariser"
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
+        """Every client at ``theta0``."""
+        return Server(theta0, theta0), theta0, Client(copies, copies, copies)
+
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Take a proximal step and upload the change of the reflected point."""
+        y = c.y + self.relaxation * (message - c.x)
+        x = oracle.solve(start=c.x, weight=1.0 / self.eta, center=y).theta
+        reflected = 2.0 * x - y
+        return Client(y, x, reflected), reflected - c.reflected
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
+        """Average the reflected points of all clients and apply the proximal map of the regulariser."""
+        xtilde = server.mean + round.fraction * mean
+        theta = self.regulariser.prox(xtilde, self.eta)
+        return Server(theta, xtilde), theta
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+        """At the minimiser ``y_j = theta* + eta grad f_j(theta*)``."""
+        gradient = objective.gradient(theta)
+        y = theta + self.eta * gradient
+        x = broadcast(theta, y.shape)
+        reflected = 2.0 * x - y
+        return Server(theta, objective.mean(reflected)), theta, Client(y, x, reflected)

@@ -1,0 +1,67 @@
+"""FedSAM: federated averaging of sharpness-aware steps (Qu et al. 2022; recalled)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from dualopt.arrays._checks import require_positive
+from dualopt.methods._parameters import plain_steps, require_plain_steps
+from dualopt.methods.fedavg import FedAvg
+from dualopt.objectives import Objective, SharpnessAware
+
+__all__ = ["FedSAM"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedSAM(FedAvg):
+    r"""FedAvg whose clients follow the gradient at an adversarial neighbour of their model.
+
+    .. math::
+        y_j &\leftarrow y_j - s\,\nabla f_j\Bigl(y_j + r\,\frac{g}{|g| + \epsilon}\Bigr), \quad g = \nabla f_j(y_j),
+        \quad K \text{ times from } \theta && j \text{ active} \\
+        \theta^+ &= \tfrac1P \textstyle\sum_{\text{active}} y_j
+
+    Both gradients use the same rows, so that a step costs two, as solvers count. One vector travels in each direction.
+    This is no gradient of a function, so only solvers that take plain steps suit. Its fixed points are not the
+    minimisers of ``E`` unless the clients agree, even with one step, and no theorem of this package covers it. The
+    paper was not at hand: the step is as the A-FedPD paper, which compares with it, describes such methods.
+
+    Parameters
+    ----------
+    solver : Gradient or SGD, optional
+        The local steps; suggested: ``Gradient(step=1/max L)``.
+    stop : Stop
+        A number of steps, 10 when not given.
+    radius : float, default 0.05
+        ``r``; the default is the value tuned in Table 3 of the A-FedPD paper.
+    epsilon : float, default 1e-2
+        Keeps the neighbour defined where the gradient vanishes.
+
+    Raises
+    ------
+    ValueError
+        If ``radius`` or ``epsilon`` is not positive, or the solver takes other steps.
+
+    Examples
+    --------
+    >>> FedSAM().radius
+    0.05
+    """
+
+    radius: float = 0.05
+    epsilon: float = 1e-2
+
+    guarantee = FedAvg.guarantee
+
+    def __post_init__(self) -> None:
+        require_positive(radius=self.radius, epsilon=self.epsilon)
+        require_plain_steps(self.solver)
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in plain gradient steps."""
+        return replace(self, solver=plain_steps(objective, 0.0)) if self.solver is None else self
+
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return the losses with sharpness-aware gradients."""
+        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)

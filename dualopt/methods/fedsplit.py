@@ -1,0 +1,150 @@
+"""FedSplit: Peaceman-Rachford splitting (Pathak and Wainwright 2020; recalled), also under partial participation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.xp import Array, broadcast
+from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._parameters import (
+    reflection_factor,
+    require_convex_local_problem,
+    suggested_weight,
+)
+from dualopt.methods.compressors import Compressor, Identity, damped
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+
+__all__ = ["FedSplit"]
+
+AVERAGES = ("all", "active")
+MODELS = ("solutions", "consensus")
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # the model
+    consensus: Array  # x^t, the mean of the z_j
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    z: Array  # z_j
+    x: Array  # the latest local solution, where the local solver starts
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedSplit(Algorithm):
+    r"""Reflect at the clients, average, and reflect at the consensus.
+
+    .. math::
+        x_j = \mathrm{prox}_{s f_j}(2\bar z - z_j), \quad z_j \mathrel{+}= 2 (x_j - \bar z), \quad
+        j \text{ active}, \qquad \bar z^+ = \text{mean of the } z_j
+
+    For strongly convex smooth clients, all of them active, exact proximal steps and :math:`s = 1/\sqrt{L\mu}` the
+    distance of the :math:`z_j` from their limits falls by the factor :math:`1 - 2/(\sqrt\kappa + 1)` per round.
+    The model is the mean of the :math:`x_j`, which the server knows as :math:`\frac12(\bar z + \bar z^+)`, and this
+    also when some take part; early on it is nearer to the minimiser than :math:`\bar z^+`, which the paper reports, by
+    two orders where clients are alike. In the worst case :math:`\bar z^+` is better (``convex_strong_attained``).
+    The two forms for partial participation are those that the FedDyn paper (Appendix A.4) compares with: "all" keeps
+    the mean of the :math:`z_j` of all clients, stale ones included, "active" takes the mean over the active ones.
+    Start: every client at ``theta0``. The paper of the method itself was not at hand.
+
+    With a compressor C, :math:`z_j \mathrel{+}= C_j(2(x_j - \bar z))/(1 + \omega)`. If it is unbiased, the limit is the
+    same, and with :math:`\delta` for the factor of the full round :math:`\mathbb E\sum_j|z_j - z_j^*|^2` falls by
+    :math:`1 - (1 - \delta^2)/(1 + \omega)` per round (Theorem D, ``theory/frontier/compressed.py``); with independent
+    activity of probability p by :math:`1 - p(1 - \delta^2)/(1 + \omega)`. The model is the midpoint of :math:`\bar z`
+    and :math:`\bar z^+` then, or :math:`\bar z^+`.
+
+    Parameters
+    ----------
+    step : float, optional
+        Step ``s`` of the proximal maps; suggested: :math:`1/\sqrt{L\mu}`.
+    average : "all" or "active"
+        Whose :math:`z_j` the server averages.
+    model : "solutions" or "consensus"
+        Which model is reported, the mean of the :math:`x_j` or :math:`\bar z^+`; the clients' work is the same.
+    compressor : Compressor
+        What the changes of the :math:`z_j` go through; nothing is compressed by default.
+    solver, stop
+        As in :class:`dualopt.methods.Algorithm`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a compressor is given for the mean of the active clients; from
+        ``check`` if local problems have no unique solution, or the compressor does not fit the model.
+
+    Examples
+    --------
+    >>> FedSplit(step=0.1).average
+    'all'
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+
+    step: float = OPEN
+    average: str = "all"
+    model: str = "solutions"
+    compressor: Compressor = Identity()
+
+    def __post_init__(self) -> None:
+        require_positive(step=self.step)
+        if self.average != "all" and self.compressor != Identity():
+            raise ValueError("average must be 'all' with a compressor: it compresses changes of the z_j.")
+        if self.average not in AVERAGES:
+            raise ValueError(f"average must be 'all' or 'active', not {self.average!r}.")
+        if self.model not in MODELS:
+            raise ValueError(f"model must be 'solutions' or 'consensus', not {self.model!r}.")
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in the step and the solver."""
+        step = 1.0 / suggested_weight(objective, "step") if self.step is None else self.step
+        return replace(super().suggested(objective), step=step)
+
+    def check(self, objective: Objective) -> None:
+        """Refuse a step with which local problems are not strongly convex, and compressors that do not fit."""
+        self.compressor.omega(objective.shape, objective.n_clients)
+        require_convex_local_problem(objective, 1.0 / self.step, "step")
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say how fast the method contracts when all clients take part."""
+        factor = reflection_factor(objective, self.suggested(objective).step)
+        if factor is None:
+            return "none: the clients are not strongly convex and smooth"
+        if self.compressor == Identity():
+            return f"contraction by {factor:.4f} per round"
+        if not self.compressor.unbiased:
+            return "none: the compressor is biased"
+        kept = 1.0 / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
+        return (
+            f"Theorem D: E of the squared distances falls by a factor of {1.0 - kept * (1.0 - factor**2):.6f} per round"
+        )
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
+        """Every client at ``theta0``."""
+        return Server(theta0, theta0), theta0, Client(copies, copies)
+
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Take a proximal step at the reflected point."""
+        x = oracle.solve(start=c.x, weight=1.0 / self.step, center=2.0 * message - c.z).theta
+        change = damped(self.compressor, 2.0 * (x - message), round)
+        z = c.z + change
+        return Client(z, x), change if self.average == "all" else z
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
+        """Average over all clients, or over the active ones."""
+        consensus = server.consensus + round.fraction * mean if self.average == "all" else mean
+        theta = consensus if self.model == "consensus" else 0.5 * (server.consensus + consensus)
+        return Server(theta, consensus), consensus
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+        """At the minimiser ``z_j = theta* - s grad f_j(theta*)``; for active averages only if all take part."""
+        gradient = objective.gradient(theta)
+        z = theta - self.step * gradient
+        return Server(theta, theta), theta, Client(z, broadcast(theta, z.shape))

@@ -1,0 +1,159 @@
+"""5GCS: accelerated communication with sampled clients (Grudzien, Malinovsky, Richtarik 2023; recalled)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+from dualopt.arrays._checks import require_fraction, require_positive
+from dualopt.arrays.xp import Array, zeros_like
+from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._parameters import largest, require_local_gradients, smallest, within
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+from dualopt.solvers import Gradient
+from dualopt.solvers.stopping import Steps, Stop
+
+__all__ = ["FiveGCS"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # x
+    dual: Array  # v, the sum of all u_m
+    xhat: Array  # the point that it sent
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    dual: Array  # u_m
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiveGCS(Algorithm):
+    r"""Proximal steps on the dual variables of a cohort, each by local gradient steps.
+
+    With :math:`F_m = (f_m - \frac\mu2|\cdot|^2)/N`, so that :math:`E = \sum_m F_m + \frac\mu2|\cdot|^2`, and ``C``
+    active clients,
+
+    .. math::
+        \hat x &= (x - \gamma v) / (1 + \gamma\mu), \quad v = \textstyle\sum_m u_m \\
+        y_m &\approx \arg\min F_m + \tfrac\tau2|\cdot - (\hat x + u_m/\tau)|^2 \ \text{from } \hat x, \quad
+        u_m^+ = \nabla F_m(y_m) && m \text{ active} \\
+        x^+ &= \hat x - \gamma \tfrac NC \textstyle\sum_{\text{active}} (u_m^+ - u_m)
+
+    One vector travels in each direction, for the active clients only. For ``mu``-strongly convex, ``L``-smooth clients,
+    a uniform cohort, :math:`\gamma\tau N \le 1` and exact proximal maps (recalled; one-step expectations confirm it),
+
+    .. math:: \mathbb E\,\Psi^+ \le \max\Bigl(\frac1{1 + \gamma\mu},\ 1 - \frac CN \frac\tau{L_F + \tau}\Bigr)\Psi,
+              \qquad \Psi = \tfrac1\gamma|x - x^*|^2
+              + \tfrac NC\bigl(\tfrac1\tau + \tfrac1{L_F}\bigr)\textstyle\sum_m|u_m - u_m^*|^2,
+
+    with :math:`L_F = (L - \mu)/N`; the suggestions make it hold with the suggested number of gradient steps too. Start:
+    all :math:`u_m` zero, ``x = theta0``. The paper was not at hand.
+
+    Parameters
+    ----------
+    gamma : float, optional
+        :math:`\gamma`; suggested: :math:`\frac3{16}\sqrt{C/(L\mu N)}`.
+    tau : float, optional
+        :math:`\tau`; suggested: :math:`1/(2\gamma N)`.
+    mu : float, optional
+        The strong convexity that is split off; suggested: the least of the clients'.
+    fraction : float, optional
+        ``C/N``, which the suggestions of ``gamma`` and the number of steps use and nothing else; in a run that of its
+        participation, else 1.
+    solver : LocalSolver, optional
+        Local solver; suggested: ``Gradient()`` with the step ``1/L`` of the local problem.
+    stop : Stop, optional
+        When a client stops; suggested: :math:`\lceil(\frac34\sqrt{CL/(N\mu)} + 2)\log(4L/\mu)\rceil` steps.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the solver does not know the local gradient where it ends; from
+        ``suggested`` if the clients are not smooth and strongly convex.
+
+    Examples
+    --------
+    >>> FiveGCS(gamma=0.1, fraction=0.5).fraction
+    0.5
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    former_names: ClassVar[Mapping[str, str]] = {"share": "fraction"}
+
+    gamma: float = OPEN
+    tau: float = OPEN
+    mu: float = OPEN
+    fraction: float | None = None
+    stop: Stop = OPEN
+
+    def __post_init__(self) -> None:
+        require_positive(gamma=self.gamma, tau=self.tau, mu=self.mu)
+        require_fraction(fraction=self.fraction)
+        require_local_gradients(self.solver)
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in the parameters of the theorem."""
+        mu, L = smallest(objective.mu) if self.mu is None else self.mu, largest(objective.L)
+        if not (mu > 0 and math.isfinite(L)):
+            raise ValueError("objective must be smooth and strongly convex, as the theory of 5GCS is for no other.")
+        fraction = self.fraction or 1.0
+        gamma = 3.0 / 16.0 * math.sqrt(fraction / (L * mu)) if self.gamma is None else self.gamma
+        tau = 1.0 / (2.0 * gamma * objective.n_clients) if self.tau is None else self.tau
+        steps = math.ceil((0.75 * math.sqrt(fraction * L / mu) + 2.0) * math.log(4.0 * L / mu))
+        solver = Gradient() if self.solver is None else self.solver
+        stop = Steps(steps=steps) if self.stop is None else self.stop
+        return replace(self, gamma=gamma, tau=tau, mu=mu, solver=solver, stop=stop)
+
+    def check(self, objective: Objective) -> None:
+        """Refuse what is outside the theory."""
+        mu, product = smallest(objective.mu), self.gamma * self.tau * objective.n_clients
+        if not within(self.mu, mu):
+            raise ValueError(f"mu = {self.mu:g} must not exceed {mu:g}, the strong convexity of the clients.")
+        if not within(product, 1.0):
+            raise ValueError(f"tau must be at most 1/(gamma N), but tau gamma N = {product:g}.")
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say how fast Psi contracts with exact proximal maps."""
+        factor = self.suggested(objective).factor(objective, self.fraction or 1.0)
+        return f"the mean of Psi contracts by {factor:.4f} per round with exact proximal maps (recalled)"
+
+    def factor(self, objective: Objective, fraction: float) -> float:
+        """Return the factor of Psi when a uniform cohort of this fraction of the clients takes part."""
+        curvature = (largest(objective.L) - self.mu) / objective.n_clients
+        return max(1.0 / (1.0 + self.gamma * self.mu), 1.0 - fraction * self.tau / (curvature + self.tau))
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
+        """No duals."""
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
+        server = self._with_next(theta0, zero)
+        return server, server.xhat, Client(zeros)
+
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Approximate the proximal map (N times its box: LOCAL has f_m whole) and upload the change of the dual."""
+        N, weight = round.n_clients, round.n_clients * self.tau
+        y = oracle.solve(start=message, linear=-weight * message - N * c.dual, weight=weight - self.mu).theta
+        dual = (oracle.evaluate(y).grad_f - self.mu * y) / N
+        return Client(dual), dual - c.dual
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
+        """Correct the point that was sent by N/C times the change of the active duals, and find the next one."""
+        theta = server.xhat - self.gamma * round.n_clients * mean
+        server = self._with_next(theta, server.dual + round.n_clients * round.fraction * mean)
+        return server, server.xhat
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+        """At the minimiser ``u_m = grad F_m(theta*)``, whose sum is ``-mu theta*``."""
+        duals = (objective.gradient(theta) - self.mu * theta) / objective.n_clients
+        server = self._with_next(theta, objective.n_clients * objective.mean(duals))
+        return server, server.xhat, Client(duals)
+
+    def _with_next(self, theta: Array, dual: Array) -> Server:
+        return Server(theta, dual, (theta - self.gamma * dual) / (1.0 + self.gamma * self.mu))

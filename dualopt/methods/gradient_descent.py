@@ -1,0 +1,100 @@
+"""Gradient descent on ``E`` (Cauchy 1847; recalled): the baseline of all baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+from dualopt.arrays._checks import require_positive
+from dualopt.arrays.xp import Array
+from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._parameters import require_smooth_clients
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+from dualopt.solvers.stopping import Steps, Stop
+
+__all__ = ["GradientDescent"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientDescent(Algorithm):
+    r"""One gradient per client and round, one step of the server.
+
+    .. math:: \theta^+ = \theta - s \cdot \tfrac1N \textstyle\sum_j \nabla f_j(\theta)
+
+    ``E`` is strongly convex with the mean of the :math:`\mu_j` and smooth with the mean of the :math:`L_j`, called
+    :math:`\bar\mu` and :math:`\bar L`, and
+
+    .. math:: |\theta^+ - \theta^*| \le \max(|1 - s\bar\mu|, |1 - s\bar L|)\,|\theta - \theta^*|.
+
+    FedAvg with one local step ``s`` at every client is the same method. All clients must take part.
+
+    Parameters
+    ----------
+    step : float, optional
+        Step ``s``; suggested: :math:`1/\bar L`.
+
+    Raises
+    ------
+    ValueError
+        If ``step`` is not positive; from ``suggested`` if the clients are not smooth, or it must be given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import Quadratic, run
+    >>> f = Quadratic(A=np.stack([np.eye(2), 3 * np.eye(2)]), b=np.array([[4.0, 0.0], [0.0, 8.0]]))
+    >>> run(GradientDescent(), f, rounds=1).theta.tolist()
+    [1.0, 2.0]
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset()
+
+    step: float = OPEN
+    solver: None = field(default=None, init=False)
+    stop: Stop = field(default=Steps(steps=1), init=False)
+
+    def __post_init__(self) -> None:
+        require_positive(step=self.step)
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in the step."""
+        require_smooth_clients(objective, "gradient descent")
+        if self.step is not None:
+            return self
+        L = float(objective.mean(objective.L))
+        if not 0 < L < float("inf"):
+            raise ValueError("step must be given: L is not known, so nothing can be suggested.")
+        return replace(self, step=1.0 / L)
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say how fast the distance to the minimiser falls."""
+        step, mu, L = self.suggested(objective).step, *map(float, map(objective.mean, (objective.mu, objective.L)))
+        factor = max(abs(1.0 - step * mu), abs(1.0 - step * L))
+        if not (mu > 0 and factor < 1):
+            return f"none: it needs a strongly convex mean and a step below 2/L = {2.0 / L:.3g}"
+        return f"|theta - theta*| contracts by {factor:.4f} per round"
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
+        """Nothing but the model."""
+        return Server(theta0), theta0, ()
+
+    def local(self, c: Any, message: Array, oracle: Oracle, round: Round) -> tuple[Any, Array]:
+        """Compute the own gradient."""
+        return c, oracle.evaluate(message).grad_f
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
+        """Take a step."""
+        theta = server.theta - self.step * mean
+        return Server(theta), theta
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, tuple[()]]:
+        """At the minimiser."""
+        return Server(theta), theta, ()

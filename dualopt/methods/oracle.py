@@ -1,0 +1,220 @@
+"""What a method may ask of the active clients in a round: solutions of local problems, gradients, Hessian products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dualopt.arrays._checks import require
+from dualopt.arrays.xp import Array, broadcast, to_numpy
+from dualopt.methods.participation import Round
+from dualopt.objectives import LocalProblem, Objective, Reweighted
+from dualopt.objectives.local_problem import Evaluation
+from dualopt.objectives.reweighted import in_own_units
+from dualopt.solvers import LocalSolution, LocalSolver
+from dualopt.solvers._loop import evaluated, norm
+from dualopt.solvers.newton import conjugate_gradients
+from dualopt.solvers.stopping import Stop
+
+__all__ = ["Oracle"]
+
+
+class Oracle:
+    """The active clients of one call; it broadcasts, solves, evaluates, and counts what it is asked.
+
+    Parameters
+    ----------
+    objective : Objective
+        The ``f_j`` of the ``P`` active clients.
+    solver : LocalSolver
+        Their local solver.
+    stop : Stop
+        Its stopping rule.
+    solver_state : tree of arrays
+        The solver's state of these clients.
+    round : Round
+        The round.
+
+    Attributes
+    ----------
+    solver_state : tree of arrays
+        The same after the latest solution.
+    gradients : list of float
+        Local gradients charged to each client so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.methods.participation import first_round
+    >>> from dualopt.solvers import Exact
+    >>> from dualopt.solvers.stopping import Steps
+    >>> f = Quadratic(A=np.array([[[1.0]], [[3.0]]]), b=np.array([[1.0], [6.0]]))
+    >>> oracle = Oracle(f, Exact(), Steps(steps=1), (), first_round(2))
+    >>> oracle.solve(start=np.zeros(1)).theta.tolist(), oracle.gradients
+    ([[1.0], [2.0]], [1.0, 1.0])
+    """
+
+    def __init__(self, objective: Objective, solver: LocalSolver, stop: Stop, solver_state: Any, round: Round) -> None:
+        self.objective = objective
+        self.solver_state = solver_state
+        self.gradients = [0.0] * objective.n_clients
+        self._shape = (objective.n_clients, *objective.shape)
+        self._solver = solver
+        self._stop = stop
+        self._round = round
+        self._last: LocalSolution | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the model."""
+        return self.objective.shape
+
+    @property
+    def mu(self) -> Array:
+        """Strong convexity constants of the active clients, shape ``(P,)``."""
+        return self.objective.mu
+
+    @property
+    def L(self) -> Array:
+        """Smoothness constants of the active clients, shape ``(P,)``."""
+        return self.objective.L
+
+    def solve(
+        self,
+        start: Array,
+        *,
+        linear: Array | None = None,
+        weight: float | Array = 0.0,
+        center: Array | None = None,
+        solver: LocalSolver | None = None,
+        stop: Stop | None = None,
+    ) -> LocalSolution:
+        r"""Solve the local problems :math:`\min f_j + \langle b_j, \cdot\rangle + \frac{w_j}2 |\cdot - c_j|^2`.
+
+        Parameters
+        ----------
+        start, linear, center : array, shape (P, *shape) or shape
+            Where to start, ``b`` and ``c``; zero when ``linear`` or ``center`` is not given.
+        weight : float or array of shape (P,), default 0
+            ``w``.
+        solver, stop
+            Those of the method when not given. Another solver makes a first call; the state of the method's is kept.
+
+        Returns
+        -------
+        LocalSolution
+            With ``theta``, the ``evaluation`` there and the ``length`` of the steps.
+        """
+        proximal = not (isinstance(weight, float | int) and weight == 0)
+        problem = in_own_units(
+            LocalProblem(
+                objective=self.objective,
+                linear=None if linear is None else self._stacked(linear),
+                weight=weight,
+                center=self.objective.zeros() if proximal and center is None else center if proximal else None,
+            )
+        )
+        stop = self._stop if stop is None else stop
+        if solver is None:
+            self._last = self._solver(problem, self._stacked(start), stop, self.solver_state, self._round)
+            self.solver_state = self._last.solver_state
+        else:
+            self._last = solver(problem, self._stacked(start), stop, (), self._round)
+        self._charge(self._last.gradients)
+        return self._asked(self._last)
+
+    def evaluate(self, theta: Array) -> Evaluation:
+        """Return ``f_j`` and its gradient at ``theta``, shape ``(P, *shape)`` or ``shape``; one gradient.
+
+        At the ``theta`` of the latest solution nothing is computed again, and charged only if the solver has not.
+        """
+        last = self._last
+        if last is not None and theta is last.theta and last.evaluation is not None:
+            if not last.charged:
+                self._charge((self.objective.gradient_cost,) * self.objective.n_clients)
+                self._last = last._replace(charged=True)
+            return self._asked(last).evaluation
+        self._last = evaluated(in_own_units(LocalProblem(objective=self.objective)), self._stacked(theta))
+        self._charge(self._last.gradients)
+        return self._asked(self._last).evaluation
+
+    def value(self, theta: Array) -> Array:
+        """Return ``f_j(theta_j)`` at ``theta``, shape ``(P, *shape)`` or ``shape``; half a gradient."""
+        self._charge((0.5,) * self.objective.n_clients)
+        theta = self._stacked(theta)
+        self._worked(theta)
+        return self.objective.value(theta)
+
+    def hessian_product(self, theta: Array, v: Array) -> Array:
+        """Return ``hess f_j(theta_j) v_j``, shape ``(P, *shape)``; as much as a gradient."""
+        require("hessian" in self.objective.offers, "hessian_product needs an objective that offers Hessian products")
+        self._charge((1.0,) * self.objective.n_clients)
+        theta = self._stacked(theta)
+        self._worked(theta)
+        operator = self.objective.hessian_operator(theta)  # pyright: ignore[reportAttributeAccessIssue]
+        return operator(self._stacked(v))
+
+    def newton_direction(
+        self, theta: Array, b: Array, *, reduction: float, most: int, weight: float | Array = 0.0
+    ) -> Array:
+        r"""Return :math:`p_j \approx (\nabla^2 f_j(\theta_j) + w_j)^{-1} b_j` by conjugate gradients.
+
+        They end where :math:`|b_j - (\nabla^2 f_j(\theta_j) + w_j)p_j| \le` ``reduction`` :math:`|b_j|`, or after
+        ``most`` products, each of which costs as much as a gradient. The preconditioner is that of the objective, if it
+        offers one.
+        """
+        theta, b = self._stacked(theta), self._stacked(b)
+        problem = LocalProblem(objective=self.objective, weight=weight, center=theta)
+        direction, products = conjugate_gradients(
+            problem.hessian_operator(theta),
+            b,
+            tol=reduction * norm(b),
+            max_iter=most,
+            precondition=problem.preconditioner if "preconditioner" in self.objective.offers else None,
+        )
+        self._charge(tuple(map(float, to_numpy(products))))
+        self._worked(theta)
+        return direction
+
+    def _asked(self, solution: LocalSolution) -> LocalSolution:
+        """Return a solution in the units of the method's clients; solvers know those of the user's alone."""
+        g = self.objective
+        if not isinstance(g, Reweighted):
+            return solution
+        found, mu = solution.evaluation, None if solution.mu is None else g.over_scales(solution.mu)
+        bound, excess = (None if x is None else g.over_scales(x) for x in (solution.bound, solution.excess))
+        evaluation = None if found is None else _OverScales(found, g.over_scales)
+        return solution._replace(evaluation=evaluation, bound=bound, mu=mu, excess=excess)
+
+    @property
+    def solution(self) -> LocalSolution | None:
+        """The latest solution or evaluation, or the first product or value, with all charges; None if there is none.
+
+        Of clients that are :func:`dualopt.objectives.reweighted` it is of the ``f_j`` of the user.
+        """
+        return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
+
+    def _worked(self, theta: Array) -> None:
+        """Note a round of products or values only, which is work too; it says nothing of local problems."""
+        if self._last is None:
+            status = ("converged",) * self.objective.n_clients
+            self._last = LocalSolution(theta, None, None, None, self.solver_state, (), status)
+
+    def _stacked(self, x: Array) -> Array:
+        return broadcast(x, self._shape)
+
+    def _charge(self, counts: tuple[float, ...]) -> None:
+        self.gradients = [charged + count for charged, count in zip(self.gradients, counts, strict=True)]
+
+
+class _OverScales:
+    """An ``Evaluation`` divided by the scales of the clients, each part when somebody asks for it."""
+
+    def __init__(self, evaluation: Any, over_scales: Callable[[Array], Array]) -> None:
+        self._of_own, self._over = evaluation, over_scales
+
+    def __getattr__(self, name: str) -> Array:
+        if name not in Evaluation._fields:
+            raise AttributeError(name)
+        return self._over(getattr(self._of_own, name))

@@ -1,0 +1,571 @@
+"""Who takes part in a round, when to communicate, and every random stream of a run.
+
+All streams are derived from one seed by ``numpy.random.SeedSequence`` spawn keys, so that a run is the same on
+every backend, in any order of the clients, and with one process per client:
+
+========================  ==========================================
+spawn key                 stream
+========================  ==========================================
+``(0,)``                  participation
+``(1, n, j)``             client ``j`` in round ``n``
+``(2, n)``                common to all in round ``n``
+``(3,)``, ``(3, 1)``      data: partitions, subsamples
+``(4,)``                  synthetic data
+``(5,)``                  the first model of a network
+``(6,)``, ``(6, id)``     common to all, or of a client, before the first round
+``(6, n, j)``             what client ``j`` sends in round ``n``, if compressed
+``(7, n)``                the same, common to all
+========================  ==========================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, cycle
+from typing import Any, Protocol
+
+from numpy.random import Generator, SeedSequence, default_rng
+
+from dualopt.arrays._checks import Typed
+from dualopt.methods._pivotal import Cohort, cohorts, drawn, inclusion_probabilities
+from dualopt.spec.named import require_instance
+
+__all__ = [
+    "Bernoulli",
+    "CommunicateWithProbability",
+    "Full",
+    "Participation",
+    "Round",
+    "Schedule",
+    "UniformSubset",
+    "WeightedSubset",
+    "as_participation",
+    "first_round",
+    "matches",
+    "parse_participation",
+    "preparation_rng",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One communication round as a client or the server sees it.
+
+    Attributes
+    ----------
+    n : int
+        Index of the round, from 0.
+    n_clients : int
+        Number ``N`` of clients of the federation.
+    clients : tuple of int
+        Identities of the clients that this call concerns (the active ones).
+    communicate : bool
+        Whether uploads are averaged at the end of the round.
+    seed : int
+        Seed of the run.
+    inclusion : tuple of float, optional
+        The probabilities with which all clients are active; None where they are equal.
+    weight : float, optional
+        The weight of the active clients over that of all; None where all weights are equal. For the server alone.
+
+    Examples
+    --------
+    >>> r = Round(n=3, n_clients=10, clients=(2, 5), communicate=True, seed=0)
+    >>> r.n_active, r.turnout, r.fraction
+    (2, 0.2, 0.2)
+    >>> bool(r.rngs()[0].random() == r.rngs()[0].random())
+    True
+    """
+
+    n: int
+    n_clients: int
+    clients: tuple[int, ...]
+    communicate: bool
+    seed: int
+    inclusion: tuple[float, ...] | None = field(default=None, repr=False)
+    weight: float | None = field(default=None, repr=False)
+
+    @property
+    def n_active(self) -> int:
+        """Number ``P`` of active clients."""
+        return len(self.clients)
+
+    @property
+    def turnout(self) -> float:
+        """The number of the active clients over that of all, ``P/N``."""
+        return self.n_active / self.n_clients
+
+    @property
+    def fraction(self) -> float:
+        """The weight of the active clients over that of all, with equal weights ``P/N``.
+
+        It times the mean of the active clients is their part of the mean of all.
+        """
+        return self.turnout if self.weight is None else self.weight
+
+    def rngs(self) -> list[Generator]:
+        """Return one random generator for each client of the call, the same whoever else takes part."""
+        return [default_rng(SeedSequence(self.seed, spawn_key=(1, self.n, j))) for j in self.clients]
+
+    def rng(self) -> Generator:
+        """Return the random generator that all participants of the round share."""
+        return default_rng(SeedSequence(self.seed, spawn_key=(2, self.n)))
+
+    def compression_rngs(self) -> list[Generator]:
+        """Return one random generator for what each client of the call sends, the same whoever else takes part."""
+        return [default_rng(SeedSequence(self.seed, spawn_key=(6, self.n, j))) for j in self.clients]
+
+    def compression_rng(self) -> Generator:
+        """Return the random generator that decides for all participants together what each of them sends."""
+        return default_rng(SeedSequence(self.seed, spawn_key=(7, self.n)))
+
+
+def matches(participation: Any, weights: tuple[float, ...] | None, n_clients: int) -> bool:
+    r"""Tell whether clients are drawn with their weights: all, or in cohorts of one size with the right chances.
+
+    These are :math:`\pi_j = \min(1, Kw_j)`. Theorems on sampled clients of unequal weight hold for no others. Where
+    weights are equal (None) whoever is as likely as all others passes, and so does None: who takes part is not known.
+
+    Examples
+    --------
+    >>> matches(WeightedSubset(size=1), (3.0, 1.0), 2), matches(UniformSubset(size=1), (3.0, 1.0), 2)
+    (True, False)
+    >>> matches(UniformSubset(size=1), None, 2), matches(WeightedSubset(size=1, weights=(3.0, 1.0)), None, 2)
+    (True, False)
+    """
+    if participation is None or participation.needs(n_clients).isdisjoint({"partial", "unequal"}):
+        return True
+    if not isinstance(participation, WeightedSubset):
+        return weights is None
+    wanted = inclusion_probabilities(weights or (1.0,) * n_clients, participation.size)
+    given = wanted if participation.weights is None else participation.inclusion(n_clients)
+    return all(math.isclose(p, q, rel_tol=1e-9) for p, q in zip(given, wanted, strict=True))
+
+
+def first_round(n_clients: int) -> Round:
+    """Return round 0 of a run with seed 0 in which everybody is active: the round of a solver called on its own.
+
+    Examples
+    --------
+    >>> first_round(2)
+    Round(n=0, n_clients=2, clients=(0, 1), communicate=True, seed=0)
+    """
+    return Round(n=0, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=0)
+
+
+def preparation_rng(seed: int, client: int | None = None) -> Generator:
+    """Return the generator for what happens before the first round: common to all, or of one client.
+
+    Examples
+    --------
+    >>> bool(preparation_rng(0).random() == preparation_rng(0).random() != preparation_rng(0, 0).random())
+    True
+    """
+    return default_rng(SeedSequence(seed, spawn_key=(6,) if client is None else (6, client)))
+
+
+class Participation(Protocol):
+    """A rule that says who is active in each round and whether the round ends with communication."""
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return what a method must support.
+
+        "partial" (some clients inactive), "skip" (no communication in a round), "unequal" (some clients active more
+        often than others). Where the number of clients is not known, what it may need.
+        """
+        ...
+
+    def fraction(self, n_clients: int) -> float:
+        """Return the expected fraction of the clients that take part in a round."""
+        ...
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield the rounds of a run, without end."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Full:
+    """Every client takes part in every round, and every round communicates.
+
+    Examples
+    --------
+    >>> rounds = Full().rounds(3, seed=0)
+    >>> next(rounds).clients, next(rounds).n
+    ((0, 1, 2), 1)
+    """
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return the empty set."""
+        return frozenset()
+
+    def fraction(self, n_clients: int) -> float:
+        """Return 1."""
+        return 1.0
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield rounds in which all ``n_clients`` clients are active."""
+        everybody = tuple(range(n_clients))
+        for n in count():
+            yield Round(n=n, n_clients=n_clients, clients=everybody, communicate=True, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformSubset(Typed):
+    """In each round ``size`` clients take part; every subset of that size is equally likely.
+
+    Parameters
+    ----------
+    size : int
+        Number ``P`` of active clients.
+
+    Raises
+    ------
+    ValueError
+        If ``size`` is less than 1; from ``rounds`` if it exceeds the number of clients.
+
+    Examples
+    --------
+    >>> rounds = UniformSubset(size=2).rounds(5, seed=0)
+    >>> [next(rounds).clients for _ in range(3)]
+    [(3, 4), (1, 3), (0, 4)]
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, not {self.size}.")
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial", unless the subset is everybody.
+
+        >>> sorted(UniformSubset(size=2).needs(5)), sorted(UniformSubset(size=5).needs(5))
+        (['partial'], [])
+        """
+        return frozenset() if self.size == n_clients else frozenset({"partial"})
+
+    def fraction(self, n_clients: int) -> float:
+        """Return ``P/N``.
+
+        >>> UniformSubset(size=2).fraction(5)
+        0.4
+        """
+        return self.size / n_clients
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield rounds with ``size`` active clients each."""
+        if self.size > n_clients:
+            raise ValueError(f"size must not exceed the number of clients, {n_clients}, but it is {self.size}.")
+        rng = _stream(seed)
+        for n in count():
+            chosen = rng.choice(n_clients, self.size, replace=False)
+            yield Round(n=n, n_clients=n_clients, clients=_sorted(chosen), communicate=True, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedSubset(Typed):
+    r"""In each round ``size`` clients take part, some more often than others: importance sampling.
+
+    Client j is active with probability :math:`\pi_j = \min(1, Ka_j)`, K such that the sum is ``size``. Cohorts are
+    those of the sequential pivotal design (Deville and Tillé 1998; ``dualopt/methods/_pivotal.py``): the size is fixed, the
+    :math:`\pi_j` are exact. Means over such cohorts are biased, so that only methods support it whose fixed point does
+    not depend on who is active.
+
+    Parameters
+    ----------
+    size : int
+        Number ``P`` of active clients.
+    weights : tuple of float, optional
+        The :math:`a_j`; in a run, when not given, the weights of the clients, with scales those of the reweighted ones.
+
+    Raises
+    ------
+    ValueError
+        If ``size`` is less than 1 or a weight is not positive; from ``rounds`` if ``size`` exceeds the number of
+        clients, or there is not one weight for each of them.
+
+    Examples
+    --------
+    >>> chance = WeightedSubset(size=2, weights=(1.0, 1.0, 2.0))
+    >>> chance.inclusion(3), chance.cohorts(3)
+    ((0.5, 0.5, 1.0), {(0, 2): 0.5, (1, 2): 0.5})
+    >>> rounds = chance.rounds(3, seed=0)
+    >>> [next(rounds).clients for _ in range(3)]
+    [(0, 2), (0, 2), (1, 2)]
+    """
+
+    size: int
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, not {self.size}.")
+        if self.weights is not None and not all(0 < a < math.inf for a in self.weights):
+            raise ValueError(f"weights must be positive finite numbers, not {self.weights}.")
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial" and "unequal", or nothing if the subset is everybody.
+
+        >>> sorted(WeightedSubset(size=2).needs(5)), sorted(WeightedSubset(size=5).needs(5))
+        (['partial', 'unequal'], [])
+        """
+        return frozenset() if self.size == n_clients else frozenset({"partial", "unequal"})
+
+    def fraction(self, n_clients: int) -> float:
+        """Return ``P/N``."""
+        return self.size / n_clients
+
+    def inclusion(self, n_clients: int) -> tuple[float, ...]:
+        """Return the probabilities with which the clients are active."""
+        if self.size > n_clients:
+            raise ValueError(f"size must not exceed the number of clients, {n_clients}, but it is {self.size}.")
+        weights = self.weights or (1.0,) * n_clients
+        if len(weights) != n_clients:
+            raise ValueError(f"weights must be {n_clients} numbers, one for each client, not {len(weights)}.")
+        return inclusion_probabilities(weights, self.size)
+
+    def cohorts(self, n_clients: int) -> dict[Cohort, float]:
+        """Return all cohorts with their probabilities."""
+        return cohorts(self.inclusion(n_clients))
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield rounds with ``size`` active clients each."""
+        rng, probabilities = _stream(seed), self.inclusion(n_clients)
+        common = {
+            "communicate": True,
+            "seed": seed,
+            "inclusion": None if len(set(probabilities)) == 1 else probabilities,
+        }
+        for n in count():
+            yield Round(n=n, n_clients=n_clients, clients=drawn(probabilities, rng.random), **common)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bernoulli(Typed):
+    """Each client takes part with the same probability, independently of the others; perhaps nobody does.
+
+    Parameters
+    ----------
+    probability : float
+        In (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If ``probability`` is out of range.
+
+    Examples
+    --------
+    >>> rounds = Bernoulli(probability=0.5).rounds(5, seed=0)
+    >>> [next(rounds).clients for _ in range(3)]
+    [(1, 3, 4), (1, 3), (1, 4)]
+    """
+
+    probability: float
+
+    def __post_init__(self) -> None:
+        _check_probability(self.probability)
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial", unless the probability is 1."""
+        return frozenset() if self.probability == 1 else frozenset({"partial"})
+
+    def fraction(self, n_clients: int) -> float:
+        """Return the probability."""
+        return self.probability
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield rounds with a random number of active clients."""
+        rng = _stream(seed)
+        for n in count():
+            active = rng.random(n_clients) < self.probability
+            yield Round(n=n, n_clients=n_clients, clients=_sorted(active.nonzero()[0]), communicate=True, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommunicateWithProbability(Typed):
+    """Every client works in every round; one coin for all decides whether the round ends with communication.
+
+    Parameters
+    ----------
+    probability : float
+        In (0, 1]; ``1 - p`` of the FedPD paper, ``p`` of Scaffnew.
+
+    Raises
+    ------
+    ValueError
+        If ``probability`` is out of range.
+
+    Examples
+    --------
+    >>> rounds = CommunicateWithProbability(probability=0.5).rounds(3, seed=0)
+    >>> [next(rounds).communicate for _ in range(5)]
+    [False, True, False, True, True]
+    """
+
+    probability: float
+
+    def __post_init__(self) -> None:
+        _check_probability(self.probability)
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "skip", unless the probability is 1."""
+        return frozenset() if self.probability == 1 else frozenset({"skip"})
+
+    def fraction(self, n_clients: int) -> float:
+        """Return 1: everybody works in every round."""
+        return 1.0
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield rounds with all clients, of which a random part communicates."""
+        rng, everybody = _stream(seed), tuple(range(n_clients))
+        for n in count():
+            coin = bool(rng.random() < self.probability)
+            yield Round(n=n, n_clients=n_clients, clients=everybody, communicate=coin, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Given clients in given rounds, over and over: to replay a run, or to enumerate what chance may do.
+
+    Parameters
+    ----------
+    clients : tuple of tuple of int
+        The active clients of each round.
+    communicate : tuple of bool, optional
+        Whether each round communicates; all do when not given.
+
+    Raises
+    ------
+    ValueError
+        If there are no rounds, a round names a client twice, or the two lengths differ; from ``rounds`` if there is no
+        such client.
+
+    Examples
+    --------
+    >>> rounds = Schedule(clients=((0, 1), (2,))).rounds(3, seed=0)
+    >>> [next(rounds).clients for _ in range(3)]
+    [(0, 1), (2,), (0, 1)]
+    """
+
+    clients: tuple[tuple[int, ...], ...]
+    communicate: tuple[bool, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.clients:
+            raise ValueError("clients must hold at least one round.")
+        if any(len(set(chosen)) < len(chosen) for chosen in self.clients):
+            raise ValueError("clients must not name a client twice in one round.")
+        if self.communicate is not None and len(self.communicate) != len(self.clients):
+            raise ValueError(
+                f"communicate must have one entry for each of the {len(self.clients)} rounds of clients, "
+                f"not {len(self.communicate)}."
+            )
+
+    def needs(self, n_clients: int | None = None) -> frozenset[str]:
+        """Return "partial" unless everybody is active in every round, and "skip" if a round does not communicate.
+
+        >>> sorted(Schedule(clients=((0, 1), (0, 1)), communicate=(True, False)).needs(2))
+        ['skip']
+        """
+        everybody = all(len(chosen) == n_clients for chosen in self.clients)
+        skips = not all(self.communicate or ())
+        return frozenset({"partial"} if not everybody else ()) | frozenset({"skip"} if skips else ())
+
+    def fraction(self, n_clients: int) -> float:
+        """Return the mean over the rounds of the schedule.
+
+        >>> Schedule(clients=((0, 1), (2,))).fraction(3)
+        0.5
+        """
+        return sum(len(chosen) for chosen in self.clients) / (len(self.clients) * n_clients)
+
+    def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
+        """Yield the rounds of the schedule, again and again."""
+        known = range(n_clients)
+        for j in (j for chosen in self.clients for j in chosen if j not in known):
+            raise ValueError(f"clients must lie between 0 and {n_clients - 1}, but one is {j}.")
+        communicates = self.communicate or (True,) * len(self.clients)
+        for n, (chosen, coin) in enumerate(cycle(zip(self.clients, communicates, strict=True))):
+            yield Round(n=n, n_clients=n_clients, clients=_sorted(chosen), communicate=coin, seed=seed)
+
+
+_RULES: dict[str, Callable[[float], Participation]] = {
+    "subset": lambda size: UniformSubset(size=_whole("subset", size)),
+    "importance": lambda size: WeightedSubset(size=_whole("importance", size)),
+    "bernoulli": lambda probability: Bernoulli(probability=probability),
+    "communicate": lambda probability: CommunicateWithProbability(probability=probability),
+}
+
+
+def parse_participation(text: str) -> Participation:
+    """Read who takes part from text.
+
+    ``"full"`` is everybody in every round, ``"subset=10"`` ten clients drawn uniformly, ``"importance=10"`` ten drawn
+    with the weights that the method suggests, ``"bernoulli=0.3"`` each client with probability 0.3, and
+    ``"communicate=0.5"`` everybody with communication in half of the rounds.
+
+    Raises
+    ------
+    ValueError
+        If the text is not of this form, or the number out of range.
+
+    Examples
+    --------
+    >>> parse_participation("subset=10")
+    UniformSubset(size=10)
+    """
+    if text == "full":
+        return Full()
+    kind, _, number = text.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        kind = ""
+    if kind not in _RULES:
+        known = ", ".join(f"{name}=NUMBER" for name in _RULES)
+        raise ValueError(f"participation must be full or one of {known}; not {text!r}.")
+    return _RULES[kind](value)
+
+
+def as_participation(participation: Any) -> Any:
+    """Return who takes part, also where it is text; None, which means everybody, remains.
+
+    Raises
+    ------
+    ValueError
+        If the text is wrong, or a class is passed in place of an instance.
+
+    Examples
+    --------
+    >>> as_participation("bernoulli=0.5")
+    Bernoulli(probability=0.5)
+    """
+    if isinstance(participation, str):
+        return parse_participation(participation)
+    require_instance(participation, "participation")
+    if participation is not None and not hasattr(participation, "needs"):
+        raise ValueError(f"participation must be a Participation or text such as 'subset=10', not {participation!r}.")
+    return participation
+
+
+def _whole(name: str, number: float) -> int:
+    if not number.is_integer():
+        raise ValueError(f"{name} must be a whole number, not {number}.")
+    return int(number)
+
+
+def _stream(seed: int) -> Generator:
+    return default_rng(SeedSequence(seed, spawn_key=(0,)))
+
+
+def _sorted(clients: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(int(j) for j in clients))
+
+
+def _check_probability(probability: float) -> None:
+    if not 0 < probability <= 1:
+        raise ValueError(f"probability must lie in (0, 1], not {probability}.")

@@ -1,0 +1,128 @@
+"""Scaffnew: gradient steps with control variates and rare communication (Mishchenko et al. 2022; recalled)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
+
+from dualopt.arrays.xp import Array, broadcast, zeros_like
+from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._parameters import common_step, largest, require_plain_steps, smallest, step_of
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+from dualopt.objectives import Objective
+from dualopt.solvers import SGD, Gradient
+from dualopt.solvers.stopping import Steps, Stop
+
+__all__ = ["Scaffnew"]
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: Array  # the model as last averaged
+
+
+class Client(NamedTuple):
+    """States of the clients."""
+
+    theta: Array  # x_j, and xhat_j until the average arrives
+    control: Array  # h_j
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaffnew(Algorithm):
+    r"""One controlled gradient step per round, after which a coin decides whether the clients average (ProxSkip).
+
+    .. math::
+        \hat x_j &= x_j - s\,(\nabla f_j(x_j) - h_j) \\
+        x_j^+ &= \tfrac1N \textstyle\sum_i \hat x_i \text{ with probability } p, \text{ else } \hat x_j, \qquad
+        h_j^+ = h_j + \tfrac ps (x_j^+ - \hat x_j)
+
+    Controls change only when there is communication, and their sum stays zero; one vector travels in each direction
+    then, and nothing in the other rounds. For ``mu``-strongly convex, ``L``-smooth clients and all :math:`p \in (0, 1]`
+
+    .. math:: \mathbb E\,\Psi^+ \le \max\bigl((1 - s\mu)^2, (1 - sL)^2, 1 - p^2\bigr)\,\Psi, \qquad
+              \Psi = \textstyle\sum_j |x_j - \theta^*|^2 + \tfrac{s^2}{p^2} \sum_j |h_j - \nabla f_j(\theta^*)|^2,
+
+    since gradient steps are Lipschitz and averages orthogonal projections; quadratics attain it. For :math:`s \le 1/L`
+    it is at most the paper's :math:`1 - \min(s\mu, p^2)`. The probability stands in the update and in the rule of
+    participation, and the method cannot see the latter: give both the same number, as below. With every round
+    communicating it is gradient descent. Start: no controls, every client at ``theta0``. The paper was not at hand.
+
+    Parameters
+    ----------
+    probability : float, optional
+        ``p`` in (0, 1], that of :class:`dualopt.CommunicateWithProbability`; suggested: :math:`1/\sqrt\kappa`.
+    solver : Gradient or SGD, optional
+        The step ``s``, one for all clients and rounds; suggested: ``Gradient(step=1/max L)``.
+
+    Raises
+    ------
+    ValueError
+        If ``probability`` is out of range or cannot be suggested, or the solver is of another kind or varies its steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import CommunicateWithProbability, Quadratic, run
+    >>> f = Quadratic(A=np.stack([np.eye(2), 4 * np.eye(2)]), b=np.array([[5.0, 0.0], [0.0, 10.0]]))
+    >>> rare = CommunicateWithProbability(probability=0.5)
+    >>> run(Scaffnew(probability=0.5), f, rounds=200, participation=rare).theta.round(6).tolist()
+    [1.0, 2.0]
+    """
+
+    supports: ClassVar[frozenset[str]] = frozenset({"skip"})
+    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+
+    probability: float = OPEN
+    solver: Gradient | SGD = OPEN
+    stop: Stop = field(default=Steps(steps=1), init=False)
+
+    def __post_init__(self) -> None:
+        if self.probability is not None and not 0 < self.probability <= 1:
+            raise ValueError(f"probability must lie in (0, 1], not {self.probability}.")
+        require_plain_steps(self.solver)
+        if isinstance(self.solver, SGD) and (self.solver.epochs is not None or self.solver.decay != 1):
+            raise ValueError("solver must take one step of one length in every round: SGD without epochs and decay.")
+
+    def suggested(self, objective: Objective) -> Self:
+        """Fill in the step ``1/L`` and the probability that balances it."""
+        solver, mu = common_step(objective, self.solver), smallest(objective.mu)
+        if self.probability is None and not mu > 0:
+            raise ValueError("probability must be given: it is suggested for strongly convex clients only.")
+        probability = math.sqrt(mu / largest(objective.L)) if self.probability is None else self.probability
+        return replace(self, probability=probability, solver=solver)
+
+    def guarantee(self, objective: Objective) -> str:
+        """Say how fast Psi contracts."""
+        self = self.suggested(objective)
+        step, p = step_of(self.solver), self.probability
+        mu, L = smallest(objective.mu), largest(objective.L)
+        if isinstance(self.solver, SGD) or not mu > 0 or step * L >= 2.0:
+            return f"none: it needs full gradients of strongly convex clients and a step below 2/L = {2.0 / L:.3g}"
+        factor = max((1.0 - step * mu) ** 2, (1.0 - step * L) ** 2, 1.0 - p * p)
+        return f"the mean of Psi contracts by {factor:.4f} per round if communication has probability {p:.3g}"
+
+    def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
+        """No controls; every client at ``theta0``."""
+        return Server(theta0), theta0, Client(copies, zeros_like(copies))
+
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Take one controlled step from the own model."""
+        theta = oracle.solve(start=c.theta, linear=-c.control).theta
+        return c._replace(theta=theta), theta
+
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
+        """Average the models."""
+        return Server(mean), mean
+
+    def receive(self, c: Client, message: Array) -> Client:
+        """Adopt the average and correct the control by what it changed."""
+        return Client(message, c.control + self.probability / step_of(self.solver) * (message - c.theta))
+
+    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+        """At the minimiser ``h_j = grad f_j(theta*)``, which rounds without communication keep as well."""
+        control = objective.gradient(theta)
+        return Server(theta), theta, Client(broadcast(theta, control.shape), control)

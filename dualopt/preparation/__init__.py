@@ -1,8 +1,0 @@
-"""What happens once, before the first round: a better start, or better coordinates."""
-
-from dualopt.preparation._protocol import Preparation, Prepared, prepared_by
-from dualopt.preparation.one_shot import OneShotAverage
-from dualopt.preparation.options import PreparationOptions
-from dualopt.preparation.sketched_metric import SketchedMetric
-
-__all__ = ["OneShotAverage", "Preparation", "PreparationOptions", "Prepared", "SketchedMetric", "prepared_by"]

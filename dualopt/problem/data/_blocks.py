@@ -1,0 +1,68 @@
+"""The rows that a process reads where several share a problem: those of its block of clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays.peers import Peers, block
+from dualopt.problem.data._registry import read_rows
+from dualopt.problem.data._source import Source
+from dualopt.problem.data.scaling import Part
+
+__all__ = ["rows_of_block"]
+
+OF_ALL_ROWS = ("max", "standard")  # scales to which every row contributes
+
+
+def rows_of_block(
+    source: Source,
+    y: np.ndarray,
+    chosen: np.ndarray | None,
+    parts: Sequence[np.ndarray],
+    scale: str | float,
+    dtype: str,
+    peers: Peers,
+) -> tuple[Any, np.ndarray, list[np.ndarray]]:
+    """Read the rows of the clients of this process.
+
+    Parameters
+    ----------
+    source : Source
+        The data set.
+    y : array, shape (m,)
+        Encoded labels of all its rows.
+    chosen : array of int64, optional
+        The rows that take part, increasing; None for all.
+    parts : sequence of arrays
+        For each client of all processes, the places of its rows in ``chosen``.
+    scale, dtype
+        As in `dualopt.problem.data.load`.
+    peers : Peers
+        The processes.
+
+    Returns
+    -------
+    array or sparse matrix, array, list of arrays
+        Features and labels of the rows that are here, and the rows of each client among them.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer clients than processes, or a row is not what `load` takes.
+    """
+    if len(parts) < peers.size:
+        raise ValueError(f"clients must be at least the {peers.size} processes, not {len(parts)}.")
+    mine = block(len(parts), peers)
+    own = [parts[j] for j in mine]
+    places = np.sort(np.concatenate(own))
+    numbers = places if chosen is None else chosen[places]
+    rows = numbers
+    if chosen is not None and (source.scale if scale == "auto" else scale) in OF_ALL_ROWS:
+        others = np.setdiff1d(np.arange(len(y)), chosen, assume_unique=True)  # each is read by one process
+        rows = np.union1d(numbers, others[peers.rank :: peers.size])
+    X = read_rows(source, Part(rows, len(y), peers), scale, dtype)
+    X = X if rows is numbers else X[np.searchsorted(rows, numbers)]
+    return X, y[numbers], [np.searchsorted(places, part) for part in own]

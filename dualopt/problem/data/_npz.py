@@ -1,0 +1,185 @@
+"""NumPy archives (``.npz``) with arrays X, y and perhaps clients, or X_train, y_train, X_test, y_test and so on."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+
+from dualopt.problem.data._dataset import RawData
+from dualopt.problem.data._files import free_memory
+from dualopt.problem.data._source import Source
+from dualopt.problem.data._tables import codes_of
+
+__all__ = ["load", "source"]
+
+PIECE = 2**24  # bytes that are read at once where some rows are wanted
+MAGIC = b"\x93NUMPY"
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+WRONG_HEADER = (ArithmeticError, EOFError, LookupError, MemoryError, RecursionError)
+WRONG_HEADER += (SyntaxError, TokenError, TypeError, ValueError)
+DAMAGED = (EOFError, KeyError, OSError, RuntimeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error)
+
+
+def load(path: Path, *, split: str | None = None) -> RawData:
+    """Read features and labels from a NumPy archive.
+
+    Features with more than two axes are flattened row by row. Unsigned bytes are taken for pixels: their
+    default scale is 255. An array clients (clients_train, clients_test) holds the number or the name of
+    the client that each row belongs to. Objects are never unpickled.
+
+    Parameters
+    ----------
+    path : Path
+        The archive.
+    split : str, optional
+        With ``split="test"`` the arrays X_test and y_test are read. None means the arrays X and y where the
+        archive has them, else X_train and y_train.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, is not an archive, holds objects, or does not have the two arrays.
+    """
+    y, clients, client_names, member = _labels(path, split)
+    with _reading(path), zipfile.ZipFile(path) as archive:
+        X = _array(archive, member)
+    if X.ndim > 2 and X.size:
+        X = X.reshape(X.shape[0], -1)
+    return RawData(
+        X=X,
+        y=y,
+        scale=_scale(X.dtype),
+        description=f"NumPy archive {path}",
+        clients=clients,
+        client_names=client_names,
+    )
+
+
+def source(path: Path, *, split: str | None = None, share: float = 1.0) -> Source:
+    """Read the labels of a NumPy archive, and rows when they are wanted; arguments and errors are those of `load`.
+
+    ``share`` is the part of the rows that the processes of this machine want together.
+    """
+    y, clients, client_names, member = _labels(path, split)
+    with _reading(path), zipfile.ZipFile(path) as archive, archive.open(member) as file:
+        shape, _, dtype = _header(archive, member, file, share)
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        with _reading(path), zipfile.ZipFile(path) as archive, archive.open(member) as file:
+            return _rows(file, *_header(archive, member, file, share), rows)
+
+    return Source(
+        y=y,
+        scale=_scale(dtype),
+        description=f"NumPy archive {path}",
+        shape=shape if len(shape) < 3 else (shape[0], math.prod(shape[1:])),
+        read=read,
+        clients=clients,
+        client_names=client_names,
+    )
+
+
+def _scale(dtype: Any) -> str | float:
+    return 255.0 if dtype == np.uint8 else "none"
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what a damaged archive raises into a sentence."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise ValueError(f"path {str(path)!r} cannot be read as a NumPy archive: {_reason(error)}.") from error
+
+
+def _labels(path: Path, split: str | None) -> tuple[np.ndarray, np.ndarray | None, tuple[Any, ...] | None, str]:
+    """Return the labels, the clients of the rows and their names, and where the features are."""
+    with _reading(path), zipfile.ZipFile(path) as archive:  # np.load would take other kinds of file too
+        stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        suffix = f"_{split}" if split else "" if "X" in stored else "_train"
+        wanted = f"X{suffix}", f"y{suffix}"
+        if not {*wanted} <= {*stored}:
+            raise ValueError(f"it needs the arrays {wanted[0]} and {wanted[1]} and has {sorted(stored)}")
+        y, owners = _array(archive, stored[wanted[1]]), f"clients{suffix}"
+        clients, client_names = (_array(archive, stored[owners]) if owners in stored else None), None
+        if clients is not None and clients.ndim == 1 and clients.dtype.kind in "USb":
+            clients, client_names = codes_of(clients)
+    return y, clients, client_names, stored[wanted[0]]
+
+
+def _rows(file: Any, shape: tuple[int, ...], by_columns: bool, dtype: np.dtype, rows: np.ndarray) -> np.ndarray:
+    """Return some rows of the array that follows in a file, flattened; the others are read in pieces, and dropped."""
+    m, width = shape[0] if shape else 0, math.prod(shape[1:])
+    if by_columns and len(shape) > 2:  # the first axis varies fastest, and flattening goes by the last
+        X = np.frombuffer(file.read(), dtype).reshape(shape[::-1]).T
+        return X[rows].reshape(len(rows), -1)
+    X = np.empty((len(rows), width), dtype)
+    if by_columns:
+        for j in range(width):
+            X[:, j] = np.frombuffer(_exactly(file, m * dtype.itemsize), dtype)[rows]
+        return X
+    piece = max(1, PIECE // max(1, width * dtype.itemsize))
+    for start in range(0, m, piece):
+        count = min(piece, m - start)
+        some = np.frombuffer(_exactly(file, count * width * dtype.itemsize), dtype).reshape(count, width)
+        a, b = np.searchsorted(rows, (start, start + count))
+        X[a:b] = some[rows[a:b] - start]
+    return X
+
+
+def _exactly(file: Any, count: int) -> bytes:
+    found = file.read(count)
+    if len(found) != count:
+        raise EOFError
+    return found
+
+
+def _array(archive: zipfile.ZipFile, member: str) -> np.ndarray:
+    """Read an array once its header says what the archive holds, and that is not more than half of the free memory."""
+    with archive.open(member) as file:
+        _header(archive, member, file)
+    with archive.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _header(
+    archive: zipfile.ZipFile, member: str, file: Any, share: float = 1.0
+) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return shape, order and type of the array that follows, of which this machine wants a share, or refuse it."""
+    entry = archive.getinfo(member)
+    if file.read(len(MAGIC)) != MAGIC:
+        raise ValueError(f"its member {member} is not an array in the format of NumPy")
+    version = tuple(file.read(2))
+    if version not in HEADERS:
+        raise ValueError(f"its member {member} has the unknown version {'.'.join(map(str, version))}")
+    try:
+        shape, by_columns, dtype = HEADERS[version](file)
+    except WRONG_HEADER as error:
+        raise ValueError(f"its member {member} has a damaged header") from error
+    if dtype.hasobject:
+        raise ValueError(f"Object arrays such as {member} are never unpickled")
+    if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != entry.file_size - file.tell():
+        raise ValueError(f"its member {member} does not hold as much as its shape {shape} says")
+    if share * entry.file_size > free_memory() / 2:
+        raise ValueError(f"its member {member} does not fit: {entry.file_size:.3g} bytes are too many")
+    return shape, by_columns, dtype
+
+
+def _reason(error: Exception) -> str:
+    """Say why, in the words of this module or of the archive."""
+    if isinstance(error, NotImplementedError):
+        return "it is compressed in a way that is not known"
+    if isinstance(error, RuntimeError):
+        return "it is encrypted"
+    if isinstance(error, OSError):
+        return error.strerror or "it cannot be opened"
+    return str(error).rstrip(".") or "it is cut short"

@@ -1,0 +1,236 @@
+"""Loading a data set by its name or its file."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays.xp import is_sparse
+from dualopt.problem.data import _libsvm, _npz, _tables, scaling
+from dualopt.problem.data._dataset import Dataset, RawData, check_features
+from dualopt.problem.data._files import FILE_SUFFIXES, expanded, find_bare, home, is_file
+from dualopt.problem.data._modules import modules
+from dualopt.problem.data._random import at_least
+from dualopt.problem.data._source import Source, in_memory
+from dualopt.problem.data.scaling import Part
+from dualopt.spec.plugins import entry_points, find, is_spelled
+
+__all__ = ["available", "load", "open_source", "read_rows"]
+
+_COMMON = ("data_home", "dtype", "seed")
+
+
+def available() -> dict[str, str]:
+    """Describe the data sets that have a name.
+
+    Files in LIBSVM format and NumPy archives need no entry here: `load` takes their path, or their bare name
+    in ``data_home``.
+
+    Returns
+    -------
+    dict
+        One line for each name, in alphabetical order.
+
+    Examples
+    --------
+    >>> from dualopt.problem.data import available
+    >>> available()["synthetic-regression"]
+    'linear regression with Gaussian noise (options m, d, noise, decay)'
+    """
+    return {name: module.NAMES[name] for name, module in sorted(_named().items())}
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    scale: str | float = "auto",
+    dtype: str = "float64",
+    seed: int = 0,
+    **options: Any,
+) -> Dataset:
+    """Load a data set by its name or its file.
+
+    Parameters
+    ----------
+    name : str or path
+        A name of `available`; the path of a LIBSVM file (plain, ``.gz`` or ``.bz2``), of a NumPy archive (``.npz``) or
+        of a table (``.csv``, ``.tsv``, plain or compressed, ``.parquet``); or the bare name NAME of such a file in
+        ``data_home``, ``data_home/libsvm`` or ``data_home/NAME``, where the suffix may be left out.
+    data_home : str or path, optional
+        The user's folder of data sets; None means the environment variable ``DUALOPT_DATA_HOME``.
+    scale : str or float
+        Scaling of the features, see `dualopt.problem.data.scale`; "auto" is the data set's own default: pixels to
+        [0, 1], standardised ``breast_cancer``, all others as they are.
+    dtype : str
+        Type of the features, "float64" or "float32".
+    seed : int
+        Seed of synthetic data.
+    **options
+        Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
+        "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of
+        LIBSVM files; ``label`` and ``client``, columns of a table; those of synthetic data are listed by `available`.
+
+    Returns
+    -------
+    Dataset
+        Features of shape (m, d), in compressed rows (``scipy.sparse.csr_array``) where a LIBSVM file is sparse, raw
+        labels of shape (m,) and, where the source has them, the clients of the rows.
+
+    Raises
+    ------
+    ValueError
+        If the name or an option is unknown, a file is missing or damaged, the features hold NaN or infinite
+        values, or an argument is out of its range. The message is one sentence that names the argument.
+    ModuleNotFoundError
+        If the data set needs scikit-learn, or a table PyArrow, and it is not installed.
+
+    Examples
+    --------
+    >>> from dualopt.problem.data import load
+    >>> data = load("synthetic-logistic", m=100, d=5, seed=1)
+    >>> data.X.shape, data.y.shape
+    ((100, 5), (100,))
+    """
+    name, folder = _checked(name, data_home, scale, dtype, seed)
+    reader, first = _reader(name, folder)
+    raw = reader(first, **_arguments(name, reader, folder, dtype, seed, options))
+    return _finish(name, raw, scale, dtype)
+
+
+def open_source(
+    name: str | os.PathLike[str],
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    scale: str | float = "auto",
+    dtype: str = "float64",
+    seed: int = 0,
+    share: float = 1.0,
+    **options: Any,
+) -> Source:
+    """Read the labels of a data set, and of its features what is wanted, when `read_rows` is called.
+
+    Files in LIBSVM format, NumPy archives and tables are never in memory as a whole; other data sets are until then.
+    Arguments and errors are those of `load`; ``share`` is the part of the rows that this machine is going to hold.
+    """
+    name, folder = _checked(name, data_home, scale, dtype, seed)
+    reader, first = _reader(name, folder)
+    arguments = _arguments(name, reader, folder, dtype, seed, options)
+    if reader is _tables.load:
+        found = _tables.source(Path(first), **arguments)
+    elif reader is _npz.load or reader is _libsvm.load:
+        module: Any = _npz if reader is _npz.load else _libsvm
+        found = module.source(first, share=share, **arguments)
+    else:
+        found = in_memory(reader(first, **arguments))
+    m = found.shape[:1]
+    if len(found.shape) != 2 or 0 in found.shape:
+        raise ValueError(f"X must be a matrix with at least one row and one column, but its shape is {found.shape}.")
+    if found.y.shape != m or (found.clients is not None and found.clients.shape != m):
+        what = "y" if found.y.shape != m else "clients"
+        raise ValueError(f"{what} must hold one entry for each of the {m[0]} rows of X.")
+    return replace(found, name=name)
+
+
+def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> Any:
+    """Return the features of some rows, converted and scaled as in the whole data set.
+
+    Every row must be in the part of one of the processes where the scaling is one of all rows: "max" or "standard".
+    """
+    with part.peers.together():
+        X = source.read(part.rows)
+        check_features(X, part.rows)
+        X = _converted(X, dtype)
+    with part.peers.together():
+        X = scaling.scale_in_place(X, source.scale if scale == "auto" else scale, part)
+        check_features(X, part.rows)
+    return X
+
+
+def _checked(name: Any, data_home: Any, scale: Any, dtype: Any, seed: Any) -> tuple[str, Path | None]:
+    """Return the name and the folder of the user's data sets; refuse arguments that are none."""
+    if not isinstance(name, str | os.PathLike):
+        raise ValueError(f"name must be that of a data set or a file, not {name!r}.")
+    if not isinstance(dtype, str) or dtype not in ("float64", "float32"):
+        raise ValueError(f'dtype must be "float64" or "float32", got {dtype!r}.')
+    at_least(0, "seed", seed)
+    if not isinstance(scale, str) or scale != "auto":
+        scaling.check_scale(scale)
+    folder = home(data_home)
+    return os.fsdecode(name), folder
+
+
+def _arguments(
+    name: str, reader: Callable[..., Any], folder: Path | None, dtype: str, seed: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what a reader is called with; refuse options that it does not have."""
+    accepted = inspect.signature(reader).parameters
+    known = [option for option in list(accepted)[1:] if option not in _COMMON]
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"option {option!r} is not known for data {name!r}, which takes {', '.join(known) or 'none'}."
+            )
+    common = {"data_home": folder, "dtype": dtype, "seed": seed}
+    return {key: common[key] for key in _COMMON if key in accepted} | options
+
+
+def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
+    """Convert and scale features with at most one copy of the matrix."""
+    check_features(raw.X)
+    X = scaling.scale_in_place(_converted(raw.X, dtype), raw.scale if scale == "auto" else scale)
+    return Dataset(
+        X=X,
+        y=raw.y,
+        name=name,
+        description=raw.description,
+        clients=raw.clients,
+        client_names=raw.client_names,
+        feature_names=raw.feature_names,
+    )
+
+
+def _converted(X: Any, dtype: str) -> Any:
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which is refused later
+        return X.astype(dtype) if is_sparse(X) else np.require(X, dtype=dtype, requirements=["C", "W"])
+
+
+def _named() -> dict[str, ModuleType]:
+    """Find the modules of this package that load named data sets: those that define ``NAMES``."""
+    return {name: module for module in modules() for name in getattr(module, "NAMES", ())}
+
+
+def _reader(name: str, folder: Path | None) -> tuple[Callable[..., RawData], str | Path]:
+    """Choose the function that reads a data set, and its first argument: the name or the path."""
+    named = _named()
+    if name in named:
+        return named[name].load, name
+    if is_spelled(name) or name in entry_points("data"):
+        return find("data", name, "data").load, name.rpartition(":")[2]
+    path = expanded(Path(name))
+    if not is_file(path):
+        in_folder = find_bare(name, folder)
+        if in_folder is None:
+            raise ValueError(_not_found(name, folder, list(named)))
+        path = in_folder
+    if _tables.is_table_file(path):
+        return _tables.load, path
+    return (_npz.load if path.suffix == ".npz" else _libsvm.load), path
+
+
+def _not_found(name: str, folder: Path | None, names: list[str]) -> str:
+    """Say where a name or a file was looked for, and what to pass."""
+    where = f"in data_home {str(folder)!r}" if folder else "in a data_home, since none was passed"
+    if name.endswith(FILE_SUFFIXES) or os.path.dirname(name):
+        return f"data {name!r} is not a file, neither as this path nor {where}."
+    close = difflib.get_close_matches(name, names, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return f"data {name!r} is neither one of {', '.join(sorted(names))} nor a file {where}{hint}"

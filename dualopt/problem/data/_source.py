@@ -1,0 +1,63 @@
+"""Data sets whose labels are read first, and of whose features only the rows that are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dualopt.problem.data._dataset import RawData
+
+__all__ = ["Source", "in_memory"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A data set before its features are read.
+
+    Parameters
+    ----------
+    y, scale, description, clients, client_names, feature_names
+        As in `RawData`, for all rows.
+    shape : tuple of int
+        Of the features: ``(m, d)``.
+    read : callable
+        ``read(rows)`` returns the features of these rows (increasing numbers, int64), in that order; it is called once.
+    name : str
+        The name or path of the data set.
+    """
+
+    y: np.ndarray
+    scale: str | float
+    description: str
+    shape: tuple[int, ...]
+    read: Callable[[np.ndarray], Any]
+    clients: np.ndarray | None = None
+    client_names: tuple[Any, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    name: str = ""
+
+
+def in_memory(raw: RawData) -> Source:
+    """Return the source of a data set that is in memory as a whole, which it leaves when rows have been read.
+
+    So are the data sets that are embedded in packages, images of single bytes, what is drawn from a generator, and what
+    plug-ins load.
+
+    >>> raw = RawData(X=np.eye(3), y=np.arange(3), scale="none", description="unit vectors")
+    >>> in_memory(raw).read(np.array([0, 2])).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    held = [raw.X]
+    return Source(
+        y=raw.y,
+        scale=raw.scale,
+        description=raw.description,
+        shape=tuple(raw.X.shape),
+        read=lambda rows: held.pop()[rows],
+        clients=raw.clients,
+        client_names=raw.client_names,
+        feature_names=raw.feature_names,
+    )

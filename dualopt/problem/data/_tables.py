@@ -1,0 +1,151 @@
+"""Tables in files: text with a line of names (``.csv``, ``.tsv``, compressed or not) and Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualopt.problem.data._dataset import RawData
+from dualopt.problem.data._source import Source, in_memory
+from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
+from dualopt.problem.inputs import as_features, by_owner, label_values, without_column
+from dualopt.problem.inputs._frames import as_frame, as_matrix, frame_columns
+
+__all__ = ["codes_of", "is_table_file", "load", "source"]
+
+PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
+
+
+def load(path: Path, *, label: str | None = None, client: str | None = None) -> RawData:
+    """Read a table: one column of labels, perhaps one of clients, all others features.
+
+    The first line of a text file names the columns, which a comma, semicolon, tab or bar separates. An empty cell is
+    missing; words such as NA are words. Names of clients are kept as they are written.
+
+    Parameters
+    ----------
+    path : Path
+        The file, whose name says what it is.
+    label : str
+        The column of labels.
+    client : str, optional
+        The column that says whose a row is.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or too large for the memory, ``label`` or ``client`` is no column, or a column holds what
+        it must not; the sentence names the column.
+    ModuleNotFoundError
+        If PyArrow or narwhals is missing.
+    """
+    table = read_table(path, client)
+    _check_names(path, table.column_names, label)
+    rest, y, clients, client_names = _labels(table, label, client, is_parquet(path))
+    X, feature_names = as_features(rest)
+    return RawData(
+        X=X,
+        y=label_values(y),
+        scale="none",
+        description=f"table {path}",
+        clients=clients,
+        client_names=client_names,
+        feature_names=feature_names,
+    )
+
+
+def source(path: Path, *, label: str | None = None, client: str | None = None) -> Source:
+    """Read labels and clients of a table, and rows when they are wanted; arguments and errors are those of `load`.
+
+    Types of columns depend on all rows: columns are read as a whole, some at a time.
+    """
+    names = column_names(path)
+    _check_names(path, names, label)
+    own = [name for name in dict.fromkeys((label, client)) if name is not None]
+    if len({*names}) < len(names) or not {*own} <= {*names}:
+        return in_memory(load(path, label=label, client=client))  # which says what is wrong
+    features = [name for name in names if name not in own]
+
+    def table(columns: list[str]) -> Any:
+        return read_table(path, client if client in columns else None, columns, len(columns) / len(names))
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        step = -(-len(features) // PASSES)
+        found: list[np.ndarray] = []
+        for start in range(0, len(features), step):
+            found += [column[rows] for column in frame_columns(as_frame(table(features[start : start + step]), "X"))]
+        return as_matrix(found, len(rows))
+
+    _, y, clients, client_names = _labels(table(own), label, client, is_parquet(path))
+    y = label_values(y)
+    return Source(
+        y=y,
+        scale="none",
+        description=f"table {path}",
+        shape=(len(y), len(features)),
+        read=read,
+        clients=clients,
+        client_names=client_names,
+        feature_names=tuple(features),
+    )
+
+
+def _labels(
+    table: Any, label: str | None, client: str | None, typed: bool
+) -> tuple[Any, Any, np.ndarray | None, tuple[Any, ...] | None]:
+    """Return the other columns, that of the labels, the clients of the rows, and their names."""
+    assert label is not None
+    rest, y = without_column(table, label, "label")
+    clients = client_names = None
+    if client is not None:
+        rest, owners = without_column(rest, client, "client")
+        values = owners.to_list() if typed else _numbered(owners.to_list())
+        clients, client_names = codes_of(values)
+    return rest, y, clients, client_names
+
+
+def _check_names(path: Path, columns: list[Any], label: str | None) -> None:
+    names = [str(name) for name in columns]
+    if not names:
+        raise ValueError(f"path {str(path)!r} has no columns.")
+    if not is_parquet(path) and names and all(map(_is_number, names)):
+        raise ValueError(f"path {str(path)!r} must begin with a line of column names, not with numbers.")
+    if "" in names:
+        raise ValueError(
+            f"path {str(path)!r} has a column without a name, perhaps row numbers: name it or leave it out."
+        )
+    if label is None:
+        shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+        raise ValueError(f"label must name the column of labels, one of {shown}.")
+
+
+def codes_of(owners: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Return the number of the client of each row, and the names of the clients.
+
+    >>> codes_of(["b", "a", "b"])
+    (array([1, 0, 1]), ('a', 'b'))
+    """
+    parts, names = by_owner(owners, len(owners))
+    codes = np.empty(len(owners), dtype=np.int64)
+    for number, rows in enumerate(parts):
+        codes[rows] = number
+    return codes, names
+
+
+def _numbered(names: list[Any]) -> list[Any]:
+    """Return names as integers where all are written as integers are, so that 10 comes after 9."""
+    try:
+        numbers = [int(name) for name in names]
+    except (TypeError, ValueError):
+        return names
+    return numbers if all(str(n) == name for n, name in zip(numbers, names, strict=True)) else names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

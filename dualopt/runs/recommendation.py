@@ -1,0 +1,199 @@
+r"""Which method to use on a problem: its facts, how alike the clients are, and the method that the rules choose.
+
+The rules are those of :mod:`dualopt.runs.rules`. How alike the clients are is measured. With the gradients
+:math:`g_j = \nabla f_j(\theta^0)` at the start and the average :math:`\bar\theta` of the clients' own minimisers it is
+
+.. math:: s = \frac{|\nabla E(\bar\theta)|}{|\nabla E(\theta^0)|}.
+
+For quadratics :math:`\nabla E(\bar\theta) = \frac1N\sum_j (I - \bar H H_j^{-1})\,g_j` with the mean Hessian
+:math:`\bar H`: the measure vanishes where the Hessians are the same, whatever the gradients, and if the gradients are
+the same it is how much one step of DANE with step 1 reduces the gradient. Every client sends three vectors for it, its
+minimiser and two gradients, and solves one local problem.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import dualopt.methods
+from dualopt.arrays.xp import Array, array_namespace
+from dualopt.engine.rounds import complete, iterate
+from dualopt.methods import Algorithm, AndersonDANE
+from dualopt.methods.participation import Full, Participation
+from dualopt.objectives import Objective
+from dualopt.objectives.composite import without_regulariser
+from dualopt.regularisers import Zero
+from dualopt.runs.rules import DEAR, Facts, Rule, choose
+from dualopt.solvers._loop import is_smooth
+from dualopt.spec.discover import lookup, unknown_name
+
+__all__ = ["Recommendation", "Similarity", "facts_of", "recommend", "similarity"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Similarity:
+    """How alike clients are, and what it cost each of them to tell.
+
+    Attributes
+    ----------
+    factor : float
+        The gradient of ``E`` at the average of the clients' minimisers, relative to that at the start.
+    vectors : int
+        What a client sent.
+    gradients : float
+        Local gradients of a client, on average.
+    """
+
+    factor: float
+    vectors: int
+    gradients: float
+
+
+def similarity(objective: Objective) -> Similarity:
+    r"""Measure how alike smooth, strongly convex clients are.
+
+    Returns
+    -------
+    Similarity
+        Its factor is :math:`|\nabla E(\bar\theta)|/|\nabla E(\theta^0)|`; 0 if the start is the minimiser.
+
+    Raises
+    ------
+    ValueError
+        If the clients are not smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import Quadratic
+    >>> b = np.array([[3.0, 0.0], [0.0, 7.0]])
+    >>> similarity(Quadratic(A=np.stack([np.eye(2), np.eye(2)]), b=b)).factor
+    0.0
+    >>> round(similarity(Quadratic(A=np.stack([np.eye(2), 4 * np.eye(2)]), b=b)).factor, 3)
+    0.684
+    """
+    f = without_regulariser(objective)
+    first = next(iterate(AndersonDANE(), f))  # whose first round averages the minimisers of the clients
+    assert first.solution is not None  # everybody takes part
+    start, end = (_norm(f.mean(f.gradient(theta))) for theta in (f.initial(), first.server.theta))
+    gradients = sum(first.solution.gradients) / f.n_clients + 2.0 * f.gradient_cost
+    return Similarity(factor=end / start if start > 0 else 0.0, vectors=3, gradients=gradients)
+
+
+def _norm(x: Array) -> float:
+    xp = array_namespace(x)
+    return float(xp.sqrt(xp.sum(x * x)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """The method to use on a problem, and why.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+        The method with no parameter open, ready for :func:`dualopt.run`.
+    rule : Rule
+        The rule that chose it, with the runner-up and the reasons.
+    facts : Facts
+        What is known of the problem.
+    measured : Similarity, optional
+        The measurement of the similarity and its cost; None if it was not needed.
+    """
+
+    algorithm: Algorithm
+    rule: Rule
+    facts: Facts
+    measured: Similarity | None
+
+    @property
+    def method(self) -> str:
+        """Name of the method in ``dualopt list algorithms``."""
+        return self.rule.method
+
+    @cached_property
+    def reasons(self) -> str:
+        """Why, in two or three sentences."""
+        facts, words = self.facts, [self.rule.because]
+        if self.measured is not None:
+            likeness = "alike" if facts.alike else "not alike"
+            words.append(
+                f"Averaging the clients' own minimisers changes the gradient by the factor {self.measured.factor:.2g}: "
+                f"they are {likeness}."
+            )
+        if facts.mu > 0 and math.isfinite(facts.kappa):
+            words.append(f"The condition number is {facts.kappa:.3g}.")
+        return " ".join(words)
+
+
+def recommend(
+    objective: Objective, participation: Participation | None = None, *, dear: str = "vectors"
+) -> Recommendation:
+    """Recommend a method for a problem.
+
+    Where the rules ask how alike the clients are, that is measured: three vectors from every client.
+
+    Parameters
+    ----------
+    objective : Objective
+        The clients, with their constants and the regulariser.
+    participation : Participation, optional
+        Who takes part; everybody when not given.
+    dear : str, default "vectors"
+        What is expensive: ``"vectors"`` that clients send, or their local ``"gradients"``.
+
+    Raises
+    ------
+    ValueError
+        If ``dear`` is none of them, or nothing can be suggested without more knowledge of the clients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import Quadratic, UniformSubset, run
+    >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([2.0, 3.0])]), b=np.array([[3.0, 0.0], [0.0, 7.0]]))
+    >>> found = recommend(f)
+    >>> found.method, run(found.algorithm, f, rounds=36).theta.round(6).tolist()
+    ('giant', [1.0, 1.0])
+    >>> recommend(f, UniformSubset(size=1)).method
+    'fedsplit'
+    """
+    if dear not in DEAR:
+        raise unknown_name("dear", dear, DEAR)
+    participation = Full() if participation is None else participation
+    facts = facts_of(objective, participation, dear)
+    if math.isinf(facts.mu):
+        raise ValueError("objective must have a known mu for a recommendation: compare methods on networks instead.")
+    measured = None
+    if facts.similarity_matters:
+        measured = similarity(objective)
+        facts = replace(facts, similarity=measured.factor)
+    rule = choose(facts)
+    kind: Any = lookup(dualopt.methods, rule.method, "algorithm")
+    from dualopt.spec.variant import Variant  # which needs the package whole
+
+    template = (
+        Variant(label="", algorithm=rule.method, parameters=rule.parameters).template if rule.parameters else kind()
+    )
+    algorithm = complete(template, objective, participation)
+    return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
+
+
+def facts_of(objective: Objective, participation: Participation, dear: str = "vectors") -> Facts:
+    """Return what is known without asking the clients for more than their constants: all but the similarity."""
+    xp, N = array_namespace(objective.mu), objective.n_clients
+    return Facts(
+        n_clients=N,
+        size=math.prod(objective.shape),
+        mu=float(xp.min(objective.mu)),
+        L=float(xp.max(objective.L)),
+        least_L=float(xp.min(objective.L)),
+        fraction=participation.fraction(N),
+        needs=participation.needs(N),
+        smooth=is_smooth(objective),
+        regularised=objective.regulariser != Zero(),
+        dear=dear,
+    )

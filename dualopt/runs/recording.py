@@ -1,0 +1,585 @@
+"""A whole run of a method, recorded round by round."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dualopt.arrays._checks import is_number, require, require_at_least, require_flags, require_integers
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, width
+from dualopt.engine import RemoteClients
+from dualopt.engine._errors import LostError
+from dualopt.engine._everywhere import everywhere
+from dualopt.engine.checkpoint import Checkpoint, Progress, table
+from dualopt.engine.rounds import Clustered, Snapshot, complete, initial_state, placed, rounds_of, scaled, shown
+from dualopt.methods import Algorithm
+from dualopt.methods.compressors import Compressor
+from dualopt.methods.participation import Participation, as_participation
+from dualopt.methods.preparation import Preparation, Prepared, prepared_by
+from dualopt.objectives import Objective
+from dualopt.objectives._compiled import numba_version
+from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.reweighted import scales_of
+from dualopt.objectives.wrapper import class_labels
+from dualopt.runs.certificates import Certificate, LatestSolutions, certificate
+from dualopt.runs.trace import Trace
+from dualopt.spec._objects import with_objects
+
+__all__ = ["communicated", "describe", "run", "versions"]
+
+STALL_ROUNDS = 10
+EXPLOSION = 1e8
+SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
+COLUMNS = ("round", "communications", *SENT, "gradients", "seconds", "energy", "certificate", "certified_error")
+COLUMNS += ("gradient_norm", "error")
+
+
+@everywhere
+def run(
+    algorithm: Algorithm | str,
+    objective: Objective,
+    *,
+    rounds: int = 100,
+    theta0: Array | None = None,
+    participation: Participation | str | None = None,
+    seed: int = 0,
+    tol: float | None = None,
+    atol: float | None = None,
+    certify_every: int = 0,
+    measure_every: int | None = None,
+    reference: float | None = None,
+    measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
+    stop: Callable[[Snapshot, Mapping[str, float]], bool] | None = None,
+    callback: Callable[[Snapshot, Mapping[str, float]], Any] | None = None,
+    check_assumptions: bool = True,
+    threads: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    prepare: Preparation | Sequence[Preparation] | None = None,
+    compressor: Compressor | str | None = None,
+    scales: Sequence[float] | str | None = None,
+    checkpoint: Checkpoint | None = None,
+    interruptible: bool = True,
+    engine: Clustered | None = None,
+) -> Trace:
+    """Run a method and record every round.
+
+    Parameters
+    ----------
+    algorithm, objective, theta0, participation, seed, prepare, compressor, scales, engine
+        As in :func:`dualopt.iterate`.
+    rounds : int, default 100
+        Largest number of rounds.
+    tol : float, optional
+        Stop when the certified relative error, ``gap / (E - gap)``, is at most this. The bound needs no reference. The
+        relative error is undefined for ``E* = 0`` (and certified for positive ``E*`` alone): use ``atol`` there.
+    atol : float, optional
+        Stop when the certified ``gap``, a bound of ``E - E*``, is at most this; with ``tol``, when either holds.
+    certify_every : int, default 0
+        Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
+        it at the end only, or in every round when ``tol`` or ``atol`` is given. It is made from the latest local
+        solution of every client, once each has had one, and from the gradient of the model.
+    measure_every : int, optional
+        Measure the energy and the columns of ``measure``, and certify, in every so many rounds, in the last one, and
+        when the model explodes; the columns of the other rounds hold NaN. Where few of many clients take part, one
+        energy costs more than a round. When not given: 1, and where clients are asked over a wire, ``certify_every``.
+    reference : float, optional
+        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0.
+    measure : dict of str to callable, optional
+        Further columns, each a function of the :class:`Snapshot`.
+    stop : callable, optional
+        ``stop(snapshot, row) -> bool``; True ends the run with status ``converged``.
+    callback : callable, optional
+        ``callback(snapshot, row)``, after each round; a true answer ends the run with status ``stopped``.
+    check_assumptions : bool, default True
+        Whether to refuse what :meth:`Algorithm.check` refuses: parameters that break an assumption of the method, such
+        as a step that is too long for it. Parameters that break none, and that no theorem covers, are not refused:
+        :meth:`Algorithm.guarantee` tells which theorem covers a run, or "none".
+    threads : int, optional
+        Number of threads of the linear algebra libraries during the run.
+    parameters : dict, optional
+        Further entries for ``Trace.parameters``.
+    checkpoint : Checkpoint, optional
+        Where the run is kept while it lasts, and from where it is continued (:mod:`dualopt.engine.checkpoint`).
+    interruptible : bool, default True
+        Whether Ctrl-C (``KeyboardInterrupt``) ends the run with what was recorded so far and status ``stopped``;
+        otherwise it is passed on.
+
+    Returns
+    -------
+    Trace
+        Row 0 is the start, after ``prepare``, with what that took. ``communications`` counts the rounds so far in which
+        something was sent, ``floats_up`` and ``floats_down`` the numbers, ``bits_up`` and ``bits_down`` their bits,
+        ``gradients`` the local gradients (mean over the clients), ``seconds`` the time of the method alone.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or an assumption of the method fails.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt.methods import DualFL
+    >>> from dualopt.objectives import Quadratic
+    >>> from dualopt.solvers import Exact
+    >>> f = Quadratic(A=np.stack([np.eye(1), 2 * np.eye(1)]), b=np.array([[2.0], [1.0]]), c=np.array([2.0, 2.0]))
+    >>> trace = run(DualFL(solver=Exact()), f, tol=1e-6)
+    >>> trace.status, trace.theta.round(3).tolist(), bool(trace["certificate"][-1] <= 1e-6 * trace["energy"][-1])
+    ('converged', [1.0], True)
+    """
+    algorithm = with_objects(algorithm, objective)
+    check_run(
+        rounds=rounds,
+        seed=seed,
+        tol=tol,
+        atol=atol,
+        certify_every=certify_every,
+        measure_every=1 if measure_every is None else measure_every,
+        threads=threads,
+        reference=reference,
+    )
+    _check_functions(measure, stop, callback, check_assumptions, parameters)
+    _check_names(measure or {}, reference)
+    objective = placed(objective, engine, prepare)
+    _check_start(theta0, objective)
+    who = as_participation(participation)
+    theta = objective.initial(seed) if theta0 is None else theta0
+    started = time.perf_counter()
+    with threadpool_limits(limits=threads) if threads else nullcontext():
+        prepared = prepared_by(prepare, objective, theta)
+    seconds = time.perf_counter() - started if prepare else 0.0
+    clients = scaled(algorithm, prepared.objective, scales, who)
+    algorithm = complete(algorithm, clients, who, compressor)
+    if check_assumptions:
+        algorithm.check(clients)
+    own = scales_of(clients)
+    hosts = _hosts(objective)
+    every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
+    if measure_every is None:
+        measure_every = 1 if hosts is None or hosts.engine.together else every or max(rounds, 1)
+    recorder = _Recorder(objective, reference, measure or {})
+    with threadpool_limits(limits=threads) if threads else nullcontext():
+        theta = prepared.shown(prepared.theta0)
+        recorder.start(theta, certificate(objective, theta) if every else None, prepared, seconds)
+        status, still, last, since = "max_rounds", 0, theta, None
+        largest = EXPLOSION * (1.0 + _largest(theta))
+        if checkpoint is not None:
+            kept = checkpoint.begin(
+                _described(algorithm, objective, recorder, who, prepare, parameters)
+                | {
+                    "scales": own,
+                    "seed": seed,
+                    "tol": tol,
+                    "atol": atol,
+                    "every": every,
+                    "measure_every": measure_every,
+                },
+                (algorithm, objective, who),
+                _initial(algorithm, clients, prepared.theta0, hosts) if checkpoint.resume else (),
+                theta,
+            )
+            if kept is not None:
+                recorder.resume(kept, checkpoint)
+                still, last, theta, since = kept.still, kept.theta, kept.theta, kept.carried
+                _check_rounds(rounds, since.rounds)
+        rounds_here = rounds_of(algorithm, clients, prepared.theta0, who, seed, since)
+        snapshots = shown(rounds_here, prepared, objective)
+        try:
+            while len(recorder.rows) <= rounds:
+                before = time.perf_counter()
+                snapshot = next(snapshots)
+                seconds = time.perf_counter() - before
+                theta = snapshot.server.theta
+                n = len(recorder.rows)
+                size = _largest(theta)
+                measured = n % measure_every == 0 or n == rounds or not size <= largest
+                certify = measured and bool(every) and n % every == 0
+                row, bound = recorder.add(snapshot, seconds, measured=measured, certify=certify)
+                if communicated(snapshot):
+                    still = 0 if _moved(theta, last, size) else still + 1
+                last = theta
+                answer = None if callback is None else callback(snapshot, row)
+                if measured and recorder.diverged:
+                    status = "diverged"
+                elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
+                    status = "converged"
+                elif still >= max(STALL_ROUNDS, algorithm.rests):
+                    status = "stalled"
+                else:
+                    status = "stopped" if answer else status
+                    if checkpoint is not None and (n < rounds or answer):
+                        # hosts with files of their own go on with them only from the round before
+                        now = status == "stopped" or not (hosts is None or hosts.engine.together)
+                        checkpoint.keep(partial(recorder.progress, still), now=now)
+                if status != "max_rounds":
+                    break
+        except KeyboardInterrupt:
+            if not interruptible:
+                raise
+            status, theta = "stopped", recorder.interrupted()
+        recorder.finish(theta)
+        status = "diverged" if recorder.diverged else status
+    described = {
+        "algorithm": type(algorithm).__name__,
+        "hyperparameters": describe(algorithm),
+        "n_clients": objective.n_clients,
+        **_origin(objective, theta),
+        "rounds": rounds,
+        "seed": seed,
+        "tol": tol,
+        "atol": atol,
+        "measure_every": measure_every,
+        "reference": reference,
+        **({"scales": own} if own else {}),
+        **({} if prepare is None else {"prepare": [describe(p) for p in _listed(prepare)]}),
+        **({} if hosts is None else hosts.described),
+        "versions": dict(versions()),
+        **(parameters or {}),
+    }
+    return Trace(columns=recorder.columns(), status=status, theta=theta, parameters=described)
+
+
+def _described(
+    algorithm: Algorithm,
+    objective: Objective,
+    recorder: _Recorder,
+    participation: Participation | None,
+    prepare: Preparation | Sequence[Preparation] | None,
+    parameters: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return what tells one run from another, but for the data, of which the first row of the trace tells."""
+    hosts = recorder.hosts
+    return {
+        "algorithm": describe(algorithm),
+        "n_clients": objective.n_clients,
+        "shape": list(objective.shape),
+        "dtype": str(recorder.theta.dtype),
+        "participation": describe(participation),
+        "prepare": [] if prepare is None else [describe(p) for p in _listed(prepare)],
+        "reference": recorder.reference,
+        "columns": list(recorder.rows[0]),
+        **({} if hosts is None or hosts.engine.together else {"hosts": len(hosts.calls.hosts)}),
+        "parameters": dict(parameters or {}),
+        "versions": {name: number for name, number in versions().items() if name != "numba"},  # loaded when it is used
+    }
+
+
+def _hosts(objective: Any) -> RemoteClients | None:
+    """Return the clients if they are elsewhere."""
+    clients = without_regulariser(objective)
+    return clients if isinstance(clients, RemoteClients) else None
+
+
+def _initial(algorithm: Algorithm, clients: Objective, theta0: Array, hosts: RemoteClients | None) -> Any:
+    """Return the states before the first round; those of one client stand for those of clients elsewhere."""
+    if hosts is not None:
+        return algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
+    return initial_state(algorithm, without_regulariser(clients), theta0)
+
+
+def _check_rounds(rounds: int, done: int) -> None:
+    if rounds < done:
+        raise ValueError(f"rounds must be at least the {done} that the checkpoint holds, not {rounds}.")
+
+
+def _listed(prepare: Preparation | Sequence[Preparation]) -> Sequence[Preparation]:
+    return prepare if isinstance(prepare, Sequence) else [prepare]
+
+
+def communicated(snapshot: Snapshot) -> bool:
+    """Tell whether anything was sent in the round: it communicates, and somebody was active."""
+    return snapshot.round.communicate and snapshot.solution is not None
+
+
+def _origin(objective: Any, theta: Array) -> dict[str, Any]:
+    """Return the type in which all was computed, and the labels that codes stand for."""
+    classes = class_labels(objective)
+    kind = {"dtype": str(theta.dtype).rpartition(".")[2]}
+    return kind if classes is None else kind | {"classes": classes}
+
+
+class _Recorder:
+    """Collects the rows of a trace."""
+
+    def __init__(self, objective: Objective, reference: float | None, measure: Mapping[str, Callable]) -> None:
+        self.objective = objective
+        self.reference = reference
+        self.measure = measure
+        self.rows: list[dict[str, float]] = []
+        self.gradients = 0.0  # of all clients together
+        self.limit = math.inf
+        self.hosts = _hosts(objective)
+        self.latest = LatestSolutions(objective) if self.hosts is None else self.hosts.latest
+        self.snapshot: Snapshot | None = None
+        self.theta: Any = None  # the model of the latest row
+        self._complete: tuple[int, Any, Any] = (0, None, None)  # rows that are, the model and snapshot of the last
+        self._adding = False
+        self.seen = True  # whether the latest row has an energy
+
+    def start(self, theta: Array, bound: Certificate | None, prepared: Prepared, seconds: float) -> None:
+        self.gradients, self.theta = sum(prepared.gradients), theta
+        spent = {
+            "round": 0.0,
+            "communications": float(prepared.exchanges),
+            "floats_up": float(prepared.floats_up),
+            "floats_down": float(prepared.floats_down),
+            "bits_up": float(prepared.floats_up * width(theta)),
+            "bits_down": float(prepared.floats_down * width(theta)),
+            "gradients": self.gradients / self.objective.n_clients,
+            "seconds": seconds,
+        }
+        self.rows.append(spent | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
+        self._complete = 1, theta, None
+        energy = self.rows[0]["energy"]
+        self.limit = min(energy + EXPLOSION * (1.0 + abs(energy)), sys.float_info.max)
+
+    def add(
+        self, snapshot: Snapshot, seconds: float, *, measured: bool, certify: bool
+    ) -> tuple[dict[str, float], Certificate | None]:
+        last, theta = self.rows[-1], snapshot.server.theta
+        self._adding, self.snapshot = True, snapshot
+        self.latest.update(snapshot.round.clients, snapshot.solution)
+        bound, quality = None, None
+        if measured:
+            try:
+                bound = certificate(self.objective, theta, self.latest.solution) if certify else None
+                quality = self._quality(theta, bound) | self._further()
+            except LostError as error:
+                self._forgive(error)
+        if snapshot.solution is not None:
+            self.gradients += sum(snapshot.solution.gradients)
+        row = {
+            "round": float(len(self.rows)),
+            "communications": last["communications"] + float(communicated(snapshot)),
+            **{name: last[name] + getattr(snapshot, name) for name in SENT},
+            "gradients": self.gradients / self.objective.n_clients,
+            "seconds": last["seconds"] + seconds,
+        }
+        names = [name for name in self.rows[0] if name not in row]
+        row |= dict.fromkeys(names, math.nan) if quality is None else quality
+        self.rows.append(row)
+        self.seen = quality is not None
+        self.theta = theta
+        self._complete = len(self.rows), theta, snapshot
+        self._adding = False
+        return row, bound
+
+    def progress(self, still: int) -> Progress:
+        """Return what a checkpoint holds of the run after the latest row."""
+        snapshot, names = self.snapshot, tuple(self.rows[0])
+        assert snapshot is not None
+        rows = table([[row[name] for name in names] for row in self.rows])
+        return Progress(names, rows, self.gradients, self.latest.kept, still, self.theta, snapshot.carried)
+
+    def resume(self, kept: Progress, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint, whose first row must be that of this run: data are not in the file."""
+        first, start = dict(zip(kept.columns, kept.rows[0].tolist(), strict=True)), self.rows[0]
+        for name in start:
+            close = math.isclose(first[name], start[name], rel_tol=epsilon(self.theta) ** 0.5)
+            if name != "seconds" and not close and not (math.isnan(first[name]) and math.isnan(start[name])):
+                raise ValueError(
+                    f"checkpoint {str(checkpoint.path)!r} is of other data: "
+                    f"{name} is {first[name]:.8g} at the start there and {start[name]:.8g} here."
+                )
+        self.rows = [dict(zip(kept.columns, row, strict=True)) for row in kept.rows.tolist()]
+        self.gradients, self.theta = kept.gradients, kept.theta
+        self.latest.restore(kept.latest)
+        self._complete = len(self.rows), kept.theta, None
+
+    def interrupted(self) -> Array:
+        """Return the model of the last row that is complete, and forget what an interrupt may have left half done."""
+        count, model, self.snapshot = self._complete
+        del self.rows[count:]
+        if self._adding:
+            self.latest = LatestSolutions(self.objective) if self.hosts is None else self.hosts.latest
+            self.gradients = self.rows[-1]["gradients"] * self.objective.n_clients
+        return model
+
+    def finish(self, theta: Array) -> None:
+        """Measure and certify the final model if that is not done yet."""
+        try:
+            self._finish(theta)
+        except LostError as error:
+            self._forgive(error)
+
+    def _finish(self, theta: Array) -> None:
+        row = self.rows[-1]
+        if math.isnan(row["energy"]) and self.snapshot is not None:
+            row.update(self._quality(theta, None) | self._further())
+        if math.isnan(row["certificate"]) and math.isfinite(row["energy"]):
+            row.update(self._quality(theta, certificate(self.objective, theta, self.latest.solution)))
+        self.seen = True
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the latest energy is NaN, infinite or enormous."""
+        return self.seen and not self.rows[-1]["energy"] <= self.limit
+
+    def columns(self) -> dict[str, list[float]]:
+        return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def _forgive(self, error: LostError) -> None:
+        """Go on without an energy where clients that do not answer may be absent."""
+        if self.hosts is None or not self.hosts.calls.tolerant:
+            raise error
+        self.hosts.calls.lost.append(f"round {len(self.rows)}: no energy: {error}")
+
+    def _further(self) -> dict[str, float]:
+        return {name: _measured(name, function, self.snapshot) for name, function in self.measure.items()}
+
+    def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
+        if bound is None:
+            values = self.objective.value(theta)
+            energy = float(self.objective.mean(values)) + self.objective.regulariser.value(theta)
+            gap, relative, norm = math.nan, math.nan, math.nan
+        else:
+            energy, gap, relative, norm = bound.energy, bound.gap, bound.relative, bound.gradient_norm
+        quality = {"energy": energy, "certificate": gap, "certified_error": relative, "gradient_norm": norm}
+        if self.reference is not None:
+            quality["error"] = (energy - self.reference) / (abs(self.reference) or 1.0)
+        return quality
+
+
+def _measured(name: str, function: Callable, snapshot: Snapshot | None) -> float:
+    """Return the number of a function of the user's, or say which function has none."""
+    try:
+        return float(function(snapshot))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"measure {name!r} must return a number for a Snapshot, but raises {type(error).__name__}."
+        ) from error
+
+
+def describe(value: Any) -> Any:
+    """Turn a dataclass of hyperparameters into plain names and numbers."""
+    if is_dataclass(value):
+        found = {field.name: describe(getattr(value, field.name)) for field in fields(value)}
+        return {"name": type(value).__name__, **found} if found else type(value).__name__
+    return value if isinstance(value, bool | int | float | str | type(None)) else repr(value)
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of what a result depends on; of Numba where it has been used."""
+    numba = numba_version()
+    return _installed() if numba is None else {**_installed(), "numba": numba}
+
+
+@cache
+def _installed() -> Mapping[str, str]:
+    found = {}
+    for name in ("dualopt", "numpy", "scipy", "array-api-compat"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _accurate(bound: Certificate | None, tol: float | None, atol: float | None) -> bool:
+    """Tell whether a certificate meets one of the tolerances."""
+    if bound is None:
+        return False
+    return (tol is not None and bound.relative <= tol) or (atol is not None and bound.gap <= atol)
+
+
+def _moved(theta: Array, last: Array, size: float) -> bool:
+    return _largest(theta - last) > 4.0 * epsilon(theta) * size
+
+
+def _largest(theta: Array) -> float:
+    xp = array_namespace(theta)
+    return float(xp.max(xp.abs(theta)))
+
+
+def check_threads(threads: Any) -> None:
+    """Refuse a number of threads that libraries of linear algebra cannot take: they count in C.
+
+    >>> check_threads(0)
+    Traceback (most recent call last):
+    ValueError: threads must be at least 1, not 0.
+    """
+    if threads is not None:
+        require_integers(threads=threads)
+        require_at_least(1, threads=threads)
+        require(threads < 2**31, "threads must be at most 2147483647", threads)
+
+
+def check_run(
+    *,
+    rounds: Any,
+    seed: Any,
+    tol: Any,
+    atol: Any,
+    certify_every: Any,
+    measure_every: Any,
+    threads: Any,
+    reference: Any = None,
+) -> None:
+    """Refuse numbers that :func:`run` cannot take, before there is an objective.
+
+    Raises
+    ------
+    ValueError
+        If one is of another type or out of range.
+
+    Examples
+    --------
+    >>> check_run(rounds=1.5, seed=0, tol=None, atol=None, certify_every=0, measure_every=1, threads=None)
+    Traceback (most recent call last):
+    ValueError: rounds must be a whole number, not 1.5.
+    """
+    require_integers(rounds=rounds, seed=seed, certify_every=certify_every, measure_every=measure_every)
+    require_at_least(0, rounds=rounds, seed=seed, certify_every=certify_every)
+    require_at_least(1, measure_every=measure_every)
+    check_threads(threads)
+    for name, value in (("tol", tol), ("atol", atol)):
+        require(value is None or (is_number(value) and value > 0), f"{name} must be positive", value)
+        require(value is None or value < math.inf, f"{name} must be finite", value)
+    holds = reference is None or (is_number(reference) and math.isfinite(reference))
+    require(holds, "reference must be a finite number", reference)
+
+
+def _check_names(measure: Mapping[str, Any], reference: float | None) -> None:
+    """Refuse names of columns that the run measures itself; it has no error without a reference."""
+    taken = COLUMNS if reference is not None else tuple(name for name in COLUMNS if name != "error")
+    for name in measure:
+        require(name not in taken, f"measure must not have the name {name}, which is a column of every trace")
+
+
+def _check_functions(measure: Any, stop: Any, callback: Any, check_assumptions: Any, parameters: Any) -> None:
+    require_flags(check_assumptions=check_assumptions)
+    for name, function in (("stop", stop), ("callback", callback)):
+        require(function is None or callable(function), f"{name} must be a function", function)
+    require(measure is None or isinstance(measure, Mapping), "measure must map names to functions", measure)
+    for name, function in (measure or {}).items():
+        require(isinstance(name, str) and bool(name), "measure must have words as names", name)
+        require(callable(function), f"measure {name} must be a function", function)
+    require(parameters is None or isinstance(parameters, Mapping), "parameters must map names to values", parameters)
+    require("status" not in (parameters or {}), "parameters must not have the name status, which a trace has itself")
+    try:
+        json.dumps(dict(parameters or {}))
+    except (TypeError, ValueError):
+        raise ValueError("parameters must hold what JSON can: words, numbers, truth values, lists of them.") from None
+
+
+def _check_start(theta0: Any, objective: Objective) -> None:
+    if theta0 is None:
+        return
+    require(hasattr(theta0, "shape") and hasattr(theta0, "dtype"), "theta0 must be an array", theta0)
+    zero = objective.zeros()
+    if tuple(theta0.shape) != tuple(objective.shape):
+        raise ValueError(f"theta0 must have shape {tuple(objective.shape)}, not {tuple(theta0.shape)}.")
+    if theta0.dtype != zero.dtype or device(theta0) != device(zero):
+        raise ValueError("theta0 must have the array type and device of the data.")
+    if not bool(array_namespace(theta0).all(array_namespace(theta0).isfinite(theta0))):
+        raise ValueError("theta0 must not contain NaN or infinite entries.")

@@ -1,0 +1,202 @@
+"""What travels: what is written comes back, and bytes that nobody wrote give one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualopt.engine import _protocol as ask
+from dualopt.engine import wire
+from dualopt.methods.dualfl import Message
+
+WORK = ask.Work("run", 3, 4, 0, True, (1, 2), 3, Message(np.arange(6.0).reshape(2, 3), 0.25))
+REQUESTS = [ask.Describe(), WORK, ask.Settle("run", 3, True, None, 4, np.ones(5, np.float32))]
+SENT = wire.encode(REQUESTS)
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("aknvf"), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def same(x: Any, y: Any) -> bool:
+    """Tell whether two trees are equal, arrays to the last bit and with the same order of axes in memory."""
+    if isinstance(x, np.ndarray | np.generic):
+        alike = type(x) is type(y) and x.dtype == y.dtype and x.shape == y.shape
+        return alike and x.tobytes() == y.tobytes() and wire._axes(np.asarray(x)) == wire._axes(np.asarray(y))
+    if isinstance(x, tuple | list):
+        return type(x) is type(y) and len(x) == len(y) and all(map(same, x, y))
+    return type(x) is type(y) and (x == y or x != x)
+
+
+def message(header: Any, body: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return wire.MAGIC + len(text).to_bytes(4, "little") + text + body
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        None,
+        (),
+        (1, (2.5, None), "text", True, -(2**62)),
+        (float("inf"), float("-inf"), 0.1 + 0.2),
+        np.float64(0.1),
+        np.zeros((0, 3)),
+        np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0),
+        np.array([True, False]),
+        np.arange(3, dtype=np.int32),
+        Message(np.ones(2), 0.5),
+    ],
+    ids=repr,
+)
+def test_what_is_written_comes_back(tree: Any) -> None:
+    (found,) = wire.decode_requests(wire.encode([ask.Settle("run", 0, True, None, 1, tree)]))
+    assert same(found.message, tree)
+
+
+def test_nan_comes_back() -> None:
+    (found,) = wire.decode_requests(wire.encode([ask.Settle("run", 0, True, None, 1, float("nan"))]))
+    assert np.isnan(found.message)
+
+
+def test_arrays_are_aligned_and_of_their_own() -> None:
+    found = wire.decode_requests(SENT)[1].message.theta
+    assert found.flags.aligned
+    assert found.flags.writeable
+    assert found.flags.owndata or found.base.flags.owndata
+
+
+def test_big_endian_arrays_travel_as_little_endian() -> None:
+    (found,) = wire.decode_requests(wire.encode([ask.Value("run", 0, np.arange(3.0).astype(">f8"))]))
+    assert found.theta.tolist() == [0.0, 1.0, 2.0]
+    assert found.theta.dtype.str == "<f8"
+
+
+def test_the_overhead_is_what_it_is_said_to_be() -> None:
+    assert wire.payload(SENT) == 8 * 6 + 4 * 5
+    assert len(SENT) - wire.payload(SENT) <= len(REQUESTS) * wire.OVERHEAD
+
+
+def test_a_class_from_elsewhere_is_not_sent() -> None:
+    from collections import namedtuple
+
+    other = namedtuple("Server", "theta")
+    with pytest.raises(TypeError, match="cannot be sent: it is not of this package"):
+        wire.encode([ask.Settle("run", 0, True, None, 1, other(np.ones(2)))])
+    with pytest.raises(TypeError, match="a list cannot be sent"):
+        wire.encode([ask.Settle("run", 0, True, None, 1, [1.0])])
+    with pytest.raises(TypeError, match="type complex128 cannot be sent"):
+        wire.encode([ask.Value("run", 0, np.ones(2, complex))])
+    with pytest.raises(TypeError, match="type object cannot be sent"):
+        wire.encode([ask.Value("run", 0, np.array([{}]))])
+
+
+@given(cut=st.integers(0, len(SENT) - 1))
+def test_truncated_bytes_give_one_sentence(cut: int) -> None:
+    with pytest.raises(wire.WireError, match=r"^message [^\n]*\.$"):
+        wire.decode_requests(SENT[:cut])
+
+
+@given(place=st.integers(0, len(SENT) - wire.payload(SENT) - 1), value=st.integers(0, 255))
+def test_flipped_bytes_of_the_header_give_requests_or_one_sentence(place: int, value: int) -> None:
+    flipped, complaint = SENT[:place] + bytes([value]) + SENT[place + 1 :], "message fits."
+    try:
+        found = wire.decode_requests(flipped)
+    except wire.WireError as error:
+        found, complaint = [], str(error)
+    assert all(type(part) in ask.ANSWERS for part in found)
+    assert re.fullmatch(r"message [^\n]*\.", complaint)
+
+
+@given(data=st.binary(max_size=200))
+def test_any_bytes_give_one_sentence(data: bytes) -> None:
+    with pytest.raises(wire.WireError, match=r"^message [^\n]*\.$"):
+        wire.decode_requests(wire.MAGIC + data if len(data) % 2 else data)
+
+
+@given(
+    tree=st.lists(HOSTILE, min_size=1, max_size=3), layout=st.lists(HOSTILE, max_size=3), body=st.binary(max_size=40)
+)
+def test_any_header_gives_one_sentence(tree: Any, layout: Any, body: bytes) -> None:
+    with pytest.raises(wire.WireError, match=r"^message [^\n]*\.$"):
+        wire.decode_requests(message([tree, layout], body))
+
+
+@pytest.mark.parametrize(
+    ("tree", "layout", "body", "complaint"),
+    [
+        ([], [["<f8", [2**40]]], b"", "has no shape"),
+        ([], [["<f8", [2**30, 2**30]]], b"", "too large"),
+        ([], [["<f8", [-1]]], b"", "has no shape"),
+        ([], [["<f8", [1] * 17]], b"12345678", "has no shape"),
+        ([], [["<f8", [True]]], b"12345678", "has no shape"),
+        ([], [["O", [1]]], b"12345678", "type that is not accepted"),
+        ([], [["<c16", [1]]], b"", "type that is not accepted"),
+        ([], [["<f8", [2, 1], [0, 0]]], bytes(16), "another number of axes"),
+        ([], [["<f8", [1]]], bytes(8), "arrays that stand nowhere"),
+        ([{"a": 0}, {"a": 0}], [["<f8", [1]]], bytes(8), "an array that is not there"),
+        ([{"a": -1}], [["<f8", [1]]], bytes(8), "an array that is not there"),
+        ([{"n": 0}], [["<f8", [1]]], bytes(8), "no number where one must be"),
+        ([{"a": 0}], [["|b1", [1]]], b"\x07", "neither 0 nor 1"),
+        ([{"k": "os:system", "v": ["ls"]}], [], b"", "structure that is not known"),
+        ([{"k": "Value", "v": ["run", 0]}], [], b"", "a Value with other fields"),
+        ([{"k": "Value", "v": ["run", 0, 1.0]}], [], b"", "a Value whose theta is of another type"),
+        ([{"k": "Value", "v": ["run", True, None]}], [], b"", "a Value whose n is of another type"),
+        ([{"k": "Value", "v": [7, 0, None]}], [], b"", "a Value whose run is of another type"),
+        ([{"k": "Settled", "v": ["run", 0]}], [], b"", "holds Settled, which is no request"),
+        ([{"f": "1e400"}], [], b"", "no number where one must be"),
+        ([2**63], [], b"", "an integer that is too large"),
+        ([7], [], b"", "holds something, which is no request"),
+        (json.loads("[" * 40 + "]" * 40), [], b"", "more than 32 deep"),
+    ],
+)
+def test_hostile_headers_are_refused_for_what_they_are(tree: Any, layout: Any, body: bytes, complaint: str) -> None:
+    with pytest.raises(wire.WireError, match=complaint):
+        wire.decode_requests(message([tree, layout], body))
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"[[NaN],[]]", b"\xff\xfe", b"[" + b"9" * 5000 + b"]"])
+def test_what_json_cannot_read_is_refused(text: bytes) -> None:
+    with pytest.raises(wire.WireError, match="its header is no JSON"):
+        wire.decode_requests(message(text))
+
+
+def test_too_long_messages_are_refused_before_they_are_read() -> None:
+    with pytest.raises(wire.WireError, match="longer than the 100 bytes"):
+        wire.decode_requests(SENT, limit=100)
+
+
+def test_no_memory_is_taken_for_shapes_that_are_not_there() -> None:
+    import tracemalloc
+
+    data = message([[], [["<f8", [2**27]]]], bytes(8))
+    tracemalloc.start()
+    with pytest.raises(wire.WireError, match="its arrays take 1073741824 bytes, but 8 are there"):
+        wire.decode_requests(data)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_answers_must_fit_their_requests() -> None:
+    asked = [ask.Value("run", 0, np.ones(1)), ask.Value("run", 0, np.ones(1))]
+    one = ask.Valued(np.ones(2))
+    assert len(wire.decode_answers(wire.encode([one, one]), asked)) == 2
+    with pytest.raises(wire.WireError, match="1 answers to 2 requests"):
+        wire.decode_answers(wire.encode([one]), asked)
+    with pytest.raises(wire.WireError, match="Settled, which does not answer Value"):
+        wire.decode_answers(wire.encode([one, ask.Settled("run", 0)]), asked)
+    failed = ask.Failed("its disk is full")
+    assert wire.decode_answers(wire.encode([failed]), asked) == [failed]
+
+
+def test_all_protocol_tuples_can_be_sent() -> None:
+    known = {*ask.ANSWERS, *(kind for kinds in ask.ANSWERS.values() for kind in kinds), ask.Failed}
+    assert known <= set(wire._types().values())

@@ -1,0 +1,220 @@
+"""Acc-S-DANE: the box with three vectors, of which two suffice, its numbers, and what the weight has to do with it."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from dualopt.engine.rounds import iterate
+from dualopt.methods import AccSDANE
+from dualopt.methods._estimate import Bound, advanced
+from dualopt.methods.acc_s_dane import growth, limit_factor
+from dualopt.objectives import Quadratic
+from dualopt.solvers import Exact
+from tests.problems import hinge, lopsided, quadratic
+
+START = np.array([1.0, -2.0, 0.5, 3.0])
+
+
+def models(method: AccSDANE, f, iterations: int, start=START):
+    return [s.server.theta for s in islice(iterate(method, f, theta0=start), 1, 2 * iterations, 2)]
+
+
+def as_published(f: Quadratic, lam: float, mu: float, iterations: int, start=START):
+    """The authors' recursion, with a, A and B, and with the gradients at the local solutions sent as well."""
+    A, B, x, v, found = 0.0, 1.0, start, start, []
+    eye = np.eye(f.shape[0])
+    for _ in range(iterations):
+        a = (B + math.sqrt(B * B + 4.0 * lam * A * B)) / (2.0 * lam)  # lam a^2 = (A + a) B
+        y = (A * x + a * v) / (A + a)
+        g = np.einsum("jab,b->ja", f.A, y) - f.b
+        right = lam * y - (g.mean(axis=0) - g) + f.b
+        local = np.linalg.solve(f.A + lam * eye, right[..., None])[..., 0]
+        gradients = np.einsum("jab,jb->ja", f.A, local) - f.b
+        x = local.mean(axis=0)
+        v = (B * v + a * (mu * x - gradients.mean(axis=0))) / (B + mu * a)
+        A, B = A + a, B + mu * a
+        found.append(x)
+    return found
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.5])
+def test_two_vectors_make_the_models_of_three(mu: float) -> None:
+    f = quadratic(n=3, L=8.0)
+    ours = models(AccSDANE(weight=2.0, mu=mu, solver=Exact()), f, 12)
+    np.testing.assert_allclose(ours, as_published(f, 2.0, mu, 12), rtol=1e-10, atol=1e-12)
+
+
+def test_another_mu_makes_other_models() -> None:
+    f = quadratic(n=3, L=8.0)
+    ours = models(AccSDANE(weight=2.0, mu=0.5, solver=Exact()), f, 4)
+    assert np.linalg.norm(ours[-1] - as_published(f, 2.0, 0.4, 4)[-1]) > 1e-4
+
+
+def test_one_vector_each_way_in_every_round() -> None:
+    f = lopsided()
+    for s in islice(iterate(AccSDANE(weight=2.0), f, theta0=START[: f.shape[0]]), 6):
+        assert s.floats_up == f.n_clients * f.shape[0]
+
+
+def test_identical_clients_without_a_weight_are_solved_at_once() -> None:
+    one = quadratic(n=1)
+    f = Quadratic(A=np.repeat(one.A, 3, 0), b=np.repeat(one.b, 3, 0))
+    np.testing.assert_allclose(models(AccSDANE(weight=0.0), f, 1)[0], f.minimiser(), rtol=1e-10)
+
+
+def test_the_numbers() -> None:
+    """lam a^2 = (A + a) B in the normalised form: w alpha^2 = b (1 - alpha), and b+ = b (1 - alpha) + mu alpha."""
+    for b, w, mu in ((3.0, 2.0, 0.5), (0.1, 7.0, 0.0), (1e-6, 1.0, 1e-6)):
+        alpha, after = growth(b, w, mu)
+        assert w * alpha**2 == pytest.approx(b * (1.0 - alpha), rel=1e-12)
+        assert after == pytest.approx(b * (1.0 - alpha) + mu * alpha, rel=1e-12)
+    alpha = 1.0 - limit_factor(6.0, 0.5)
+    assert 6.0 * alpha**2 + 0.5 * alpha == pytest.approx(0.5, rel=1e-14)
+
+
+def test_a_weight_far_below_the_differences_diverges() -> None:
+    f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    start = np.array([1.0, 5.0])
+
+    def distance(weight: float) -> float:
+        return float(np.linalg.norm(models(AccSDANE(weight=weight), f, 30, start)[-1] - f.minimiser()))
+
+    assert distance(49.5) < 1e-3 < 1e3 < distance(0.1)
+
+
+def judgements(method: AccSDANE, f, iterations: int, start=START):
+    """The server after every judgement."""
+    return [s.server for s in islice(iterate(method, f, theta0=start), 2, 3 * iterations, 3)]
+
+
+def test_two_vectors_and_three_numbers_in_three_rounds() -> None:
+    f = lopsided()
+    size = f.shape[0]
+    sent = [s.floats_up for s in islice(iterate(AccSDANE(), f, theta0=START[:size]), 9)]
+    assert sent == [f.n_clients * n for n in (size, size, 3)] * 3
+
+
+def adaptive_box(f: Quadratic, first: float, mu: float, iterations: int, start=START):
+    """The box, with the estimate as a function: three coefficients, and the share by bisection."""
+
+    def energy(u):
+        return float(np.mean(0.5 * np.einsum("a,jab,b->j", u, f.A, u) - f.b @ u))
+
+    def least(parts):
+        curvature, linear, constant = parts
+        return constant - 0.5 * linear @ linear / curvature
+
+    eye, x, v, b, weight, falling, found = np.eye(f.shape[0]), start, start, math.inf, first, True, []
+    for _ in range(iterations):
+        alpha = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * weight / b))
+        y = (1.0 - alpha) * x + alpha * v
+        g = np.einsum("jab,b->ja", f.A, y) - f.b
+        right = weight * y - (g.mean(axis=0) - g) + f.b
+        local = np.linalg.solve(f.A + weight * eye, right[..., None])[..., 0]
+        slopes = np.einsum("jab,jb->ja", f.A, local) - f.b
+        values = 0.5 * np.einsum("ja,jab,jb->j", local, f.A, local) - np.sum(f.b * local, axis=1)
+        touching = values - np.sum(slopes * local, axis=1) + 0.5 * mu * np.sum(local**2, axis=1)
+        bound = (mu, (slopes - mu * local).mean(axis=0), float(np.mean(touching)))
+        new = local.mean(axis=0)
+
+        def mixed(share, phi, bound=bound):
+            return tuple((1.0 - share) * p + share * q for p, q in zip(phi, bound, strict=True))
+
+        if b == math.inf:
+            phi = (mu + weight, bound[1] - weight * start, bound[2] + 0.5 * weight * start @ start)
+            accepted = least(phi) >= energy(new)
+            x, b, v = (new, phi[0], -phi[1] / phi[0]) if accepted else (x, b, v)
+        else:
+            phi = (b, -b * v, energy(x) + 0.5 * b * v @ v)  # pyright: ignore
+            accepted = least(mixed(alpha, phi)) >= energy(new)
+            best = energy(new) if accepted else min(energy(x), energy(new))
+            low, high = (alpha, alpha) if accepted else (0.0, alpha)
+            for _ in range(200):
+                middle = 0.5 * (low + high)
+                low, high = (middle, high) if least(mixed(middle, phi)) >= best else (low, middle)
+            x = new if accepted or energy(new) <= energy(x) else x
+            b, linear, _ = mixed(low, phi)
+            v = -linear / b
+        falling = falling and accepted
+        weight *= (0.1 if falling else 0.9) if accepted else 2.0
+        found.append((x, v, weight))
+    return found
+
+
+@pytest.mark.parametrize("first", [10.0, 0.01])
+@pytest.mark.parametrize("mu", [0.0, 0.5])
+def test_the_adaptive_box_written_out(mu: float, first: float) -> None:
+    """As long as rounding does not decide; accepted and refused weights occur."""
+    f = quadratic(n=3, L=8.0)
+    ours = judgements(AccSDANE(first=first, mu=mu, solver=Exact()), f, 9)
+    box = adaptive_box(f, first, mu, 9)
+    for server, (x, v, weight) in zip(ours, box, strict=True):
+        np.testing.assert_allclose(server.theta, x, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(server.v, v, rtol=1e-4, atol=1e-4)
+        assert server.search.weight == pytest.approx(weight, rel=1e-12)
+    assert {server.search.accepted for server in ours} == {True, False}
+
+
+def test_the_share_is_the_largest_one() -> None:
+    """The least value of the mixture is at the better energy, up to rounding; a share more is below it."""
+    rng = np.random.default_rng(0)
+    kinds = set()
+    for _ in range(400):
+        b, square, weight, mu = rng.uniform(0.01, 2.0, 4)
+        height, fall = rng.uniform(-1.0, 1.0, 2)
+        step = advanced(b, Bound(height, square, fall, 0.0), weight, mu)
+
+        def least(share, b=b, square=square, mu=mu, height=height, fall=fall):
+            curvature = (1.0 - share) * b + share * mu
+            return (1.0 - share) * fall + share * height - 0.5 * share**2 * square / curvature
+
+        alpha, _ = growth(b, weight, mu)
+        assert step.accepted == (least(alpha) >= 0)
+        assert step.taken == (step.accepted or fall >= 0)
+        assert step.b == pytest.approx((1.0 - step.share) * b + step.share * mu)
+        if step.accepted:
+            assert step.share == alpha
+        else:
+            best = min(0.0, fall)
+            assert 0 <= step.share <= alpha
+            assert least(step.share) >= best - 1e-12
+            assert step.share == alpha or least(step.share + 1e-6) < best
+        kinds.add((step.accepted, step.taken, step.share == alpha, step.share == 0))
+    assert kinds >= {(True, True, True, False), (False, True, False, False), (False, False, False, True)}
+
+
+def test_what_rounding_hides_is_made_as_planned() -> None:
+    alpha, b = growth(1.0, 1.0, 0.1)
+    step = advanced(1.0, Bound(-1e-17, 1e-30, 1e-17, 1e-15), 1.0, 0.1)
+    assert step == (alpha, b, None, True)
+
+
+@pytest.mark.parametrize("b", [1.0, math.inf])
+@pytest.mark.parametrize("height", [math.nan, -math.inf])
+def test_a_solution_that_is_not_finite_is_refused_and_changes_nothing(b: float, height: float) -> None:
+    assert advanced(b, Bound(height, math.inf, -math.inf, math.inf), 1.0, 0.1) == (0.0, b, False, False)
+
+
+@pytest.mark.parametrize("first", [None, 1e-6, 1e3])
+def test_the_adaptive_weight_goes_on_down_to_rounding(first: float | None) -> None:
+    """Energies say nothing of the last half of the digits: weights stay as they are there."""
+    f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    found = judgements(AccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
+    assert np.linalg.norm(found.theta - f.minimiser()) < 1e-14
+    assert found.search.weight <= max(first or 0.0, 2.0 * 49.5)
+
+
+def test_what_is_refused() -> None:
+    f = quadratic()
+    with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
+        AccSDANE(mu=2.0).suggested(f).check(f)
+    with pytest.raises(ValueError, match=r"^weight must be positive where mu is zero"):
+        AccSDANE(mu=0.0, weight=0.0).suggested(f).check(f)
+    with pytest.raises(ValueError, match=r"^first must be positive"):
+        AccSDANE(first=0.0).suggested(f).check(f)
+    with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
+        AccSDANE().suggested(hinge())

@@ -1,0 +1,84 @@
+"""AndersonDANE: its first round, plain DANE, and the inner product in which it mixes."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from dualopt.engine.rounds import iterate
+from dualopt.methods import AndersonDANE, AndersonFedSplit
+from dualopt.objectives import Quadratic
+from dualopt.solvers import LBFGS, Exact
+from dualopt.solvers.stopping import GradientNorm
+from tests.problems import hinge, logistic, lopsided, one_flat_client, quadratic
+
+START = np.array([1.0, -2.0, 0.5, 3.0])
+
+
+def seen(method: AndersonDANE, f, rounds: int, start=START):
+    return list(islice(iterate(method, f, theta0=start), rounds))
+
+
+def test_the_first_model_is_the_mean_of_the_local_minimisers() -> None:
+    f = lopsided()
+    own = np.linalg.solve(f.A, f.b[..., None])[..., 0]
+    np.testing.assert_allclose(seen(AndersonDANE(solver=Exact()), f, 1)[0].server.theta, own.mean(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [0.0, 3.0])
+def test_the_iteration_with_its_matrices(weight: float) -> None:
+    """Gradient rounds and rounds of solutions in turns; x_j = theta - (H_j + w)^-1 g, plain step eta."""
+    f = quadratic(n=3, L=8.0)
+    H, inverse = f.A.mean(axis=0), np.linalg.inv(f.A + weight * np.eye(4)).mean(axis=0)
+    snapshots = seen(AndersonDANE(solver=Exact(), eta=0.3, weight=weight), f, 4)
+    theta = snapshots[0].server.point
+    step = -inverse @ (H @ theta - f.b.mean(axis=0))
+    assert np.array_equal(snapshots[1].server.theta, snapshots[0].server.theta)
+    np.testing.assert_allclose(snapshots[1].message.vector, H @ theta - f.b.mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(snapshots[2].server.theta, theta + step, rtol=1e-10)
+    np.testing.assert_allclose(snapshots[2].server.point, theta + 0.3 * step, rtol=1e-10)
+    assert [s.message.solve for s in snapshots] == [False, True, False, True]
+
+
+def test_products_are_those_of_the_inverse_of_the_preconditioner() -> None:
+    f = quadratic(n=3, L=8.0)
+    inverse = np.linalg.inv(np.linalg.inv(f.A).mean(axis=0))
+    last = seen(AndersonDANE(solver=Exact(), memory=3), f, 9)[-1]
+    R = np.stack(last.server.residuals)
+    np.testing.assert_allclose(last.server.history.gram, R @ inverse @ R.T, rtol=1e-6, atol=1e-12 * np.max(R) ** 2)
+
+
+def test_few_rounds_where_clients_are_alike() -> None:
+    f = logistic(rows=4000, mu=0.1)
+    exactly = {"solver": LBFGS(), "stop": GradientNorm(tol=1e-13)}
+
+    def gradient(method) -> float:
+        model = list(islice(iterate(method, f), 11))[-1].server.theta
+        return float(np.linalg.norm(np.mean(f.gradient(model), axis=0)))
+
+    assert gradient(AndersonDANE(**exactly)) < 1e-11
+    assert gradient(AndersonFedSplit(**exactly)) > 1e-9
+
+
+def test_a_step_that_is_too_long_is_halved() -> None:
+    """Two clients with the curvatures 1 and 100 exchanged: the eigenvalue is 25.5, where 2/0.2 = 10 is admitted."""
+    f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
+    plain = seen(AndersonDANE(solver=Exact(), memory=1), f, 60, np.array([1.0, 5.0]))
+    assert 0.01 < plain[-1].server.eta < 2.0 / 25.5
+    assert np.linalg.norm(plain[-1].server.theta - f.minimiser()) < 1e-8
+    fine = seen(AndersonDANE(solver=Exact(), eta=0.07), f, 9, np.array([1.0, 5.0]))
+    assert fine[-1].server.eta == 0.07
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^weight"):
+        AndersonDANE(weight=-1.0)
+    with pytest.raises(ValueError, match=r"^eta"):
+        AndersonDANE(eta=0.0)
+    with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
+        AndersonDANE().suggested(hinge())
+    with pytest.raises(ValueError, match=r"^weight gives the proximal weight 0"):
+        AndersonDANE().check(one_flat_client())
+    AndersonDANE(weight=0.1).check(one_flat_client())

@@ -1,0 +1,134 @@
+"""Methods of which the server does everything: L-BFGS, Newton-CG and gradient descent."""
+
+from __future__ import annotations
+
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+
+from dualopt.engine.rounds import iterate
+from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, FedAvg, GradientDescent
+from dualopt.methods._line_search import Upload, accepts, shortened
+from dualopt.methods.distributed_lbfgs import inverse_hessian_product
+from dualopt.objectives import NonconvexPenalty
+from dualopt.runs.certificates import certificate
+from dualopt.runs.recording import run
+from dualopt.solvers import Gradient
+from dualopt.solvers.stopping import Steps
+from tests.problems import digits, hinge, logistic, lopsided, quadratic
+
+METHODS = [DistributedLBFGS(), DistributedNewtonCG(), GradientDescent()]
+
+
+def test_gradient_descent_is_fedavg_with_one_step() -> None:
+    f = lopsided()
+    step = GradientDescent().suggested(f).step
+    assert step == pytest.approx(1.0 / f.L.mean(), rel=1e-15)
+    other = FedAvg(solver=Gradient(step=step), stop=Steps(steps=1))
+    for a, b in islice(zip(iterate(GradientDescent(), f), iterate(other, f), strict=False), 10):
+        np.testing.assert_allclose(a.server.theta, b.server.theta, rtol=1e-13)
+
+
+def test_two_loops_are_the_matrix_of_bfgs() -> None:
+    """H+ = (I - s y'/ys) H (I - y s'/ys) + s s'/ys, from <s, y>/<y, y> times the identity."""
+    rng = np.random.default_rng(0)
+    A = np.diag([1.0, 3.0, 10.0, 40.0])
+    s = tuple(rng.standard_normal((3, 4)))
+    y = tuple(A @ step for step in s)
+    H = np.eye(4) * (s[-1] @ y[-1]) / (y[-1] @ y[-1])
+    for step, change in zip(s, y, strict=True):
+        V = np.eye(4) - np.outer(change, step) / (change @ step)
+        H = V.T @ H @ V + np.outer(step, step) / (change @ step)
+    v = rng.standard_normal(4)
+    np.testing.assert_allclose(inverse_hessian_product(s, y, v), H @ v, rtol=1e-12)
+    np.testing.assert_allclose(inverse_hessian_product((np.zeros(4), *s), (np.ones(4), *y), v), H @ v, rtol=1e-12)
+
+
+def test_pairs_of_negative_curvature_are_left_out() -> None:
+    e = np.eye(2)
+    assert inverse_hessian_product((e[0], e[1]), (-e[0], 2 * e[1]), np.ones(2)).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("method", [DistributedLBFGS(), DistributedNewtonCG()], ids=["L-BFGS", "Newton-CG"])
+def test_energies_never_rise_where_clients_are_not_convex(method) -> None:
+    f = NonconvexPenalty(objective=logistic(), lam=0.5)
+    start = 3.0 * np.random.default_rng(1).standard_normal(f.shape)
+    models = [s.server.theta for s in islice(iterate(method, f, theta0=start), 150)]
+    energies = [float(np.mean(f.value(theta))) for theta in models]
+    assert all(after <= before * (1.0 + 1e-14) for before, after in pairwise(energies))
+    assert np.linalg.norm(np.mean(f.gradient(models[-1]), axis=0)) < 1e-6
+
+
+def test_a_refused_point_costs_a_round_and_leaves_the_model() -> None:
+    """From far away the first step, of length one, is too long."""
+    f = quadratic(L=1000.0)
+    models = [s.server.theta for s in islice(iterate(DistributedLBFGS(), f, theta0=np.full(4, 5.0)), 8)]
+    assert np.array_equal(models[0], models[1])
+    assert not np.array_equal(models[0], models[-1])  # at least a tenth each time
+
+
+def test_newton_solves_a_quadratic_at_once() -> None:
+    """A gradient, products to a tenth and again to full accuracy."""
+    f = quadratic(L=100.0)
+    seen = list(islice(iterate(DistributedNewtonCG(), f), 40))
+    assert np.linalg.norm(seen[-1].server.theta - f.minimiser()) < 1e-12
+    products = [s.message.product for s in seen]
+    assert products[0]
+    assert not all(products)
+    assert all(s.solution is not None and set(s.solution.gradients) == {1.0} for s in seen)
+
+
+def test_curvature_that_is_not_positive_ends_the_conjugate_gradients() -> None:
+    f = quadratic()
+    concave = type(f)(A=-f.A, b=f.b)
+    method = DistributedNewtonCG().suggested(concave)
+    first, second = islice(iterate(method, concave), 2)
+    assert first.message.product
+    assert not second.message.product  # steepest descent
+    np.testing.assert_allclose(second.message.vector, -first.server.gradient)
+
+
+def test_work_and_certificates_are_recorded() -> None:
+    f = digits(rows=320)
+    for method in METHODS:
+        trace = run(method, f, rounds=12, certify_every=1)
+        assert trace["gradients"].tolist() == list(range(13))
+        assert np.isfinite(trace["certificate"][1:]).all()
+
+
+def test_rounds_of_products_are_no_stall() -> None:
+    f = digits()
+    trace = run(DistributedNewtonCG(), f, rounds=100, tol=1e-6)
+    assert trace.status == "converged"
+    rests = np.diff(np.flatnonzero(np.diff(trace["energy"]) != 0))
+    assert np.max(rests) > 10
+
+
+def test_certificates_hold() -> None:
+    f = lopsided()
+    least = float(np.mean(f.value(f.minimiser())))
+    for method in METHODS:
+        for s in islice(iterate(method, f), 15):
+            error = float(np.mean(f.value(s.server.theta))) - least
+            assert certificate(f, s.server.theta, s.solution).gap >= error - 1e-14
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_kinks_are_refused(method) -> None:
+    with pytest.raises(ValueError, match=r"^objective must be smooth for .*; use dualfl"):
+        method.suggested(hinge())
+
+
+def test_rules_of_the_line_search() -> None:
+    """On x^2/2 from 1: downhill to -1 at the farthest, by Armijo's rule a little less."""
+
+    def at(step: float) -> bool:
+        x = 1.0 + step
+        new = Upload(np.asarray(0.5 * x * x), np.array([x]))
+        return accepts(np.asarray(0.5), np.array([1.0]), np.array([step]), new)
+
+    assert [at(step) for step in (-0.1, -1.0, -1.9, -1.9999, -2.1, 0.1)] == [True, True, True, False, False, False]
+    half = shortened(np.asarray(0.5), np.array([1.0]), np.array([-4.0]), np.asarray(4.5))
+    assert half.tolist() == [-1.0]  # the minimum of the parabola
+    assert shortened(np.asarray(0.5), np.array([1.0]), np.array([-4.0]), np.asarray(np.inf)).tolist() == [-0.4]

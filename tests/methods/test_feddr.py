@@ -1,0 +1,346 @@
+r"""FedDR: its box, composite problems, and Douglas-Rachford's theorems with explicit constants.
+
+With exact local solutions FedDR is the Douglas-Rachford operator on the ``y_j``, applied to the active clients only:
+
+.. math:: (Ty)_j = y_j + a(\theta - x_j), \qquad x_j = \mathrm{prox}_{\eta f_j}(y_j), \quad
+          \theta = \mathrm{prox}_{\eta g}\bigl(\tfrac1N \textstyle\sum_j (2x_j - y_j)\bigr),
+
+that is :math:`(1 - \frac a2) I + \frac a2 R_G R_F` with reflections on the product space (the proximal map of the
+consensus set with ``g`` is :math:`\mathrm{prox}_{\eta g}` of the mean). Put
+:math:`V(y) = \frac1N\sum_j |y_j - y_j^*|^2`, :math:`y_j^* = \theta^* + \eta \nabla f_j(\theta^*)`. Reflections do not
+expand, hence
+
+.. math:: V(Ty) \le V(y) - a(2 - a) \tfrac1N \textstyle\sum_j |\theta - x_j|^2,
+
+and :math:`R_F` contracts by :math:`\delta = \max(\frac{1 - \eta\mu}{1 + \eta\mu}, \frac{\eta L - 1}{\eta L + 1})`, so
+:math:`\sqrt{V(Ty)} \le (1 - \frac a2 (1 - \delta)) \sqrt{V(y)}` (Giselsson and Boyd 2017). When every client has made
+its first step, a client is updated alike whoever else is active, so that ``P`` of ``N`` clients at random give
+:math:`\mathbb E V(y^+) = (1 - \frac PN) V(y) + \frac PN V(Ty)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.arrays.tree import leaves
+from dualopt.arrays.xp import array_namespace, to_numpy
+from dualopt.engine.rounds import State, advance, iterate
+from dualopt.methods import OPEN, FedDR
+from dualopt.methods.participation import Bernoulli, Full, Participation, Schedule, UniformSubset, first_round
+from dualopt.objectives import Composite, Quadratic
+from dualopt.regularisers import L1, L2, Regulariser, Zero
+from dualopt.runs.recording import run
+from dualopt.runs.reference import cvxpy, newton
+from dualopt.solvers import LBFGS, Exact
+from dualopt.solvers.stopping import GradientNorm
+from tests.problems import converted, logistic, quadratic
+from theory._chance import expectation, subsets
+
+PROBLEMS = {"quadratic": quadratic(n=4, d=6, mu=0.5, L=20.0, seed=1), "logistic": logistic(d=6)}
+REGULARISERS = ("L1", "L2")
+WEIGHTS = {"quadratic": 0.2, "logistic": 0.05}  # some entries of the sparse minimisers are zero, and some are not
+CASES = [(f, g) for f in PROBLEMS for g in REGULARISERS]
+CHANCE: list[Participation] = [Full(), UniformSubset(size=2)]
+every_case = pytest.mark.parametrize(("problem", "regulariser"), CASES)
+every_chance = pytest.mark.parametrize("participation", CHANCE, ids=lambda p: type(p).__name__)
+ACCURATE = {"quadratic": {"solver": Exact()}, "logistic": {"solver": LBFGS(), "stop": GradientNorm(tol=1e-13)}}
+
+
+def composite(problem: str, regulariser: str) -> Composite:
+    g = L1(weight=WEIGHTS[problem]) if regulariser == "L1" else L2(weight=0.3)
+    return Composite(objective=PROBLEMS[problem], regulariser=g)
+
+
+@cache
+def reference(problem: str, regulariser: str):
+    return cvxpy(composite(problem, regulariser))
+
+
+@cache
+def optimum(problem: str, regulariser: str) -> np.ndarray:
+    """The minimiser to rounding: Newton's method on the entries that are not zero in the independent solution."""
+    F, theta = composite(problem, regulariser), reference(problem, regulariser).theta
+    g, on = F.regulariser, theta != 0
+    for _ in range(4):
+        columns = [
+            F.hessian_operator(theta)(np.broadcast_to(e, (4, *F.shape))).mean(axis=0) for e in np.eye(theta.size)
+        ]
+        hessian = np.stack(columns)[np.ix_(on, on)] + g.mu * np.eye(on.sum())
+        s = g.minimal_subgradient(theta, F.gradient(theta).mean(axis=0))
+        theta = theta.copy()
+        theta[on] -= np.linalg.solve(hessian, s[on])
+    assert np.linalg.norm(g.minimal_subgradient(theta, F.gradient(theta).mean(axis=0))) < 1e-14
+    return theta
+
+
+def last(algorithm, objective, rounds: int, **options):
+    return next(islice(iterate(algorithm, objective, **options), rounds - 1, None))
+
+
+# The box
+
+SCHEDULE = ((0, 1, 2, 3), (1,), (0, 3), (2, 1), (3,), (0, 1, 2))
+
+
+def box(f: Quadratic, g: Regulariser, *, eta: float, a: float) -> list[np.ndarray]:
+    """Algorithm 1 client by client: ``prox_{eta f_i}`` is a linear system."""
+    n, d = f.b.shape
+    y, x, hat = ([np.zeros(d) for _ in range(n)] for _ in range(3))
+    xbar, xtilde, found = np.zeros(d), np.zeros(d), []
+    for active in SCHEDULE:
+        change = np.zeros(d)
+        for i in active:
+            y[i] = y[i] + a * (xbar - x[i])
+            x[i] = np.linalg.solve(np.eye(d) + eta * f.A[i], y[i] + eta * f.b[i])
+            before, hat[i] = hat[i], 2 * x[i] - y[i]
+            change += hat[i] - before
+        xtilde = xtilde + change / n
+        xbar = g.prox(xtilde, eta)
+        found.append(xbar)
+    return found
+
+
+@pytest.mark.parametrize("a", [0.7, 1.0, 2.0])
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+def test_the_box_line_by_line(regulariser: str, a: float) -> None:
+    F = composite("quadratic", regulariser)
+    participation = Schedule(clients=SCHEDULE)
+    snapshots = list(islice(iterate(FedDR(eta=0.3, relaxation=a), F, participation=participation), len(SCHEDULE)))
+    for snapshot, expected in zip(snapshots, box(F.objective, F.regulariser, eta=0.3, a=a), strict=True):
+        np.testing.assert_allclose(snapshot.server.theta, expected, rtol=1e-12, atol=1e-14)
+        hat = snapshot.clients.reflected.mean(axis=0)  # what the server adds up is the mean, stale points included
+        np.testing.assert_allclose(snapshot.server.mean, hat, rtol=1e-12, atol=1e-14)
+
+
+# Composite problems
+
+
+def reaches_the_solution(algorithm: FedDR, problem: str, regulariser: str, participation: Participation) -> None:
+    F, independent = composite(problem, regulariser), reference(problem, regulariser)
+    trace = run(algorithm, F, rounds=300, participation=participation, certify_every=1, tol=1e-13)
+    np.testing.assert_allclose(trace.theta, independent.theta, atol=2e-6)
+    np.testing.assert_allclose(trace.theta, optimum(problem, regulariser), atol=1e-5 if "log" in problem else 1e-6)
+    assert abs(trace["energy"][-1] - independent.energy) <= independent.gap + 1e-12
+    assert np.array_equal(trace.theta == 0, independent.theta == 0)
+    best = float(F.value(optimum(problem, regulariser)).mean()) + F.regulariser.value(optimum(problem, regulariser))
+    assert np.all(trace["certificate"] >= trace["energy"] - best)
+    assert trace.status == "converged"
+
+
+@every_chance
+@every_case
+def test_reaches_the_solution_of_cvxpy(problem: str, regulariser: str, participation: Participation) -> None:
+    """The same minimiser, the same zeros, and a certificate that is a bound in every round."""
+    reaches_the_solution(FedDR(), problem, regulariser, participation)
+    if regulariser == "L1":
+        assert 0 < np.sum(reference(problem, regulariser).theta == 0) < reference(problem, regulariser).theta.size - 1
+
+
+class WrongStep(FedDR):
+    """The proximal map of the regulariser of a sum, not of a mean, of the clients."""
+
+    def server(self, server, mean, round):
+        after, _ = super().server(server, mean, round)
+        theta = self.regulariser.prox(after.mean, self.eta / round.n_clients)
+        return after._replace(theta=theta), theta
+
+
+class NoStale(FedDR):
+    """The mean over the active clients in place of all."""
+
+    def server(self, server, mean, round):
+        return super().server(server, mean / round.fraction, round)
+
+
+class NotReflected(FedDR):
+    """Local solutions are sent instead of reflected points."""
+
+    def local(self, clients, message, oracle, round):
+        after, _ = super().local(clients, message, oracle, round)
+        return after._replace(reflected=after.x), after.x - clients.reflected
+
+
+@pytest.mark.parametrize(
+    ("wrong", "participation"),
+    [(WrongStep, Full()), (NotReflected, Full()), (NoStale, UniformSubset(size=2))],
+    ids=lambda x: getattr(x, "__name__", type(x).__name__),
+)
+def test_wrong_variants_are_caught(wrong: type[FedDR], participation: Participation) -> None:
+    with pytest.raises(AssertionError):
+        reaches_the_solution(wrong(), "quadratic", "L1", participation)
+
+
+@pytest.mark.parametrize("participation", [*CHANCE, Bernoulli(probability=0.4)], ids=lambda p: type(p).__name__)
+@every_case
+def test_stays_at_the_solution(problem: str, regulariser: str, participation: Participation) -> None:
+    F, theta = composite(problem, regulariser), optimum(problem, regulariser)
+    algorithm = FedDR(**ACCURATE[problem]).suggested(F)
+    state = State(*algorithm.fixed_point(F, theta))
+    for round in islice(participation.rounds(4, seed=0), 6):
+        state, _, _ = advance(algorithm, F, state, round)
+        np.testing.assert_allclose(state.server.theta, theta, atol=1e-12)
+        assert np.array_equal(state.server.theta == 0, theta == 0)
+    plain = replace(algorithm, regulariser=Zero())
+    moved, _, _ = advance(plain, F, State(*plain.fixed_point(F, theta)), first_round(4))
+    assert np.linalg.norm(moved.server.theta - theta) > 1e-3  # it is no fixed point of ``E`` alone
+
+
+def test_squared_norm_and_ridge_have_one_fixed_point() -> None:
+    """``L2(w)`` on the server is ``w`` more ridge for each client: other iterates, the same limit."""
+    F, ridge = Composite(objective=logistic(mu=0.1), regulariser=L2(weight=0.2)), logistic(mu=0.3)
+    algorithm = FedDR(eta=2.0, **ACCURATE["logistic"])
+    server, client = (list(islice(iterate(algorithm, f), 70)) for f in (F, ridge))
+    assert np.linalg.norm(server[2].server.theta - client[2].server.theta) > 1e-3
+    a, b = server[-1].server.theta, client[-1].server.theta
+    np.testing.assert_allclose(a, b, atol=1e-12)
+    np.testing.assert_allclose(a, newton(ridge).theta, atol=1e-6)
+    algorithm = algorithm.suggested(F)
+    after, _, _ = advance(algorithm, F, State(*algorithm.fixed_point(F, b)), server[0].round)
+    np.testing.assert_allclose(after.server.theta, b, atol=1e-12)
+
+
+def test_suggested_copies_the_regulariser() -> None:
+    F = composite("quadratic", "L1")
+    assert FedDR().suggested(F).regulariser == F.regulariser
+    assert FedDR().suggested(F.objective).regulariser == Zero()
+    trace = run(FedDR(), F, rounds=1)
+    assert trace.parameters["hyperparameters"]["regulariser"] == {"name": "L1", "weight": 0.2}
+
+
+# Douglas-Rachford
+
+
+def distance(state: State, F: Composite, algorithm: FedDR, theta: np.ndarray) -> float:
+    """``V``, the mean squared distance of the ``y_j`` from their limits."""
+    return float(np.mean(np.sum((state.clients.y - algorithm.fixed_point(F, theta)[2].y) ** 2, axis=-1)))
+
+
+def path(problem: str, regulariser: str, a: float, *, eta: float = OPEN, rounds: int = 12):
+    """States after full rounds, from a distant start: in all of them ``x_j = prox(y_j)``."""
+    F = composite(problem, regulariser)
+    weight: Any = OPEN if eta is None else eta
+    algorithm = FedDR(relaxation=a, eta=weight, **ACCURATE[problem]).suggested(F)
+    theta0 = 3.0 * np.random.default_rng(0).standard_normal(F.shape)
+    states = [s.state for s in islice(iterate(algorithm, F, theta0=theta0), rounds)]
+    return F, algorithm, states
+
+
+def factor(F: Composite, eta: float, a: float) -> float:
+    mu, L = float(F.mu.min()), float(F.L.max())
+    delta = max((1 - eta * mu) / (1 + eta * mu), (eta * L - 1) / (eta * L + 1))
+    return 1 - 0.5 * a * (1 - delta)
+
+
+STEPS = [(a, eta) for a in (0.5, 1.0, 1.7, 2.0) for eta in (0.02, OPEN, 5.0)]
+SOME_STEPS = [(0.5, 5.0), (1.0, OPEN), (1.7, 0.02), (2.0, OPEN)]  # every value of a and of eta
+
+
+@pytest.mark.parametrize(
+    ("problem", "a", "eta"), [*(("quadratic", *s) for s in STEPS), *(("logistic", *s) for s in SOME_STEPS)]
+)
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+def test_the_distance_falls_as_the_theorem_says(problem: str, regulariser: str, a: float, eta: float) -> None:
+    F, algorithm, states = path(problem, regulariser, a, eta=eta)
+    theta = optimum(problem, regulariser)
+    V = [distance(state, F, algorithm, theta) for state in states]
+    rounding = 1e-13 * V[0]
+    for before, after, state in zip(V, V[1:], states, strict=False):
+        step = float(np.mean(np.sum((state.server.theta - state.clients.x) ** 2, axis=-1)))
+        assert after <= before - a * (2 - a) * step + rounding
+        assert after <= factor(F, algorithm.eta, a) ** 2 * before + rounding
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("a", [1.0, 2.0])
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+def test_the_exact_expectation_over_subsets(regulariser: str, a: float, size: int) -> None:
+    F, algorithm, states = path("quadratic", regulariser, a, rounds=6)
+    theta, q, p = optimum("quadratic", regulariser), factor(F, algorithm.eta, a), size / 4
+
+    def V(state: State) -> float:
+        return distance(state, F, algorithm, theta)
+
+    for state, everybody in pairwise(states):
+        mean = expectation(V, algorithm, F, state, subsets(4, size))
+        assert mean == pytest.approx((1 - p) * V(state) + p * V(everybody), rel=1e-10)
+        assert mean <= (1 - p + p * q**2) * V(state)
+        # a round of few is a start for the next one as well: the identity needs no full round before
+        state, _, _ = advance(algorithm, F, state, subsets(4, size)[-1].round)
+        assert expectation(V, algorithm, F, state, subsets(4, size)) <= (1 - p + p * q**2) * V(state)
+
+
+def test_the_constants_are_attained() -> None:
+    """The factor by ``f = |.|^2/4`` on one client, the decrease by linear ``f_j``, whose reflections are isometries."""
+    F = Composite(objective=Quadratic(A=np.full((1, 1, 1), 0.5), b=np.zeros((1, 1))), regulariser=L1(weight=0.0))
+    first, second = islice(iterate(FedDR(eta=0.4), F, theta0=np.ones(1)), 2)
+    assert second.clients.y[0, 0] == pytest.approx(factor(F, 0.4, 1.0) * first.clients.y[0, 0], rel=1e-12)
+    F = Composite(objective=Quadratic(A=np.zeros((2, 1, 1)), b=np.array([[1.0], [-1.0]])), regulariser=L1(weight=0.0))
+    for a in (0.5, 1.0, 1.7):
+        algorithm = FedDR(eta=0.4, relaxation=a).suggested(F)
+        states = [s.state for s in islice(iterate(algorithm, F), 6)]
+        for before, after in pairwise(states):
+            step = float(np.mean((before.server.theta - before.clients.x) ** 2))
+            change = distance(after, F, algorithm, np.zeros(1)) - distance(before, F, algorithm, np.zeros(1))
+            assert change == pytest.approx(-a * (2 - a) * step, rel=1e-9)
+        assert np.max((states[0].server.theta - states[0].clients.x) ** 2) > 0.1
+
+
+class Over(FedDR):
+    """FedDR that takes any relaxation."""
+
+    def __post_init__(self) -> None: ...
+
+
+def test_more_relaxation_is_refused_and_expands() -> None:
+    with pytest.raises(ValueError, match=r"relaxation must lie in \(0, 2\]"):
+        FedDR(relaxation=2.1)
+    F, theta = composite("quadratic", "L2"), optimum("quadratic", "L2")
+    algorithm = Over(relaxation=4.0, eta=0.02, solver=Exact()).suggested(F)
+    states = [s.state for s in islice(iterate(algorithm, F), 9)]
+    assert distance(states[-1], F, algorithm, theta) > 2 * distance(states[0], F, algorithm, theta)
+
+
+# Array libraries
+
+
+@every_chance
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+def test_array_libraries_agree(regulariser: str, participation: Participation, backend) -> None:
+    F = composite("quadratic", regulariser)
+    other = replace(F, objective=converted(F.objective, backend))
+    expected, found = (last(FedDR(), x, 6, participation=participation) for x in (F, other))
+    assert type(found.server.theta) is type(other.zeros())
+    assert found.server.theta.device == other.zeros().device
+    assert array_namespace(found.server.theta) is array_namespace(other.zeros())
+    for a, b in zip(leaves((expected.server, expected.clients)), leaves((found.server, found.clients)), strict=True):
+        np.testing.assert_allclose(a, to_numpy(b), rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("regulariser", REGULARISERS)
+def test_single_precision_stays_single(regulariser: str) -> None:
+    F = composite("quadratic", regulariser)
+    found = last(FedDR(), replace(F, objective=converted(F.objective, lambda x: x.astype(np.float32))), 60)
+    assert all(leaf.dtype == np.float32 for leaf in leaves((found.server, found.clients)))
+    np.testing.assert_allclose(found.server.theta, optimum("quadratic", regulariser), atol=1e-5)
+
+
+def test_another_regulariser_than_the_objectives_is_refused() -> None:
+    f = logistic()
+    with pytest.raises(ValueError, match="regulariser must be that of the objective"):
+        run(FedDR(regulariser=L1(weight=0.1)), f, rounds=1)
+
+
+def test_guarantee_states_the_contraction_that_is_attained() -> None:
+    """One quadratic with eigenvalues mu and L, eta = 1/sqrt(L mu): the slower shrinks by the factor."""
+    f = Quadratic(A=np.diag([1.0, 25.0])[None], b=np.zeros((1, 2)))
+    method = FedDR(eta=0.2).suggested(f)
+    assert method.guarantee(f).startswith("contraction by 0.8333")  # 1 - (1 - (sqrt(25) - 1)/(sqrt(25) + 1))/2
+    ys = [s.clients.y[0] for s in islice(iterate(method, f, theta0=np.array([1.0, 1.0])), 12)]
+    ratios = np.abs(ys[-1] / ys[-2])
+    assert np.max(ratios) == pytest.approx(5.0 / 6.0, rel=1e-9)

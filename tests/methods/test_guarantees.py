@@ -1,0 +1,380 @@
+"""What the methods say of themselves, on both sides of every condition, and what they suggest.
+
+The expected numbers are those of the papers' formulas by hand, for mu = 1/2 and L = 10 of two clients of which neither
+has both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import dualopt.methods
+from dualopt.methods._parameters import step_of
+from dualopt.objectives import ObjectiveWrapper, Quadratic
+from dualopt.solvers import LBFGS, SGD, Exact, Gradient
+from dualopt.solvers.stopping import Steps
+from dualopt.spec.discover import discover
+from tests.problems import hinge, logistic
+
+ALGORITHMS = discover(dualopt.methods)
+LIMIT = (math.sqrt(5.0) - 1.0) / 40.0  # of FedPD's eta
+
+
+def diagonal(least: tuple[float, float] = (0.5, 1.0), greatest: tuple[float, float] = (4.0, 10.0)) -> Quadratic:
+    A = np.stack([np.diag([low, high]) for low, high in zip(least, greatest, strict=True)])
+    return Quadratic(A=A, b=np.ones((2, 2)))
+
+
+STRONG, FLAT, CONCAVE = diagonal(), diagonal((0.0, 1.0)), diagonal((-1.0, 1.0))
+NONE = "none"
+KANTOROVICH = ((10.5**2 / 20.0 - 1.0) / (10.5**2 / 20.0 + 1.0)) ** 2
+OF_GIANT = "E falls in every iteration, by a factor; E - E* by"
+OF_DUALFL = "Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of"
+OF_OPTIMIZED = "2 |zeta*|^2/(N A_n): |theta - theta*|^2 ="
+OF_SCAFFNEW = "none: it needs full gradients of strongly convex clients and a step below 2/L = 0.2"
+OF_SAMPLED = "Theorem F: E |theta - theta*|^2 = O((1 - t)^n), a factor of"
+FALLS = "the mean of Psi contracts by {:.4f} per round"
+
+SAID = [
+    ("dualfl", STRONG, {"rho": 0.0, "nu": 0.5}, "Theorem 3.2: |theta - theta*|^2 = O(1/n^2)"),
+    ("dualfl", STRONG, {"rho": 0.0, "nu": 0.25}, "Theorem 3.2"),
+    ("dualfl", STRONG, {"rho": 1e-3}, f"{OF_DUALFL} {1.0 - math.sqrt(1e-3):.4f} per round"),
+    ("dualfl", STRONG, {"rho": 0.05}, f"{OF_DUALFL} {1.0 - math.sqrt(0.05):.4f} per round"),
+    ("dualfl", STRONG, {}, f"{OF_DUALFL} {1.0 - math.sqrt(0.05):.4f} per round"),
+    ("dualfl", STRONG, {"rho": 0.05 * (1.0 + 1e-7)}, "none: rho exceeds nu/L = 0.05"),
+    ("dualfl", STRONG, {"rho": 0.05, "nu": 0.25}, "none: rho exceeds nu/L = 0.025"),
+    ("dualfl", STRONG, {"rho": 0.0, "nu": 0.5 * (1.0 + 1e-7)}, "none: nu exceeds mu"),
+    ("optimized-dualfl", STRONG, {"rho": 0.0}, f"{OF_OPTIMIZED} O(1/n^2)"),
+    (
+        "optimized-dualfl",
+        STRONG,
+        {},
+        f"{OF_OPTIMIZED} O((1 - sqrt(rho))^(2n)), a factor of {(1 - math.sqrt(0.05)) ** 2:.4f}",
+    ),
+    ("optimized-dualfl", STRONG, {"rho": 0.06}, "none: rho exceeds nu/L = 0.05"),
+    ("fedpd", STRONG, {"eta": LIMIT * (1.0 - 1e-12)}, "Theorem 1"),
+    ("fedpd", STRONG, {"eta": LIMIT}, "none: eta is not below (sqrt(5) - 1)/(4L) = 0.0309"),
+    ("fedpd", CONCAVE, {}, "Theorem 1"),
+    ("feddyn", STRONG, {"alpha": 300.0}, f"Theorem 3: O((1 + mu/alpha)^-T), a factor of {300.0 / 300.5:.6f} per round"),
+    ("feddyn", STRONG, {"alpha": 299.0}, "Theorem 2"),
+    ("feddyn", STRONG, {"alpha": 250.0}, "Theorem 2"),
+    ("feddyn", STRONG, {"alpha": 249.0}, "Theorem 4"),
+    ("feddyn", STRONG, {"alpha": 200.0}, "Theorem 4"),
+    ("feddyn", STRONG, {"alpha": 199.0}, f"Theorem A: E Psi falls by a factor of {1 / (1 + 10 / 10.5 / 199):.6f} per"),
+    ("feddyn", STRONG, {}, f"Theorem A: E Psi falls by a factor of {1 / (1 + 10 / 10.5 / math.sqrt(5)):.6f} per"),
+    ("feddyn", STRONG, {"alpha": 0.999 * math.sqrt(5)}, "none: alpha is below 20 L N/P = 200"),
+    ("feddyn", STRONG, {"alpha": math.sqrt(5), "fraction": 0.5}, "none: alpha is below 20 L N/P = 400"),
+    ("feddyn", STRONG, {"alpha": 300.0, "fraction": 0.5}, "Theorem 3"),
+    ("feddyn", STRONG, {"alpha": 300.0, "fraction": 0.008}, "Theorem 2"),  # below 5 mu N/P = 312.5
+    ("feddyn", STRONG, {"fraction": 0.5}, "Theorem A"),
+    ("feddyn", FLAT, {"alpha": 199.0}, "none: alpha is below 20 L N/P = 200"),
+    ("feddyn", CONCAVE, {"alpha": 300.0, "fraction": 0.5}, "none: alpha is below 20 L N/P = 400"),
+    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "fraction": 0.5}, NONE),
+    ("feddyn", hinge(mu=0.5), {}, NONE),
+    ("feddyn", hinge(mu=0.5), {"fraction": 0.5}, "Theorem C"),
+    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "growth": 0.36}, "Theorem C: E |x - theta*|^2 = O(1/n^2), any loss"),
+    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "growth": 0.37}, NONE),  # above (sqrt(3) - 1)/2
+    ("feddyn", FLAT, {"alpha": 300.0, "growth": 0.1}, NONE),
+    ("sampled-dualfl", STRONG, {"rho": 0.0}, "Theorem F: E |theta - theta*|^2 = O(1/n^2)"),
+    ("sampled-dualfl", STRONG, {}, f"{OF_SAMPLED} {1 - 2 / (1 + math.sqrt(1 + 4 * 19)):.4f} per round"),
+    ("sampled-dualfl", STRONG, {"fraction": 0.5}, f"{OF_SAMPLED} {1 - 1 / (1 + math.sqrt(1 + 2 * 19)):.4f} per round"),
+    ("sampled-dualfl", STRONG, {"rho": 0.06}, "none: rho exceeds nu/L = 0.05"),
+    ("sampled-dualfl", STRONG, {"rho": 0.0, "nu": 0.51}, "none: nu exceeds mu"),
+    ("feddyn", FLAT, {"alpha": 300.0}, "Theorem 2"),
+    ("feddyn", CONCAVE, {"alpha": 300.0}, "Theorem 4"),
+    ("a-fedpd", STRONG, {"rho": 20.0}, "none: rho does not exceed 2 L = 20"),
+    ("a-fedpd", STRONG, {"rho": 20.0 * (1.0 + 1e-12)}, "Theorem 1, corrected"),
+    ("lazy-a-fedpd", STRONG, {"rho": 20.0}, "none: rho does not exceed 2 L = 20"),
+    ("lazy-a-fedpd", CONCAVE, {"rho": 21.0}, "Theorem 1, corrected"),
+    ("feddr", STRONG, {"eta": 0.1}, f"contraction by {1.0 - 0.5 * (1.0 - 0.95 / 1.05):.4f} per round"),
+    ("feddr", STRONG, {"eta": 1.0}, f"contraction by {1.0 - 0.5 * (1.0 - 9.0 / 11.0):.4f} per round"),
+    (
+        "feddr",
+        STRONG,
+        {"eta": 1.0, "relaxation": 1.5},
+        f"contraction by {1.0 - 0.75 * (1.0 - 9.0 / 11.0):.4f} per round",
+    ),
+    ("feddr", FLAT, {"eta": 1.0}, NONE),
+    ("feddr", hinge(), {"eta": 1.0}, NONE),
+    ("fedsplit", STRONG, {"step": 0.1}, f"contraction by {0.95 / 1.05:.4f} per round"),
+    ("fedsplit", STRONG, {"step": 1.0}, f"contraction by {9.0 / 11.0:.4f} per round"),
+    ("fedsplit", FLAT, {"step": 1.0}, NONE),
+    ("fedsplit", CONCAVE, {"step": 0.1}, NONE),
+    ("fedsplit", hinge(), {"step": 0.1}, NONE),
+    (
+        "anderson-fedsplit",
+        STRONG,
+        {"step": 0.1},
+        f"the residual contracts by {0.95 / 1.05:.4f} per round on quadratics, by {0.95 / 1.05:.4f} in every 11 rounds",
+    ),
+    ("anderson-fedsplit", STRONG, {"memory": 4, "step": 1.0}, f"the residual contracts by {9.0 / 11.0:.4f} per round"),
+    ("anderson-fedsplit", FLAT, {}, NONE),
+    ("anderson-dane", STRONG, {}, "the residual contracts by 0.8000 per two rounds on quadratics"),
+    ("anderson-dane", STRONG, {"eta": 0.35}, f"the residual contracts by {0.35 * 10.5**2 / 20.0 - 1.0:.4f} per two"),
+    ("anderson-dane", STRONG, {"eta": 0.1}, "the residual contracts by 0.9000 per two rounds on quadratics"),
+    ("anderson-dane", STRONG, {"eta": 40.0 / 10.5**2}, "none: eta is not below 0.363"),
+    ("anderson-dane", FLAT, {"weight": 1.0}, NONE),
+    (
+        "giant",
+        STRONG,
+        {"relaxation": 0.0},
+        f"{OF_GIANT} {KANTOROVICH:.4f} on quad",
+    ),
+    (
+        "giant",
+        STRONG,
+        {},
+        f"{OF_GIANT} {0.04 + 0.96 * KANTOROVICH:.4f} on quad",
+    ),
+    ("giant", STRONG, {"weight": 1.0}, "E falls in every iteration, by a factor"),
+    ("giant", FLAT, {"weight": 1.0}, NONE),
+    (
+        "acc-s-dane",
+        STRONG,
+        {"weight": 9.5},
+        f"E - E* = O(q^n), q = {1.0 - 2.0 / (1.0 + math.sqrt(77.0)):.4f} per two rounds",
+    ),
+    (
+        "acc-s-dane",
+        STRONG,
+        {},
+        "E - E* = O(q^n), q = 1 - 2/(1 + sqrt(1 + 4 w/0.5)), after n accepted iterations of three rounds, w = max(0.95,"
+        " 2 delta), where no Hessian is below their mean by more than delta",
+    ),
+    ("acc-s-dane", FLAT, {"first": 3.0}, "E - E* <= 2 w |theta0 - theta*|^2/n^2 after n accepted iterations of three"),
+    (
+        "acc-s-dane",
+        STRONG,
+        {"weight": 1.0},
+        "where no Hessian is below their mean by more than the weight, E - E*",
+    ),
+    (
+        "acc-s-dane",
+        STRONG,
+        {"weight": 9.5, "mu": 0.0},
+        "E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
+    ),
+    ("acc-s-dane", STRONG, {"mu": 0.6}, "none: the clients are not convex with constant mu"),
+    ("acc-s-dane", FLAT, {"weight": 10.0}, "E - E* <= 2 weight"),
+    ("acc-s-dane", CONCAVE, {"mu": 0.0}, "none: the clients are not convex"),
+    ("dual-ascent", STRONG, {}, "|theta - theta*|^2 = O((1 - nu/L)^(2n)), a factor of 0.9025 per round"),
+    ("dual-ascent", STRONG, {"nu": 0.6}, "none: nu exceeds mu"),
+    ("dual-ascent", hinge(mu=0.25), {}, "|theta - theta*|^2 <= |zeta*|^2/(N (2n - 1))"),
+    ("dual-lbfgs", STRONG, {}, "the dual error falls by a factor of at most 0.9900 in any two rounds"),
+    ("dual-lbfgs", STRONG, {"nu": 0.25}, "the dual error falls by a factor of at most 0.9950 in any two rounds"),
+    ("dual-lbfgs", STRONG, {"nu": 0.6}, "none: nu exceeds mu"),
+    ("dual-lbfgs", hinge(mu=0.25), {}, "the dual function falls with every accepted point; no rate without"),
+    ("gradient-descent", STRONG, {}, f"|theta - theta*| contracts by {1.0 - 0.75 / 7.0:.4f} per round"),
+    ("gradient-descent", STRONG, {"step": 0.28}, f"|theta - theta*| contracts by {0.28 * 7.0 - 1.0:.4f} per round"),
+    ("gradient-descent", STRONG, {"step": 2.0 / 7.0}, "none: it needs a strongly convex mean and a step below 2/L"),
+    ("gradient-descent", FLAT, {"step": 0.1}, "|theta - theta*| contracts by 0.9500 per round"),
+    ("gradient-descent", CONCAVE, {}, "none: it needs a strongly convex mean"),
+    ("distributed-lbfgs", STRONG, {}, "none: no rate proven here"),
+    ("distributed-newton-cg", STRONG, {}, "none: no rate proven here"),
+    ("scaffnew", STRONG, {"probability": 1.0}, FALLS.format(0.95**2)),
+    ("scaffnew", STRONG, {"probability": 0.32}, FALLS.format(0.95**2)),
+    ("scaffnew", STRONG, {"probability": 0.2}, FALLS.format(0.96)),
+    ("scaffnew", STRONG, {"probability": 1.0, "solver": Gradient(step=0.199)}, FALLS.format(0.99**2)),
+    ("scaffnew", STRONG, {"probability": 1.0, "solver": Gradient(step=0.2)}, OF_SCAFFNEW),
+    ("scaffnew", STRONG, {"probability": 1.0, "solver": SGD(step=0.1, batch=1)}, "none: it needs full gradients"),
+    ("scaffnew", FLAT, {"probability": 1.0}, "none: it needs full gradients"),
+    ("fivegcs", STRONG, {"gamma": 1.0, "tau": 0.1}, FALLS.format(1.0 - 0.1 / (9.5 / 2.0 + 0.1))),
+    ("fivegcs", STRONG, {"gamma": 0.01, "tau": 50.0}, FALLS.format(1.0 / 1.005)),
+    ("fivegcs", STRONG, {"gamma": 1.0, "tau": 0.5, "fraction": 0.5}, FALLS.format(1.0 - 0.25 / (9.5 / 2.0 + 0.5))),
+]
+
+
+@pytest.mark.parametrize(("name", "f", "options", "said"), SAID, ids=[f"{s[0]}-{i}" for i, s in enumerate(SAID)])
+def test_guarantees_change_where_the_theorems_do(name: str, f: Quadratic, options: dict, said: str) -> None:
+    found = ALGORITHMS[name](**options).guarantee(f)
+    assert found.startswith(said), found
+
+
+# name, objective, given, suggested
+ROOT = math.sqrt(5.0)  # sqrt(L mu)
+NONCONVEX = 80.0 / (math.sqrt(5.0) - 1.0)
+SUGGESTED = [
+    ("dualfl", STRONG, {}, {"nu": 0.5, "rho": 0.05}),
+    ("dualfl", STRONG, {"nu": 0.25}, {"nu": 0.25, "rho": 0.025}),
+    ("dualfl", STRONG, {"rho": 0.0}, {"nu": 0.5, "rho": 0.0}),
+    ("dualfl", diagonal((2.0, 2.0), (2.0, 2.0)), {}, {"nu": 2.0, "rho": 1.0 - 1e-9}),
+    ("optimized-dualfl", STRONG, {}, {"nu": 0.5, "rho": 0.05}),
+    ("sampled-dualfl", STRONG, {}, {"nu": 0.5, "rho": 0.05}),
+    ("sampled-dualfl", STRONG, {"rho": 0.0, "fraction": 0.5}, {"nu": 0.5, "rho": 0.0}),
+    *(
+        (name, f, {}, {p: w})
+        for name, p in (
+            ("a-fedpd", "rho"),
+            ("a-fedpdsam", "rho"),
+            ("fedadmm", "rho"),
+            ("feddyn", "alpha"),
+            ("fedprox", "mu_prox"),
+            ("fedspeed", "rho"),
+            ("lazy-a-fedpd", "rho"),
+        )
+        for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
+    ),
+    *(
+        (name, f, {}, {p: 1.0 / w})
+        for name, p in (("feddr", "eta"), ("fedpd", "eta"), ("fedsplit", "step"))
+        for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
+    ),
+    *(
+        ("anderson-fedsplit", f, {}, {"step": 1.0 / (0.3 * w)})
+        for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
+    ),
+    ("acc-s-dane", STRONG, {}, {"mu": 0.5, "first": 0.95}),
+    ("acc-s-dane", STRONG, {"weight": 9.5}, {"weight": 9.5, "mu": 0.5, "first": 9.5}),
+    ("acc-s-dane", STRONG, {"weight": 1.0, "mu": 0.1}, {"weight": 1.0, "mu": 0.1}),
+    ("acc-s-dane", FLAT, {}, {"mu": 0.0}),
+    ("dual-ascent", STRONG, {}, {"nu": 0.5}),
+    ("dual-ascent", STRONG, {"nu": 0.1}, {"nu": 0.1}),
+    ("dual-lbfgs", STRONG, {}, {"nu": 0.5}),
+    ("dual-lbfgs", STRONG, {"nu": 0.1}, {"nu": 0.1}),
+    ("gradient-descent", STRONG, {}, {"step": 1.0 / 7.0}),
+    ("gradient-descent", STRONG, {"step": 0.1}, {"step": 0.1}),
+    ("fedprox", hinge(mu=0.25), {}, {"mu_prox": 0.25}),
+    ("fedspeed", STRONG, {}, {"server_step": 1.0}),
+    ("fedspeed", STRONG, {"server_step": 0.5}, {"server_step": 0.5}),
+    ("fedpd", hinge(mu=0.25), {}, {"eta": 4.0}),
+    ("scaffnew", STRONG, {}, {"probability": math.sqrt(0.05)}),
+    ("scaffnew", FLAT, {"probability": 0.5}, {"probability": 0.5}),
+    ("fivegcs", STRONG, {}, {"gamma": 3.0 / 16.0 / ROOT, "tau": 4.0 * ROOT / 3.0, "mu": 0.5}),
+    ("fivegcs", STRONG, {"gamma": 0.1, "mu": 0.25}, {"gamma": 0.1, "tau": 2.5, "mu": 0.25}),
+    ("fivegcs", STRONG, {"fraction": 0.25}, {"gamma": 3.0 / 32.0 / ROOT, "fraction": 0.25}),
+    ("fivegcs", STRONG, {}, {"stop": Steps(steps=math.ceil((0.75 * math.sqrt(20.0) + 2.0) * math.log(80.0)))}),
+    ("fivegcs", STRONG, {"stop": Steps(steps=7)}, {"stop": Steps(steps=7)}),
+    ("apda-inexact", STRONG, {}, {"eta_x": 0.25 / ROOT, "eta_y": ROOT / 8.0, "beta_y": 0.1}),
+    ("apda-inexact", STRONG, {}, {"theta": 2.0 / (2.0 + 0.125 / ROOT)}),
+    ("apda-inexact", STRONG, {"eta_x": 4.0}, {"eta_y": 1.0 / 128.0, "theta": 1.0 - 0.1 / 128.0}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "f", "given", "suggested"), SUGGESTED, ids=[f"{s[0]}-{i}" for i, s in enumerate(SUGGESTED)]
+)
+def test_suggestions_are_the_formulas_of_the_docstrings(name: str, f, given: dict, suggested: dict) -> None:
+    method = ALGORITHMS[name](**given).suggested(f)
+    for parameter, value in suggested.items():
+        found = getattr(method, parameter)
+        assert found == (value if isinstance(value, Steps) else pytest.approx(value, rel=1e-14)), parameter
+
+
+# the step that is suggested for plain gradients
+PLAIN = [
+    ("a-fedpdsam", {"rho": 5.0}, 1.0 / 15.0),
+    ("fedcm", {"alpha": 0.5, "stop": Steps(steps=4)}, 0.1 / (0.5 * 4.0)),
+    ("feddualavg", {}, 0.1),
+    ("fedsam", {}, 0.1),
+    ("fedspeed", {"rho": 5.0}, 1.0 / 15.0),
+    ("scaffnew", {}, 0.1),
+    ("scaffold", {"stop": Steps(steps=4)}, 0.1 / 12.0),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "step"), PLAIN, ids=[p[0] for p in PLAIN])
+def test_suggested_steps_are_those_of_the_docstrings(name: str, given: dict, step: float) -> None:
+    method = ALGORITHMS[name](**given).suggested(STRONG)
+    assert isinstance(method.solver, Gradient)
+    assert method.solver.step == pytest.approx(step, rel=1e-14)
+    own = Gradient(step=0.01)
+    assert ALGORITHMS[name](solver=own, **given).suggested(STRONG).solver == own
+
+
+@pytest.mark.parametrize("name", ["fedcm", "feddualavg", "scaffnew"])
+def test_a_solver_without_a_step_gets_one(name: str) -> None:
+    method = ALGORITHMS[name](solver=Gradient(max_iter=7)).suggested(STRONG)
+    assert method.solver == Gradient(step=method.solver.step, max_iter=7)
+    assert method.solver.step > 0
+
+
+def test_a_step_that_is_still_open_is_asked_for() -> None:
+    assert step_of(Gradient(step=0.1)) == 0.1
+    with pytest.raises(ValueError, match=r"^solver must have a step"):
+        step_of(Gradient())
+
+
+USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit", "lazy-a-fedpd"]
+ACCELERATED = ["acc-s-dane", "anderson-dane", "anderson-fedsplit", "dual-lbfgs"]
+
+
+@pytest.mark.parametrize("name", [*USUAL, *ACCELERATED, "optimized-dualfl", "fedspeed"])
+def test_the_usual_solver_is_suggested_unless_there_is_one(name: str) -> None:
+    options = {"radius": 0.0} if name == "fedspeed" else {}
+    kind = ALGORITHMS[name]
+    assert kind(**options).suggested(STRONG).solver == Exact()
+    assert kind(solver=LBFGS(), **options).suggested(STRONG).solver == LBFGS()
+    assert kind(**options).suggested(logistic()).solver == LBFGS(history=40, precondition=False)  # few short rows
+
+
+@pytest.mark.parametrize("name", ["fivegcs", "apda-inexact", "fedavg"])
+def test_gradient_steps_are_suggested_unless_there_is_a_solver(name: str) -> None:
+    assert ALGORITHMS[name]().suggested(STRONG).solver == Gradient()
+    assert ALGORITHMS[name](solver=LBFGS()).suggested(STRONG).solver == LBFGS()
+
+
+class Unknown(ObjectiveWrapper):
+    """An objective of which neither mu nor L is known."""
+
+    def __init__(self, objective) -> None:
+        self.objective = objective
+
+    @property
+    def mu(self):
+        return np.full(2, -math.inf)
+
+    @property
+    def L(self):
+        return np.full(2, math.inf)
+
+
+NEEDED = [
+    *(
+        (name, Unknown(STRONG), p)
+        for name, p in (
+            ("a-fedpd", "rho"),
+            ("fedadmm", "rho"),
+            ("feddr", "eta"),
+            ("feddyn", "alpha"),
+            ("fedpd", "eta"),
+            ("fedprox", "mu_prox"),
+            ("fedspeed", "rho"),
+            ("fedsplit", "step"),
+            ("anderson-fedsplit", "step"),
+            ("acc-s-dane", "weight"),
+            ("gradient-descent", "step"),
+        )
+    ),
+    *((name, f, "nu") for name in ("dualfl", "optimized-dualfl", "dual-ascent", "dual-lbfgs") for f in (FLAT, CONCAVE)),
+    *((name, f, "objective") for name in ("fivegcs", "apda-inexact") for f in (FLAT, CONCAVE, hinge())),
+    *((name, f, "probability") for name in ("scaffnew",) for f in (FLAT, CONCAVE)),
+    *((name, hinge(), "objective") for name in ("gradient-descent", "distributed-lbfgs", "distributed-newton-cg")),
+    *((name, hinge(), "objective") for name in ("anderson-dane", "giant", "acc-s-dane")),
+    *((name, hinge(), "solver") for name in ("fedsam", "fedcm", "feddualavg", "scaffold", "scaffnew")),
+]
+
+
+@pytest.mark.parametrize(("name", "f", "parameter"), NEEDED, ids=[f"{s[0]}-{i}" for i, s in enumerate(NEEDED)])
+def test_what_cannot_be_suggested_is_asked_for(name: str, f, parameter: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{re.escape(parameter)} (must be|cannot be suggested)"):
+        ALGORITHMS[name]().suggested(f)
+
+
+# name, what is admitted, what is not, and what the sentence says
+CHECKED = [
+    ("dualfl", {"nu": 0.5}, {"nu": 0.5 * (1.0 + 1e-7)}, "nu = 0.5 must not exceed mu = 0.5"),
+    ("optimized-dualfl", {"nu": 0.5}, {"nu": 1.0}, "nu = 1 must not exceed mu = 0.5"),
+    ("fivegcs", {"mu": 0.5}, {"mu": 0.5 * (1.0 + 1e-7)}, "mu = 0.5 must not exceed 0.5"),
+    ("fivegcs", {"gamma": 0.5, "tau": 1.0}, {"gamma": 0.5, "tau": 1.01}, "tau must be at most 1/(gamma N)"),
+]
+
+
+@pytest.mark.parametrize(("name", "good", "bad", "why"), CHECKED, ids=[f"{s[0]}-{i}" for i, s in enumerate(CHECKED)])
+def test_parameters_outside_a_theory_are_refused(name: str, good: dict, bad: dict, why: str) -> None:
+    ALGORITHMS[name](**good).suggested(STRONG).check(STRONG)
+    with pytest.raises(ValueError, match=re.escape(why)):
+        ALGORITHMS[name](**bad).suggested(STRONG).check(STRONG)

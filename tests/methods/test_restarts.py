@@ -1,0 +1,301 @@
+"""Restarts of DualFL and OptimizedDualFL: their rules from the definitions, what they gain, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt import run
+from dualopt.engine.rounds import State, advance, iterate
+from dualopt.lab.contracts import test_algorithms as contract
+from dualopt.methods import DualFL, OptimizedDualFL
+from dualopt.methods.dualfl import momentum
+from dualopt.methods.optimized_dualfl import coefficients
+from dualopt.methods.participation import CommunicateWithProbability, Full, UniformSubset
+from dualopt.objectives import ObjectiveWrapper, Quadratic
+from dualopt.runs.reference import newton
+from dualopt.solvers import LBFGS, SGD, Exact
+from tests.problems import digits, hinge, logistic, quadratic
+from theory._problems import breast_cancer, lopsided
+from theory.frontier import restarts
+from theory.frontier.scaled_dualfl import unequal
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientRestarted(DualFL):
+    restart: str | None = "gradient"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapRestarted(DualFL):
+    restart: str | None = "gap"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledGradientRestarted(GradientRestarted):
+    scaled: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledGapRestarted(GapRestarted):
+    scaled: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizedRestarted(OptimizedDualFL):
+    restart: str | None = "gradient"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaledOptimizedRestarted(OptimizedRestarted):
+    scaled: bool = True
+
+
+RESTARTED: dict[str, type[DualFL] | type[OptimizedDualFL]] = {
+    "dualfl, gradient": GradientRestarted,
+    "dualfl, gap": GapRestarted,
+    "dualfl, gradient, scaled": ScaledGradientRestarted,
+    "dualfl, gap, scaled": ScaledGapRestarted,
+    "optimized-dualfl, gradient": OptimizedRestarted,
+    "optimized-dualfl, gradient, scaled": ScaledOptimizedRestarted,
+}
+every_restart = pytest.mark.parametrize("name", RESTARTED)
+
+
+def restarted_loop(f: Quadratic, nu: np.ndarray, kind: type) -> Iterator[tuple[np.ndarray, bool]]:
+    """The gradient restart from its definition, everything in one place: models, and whether it restarts."""
+    zeta, v, t, A = np.zeros_like(f.b), np.zeros_like(f.b), 1.0, 0.0
+    while True:
+        local = np.stack([np.linalg.solve(f.A[j], f.b[j] + nu[j] * zeta[j]) for j in range(len(nu))])
+        theta = nu @ local / nu.sum()
+        before, v = v, zeta + theta - local
+        uphill = float(np.sum(nu[:, None] * (zeta - v) * (v - before)))
+        if uphill > 0:
+            zeta, t, A = v, 1.0, 0.0
+        elif kind is DualFL:
+            t, beta = momentum(t, 0.0)
+            zeta = v + beta * (v - before)
+        else:
+            A, b, c = coefficients(A, 0.0)
+            zeta = v + b * (v - before) + c * (v - zeta)
+        yield theta, uphill > 0
+
+
+def began(kind: type, server: Any) -> bool:
+    """Whether a new epoch begins after a round."""
+    return server.t == 1.0 if issubclass(kind, DualFL) else server.A == 0.0
+
+
+@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_gradient_restarts_are_those_of_the_definition(kind: type, scaled: bool) -> None:
+    f = lopsided().objective
+    nu = f.mu if scaled else np.full(4, f.mu.min())
+    method = kind(restart="gradient", solver=Exact())
+    found = 0
+    for s, (theta, again) in islice(
+        zip(iterate(method, f, scales=nu), restarted_loop(f, nu, kind), strict=False), 60
+    ):  # then rounding decides
+        np.testing.assert_allclose(s.server.theta, theta, rtol=0, atol=1e-12)
+        assert began(kind, s.server) == again
+        found += again
+    assert found >= 2
+
+
+def test_gap_restarts_are_those_of_the_definition() -> None:
+    """The gap as the claims compute it, from averages of their own; the slope from the states."""
+    ends = []
+    for f, n, scaled in ((lopsided(), 60, False), (lopsided(), 40, True), (unequal(), 350, False)):
+        case = restarts.restarted(f, "gap", n, scaled=scaled)
+        nu = restarts.parameters(case)[:, None]
+        zeta, before, first = np.zeros_like(case.subgradients), np.zeros_like(case.subgradients), math.inf
+        for step, s in zip(restarts.path(case), case.snapshots(), strict=True):
+            assert step.gap > restarts.TELLING * step.rounding
+            v = s.clients.v
+            uphill = float(np.sum(nu * (zeta - v) * (v - before))) > 0
+            assert step.ends == (math.isinf(first) or step.gap <= first / (9.0 if uphill else 100.0))
+            if step.ends:
+                ends.append(uphill)
+                first = step.gap
+            zeta, before = s.clients.zeta, v
+    assert set(ends) == {True, False}
+    assert len(ends) >= 10
+
+
+def rounds(method: Any, f: Any, tol: float = 1e-8) -> int:
+    trace = run(method, f, rounds=600, tol=tol)
+    return len(trace) - 1 if trace.status == "converged" else 1000
+
+
+@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+def test_restarts_need_fewer_rounds(kind: type) -> None:
+    """Than no restart and, although they do not know L, than the suggested rho."""
+    f = breast_cancer().objective
+    assert rounds(kind(restart="gradient"), f) < 0.75 * min(rounds(kind(rho=0.0), f), rounds(kind(), f))
+
+
+def test_the_gap_restart_needs_fewer_rounds() -> None:
+    f = breast_cancer().objective
+    assert rounds(DualFL(restart="gap"), f) < 0.75 * min(rounds(DualFL(rho=0.0), f), rounds(DualFL(), f))
+
+
+@every_restart
+def test_certificates_hold_through_restarts(name: str) -> None:
+    f = digits(rows=240)
+    optimum = newton(f, tol=1e-13)
+    method = RESTARTED[name]().suggested(f)
+    trace = run(method, f, rounds=400, tol=1e-9, reference=optimum.energy)
+    assert trace.status == "converged"
+    assert np.all(trace["certificate"] >= trace["energy"] - optimum.energy - optimum.gap)
+    kind = type(method)
+    assert any(began(kind, s.server) for s in islice(iterate(method, f), 2, len(trace)))
+
+
+@every_restart
+@pytest.mark.parametrize("problem", ["smooth", "nonsmooth"])
+def test_stacked_is_one_process_per_client(name: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    contract.test_stacked_is_one_process_per_client((RESTARTED[name], Full(), problem))
+
+
+@every_restart
+def test_stays_at_the_optimum(name: str) -> None:
+    f = quadratic()
+    method = RESTARTED[name](solver=Exact()).suggested(f)
+    state = State(*method.fixed_point(f, f.minimiser()))
+    for round in islice(Full().rounds(f.n_clients, seed=0), 8):
+        state, _, _ = advance(method, f, state, round)
+        np.testing.assert_allclose(state.server.theta, f.minimiser(), atol=1e-13)
+
+
+@pytest.mark.parametrize("name", [name for name in RESTARTED if "scaled" not in name])
+def test_permuting_clients_and_copies_of_one(name: str) -> None:
+    contract.test_permuting_clients_permutes_states(RESTARTED[name])
+    contract.test_equal_clients_are_one_client(RESTARTED[name])
+    contract.test_survives_pickling(RESTARTED[name])
+
+
+@every_restart
+def test_array_libraries_agree(name: str, backend) -> None:
+    contract.test_array_libraries_agree(RESTARTED[name], backend)
+
+
+@every_restart
+def test_is_pure_and_keeps_single_precision(name: str) -> None:
+    contract.test_is_deterministic(RESTARTED[name])
+    contract.test_writes_to_nothing_that_it_is_handed(RESTARTED[name])
+    contract.test_single_precision_stays_single(RESTARTED[name])
+
+
+@pytest.mark.parametrize(
+    ("kind", "restart", "up", "down"),
+    [
+        (DualFL, None, 20, 21),
+        (DualFL, "gradient", 21, 21),
+        (DualFL, "gap", 22, 22),
+        (OptimizedDualFL, "gradient", 21, 22),
+    ],
+)
+def test_scalars_are_counted(kind: type, restart: str | None, up: int, down: int) -> None:
+    f = quadratic(n=3, d=20)
+    s = next(islice(iterate(kind(rho=0.0, restart=restart), f), 1, None))
+    assert (s.floats_up, s.floats_down) == (3 * up, 3 * down)
+
+
+def test_the_gap_restart_costs_half_a_gradient() -> None:
+    f = quadratic()
+    charged = []
+    for rule in (None, "gap"):
+        solution = next(iterate(DualFL(rho=0.0, restart=rule, solver=Exact()), f)).solution
+        assert solution is not None
+        charged.append(solution.gradients)
+    assert np.subtract(charged[1], charged[0]).tolist() == [0.5] * f.n_clients
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "sentence"),
+    [
+        (DualFL, {"restart": "window"}, "restart must be 'gradient' or 'gap' or None, not window"),
+        (OptimizedDualFL, {"restart": "gap"}, "restart must be 'gradient' or None, not gap"),
+        (DualFL, {"restart": "gap", "rho": 0.1}, "rho must be 0 with a restart, which takes its place, not 0.1"),
+        (OptimizedDualFL, {"restart": "gradient", "rho": 0.1}, "rho must be 0 with a restart"),
+        (DualFL, {"restart": "gap", "solver": SGD(step=0.1)}, "solver must compute local gradients"),
+    ],
+)
+def test_refusals(kind: type, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        kind(**options)
+
+
+@every_restart
+def test_everybody_takes_part_in_every_round(name: str) -> None:
+    for participation in (UniformSubset(size=2), CommunicateWithProbability(probability=0.5)):
+        with pytest.raises(ValueError, match="does not support"):
+            next(iterate(RESTARTED[name](), logistic(), participation=participation))
+
+
+@dataclass
+class Unknown(ObjectiveWrapper):
+    """Of whose curvature nothing is known."""
+
+    objective: Any
+
+    @property
+    def mu(self):
+        return self.objective.mu - np.inf
+
+    @property
+    def L(self):
+        return self.objective.L + np.inf
+
+
+@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+def test_what_is_suggested(kind: type) -> None:
+    smooth = logistic()
+    unknown = Unknown(smooth)
+    for f, options, expected in [
+        (smooth, {}, (pytest.approx(smooth.mu.min() / smooth.L.max()), None)),
+        (smooth, {"restart": "gradient"}, (0.0, "gradient")),
+        (hinge(mu=0.5), {}, (0.0, None)),
+        (hinge(mu=0.5), {"restart": "gradient"}, (0.0, "gradient")),
+        (unknown, {"nu": 0.05}, (0.0, "gradient")),
+        (unknown, {"nu": 0.05, "rho": 0.0}, (0.0, None)),
+        (unknown, {"nu": 0.05, "rho": 0.01}, (0.01, None)),
+    ]:
+        method = kind(**options).suggested(f)
+        assert (method.rho, method.restart) == expected
+
+
+def test_unknown_curvature_is_served_best_by_a_restart() -> None:
+    known = breast_cancer().objective
+    f, optimum = Unknown(known), newton(known, tol=1e-13).energy
+    needed = []
+    for method in (DualFL(nu=0.01, solver=LBFGS()), DualFL(nu=0.01, rho=0.0, solver=LBFGS())):
+        trace = run(method, f, rounds=120, reference=optimum, check_assumptions=False)
+        needed.append(int(np.argmax(trace["error"] <= 1e-8)))
+    assert 0 < needed[0] < needed[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "restart", "nonsmooth", "said"),
+    [
+        (DualFL, "gap", False, "Theorem E: the certified gap falls by 100 in at most 95 rounds"),  # 22 sqrt(19.. - 1)
+        (DualFL, "gap", True, "Theorem E: O(1/n^2) at the mean models"),
+        (DualFL, "gradient", False, "linear for smooth clients (theory/frontier/restarts.py), without a useful factor"),
+        (DualFL, "gradient", True, "none: L is not finite"),
+        (OptimizedDualFL, "gradient", False, "none: no theorem covers restarts of this method"),
+    ],
+)
+def test_guarantees(kind: type, restart: str, nonsmooth: bool, said: str) -> None:
+    f = (
+        hinge(mu=0.5)
+        if nonsmooth
+        else Quadratic(A=np.stack([np.diag([0.5, 4.0]), np.diag([1.0, 10.0])]), b=np.ones((2, 2)))
+    )
+    assert kind(restart=restart).guarantee(f) == said
+    assert kind(restart=restart, nu=2.0 * float(f.mu.min())).guarantee(f) == "none: nu exceeds mu"

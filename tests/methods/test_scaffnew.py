@@ -1,0 +1,150 @@
+"""Scaffnew against its box and its one-step inequality, with both sides of the coin."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from dualopt.engine.rounds import State, advance, iterate
+from dualopt.methods import Scaffnew
+from dualopt.methods.participation import CommunicateWithProbability
+from dualopt.methods.scaffnew import Client, Server
+from dualopt.objectives import Quadratic
+from dualopt.runs.recording import run
+from dualopt.solvers import LBFGS, SGD, Gradient
+from tests.problems import logistic, quadratic
+from theory._chance import coin, worst_growth
+
+
+def box(f, coins, *, step: float, p: float):
+    """Algorithm 2 of the paper, written out."""
+    n, d = f.b.shape
+    x, h = np.ones((n, d)), np.zeros((n, d))
+    for communicates in coins:
+        xhat = np.stack([x[j] - step * (f.A[j] @ x[j] - f.b[j] - h[j]) for j in range(n)])
+        x = np.stack([xhat.mean(axis=0)] * n) if communicates else xhat
+        h = h + p / step * (x - xhat)
+        yield x, h
+
+
+def test_it_is_the_box() -> None:
+    f, chance = quadratic(), CommunicateWithProbability(probability=0.4)
+    method = Scaffnew(probability=0.4, solver=Gradient(step=0.04))
+    coins = [round.communicate for round in islice(chance.rounds(5, 0), 30)]
+    assert 5 < sum(coins) < 25
+    model = np.ones(4)
+    found = iterate(method, f, theta0=model, participation=chance)
+    for s, communicates, (x, h) in zip(found, coins, box(f, coins, step=0.04, p=0.4), strict=False):
+        model = x[0] if communicates else model
+        np.testing.assert_allclose(s.server.theta, model, rtol=1e-12)
+        np.testing.assert_allclose(s.clients.theta, x, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(s.clients.control, h, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(s.clients.control.sum(axis=0), np.zeros(4), atol=1e-12)
+        assert (s.floats_up, s.floats_down > 0) == ((20, True) if communicates else (0, s.round.n == 0))
+
+
+@pytest.mark.parametrize("communicates", [True, False])
+def test_the_fixed_point_stays_with_and_without_communication(communicates: bool) -> None:
+    f = quadratic()
+    method = Scaffnew(probability=0.3).suggested(f)
+    state = State(*method.fixed_point(f, f.minimiser()))
+    round = next(o.round for o in coin(5, 0.3) if o.round.communicate == communicates)
+    after, upload, _ = advance(method, f, state, round)
+    assert (upload is not None) == communicates
+    np.testing.assert_allclose(after.clients.theta, state.clients.theta, atol=1e-14)
+    np.testing.assert_allclose(after.clients.control, state.clients.control, atol=1e-13)
+
+
+def growth(f, *, step: float, p: float, chance: float) -> float:
+    """The worst growth of Psi when the method believes in p and the coin has another chance."""
+    method = Scaffnew(probability=p, solver=Gradient(step=step))
+    (n, d), model = f.b.shape, f.minimiser()
+    control = f.gradient(model)
+    centred = np.linalg.svd(np.eye(n) - 1 / n)[0][:, :-1]  # controls have sum zero: a basis of such rows
+
+    def state(e):
+        x, h = e[: n * d].reshape(n, d), centred @ e[n * d :].reshape(n - 1, d)
+        return State(Server(model), model, Client(model + x, control + p / step * h))
+
+    def errors(s):
+        x, h = s.clients.theta - model, step / p * (s.clients.control - control)
+        return np.concatenate([x.ravel(), (centred.T @ h).ravel()])
+
+    return worst_growth(method, f, coin(n, chance), state, errors, (2 * n - 1) * d)
+
+
+@pytest.mark.parametrize("p", [0.05, 1 / math.sqrt(20), 0.7, 1.0])
+@pytest.mark.parametrize("times", [0.3, 1.0, 1.9, 2.1])
+def test_the_one_step_inequality_and_no_better_one(p: float, times: float) -> None:
+    """The constant is the worst case exactly, also where a step of more than 2/L diverges."""
+    f = quadratic(n=3, d=3, mu=1.0, L=20.0)
+    step = times / 20.0
+    found = growth(f, step=step, p=p, chance=p)
+    assert found == pytest.approx(max((1 - step) ** 2, (1 - step * 20.0) ** 2, 1 - p * p), rel=1e-12)
+    assert times > 1 or found <= 1 - min(step, p * p) + 1e-12  # the paper's form
+
+
+@pytest.mark.parametrize("wrong", [0.5, 0.9, 1.3])
+def test_another_coin_than_the_update_believes_is_caught(wrong: float) -> None:
+    f, p = quadratic(n=3, d=3, mu=1.0, L=20.0), 1 / math.sqrt(20)
+    assert growth(f, step=1 / 20, p=p, chance=wrong * p) > 1 - p * p + 1e-3
+
+
+def test_as_many_communications_achieve_more_than_gradient_descent() -> None:
+    """Two hundred communications between two thousand steps, against as many with a step each; kappa = 100."""
+    rng = np.random.default_rng(0)
+    f = Quadratic(A=np.stack([np.diag([1.0, 30.0, 100.0])] * 5), b=rng.standard_normal((5, 3)))
+    method = Scaffnew().suggested(f)
+    assert method.probability == pytest.approx(0.1)
+    rare = list(islice(iterate(method, f, participation=CommunicateWithProbability(probability=0.1)), 2000))
+    assert 170 < sum(s.round.communicate for s in rare) < 230
+    descent = run(Scaffnew(probability=1.0), f, rounds=230).theta
+    errors = [np.linalg.norm(theta - f.minimiser()) for theta in (rare[-1].server.theta, descent)]
+    assert errors[0] < 1e-3 * errors[1]
+
+
+def test_sampled_steps_keep_the_sum_of_the_controls() -> None:
+    f = logistic()
+    method = Scaffnew(probability=0.5, solver=SGD(step=0.05, batch=5))
+    chance = CommunicateWithProbability(probability=0.5)
+    s = list(islice(iterate(method, f, participation=chance), 20))[-1]
+    assert np.abs(s.clients.control).max() > 1e-3
+    np.testing.assert_allclose(s.clients.control.sum(axis=0), 0.0, atol=1e-13)
+
+
+def test_the_step_is_common_where_smoothness_differs() -> None:
+    f = Quadratic(A=np.stack([np.eye(2), 4 * np.eye(2)]), b=np.ones((2, 2)))
+    for method in (Scaffnew(), Scaffnew(solver=Gradient())):
+        assert method.suggested(f).solver == Gradient(step=0.25)
+    assert Scaffnew(solver=Gradient(step=0.1)).suggested(f).solver == Gradient(step=0.1)
+
+
+def test_guarantees() -> None:
+    f = quadratic(mu=1.0, L=20.0)
+    assert "contracts by 0.9500 per round" in Scaffnew().guarantee(f)
+    assert Scaffnew(solver=Gradient(step=0.101)).guarantee(f).startswith("none: it needs full gradients")
+    assert Scaffnew(solver=SGD(step=0.01)).guarantee(f).startswith("none")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"probability": 0.0}, r"probability must lie in \(0, 1\], not 0.0"),
+        ({"probability": 1.1}, r"probability must lie in \(0, 1\], not 1.1"),
+        ({"solver": LBFGS()}, "solver must be Gradient or SGD"),
+        ({"solver": SGD(step=0.1, epochs=1)}, "solver must take one step of one length in every round"),
+        ({"solver": SGD(step=0.1, decay=0.9)}, "solver must take one step of one length in every round"),
+    ],
+)
+def test_bad_arguments_are_named(wrong, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Scaffnew(**wrong)
+
+
+def test_no_probability_without_strong_convexity() -> None:
+    with pytest.raises(ValueError, match="probability must be given"):
+        Scaffnew().suggested(logistic(mu=0.0))
+    assert Scaffnew(probability=0.5).suggested(logistic(mu=0.0)).solver is not None
