@@ -1,7 +1,7 @@
 """Results on disk: each is stored as soon as it is known, under a name that hashes everything that defines it.
 
-A result also carries a hash of the code that computed it, :mod:`dualopt.runs._sources`. That of other code is stale: it is
-computed again, unless stale results are to be kept.
+A result also carries a hash of the code that computed it, :mod:`dualopt.runs._sources`. That of other code is stale: it
+is computed again, unless stale results are to be kept.
 """
 
 from __future__ import annotations

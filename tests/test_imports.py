@@ -13,25 +13,20 @@ ROOT = Path(__file__).parents[1]
 FORBIDDEN = {"dualopt": {"theory", "figures", "tests"}, "theory": {"figures", "tests"}, "figures": {"tests"}}
 ARRAYS = {"numpy", "cupy", "array_api_compat", "array_api_strict"}
 HOST_MODULES = {
-    "xp.py",
-    "_packing.py",  # writes arrays to files and reads them, as the next one does
-    "checkpoint.py",
-    "client_states.py",  # positions of clients are host integers, here and in the next two
-    "tree.py",
-    "_data_hash.py",  # of bytes in host memory
-    "engine.py",
-    "engines",  # what travels between server and hosts is in host memory
-    "participation.py",
-    "trace.py",
-    "reference.py",
-    "plotting.py",
-    "rates.py",
-    "testing.py",
-    "attack.py",
-    "inputs",  # data as people have them, before they are arrays of any library
-    "estimators",  # for scikit-learn, whose arrays are NumPy's
-    "verification",
-    "contracts",
+    "arrays/xp.py",
+    "arrays/_packing.py",  # writes arrays to files and reads them
+    "arrays/client_states.py",  # positions of clients are host integers, here and in the next one
+    "arrays/tree.py",
+    "engine",  # what travels between server and hosts, or into a file, is in host memory
+    "methods/participation.py",
+    "runs/_data_hash.py",  # of bytes in host memory
+    "runs/trace.py",
+    "runs/reference.py",
+    "runs/plotting.py",
+    "lab",
+    "problem/inputs",  # data as people have them, before they are arrays of any library
+    "problem/data",
+    "app/estimators",  # for scikit-learn, whose arrays are NumPy's
     "federation",  # reads the data of a site, which are files
 }
 
@@ -49,7 +44,7 @@ def imported(source: str) -> set[str]:
 
 def may_use_numpy(path: Path) -> bool:
     relative = path.relative_to("dualopt")
-    return relative.parts[0] in HOST_MODULES | {"data"}
+    return any(relative.is_relative_to(name) for name in HOST_MODULES)
 
 
 # What every file imports, by its path from the root.

@@ -1,6 +1,7 @@
 """Contract of every loss in dualopt.losses: a new file there is tested without being named here.
 
-What serves losses in files of users' own, too, is in ``dualopt/lab/contracts/test_losses.py``; here is what is about ours.
+What serves losses in files of users' own, too, is in ``dualopt/lab/contracts/test_losses.py``; here is what is about
+ours.
 """
 
 from __future__ import annotations

@@ -210,14 +210,14 @@ def test_entry_points_are_listed_and_run_and_a_broken_one_harms_nobody(folder, m
             "broken": "no_such_module:X",
             "dualfl": "damped_package:Damped",
         },
-        "dualopt.problem.data": {"two-blobs": "rows_package:two-blobs"},
+        "dualopt.data": {"two-blobs": "rows_package:two-blobs"},
     }
     package(folder, monkeypatch, "damped-package", groups, damped_package=METHOD, rows_package=OTHERS["rows.py"])
     code, out, _ = program("list")
     assert code == 0
     flat = " ".join(out.replace("│", " ").split())
     assert "damped FedPD under another name. (damped_package:Damped of package damped-package)" in flat
-    assert "broken cannot be used: algorithms 'broken' (no_such_module:X of package damped-package)" in flat
+    assert "broken cannot be used: methods 'broken' (no_such_module:X of package damped-package)" in flat
     assert "dualfl (hidden) hidden by dualopt's own dualfl" in flat
     assert "two-blobs two clouds of points" in flat
     code, _, err = program("run", "--algorithm", "damped", "--data", "two-blobs", "--clients", "3", "--rounds", "5")
@@ -242,7 +242,7 @@ def test_two_packages_with_one_name_are_named(folder, monkeypatch, program):
 def test_two_files_of_one_name_do_not_hide_each_other(folder):
     Path("other").mkdir()
     Path("other/my_method.py").write_text(METHOD.replace("1.0", "7.0"))
-    one, two = (plugins.load("algorithms", f"{place}my_method.py:Damped", "algorithm") for place in ("", "other/"))
+    one, two = (plugins.load("methods", f"{place}my_method.py:Damped", "algorithm") for place in ("", "other/"))
     assert (one().alpha, two().alpha) == (1.0, 7.0)
 
 

@@ -26,8 +26,9 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     folder = tmp_path / "thing"
-    (folder / "cli").mkdir(parents=True)
-    for name in ("__init__.py", "method.py", "plotting.py", "cli/run.py"):
+    (folder / "app/cli").mkdir(parents=True)
+    (folder / "runs").mkdir()
+    for name in ("__init__.py", "method.py", "runs/plotting.py", "app/cli/run.py"):
         (folder / name).write_text("x = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(_sources.LEFT_OUT, "thing", _sources.LEFT_OUT["dualopt"])
@@ -39,7 +40,9 @@ def hashed() -> str:
     return sources(packages=["thing"])
 
 
-@pytest.mark.parametrize(("file", "counts"), [("method.py", True), ("plotting.py", False), ("cli/run.py", False)])
+@pytest.mark.parametrize(
+    ("file", "counts"), [("method.py", True), ("runs/plotting.py", False), ("app/cli/run.py", False)]
+)
 def test_every_byte_of_what_computes_counts(package, file, counts):
     before = hashed()
     assert hashed() == before
@@ -136,7 +139,7 @@ def test_of_installed_packages_those_that_declare_plug_ins_are_followed(tmp_path
     monkeypatch.setattr(_imports.sysconfig, "get_path", lambda _: str(tmp_path))
     assert [path.name for path in own_files(module)] == ["mine.py"]
     point = EntryPoint("mine", "kit.mine:Mine", "dualopt.methods")
-    monkeypatch.setattr(_imports, "entry_points", lambda kind: {"mine": [point]} if kind == "algorithms" else {})
+    monkeypatch.setattr(_imports, "entry_points", lambda kind: {"mine": [point]} if kind == "methods" else {})
     assert [path.name for path in own_files(module)] == ["__init__.py", "helper.py", "mine.py"]
 
 
@@ -187,7 +190,7 @@ def test_a_changed_line_of_dualfl_gives_a_new_curve(tmp_path):
 
     _, first = draw()
     assert draw()[1] == first
-    path = tmp_path / "dualopt" / "algorithms" / "dualfl.py"
+    path = tmp_path / "dualopt" / "methods" / "dualfl.py"
     lines = path.read_text()
     changed = lines.replace("4.0 * t * t", "3.0 * t * t")
     assert changed != lines

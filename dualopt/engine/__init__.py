@@ -1,21 +1,9 @@
-"""Runs whose clients are elsewhere: blocks of clients in this process, MPI ranks, a federation."""
+"""The rounds of a federation, wherever its clients are: in this process, in blocks, on MPI ranks, at sites.
 
-from dualopt.engine._errors import LostError, RefusedError
-from dualopt.engine._host import Host, answered
-from dualopt.engine._inline import Blocks, Inline
-from dualopt.engine._protocol import Engine, Failed
-from dualopt.engine._remote import RemoteClients
-from dualopt.engine.mpi import MPI
+It imports ``arrays``, objectives, solvers and methods; what few runs need (MPI, a wire) is loaded when it is asked for.
+Another place for clients is a class beside ``Blocks``.
+"""
 
-__all__ = [
-    "MPI",
-    "Blocks",
-    "Engine",
-    "Failed",
-    "Host",
-    "Inline",
-    "LostError",
-    "RefusedError",
-    "RemoteClients",
-    "answered",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

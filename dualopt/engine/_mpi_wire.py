@@ -1,8 +1,8 @@
 """Requests and answers between MPI processes: a short header in JSON, and arrays as they lie in memory.
 
-A header describes a tree and the layout of its arrays (``dualopt.arrays._packing``). It is sent again only when it differs
-from the last one of the same process; in most rounds, numbers alone travel. Arrays of all processes that lie in rows
-are received into one array, in the order of the processes, so that nothing need be copied to put them together.
+A header describes a tree and the layout of its arrays (``dualopt.arrays._packing``). It is sent again only when it
+differs from the last one of the same process; in most rounds, numbers alone travel. Arrays of all processes that lie in
+rows are received into one array, in the order of the processes, so that nothing need be copied to put them together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 
 from dualopt.arrays._packing import assembled, pack, unpacked
 from dualopt.arrays.xp import Array
-from dualopt.engine._mpi_pool import Pool
 
 __all__ = ["Frame", "Wire", "framed", "restored"]
 
@@ -75,7 +74,6 @@ class Wire:
         self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
         self._said = ""  # the last header of this process
         self._heard = [""] * self.size  # those of all, in process 0
-        self._pool = Pool()
         self.bytes_up = self.bytes_down = 0  # to and from the other processes, in process 0
 
     def tell(self, frame: Frame) -> None:
@@ -154,7 +152,7 @@ class Wire:
         """Return the sums of the arrays of all processes to process 0; which comes first is up to MPI."""
         found = []
         for x in arrays:
-            total = self._pool.empty(x.shape, x.dtype) if self.rank == 0 else None
+            total = np.empty(x.shape, x.dtype) if self.rank == 0 else None
             self._comm.Reduce(_flat(x), None if total is None else _flat(total), op=self._mpi.SUM)
             found.append(total)
             self.bytes_up += x.nbytes * (self.size - 1)
@@ -193,7 +191,7 @@ class Wire:
             for found in arrays:
                 found.append(np.empty(shape, kind))
             return
-        whole = self._pool.empty((sum(shape[0] for shape, _ in column), *shape[1:]), np.dtype(kind))
+        whole = np.empty((sum(shape[0] for shape, _ in column), *shape[1:]), np.dtype(kind))
         for found, (shape, _) in zip(arrays, column, strict=True):
             found.append(whole[start : start + shape[0]])
             start += shape[0]

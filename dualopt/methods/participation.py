@@ -270,7 +270,8 @@ class WeightedSubset(Typed):
     r"""In each round ``size`` clients take part, some more often than others: importance sampling.
 
     Client j is active with probability :math:`\pi_j = \min(1, Ka_j)`, K such that the sum is ``size``. Cohorts are
-    those of the sequential pivotal design (Deville and Tillé 1998; ``dualopt/methods/_pivotal.py``): the size is fixed, the
+    those of the sequential pivotal design (Deville and Tillé 1998; ``dualopt/methods/_pivotal.py``): the size is fixed,
+    the
     :math:`\pi_j` are exact. Means over such cohorts are biased, so that only methods support it whose fixed point does
     not depend on who is active.
 

@@ -1,9 +1,9 @@
 """Which code results depend on, as a hash: results that are stored are not those of other code.
 
 The rule is simple and on the safe side. It covers every byte of every ``.py`` file of ``dualopt``, but for what only
-reads options, writes and draws: ``cli/`` and ``plotting.py``. Results of figures depend on ``theory`` and ``figures``
-too, but for the modules named below; and on the file of every class from elsewhere that takes part, with what it
-imports from its own folder or package (:mod:`dualopt.runs._imports`).
+reads options, writes and draws: ``app/`` and ``runs/plotting.py``. Results of figures depend on ``theory`` and
+``figures`` too, but for the modules named below; and on the file of every class from elsewhere that takes part, with
+what it imports from its own folder or package (:mod:`dualopt.runs._imports`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dualopt.runs._imports import own_files
 __all__ = ["module_sources", "sources"]
 
 LEFT_OUT = {
-    "dualopt": ("cli", "plotting.py", "__main__.py"),
+    "dualopt": ("app", "runs/plotting.py", "__main__.py"),
     "theory": ("_program.py", "_report.py", "__main__.py"),
     "figures": ("_drawing.py", "_output.py", "_panels.py", "_program.py", "_store.py", "__main__.py"),
 }
@@ -62,7 +62,7 @@ def _files_of(x: Any) -> Iterator[Path]:
         file = getattr(module, "__file__", None)
         if kind.__module__.partition(".")[0] in ("builtins", "numpy", "typing", "abc"):
             continue
-        if module is not None and file is not None and Path(__file__).parent not in Path(file).resolve().parents:
+        if module is not None and file is not None and Path(__file__).parents[1] not in Path(file).resolve().parents:
             yield from own_files(module)
     if is_dataclass(x):
         for f in fields(x):
@@ -77,7 +77,7 @@ def _package(name: str) -> str:
     left_out = LEFT_OUT.get(name, ())
     found = []
     for folder in map(Path, folders):
-        found += [p for p in folder.rglob("*.py") if p.relative_to(folder).parts[0] not in left_out]
+        found += [p for p in folder.rglob("*.py") if not any(p.is_relative_to(folder / name) for name in left_out)]
     return _hash(sorted(found))
 
 

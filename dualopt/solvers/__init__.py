@@ -28,3 +28,6 @@ __all__ = [
     "Sarah",
     "default_solver",
 ]
+
+SHARED = ("stopping",)
+"""The modules here that hold no solver."""

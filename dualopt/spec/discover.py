@@ -19,8 +19,8 @@ __all__ = ["discover", "lookup", "summary", "unknown_name"]
 def discover(package: ModuleType) -> dict[str, type]:
     """Return the public class of every module of a package.
 
-    A module counts unless its name begins with an underscore. It defines exactly one dataclass that its ``__all__``
-    names; the key is the name of the module with ``_`` turned into ``-``.
+    A module counts unless its name begins with an underscore, or the package names it in ``SHARED``. It defines exactly
+    one dataclass that its ``__all__`` names; the key is the name of the module with ``_`` turned into ``-``.
 
     Parameters
     ----------
@@ -43,8 +43,11 @@ def discover(package: ModuleType) -> dict[str, type]:
     >>> discover(dualopt.losses)["smoothed-hinge"].__name__
     'SmoothedHinge'
     """
-    names = sorted(entry.name for entry in pkgutil.iter_modules(package.__path__) if not entry.name.startswith("_"))
-    return {name.replace("_", "-"): _only_class(f"{package.__name__}.{name}") for name in names}
+    shared = getattr(package, "SHARED", ())
+    names = {entry.name for entry in pkgutil.iter_modules(package.__path__) if not entry.name.startswith("_")}
+    return {
+        name.replace("_", "-"): _only_class(f"{package.__name__}.{name}") for name in sorted(names.difference(shared))
+    }
 
 
 def lookup(package: ModuleType, name: str, argument: str) -> type:

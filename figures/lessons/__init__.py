@@ -23,12 +23,12 @@ The roles of a curve are its style: "error" solid, "certificate" circles, "theor
 second. All numbers are finite; where a run leaves the finite numbers, end the curve (``x`` shorter), and say so in
 ``note``.
 
-Verdicts are those of :func:`dualopt.lab.claims.check`: ``judge(claim, case, label, expected)`` runs a claim and says which
-verdict theory expects, so that tests can compare. Whether the student's answer is right comes from verdicts, never from
-a number that is typed in: ``Answer.of((judged, "violated"), yes=..., no=...)``; a question that is no theorem is judged
-by ``asked((lhs, rhs), ...)``. Build the case with ``Case.of(method, f, rounds=...)`` of ``theory._cases``, whose
-snapshots are computed once: the claim and the picture look at the same run, and ``promised`` returns the bounds that a
-claim compares, to draw them.
+Verdicts are those of :func:`dualopt.lab.claims.check`: ``judge(claim, case, label, expected)`` runs a claim and says
+which verdict theory expects, so that tests can compare. Whether the student's answer is right comes from verdicts,
+never from a number that is typed in: ``Answer.of((judged, "violated"), yes=..., no=...)``; a question that is no
+theorem is judged by ``asked((lhs, rhs), ...)``. Build the case with ``Case.of(method, f, rounds=...)`` of
+``theory._cases``, whose snapshots are computed once: the claim and the picture look at the same run, and ``promised``
+returns the bounds that a claim compares, to draw them.
 
 A point in a plane can be dragged if it is ``Handle(x="name of a slider", y="name of another")``; the sliders do the
 same from the keyboard. Cells of a plane (:class:`Cells`) are clicked likewise.

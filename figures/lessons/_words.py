@@ -89,7 +89,7 @@ def compared(claim: Claim, case: Any) -> tuple[Inequality, ...]:
 
 
 def judge(claim: Claim, case: Any, label: str = "", expected: str = "holds", **options: Any) -> Judged:
-    """Check a claim on a case, with the options of :func:`dualopt.lab.claims.check`; return what is shown of the verdict.
+    """Check a claim on a case, with the options of :func:`dualopt.lab.claims.check`; return what is shown of it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every compressor must satisfy; a new file in ``dualopt/methods/compressors`` is tested without editing a list."""
+"""What every compressor must satisfy; a new file in ``dualopt/methods/compressors`` is tested by itself."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from dualopt.problem.data import (
     dirichlet,
     dirichlet_clients,
     iid,
+    images,
     lognormal_sizes,
-    mnist,
     natural,
     partition,
     subsample,
@@ -320,7 +320,7 @@ def test_a_module_adds_rules(monkeypatch):
     def halves(m, sigma=2.0):
         return [np.arange(m // 2), np.arange(m // 2, m)]
 
-    monkeypatch.setattr(mnist, "PARTITIONS", {"halves": halves}, raising=False)
+    monkeypatch.setattr(images, "PARTITIONS", {"halves": halves}, raising=False)
     assert [part.tolist() for part in partition("halves", np.zeros(4), 2)] == [[0, 1], [2, 3]]
     with pytest.raises(ValueError, match=r"^partition must be one of iid, .*, got 'half'; did you mean 'halves'"):
         partition("half", np.zeros(4), 2)

@@ -1,6 +1,7 @@
 """What every algorithm must satisfy; a new file in ``dualopt/methods`` is tested without editing a list.
 
-The contract itself is in ``dualopt/lab/contracts/test_algorithms.py``, where it serves methods in files of users' own, too.
+The contract itself is in ``dualopt/lab/contracts/test_algorithms.py``, where it serves methods in files of users' own,
+too.
 """
 
 from __future__ import annotations

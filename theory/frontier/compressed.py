@@ -24,9 +24,9 @@ the coordinates that were sent. Then Theorem A holds with p = c/N.
 :math:`\frac cNd` numbers up in a round and about :math:`\frac12\sqrt{\kappa N/c}` rounds per factor e, the numbers fall
 by :math:`\sqrt{N/c}` against c = N.
 
-Both are FedSplit and FedDyn of the package with a compressor (:mod:`dualopt.methods.compressors`). Cases give the methods
-every set of coordinates that chance may choose, as a mask or through the draws of the package's own compressors; those
-that round are in :mod:`theory.frontier.rounded`.
+Both are FedSplit and FedDyn of the package with a compressor (:mod:`dualopt.methods.compressors`). Cases give the
+methods every set of coordinates that chance may choose, as a mask or through the draws of the package's own
+compressors; those that round are in :mod:`theory.frontier.rounded`.
 """
 
 from __future__ import annotations

@@ -31,14 +31,14 @@ def plug_ins(problem: ProblemOptions, variants: Iterable[Variant]) -> dict[str, 
     """
     variants = list(variants)
     used = {
-        "algorithms": [v.algorithm for v in variants],
+        "methods": [v.algorithm for v in variants],
         "solvers": [v.solver for v in variants],
         "losses": [problem.loss],
         "regularisers": [None if problem.regulariser is None else problem.regulariser.partition("=")[0]],
         "data": [problem.data],
     }
     known = {
-        "algorithms": discover(dualopt.methods),
+        "methods": discover(dualopt.methods),
         "solvers": discover(dualopt.solvers),
         "losses": discover(dualopt.losses),
         "regularisers": discover(dualopt.regularisers),

@@ -1,8 +1,8 @@
 """What a command finds in its folder, and what it keeps there while it computes, so that it can be continued.
 
 While ``dualopt run`` computes, the folder of its results holds ``run.checkpoint``: ``session.json`` (the command, a
-hash of the data, what is finished) and one archive for each method (:mod:`dualopt.engine.checkpoint`). It is removed when the
-results are written.
+hash of the data, what is finished) and one archive for each method (:mod:`dualopt.engine.checkpoint`). It is removed
+when the results are written.
 """
 
 from __future__ import annotations

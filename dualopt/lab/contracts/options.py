@@ -17,7 +17,7 @@ from dualopt.spec.discover import discover, lookup
 
 __all__ = ["KINDS", "classes", "refuse_wrong"]
 
-KINDS = {"algorithm": "algorithms", "loss": "losses", "solver": "solvers"}
+KINDS = {"algorithm": "methods", "loss": "losses", "solver": "solvers"}
 BROKEN = "broken promises"
 
 

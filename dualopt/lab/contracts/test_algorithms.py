@@ -358,7 +358,7 @@ def rows_are_contiguous(kind: Any) -> bool:
 
 
 def test_states_lie_client_after_client(kind: Any) -> None:
-    """The state of a client lies in one piece in memory: ``dualopt.arrays.xp.zeros_like`` makes it so, that of NumPy does not.
+    """The state of a client lies in one piece in memory: ``dualopt.arrays.xp.zeros_like`` makes it so, NumPy's not.
 
     Arrays made of a broadcast model follow its strides in NumPy, clients side by side, and so do their sums.
     """

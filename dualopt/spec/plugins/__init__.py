@@ -27,7 +27,7 @@ from dualopt.spec.plugins.requirements import fault
 
 __all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record", "split"]
 
-GROUPS = ("algorithms", "losses", "regularisers", "solvers", "data", "figures")
+GROUPS = ("methods", "losses", "regularisers", "solvers", "data", "figures")
 """The kinds of plug-ins; ``dualopt.KIND`` is the group of their entry points."""
 
 SPELLED = re.compile(r"(?P<module>.+?\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w-]*)")

@@ -70,7 +70,7 @@ def _figure(thing: ModuleType, name: str) -> str | None:
 
 
 CHECKS: dict[str, Callable[[Any, str], str | None]] = {
-    "algorithms": _algorithm,
+    "methods": _algorithm,
     "losses": _loss,
     "regularisers": _regulariser,
     "solvers": _solver,

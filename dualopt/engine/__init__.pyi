@@ -1,0 +1,6 @@
+from ._errors import LostError as LostError, RefusedError as RefusedError
+from ._host import Host as Host, answered as answered
+from ._inline import Blocks as Blocks, Inline as Inline
+from ._protocol import Engine as Engine, Failed as Failed
+from ._remote import RemoteClients as RemoteClients
+from .mpi import MPI as MPI
