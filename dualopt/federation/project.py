@@ -20,7 +20,7 @@ from dualopt.arrays._checks import Typed, require, require_at_least
 from dualopt.arrays._files import write_atomically
 from dualopt.losses import Loss
 from dualopt.methods.participation import parse_participation
-from dualopt.objectives._weights import as_client_weights, listed, positive
+from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.problem.data.scaling import check_scale
 from dualopt.regularisers import parse_regulariser
 from dualopt.runs.recording import check_run
@@ -271,7 +271,7 @@ class Project(Typed):
             ("storage", ("auto", "dense", "sparse")),
         ):
             require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))
-        weights = as_client_weights(listed(self.client_weights))
+        weights = as_client_weights(parse_numbers(self.client_weights))
         positive("client_weights", weights, None if weights is None else self.n_clients)
         require(math.isfinite(self.mu) and self.mu >= 0, "mu must be a finite number, at least 0", self.mu)
         require_at_least(1, features=self.features)

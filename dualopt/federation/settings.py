@@ -14,7 +14,7 @@ from dualopt.arrays._checks import require
 from dualopt.arrays._files import write_atomically
 from dualopt.federation.project import Project
 from dualopt.objectives import LinearModel, linear_model
-from dualopt.objectives._weights import listed
+from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.data import encode_labels, load
 from dualopt.problem.data._libsvm import load as _libsvm
 from dualopt.problem.data._registry import _reader
@@ -138,7 +138,7 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
     if project.rows:
         told = project.rows[project.sites.index(site)]
         require(rows == told, f"data {str(data)!r} must have the {told} rows that the project says of {site}", rows)
-    weights = listed(project.client_weights)
+    weights = parse_numbers(project.client_weights)
     if isinstance(weights, list):
         weights = [weights[project.sites.index(site)]]
     return linear_model(

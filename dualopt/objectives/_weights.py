@@ -9,7 +9,7 @@ from typing import Any
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_array, to_numpy
 
-__all__ = ["as_client_weights", "listed", "mean", "mean_of", "of_clients", "positive", "shares", "total"]
+__all__ = ["as_client_weights", "mean", "mean_of", "of_clients", "parse_numbers", "positive", "shares", "total"]
 
 
 def positive(name: str, numbers: Any, n_clients: int | None = None) -> tuple[float, ...] | None:
@@ -70,12 +70,12 @@ def as_client_weights(
     return positive("client_weights", given, None if sizes is None else len(sizes))
 
 
-def listed(text: str) -> str | list[Any]:
+def parse_numbers(text: str) -> str | list[Any]:
     """Return what text says of clients: a word, or numbers with commas between them.
 
     Examples
     --------
-    >>> listed("rows"), listed("3,1,0.5"), listed("3,x")
+    >>> parse_numbers("rows"), parse_numbers("3,1,0.5"), parse_numbers("3,x")
     ('rows', [3.0, 1.0, 0.5], '3,x')
     """
     try:

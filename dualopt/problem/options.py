@@ -15,7 +15,7 @@ from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploa
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
-from dualopt.objectives._weights import as_client_weights, listed, positive
+from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.objectives.rows import predictors
 from dualopt.problem.data import (
     Dataset,
@@ -374,7 +374,7 @@ def build_problem(options: ProblemOptions, *, test: bool = False, peers: Peers =
     )
     sizes = tuple(map(len, clients))
     mine = block(len(clients), peers)
-    weights = listed(options.client_weights)
+    weights = parse_numbers(options.client_weights)
     if isinstance(weights, list):
         positive("client_weights", weights, len(clients))
         weights = weights[mine.start : mine.stop]
@@ -506,7 +506,7 @@ def _check_options(options: ProblemOptions) -> None:
         raise ValueError(f"partition must be one of {', '.join(rules)}, got {options.partition!r}{hint}")
     if options.storage not in (words := ("auto", "sparse", "dense")):
         raise ValueError(f"storage must be one of {', '.join(words)}; not {options.storage!r}.")
-    as_client_weights(listed(options.client_weights))
+    as_client_weights(parse_numbers(options.client_weights))
     if options.regulariser is not None:
         parse_regulariser(options.regulariser)
 

@@ -4,8 +4,8 @@
 code 1 where one differs. The clients are unequal: in size, in mu_j, and in L_j.
 
 What the environment variable MUTANT names is done wrong: "weights" has each process divide those of its clients by
-their sum, "order" adds up what each process has first. The comparison must find both. HEAD is the size of the first part of a
-header; the rest of a long one is sent behind it.
+their sum, "order" adds up what each process has first. The comparison must find both. HEAD is the size of the first
+part of a header; the rest of a long one is sent behind it.
 """
 
 import os

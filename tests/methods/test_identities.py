@@ -332,7 +332,8 @@ def test_weights_of_rows_are_the_authors_alpha_of_unbalanced_clients(size: int) 
     X, y = rng.standard_normal((17, D)), rng.standard_normal(17)
     f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, client_weights="rows")
     rounds = UniformSubset(size=size)
-    run = iterate(FedDyn(alpha=alpha, solver=EXACT), f, participation=rounds)
+    weights = [1.0 / len(part) for part in parts]  # the clients w_j f_j, which all count alike
+    run = iterate(FedDyn(alpha=alpha, solver=EXACT), f, participation=rounds, scales=weights)
     local, cloud = np.zeros((3, D)), np.zeros(D)
     for s, round in zip(islice(run, ROUNDS), rounds.rounds(3, seed=0), strict=False):
         ends = []

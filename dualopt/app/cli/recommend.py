@@ -54,8 +54,8 @@ def command(found: Recommendation, problem: ProblemOptions, participation: str =
     'dualopt run --algorithm ... --data synthetic-regression --data-param m=60 ... --clients 3 --rounds 1000'
     """
     words = ["dualopt", "run", "--algorithm", found.method]
-    for name, value in found.rule.parameters.items():
-        words += ["-p", f"{name}={value}"]
+    if found.scales != "none":
+        words += ["--scales", found.scales]
     for f in fields(problem):
         words += _option(f.name, getattr(problem, f.name), default_of(f))
     if participation != "full":
