@@ -16,7 +16,7 @@ from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from figures._panels import plain_ticks
 from figures._settings import Settings
-from theory.lower_bounds._cases import ChainCase
+from theory._cases import Case
 from theory.lower_bounds._convex_chain import geometric, power, tails
 from theory.lower_bounds._convex_methods import chain_case, distances, theorem
 from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
@@ -141,7 +141,7 @@ def _visible(numbers: np.ndarray) -> np.ndarray:
     return np.where(numbers > 0.1 * BOTTOM, numbers, np.nan)
 
 
-def _errors(case: ChainCase) -> Columns:
+def _errors(case: Case) -> Columns:
     """Return relative squared distances."""
     square = float(case.theta @ case.theta)
     promised = theorem(case) if _quoted(case) else repeat(math.nan)
@@ -149,7 +149,7 @@ def _errors(case: ChainCase) -> Columns:
     return _columns((n, *(number / square for number in row)) for n, row in enumerate(numbers, start=1))
 
 
-def _rounds(cases: Iterable[ChainCase]) -> Columns:
+def _rounds(cases: Iterable[Case]) -> Columns:
     """Return rounds to the accuracy."""
     rows = []
     for case in cases:
@@ -160,7 +160,7 @@ def _rounds(cases: Iterable[ChainCase]) -> Columns:
     return _columns(rows)
 
 
-def _quoted(case: ChainCase) -> bool:
+def _quoted(case: Case) -> bool:
     """Tell whether a theorem on the method is quoted."""
     return isinstance(case.algorithm, DualFL | OptimizedDualFL)
 

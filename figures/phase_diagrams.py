@@ -19,7 +19,7 @@ from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from figures._settings import Settings
-from theory._chance import Outcome, coin, subsets
+from theory._chance import Event, coin, subsets
 from theory.phase_maps import CONVERGES, Clients, LimitStatistics, limit_statistics, phase_map
 
 __all__ = [
@@ -66,7 +66,7 @@ class Panel:
         The method, and who takes part.
     method : callable
         ``method(step)`` for clients with ``L = 1``.
-    outcomes : sequence of Outcome
+    outcomes : sequence of Event
         What may happen in a round.
     proximal : bool
         Whether local problems have a proximal term, of weight ``1/step``.
@@ -76,7 +76,7 @@ class Panel:
 
     title: str
     method: Callable[[float], Any]
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[Event]
     proximal: bool = True
     limits: Mapping[str, float]
 

@@ -50,7 +50,8 @@ from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Nesterov
 from dualopt.solvers.stopping import GradientReduction, Steps
 from figures._settings import Settings
-from theory._problems import Instance, solved
+from theory._cases import Case
+from theory._problems import solved
 from theory.baselines._communications import (
     ACCURACY,
     AtOnce,
@@ -84,21 +85,21 @@ FLAT = 1e4  # kappa of the planes that lose their strong convexity
 ALPHA = 1e-3  # the ridge that DualFL gets there, over n^2 and in units of L
 ACCURATE = {"solver": Nesterov(), "stop": GradientReduction(factor=1e-6, first=1e-6)}
 
-Build = Callable[[Instance], Any]
+Build = Callable[[Case], Any]
 
 
-def closed_form(algorithm: Any, instance: Instance) -> Count:
+def closed_form(algorithm: Any, instance: Case) -> Count:
     """Return the error of the fixed point."""
     return Count(math.inf, math.nan, limit_error(algorithm, instance))
 
 
-def ends_somewhere(algorithm: Any, instance: Instance) -> Count:
+def ends_somewhere(algorithm: Any, instance: Case) -> Count:
     """Return the error after many rounds, for the least condition number alone."""
     least = instance.L / instance.mu < 1.001 * kappas(1)[0]
     return one_by_one(algorithm, instance, limit=BIASED_ROUNDS) if least else Count(math.inf, math.nan, math.nan)
 
 
-def best_weight(algorithm: FedPD, instance: Instance) -> Count:
+def best_weight(algorithm: FedPD, instance: Case) -> Count:
     """Return the count with the best of several weights."""
     best = 1.0 / math.sqrt(instance.L * instance.mu)
     return min(in_matrices(FedPD(eta=best / times), instance) for times in WEIGHTS)
@@ -244,7 +245,7 @@ def _count(row: Row, kappa: float, seeds: int) -> Count:
     return Count(rounds, gradients, error)
 
 
-def _omega(f: Instance) -> float:
+def _omega(f: Case) -> float:
     """Return the variance of the Bernoulli operator of RandProx that matches the condition number."""
     return math.sqrt(f.L / f.mu) - 1.0
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from dualopt.runs.plotting import style, style_axes
 from dualopt.runs.trace import Trace
 from figures._settings import Settings
-from theory.lower_bounds._races import STEPS, CentralisedFedAvg, Race, races, reach
+from theory._cases import Case
+from theory.lower_bounds._races import STEPS, CentralisedFedAvg, races, reach
 
 __all__ = ["caption", "compute", "draw", "tabulate"]
 
@@ -117,21 +118,26 @@ def caption(traces: Mapping[str, Trace], settings: Settings) -> str:
     return words + (f" and the one that cheats {reached[CHEAT]}." if reached[CHEAT] != "-" else ".")
 
 
-def _races(d: int) -> Iterator[tuple[str, Race]]:
+def _races(d: int) -> Iterator[tuple[str, Case]]:
     chosen = {race.name: race for race in races(CLIENTS, d) if race.name in LOOKS}
     yield from chosen.items()
     fair = chosen["FedAvg"]
     yield CHEAT, fair.but(algorithm=CentralisedFedAvg(solver=fair.algorithm.solver, stop=fair.algorithm.stop))
 
 
-def _trace(race: Race) -> Trace:
+def _trace(race: Case) -> Trace:
     rows = [(0.0, 0.0, race.squared_gradient(race.objective.zeros()))]
-    for n, shot in enumerate(race.but(rounds=race.d + BEYOND).snapshots(), start=1):
+    for n, shot in enumerate(race.but(rounds=race.objective.shape[0] + BEYOND).snapshots(), start=1):
         theta = shot.server.theta
         rows.append((float(n), float(reach(theta)), race.squared_gradient(theta)))
     communications, entries, squares = (list(column) for column in zip(*rows, strict=True))
     columns = {"communications": communications, "entries": entries, "squared_gradient": squares}
-    return Trace(columns=columns, status="max_rounds", theta=None, parameters={"entries": race.d, "method": race.name})
+    return Trace(
+        columns=columns,
+        status="max_rounds",
+        theta=None,
+        parameters={"entries": race.objective.shape[0], "method": race.name},
+    )
 
 
 def _first(there: np.ndarray) -> str:

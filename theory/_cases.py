@@ -1,13 +1,13 @@
-"""The case on which most claims are checked: a method on a problem, with all that is known of them."""
+"""The case on which claims are checked: a problem with its solution, a method, and all that is known of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,29 +19,35 @@ from dualopt.objectives import Quadratic
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import Exact, NewtonCG
 from dualopt.solvers.stopping import GradientNorm
-from theory._chance import Outcome, outcomes_of
+from theory._chance import Event, events_of
 
-__all__ = ["Case", "accurately", "everybody"]
+__all__ = ["Case", "Derived", "accurately", "everybody"]
 
 EPSILON = float(np.finfo(float).eps)
 
 
+class Derived(NamedTuple):
+    """Something known of a case that follows from the rest of it."""
+
+    of: Callable[[Any], Any]  # the case
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case(claims.Case):
-    r"""A method, or a mutation of it, on a problem.
+    r"""A method, or a mutation of it, on a problem with a known solution; or the problem, for whatever method.
 
-    Only the name, the method, the clients and the number of rounds are needed; a claim needs what it looks at. A proof
-    that knows more of its runs adds fields in a subclass.
+    Only the name and the clients are needed; a claim needs what it looks at. The method's parameters, and what a proof
+    knows of its runs besides, are attributes too, so that claims read like the paper: ``case.rho``, ``case.gamma``.
 
     Attributes
     ----------
     name : str
         For tables.
-    algorithm : Algorithm
+    algorithm : Algorithm, optional
         The method, with no parameter left open.
     objective : Objective
         The clients.
-    rounds : int
+    rounds : int, default 0
         How many rounds to look at.
     theta : array, shape ``shape``
         A minimiser of ``E``; where ``E`` is not convex, of a convex function below it.
@@ -51,8 +57,8 @@ class Case(claims.Case):
         ``min E``, or a number below it.
     theta0 : array, shape ``shape``, optional
         The first model; zero when not given.
-    state : State, optional
-        A state to start from, in place of the method's own.
+    state : State or callable, optional
+        A state to start from, in place of the method's own, or a function of the case that makes it.
     participation : Participation
         Who takes part, and whether a round communicates.
     seed : int, default 0
@@ -61,18 +67,37 @@ class Case(claims.Case):
         Whether a constant is the best possible one on these very clients.
     remember : bool, default False
         Whether the run is computed once and its snapshots kept, which takes their memory.
+    silent : bool, default True
+        Whether rounds in which nothing is sent count.
+    known : mapping of str, optional
+        What a proof knows besides, by name; :class:`Derived` is worked out of the case as it is.
     """
 
+    algorithm: Any = None
     objective: Any
+    rounds: int = 0
     theta: Array = None
     subgradients: Array = None
     lowest: float = math.nan
     theta0: Array | None = None
-    state: State | None = None
+    state: State | Callable[[Any], State] | None = None
     participation: Participation = field(default_factory=Full)
     seed: int = 0
     attained: bool = False
     remember: bool = False
+    silent: bool = True
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a proof knows by this name, or else the parameter of the method."""
+        if name.startswith("_") or name in Case.__dataclass_fields__:
+            raise AttributeError(name)
+        if name in self.known:
+            found = self.known[name]
+            return found.of(self) if isinstance(found, Derived) else found
+        if hasattr(self.algorithm, name):
+            return getattr(self.algorithm, name)
+        raise AttributeError(f"nothing is known of {name} in the case {self.name!r}.")
 
     @classmethod
     def of(cls, algorithm: Any, objective: Any, *, rounds: int, name: str = "", **more: Any) -> Self:
@@ -105,17 +130,14 @@ class Case(claims.Case):
         from theory._problems import solved  # which builds cases
 
         method = algorithm.suggested(objective)
-        instance = solved(name or type(algorithm).__name__, objective)
-        lowest = float(np.mean(objective.value(instance.theta)))
-        return cls(
-            name=instance.name,
-            algorithm=method,
-            objective=objective,
-            theta=instance.theta,
-            subgradients=instance.subgradients,
-            rounds=rounds,
-            **{"lowest": lowest, "remember": True, **more},
-        )
+        problem = solved(name or type(algorithm).__name__, objective)
+        lowest = float(np.mean(objective.value(problem.theta)))
+        return problem.case(method, rounds, **{"lowest": lowest, "remember": True, **more})
+
+    def case(self, algorithm: Any, rounds: int, note: str = "", **more: Any) -> Self:
+        """Return the case of a method on this problem; ``more`` are further attributes."""
+        name = f"{self.name}, {note}" if note else self.name
+        return self.but(**{"name": name, "algorithm": algorithm, "rounds": rounds, **more})
 
     @property
     def n_clients(self) -> int:
@@ -136,19 +158,19 @@ class Case(claims.Case):
 
     @property
     def fraction(self) -> float:
-        """The fraction ``P/N`` of the clients that take part in a round."""
-        return self.outcomes()[0].round.fraction
+        """The fraction ``P/N`` of the clients that take part in a round, unless a proof knows it otherwise."""
+        return self.known["fraction"] if "fraction" in self.known else self.events()[0].round.fraction
 
     def first(self) -> State:
         """Return the state before the first round."""
         if self.state is not None:
-            return self.state
+            return self.state(self) if callable(self.state) else self.state
         theta0 = self.objective.zeros() if self.theta0 is None else self.theta0
         return initial_state(self.algorithm, self.objective, theta0)
 
-    def outcomes(self, n: int = 0) -> list[Outcome]:
+    def events(self, n: int = 0) -> list[Event]:
         """Return everything that may happen in round ``n``, with its probability."""
-        return outcomes_of(self.participation, self.n_clients, n=n, seed=self.seed)
+        return events_of(self.participation, self.n_clients, n=n, seed=self.seed)
 
     def schedule(self) -> list[Round]:
         """Return the rounds of the path that ``participation`` and ``seed`` sample."""
@@ -174,7 +196,7 @@ class Case(claims.Case):
         run = iterate(
             self.algorithm, self.objective, theta0=self.theta0, participation=self.participation, seed=self.seed
         )
-        return islice(run, self.rounds)
+        return islice((s for s in run if self.silent or s.floats_up), self.rounds)
 
     def value(self, theta: Array) -> float:
         r"""Return :math:`E(\theta)`."""
@@ -218,8 +240,9 @@ class Case(claims.Case):
         return float(np.sum(np.mean(self.objective.gradient(theta), axis=0) ** 2))
 
     def but(self, **changes: Any) -> Self:
-        """Return the case with some attributes changed."""
-        return replace(self, **changes)
+        """Return the case with some attributes changed; those that it has not are added to what is known."""
+        own = {name: changes.pop(name) for name in tuple(changes) if name in Case.__dataclass_fields__}
+        return replace(self, **own, **({"known": {**self.known, **changes}} if changes else {}))
 
 
 def everybody(n_clients: int, *, n: int = 0, communicate: bool = True) -> Round:

@@ -1,11 +1,15 @@
-"""Exact expectations over what chance may do in one round: every subset of the clients, both sides of a coin."""
+"""Everything that chance may do in one round, and exact expectations over it.
+
+An event is a round with its probability: a cohort, a side of a coin, what clients draw. :func:`events_of` lists those
+of a participation; one of a claim's own lists them itself, in a method ``events(n_clients, n=, seed=)``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import combinations
-from math import comb
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from math import comb, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,61 +25,144 @@ from dualopt.methods.participation import (
     WeightedSubset,
 )
 
-__all__ = ["Outcome", "coin", "expectation", "outcomes_of", "subsets", "worst_growth"]
+__all__ = [
+    "Branch",
+    "Event",
+    "Expect",
+    "Law",
+    "branches",
+    "coin",
+    "coins",
+    "equally_likely",
+    "events_of",
+    "groups",
+    "subsets",
+    "worst_growth",
+]
 
 
-class Outcome(NamedTuple):
+class Event(NamedTuple):
     """One thing that may happen in a round."""
 
     probability: float
     round: Round
 
 
-def subsets(n_clients: int, size: int, *, n: int = 0, seed: int = 0) -> list[Outcome]:
+def subsets(n_clients: int, size: int, *, n: int = 0, seed: int = 0) -> list[Event]:
     """Return all subsets of ``size`` clients, equally likely.
 
     Examples
     --------
-    >>> [(outcome.probability, outcome.round.clients) for outcome in subsets(3, 1)]
+    >>> [(event.probability, event.round.clients) for event in subsets(3, 1)]
     [(0.3333333333333333, (0,)), (0.3333333333333333, (1,)), (0.3333333333333333, (2,))]
     """
     probability = 1.0 / comb(n_clients, size)
     return [
-        Outcome(probability, Round(n=n, n_clients=n_clients, clients=chosen, communicate=True, seed=seed))
+        Event(probability, Round(n=n, n_clients=n_clients, clients=chosen, communicate=True, seed=seed))
         for chosen in combinations(range(n_clients), size)
     ]
 
 
-def coin(n_clients: int, probability: float, *, n: int = 0, seed: int = 0) -> list[Outcome]:
+def coin(n_clients: int, probability: float, *, n: int = 0, seed: int = 0) -> list[Event]:
     """Return the round that communicates, with the given probability, and the one that does not.
 
     Examples
     --------
-    >>> [(outcome.probability, outcome.round.communicate) for outcome in coin(2, 0.25)]
+    >>> [(event.probability, event.round.communicate) for event in coin(2, 0.25)]
     [(0.25, True), (0.75, False)]
     """
     clients = tuple(range(n_clients))
     return [
-        Outcome(chance, Round(n=n, n_clients=n_clients, clients=clients, communicate=communicate, seed=seed))
+        Event(chance, Round(n=n, n_clients=n_clients, clients=clients, communicate=communicate, seed=seed))
         for chance, communicate in ((probability, True), (1.0 - probability, False))
         if chance > 0
     ]
 
 
-def outcomes_of(participation: Participation, n_clients: int, *, n: int = 0, seed: int = 0) -> list[Outcome]:
+@dataclass(frozen=True)
+class Law:
+    """Rounds with their probabilities, the same in every round but for its number.
+
+    Attributes
+    ----------
+    listed : tuple of Event
+        What may happen; probabilities add up to one.
+    """
+
+    listed: tuple[Event, ...]
+
+    def events(self, n_clients: int, *, n: int, seed: int) -> list[Event]:
+        """Return what may happen in round ``n``."""
+        return [Event(chance, replace(round, n=n, seed=seed)) for chance, round in self.listed]
+
+    def inclusion(self, n_clients: int) -> Array:
+        """Return the probabilities with which the clients are active, shape (N,)."""
+        return np.array([sum(chance for chance, round in self.listed if j in round.clients) for j in range(n_clients)])
+
+    def rounds(self, n_clients: int, seed: int = 0) -> Iterator[Round]:
+        """Yield rounds that are drawn by the law."""
+        rng, n = np.random.default_rng(seed), 0
+        chances = [event.probability for event in self.listed]
+        while True:
+            yield self.events(n_clients, n=n, seed=seed)[rng.choice(len(chances), p=chances)].round
+            n += 1
+
+
+def coins(*probabilities: float) -> Law:
+    """Return independent coins, one for each client.
+
+    Examples
+    --------
+    >>> [(event.probability, event.round.clients) for event in coins(0.25, 1.0).listed]
+    [(0.25, (0, 1)), (0.75, (1,))]
+    """
+    found = []
+    for heads in product((True, False), repeat=len(probabilities)):
+        chance = prod(p if head else 1.0 - p for p, head in zip(probabilities, heads, strict=True))
+        if chance > 0:
+            found.append(Event(chance, _cohort(len(heads), tuple(j for j, head in enumerate(heads) if head))))
+    return Law(tuple(found))
+
+
+def groups(n_clients: int, *cohorts: tuple[int, ...]) -> Law:
+    """Return cohorts that are equally likely.
+
+    Examples
+    --------
+    >>> [(event.probability, event.round.clients) for event in groups(4, (0, 1), (2, 3)).listed]
+    [(0.5, (0, 1)), (0.5, (2, 3))]
+    """
+    return equally_likely(_cohort(n_clients, cohort) for cohort in cohorts)
+
+
+def equally_likely(rounds: Iterable[Round]) -> Law:
+    """Return the law of rounds that are equally likely."""
+    listed = tuple(rounds)
+    return Law(tuple(Event(1.0 / len(listed), round) for round in listed))
+
+
+def _cohort(n_clients: int, clients: tuple[int, ...]) -> Round:
+    return Round(n=0, n_clients=n_clients, clients=clients, communicate=True, seed=0)
+
+
+def events_of(participation: Participation, n_clients: int, *, n: int = 0, seed: int = 0) -> list[Event]:
     """Return everything that may happen in a round of a participation.
 
     Raises
     ------
     TypeError
-        If the rounds of the participation are not subsets of a given size, or one coin for all.
+        If the rounds of the participation are not subsets of a given size, or one coin for all, and it does not list
+        them.
 
     Examples
     --------
-    >>> [outcome.round.clients for outcome in outcomes_of(UniformSubset(size=2), 3)]
+    >>> [event.round.clients for event in events_of(UniformSubset(size=2), 3)]
     [(0, 1), (0, 2), (1, 2)]
     """
     common = {"n": n, "seed": seed}
+    listed: Any = getattr(participation, "events", None)
+    if listed is not None:
+        return listed(n_clients, **common)
     if isinstance(participation, Full):
         return subsets(n_clients, n_clients, **common)
     if isinstance(participation, UniformSubset):
@@ -83,24 +170,60 @@ def outcomes_of(participation: Participation, n_clients: int, *, n: int = 0, see
     if isinstance(participation, WeightedSubset):
         rounds = Round(n_clients=n_clients, clients=(), communicate=True, **common)
         found = participation.cohorts(n_clients).items()
-        return [Outcome(chance, replace(rounds, clients=clients)) for clients, chance in found]
+        return [Event(chance, replace(rounds, clients=clients)) for clients, chance in found]
     if isinstance(participation, CommunicateWithProbability):
         return coin(n_clients, participation.probability, **common)
-    raise TypeError(f"the outcomes of {type(participation).__name__} are not listed.")
+    raise TypeError(f"the events of {type(participation).__name__} are not listed.")
 
 
-def expectation(
-    quantity: Callable[[State], Any], algorithm: Any, objective: Any, state: State, outcomes: Sequence[Outcome]
-) -> Any:
-    """Return the mean of ``quantity`` after one round from ``state``, exactly: the sum over all outcomes."""
-    found = [o.probability * quantity(advance(algorithm, objective, state, o.round)[0]) for o in outcomes]
-    return sum(found[1:], start=found[0])
+class Branch(NamedTuple):
+    """One way in which a round may go."""
+
+    probability: float
+    round: Round
+    state: State  # after the round
+    upload: Any  # of the active clients; None if nothing is sent
+    solution: Any  # the local solutions of the active clients
+
+
+def branches(algorithm: Any, objective: Any, state: State, events: Iterable[Event]) -> tuple[Branch, ...]:
+    """Do a round from ``state`` in every way in which it may go."""
+    return tuple(Branch(p, round, *advance(algorithm, objective, state, round)) for p, round in events)
+
+
+class Expect:
+    """An exact expectation: ``E[quantity]`` is the mean of a quantity of what may happen, with its probabilities.
+
+    Parameters
+    ----------
+    found : sequence
+        What may happen: branches, or what a proof makes of each of them.
+    chances : sequence of float, optional
+        Their probabilities; those of the branches when not given.
+
+    Examples
+    --------
+    >>> E = Expect([1.0, 5.0], [0.75, 0.25])
+    >>> E[lambda x: x], E[lambda x: x**2]
+    (2.0, 7.0)
+    """
+
+    def __init__(self, found: Sequence[Any], chances: Sequence[float] | None = None) -> None:
+        self.found = tuple(found)
+        self.chances = tuple(point.probability for point in found) if chances is None else tuple(chances)
+
+    __iter__ = None  # what may happen is in ``found``
+
+    def __getitem__(self, quantity: Callable[[Any], Any]) -> Any:
+        """Return the expectation of a quantity."""
+        terms = [chance * quantity(point) for chance, point in zip(self.chances, self.found, strict=True)]
+        return sum(terms[1:], start=terms[0])
 
 
 def worst_growth(
     algorithm: Any,
     objective: Any,
-    outcomes: Sequence[Outcome],
+    events: Sequence[Event],
     state: Callable[[Array], State],
     errors: Callable[[State], Array],
     size: int,
@@ -109,9 +232,10 @@ def worst_growth(
 
     ``state`` makes the state whose errors are given. Rounds act linearly on errors, so that the unit vectors tell all.
     """
-    form = np.zeros((size, size))
     states = [state(unit) for unit in np.eye(size)]
-    for chance, round in outcomes:
-        rows = np.stack([errors(advance(algorithm, objective, s, round)[0]) for s in states])
-        form += chance * rows @ rows.T
-    return float(np.linalg.eigvalsh(form)[-1])
+
+    def form(event: Event) -> Array:
+        rows = np.stack([errors(advance(algorithm, objective, s, event.round)[0]) for s in states])
+        return rows @ rows.T
+
+    return float(np.linalg.eigvalsh(Expect(events)[form])[-1])

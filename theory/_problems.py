@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -25,7 +25,6 @@ from dualopt.solvers.stopping import Gap, Steps
 from theory._cases import Case
 
 __all__ = [
-    "Instance",
     "a9a",
     "absolute_deviation",
     "breast_cancer",
@@ -48,51 +47,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Instance:
-    """A problem with its solution.
-
-    Attributes
-    ----------
-    name : str
-        For tables.
-    objective : Objective
-        The clients.
-    theta : array, shape ``shape``
-        The minimiser of ``E``.
-    subgradients : array, shape (N, *shape)
-        Subgradients of the ``f_j`` at ``theta`` that sum to zero.
-    """
-
-    name: str
-    objective: Any
-    theta: Array
-    subgradients: Array
-
-    @property
-    def mu(self) -> float:
-        """Smallest strong convexity constant."""
-        return float(np.min(self.objective.mu))
-
-    @property
-    def L(self) -> float:
-        """Largest smoothness constant."""
-        return float(np.max(self.objective.L))
-
-    def case(self, algorithm: Any, rounds: int, note: str = "", **more: Any) -> Case:
-        """Return the case of an algorithm on this problem; ``more`` are further attributes of :class:`Case`."""
-        return Case(
-            name=f"{self.name}, {note}" if note else self.name,
-            algorithm=algorithm,
-            objective=self.objective,
-            theta=self.theta,
-            subgradients=self.subgradients,
-            rounds=rounds,
-            **more,
-        )
-
-
-def solved(name: str, objective: Objective) -> Instance:
+def solved(name: str, objective: Objective) -> Case:
     """Complete a problem with its solution, by the route that suits it.
 
     Examples
@@ -106,11 +61,11 @@ def solved(name: str, objective: Objective) -> Instance:
     else:
         theta = objective.minimiser() if isinstance(objective, Quadratic) else _newton_solution(objective)
         subgradients = objective.gradient(theta)
-    return Instance(name=name, objective=objective, theta=theta, subgradients=subgradients)
+    return Case(name=name, objective=objective, theta=theta, subgradients=subgradients)
 
 
 @cache
-def quadratic(n: int = 3, *, L: float = 50.0, seed: int = 0) -> Instance:
+def quadratic(n: int = 3, *, L: float = 50.0, seed: int = 0) -> Case:
     """Random quadratics in four dimensions with eigenvalues in [1, L], both attained by every client."""
     rng = np.random.default_rng(seed)
     matrices = []
@@ -123,7 +78,7 @@ def quadratic(n: int = 3, *, L: float = 50.0, seed: int = 0) -> Instance:
 
 
 @cache
-def hard_quadratic(*, L: float = 1000.0) -> Instance:
+def hard_quadratic(*, L: float = 1000.0) -> Case:
     """Equal Hessians with eigenvalues from 1 to L and different linear terms.
 
     In the dual, the differences between clients then see a proximal point method on an ill-conditioned quadratic,
@@ -136,7 +91,7 @@ def hard_quadratic(*, L: float = 1000.0) -> Instance:
 
 
 @cache
-def flat_quadratic() -> Instance:
+def flat_quadratic() -> Case:
     """Quadratics of rank two in four dimensions: no client is strongly convex, E is."""
     rng = np.random.default_rng(3)
     factors = rng.standard_normal((3, 2, 4))
@@ -145,7 +100,7 @@ def flat_quadratic() -> Instance:
 
 
 @cache
-def indefinite() -> Instance:
+def indefinite() -> Case:
     """Three clients in three dimensions, each with curvature of both signs; E has eigenvalues 0.1, 0.4 and 1."""
     rng = np.random.default_rng(5)
     parts = rng.standard_normal((3, 3, 3))
@@ -177,20 +132,20 @@ def with_spectra(spectra: Sequence[Sequence[float]], *, seed: int = 0) -> Quadra
 
 
 @cache
-def lopsided() -> Instance:
+def lopsided() -> Case:
     """Four clients with mu_j = 0.5, 1, 6, 0.8, whose mean 2.075 is the curvature of E, and L_j = 4, 20, 12, 10."""
     spectra = [[0.5, 1.0, 2.0, 4.0], [1.0, 2.0, 8.0, 20.0], [6.0, 7.0, 9.0, 12.0], [0.8, 3.0, 5.0, 10.0]]
     return solved("lopsided quadratics", with_spectra(spectra))
 
 
 @cache
-def one_flat_client() -> Instance:
+def one_flat_client() -> Case:
     """Four clients with mu_j = 0, 1, 3, 0.8: the first one is not strongly convex, E is."""
     return solved("one flat client", with_spectra([[0.0, 1.0, 2.0, 3.0], *_CONVEX]))
 
 
 @cache
-def one_concave_client() -> Instance:
+def one_concave_client() -> Case:
     """Four clients with mu_j = -1, 1, 3, 0.8: the first one is not convex, E is strongly convex."""
     return solved("one concave client", with_spectra([[-1.0, 1.0, 2.0, 3.0], *_CONVEX]))
 
@@ -208,29 +163,29 @@ def _separated(loss: Loss, mu: float, rows: int, clients: int, seed: int) -> Lin
 
 
 @cache
-def logistic(*, mu: float = 0.05) -> Instance:
+def logistic(*, mu: float = 0.05) -> Case:
     """Logistic regression on 60 synthetic rows."""
     return solved("logistic (synthetic)", _separated(Logistic(), mu, 60, 4, seed=0))
 
 
 @cache
-def penalised_logistic() -> Instance:
+def penalised_logistic() -> Case:
     """Logistic regression with a nonconvex penalty on every weight; its solution is that without the penalty."""
     convex = logistic()
     f = NonconvexPenalty(objective=convex.objective, lam=0.5)
-    return Instance(
+    return Case(
         name="logistic with a nonconvex penalty", objective=f, theta=convex.theta, subgradients=f.gradient(convex.theta)
     )
 
 
 @cache
-def hinge(*, mu: float = 0.2) -> Instance:
+def hinge(*, mu: float = 0.2) -> Case:
     """Support vector machine on 40 synthetic rows."""
     return solved("hinge (synthetic)", _separated(Hinge(), mu, 40, 4, seed=1))
 
 
 @cache
-def hinge_without_ridge() -> Instance:
+def hinge_without_ridge() -> Case:
     """Support vector machine on 40 synthetic rows without a ridge, solved as a linear program."""
     objective = _separated(Hinge(), 0.0, 40, 4, seed=1)
     X, y, w = (np.concatenate(parts) for parts in zip(*objective.client_rows(), strict=True))
@@ -246,11 +201,11 @@ def hinge_without_ridge() -> Instance:
     pulls = N * (found.ineqlin.marginals * y)[:, None] * X
     parts = np.split(pulls, np.cumsum(objective.sizes)[:-1])
     subgradients = np.stack([np.sum(part, axis=0) for part in parts])
-    return Instance(name="hinge without ridge", objective=objective, theta=found.x[:p], subgradients=subgradients)
+    return Case(name="hinge without ridge", objective=objective, theta=found.x[:p], subgradients=subgradients)
 
 
 @cache
-def absolute_deviation(*, mu: float = 0.2) -> Instance:
+def absolute_deviation(*, mu: float = 0.2) -> Case:
     """Least absolute deviations on 40 synthetic rows."""
     return solved("absolute deviation (synthetic)", _separated(AbsoluteDeviation(), mu, 40, 4, seed=2))
 
@@ -261,7 +216,7 @@ def _rows_of(name: str, loss: Loss) -> tuple[Array, Array]:
 
 
 @cache
-def breast_cancer(*, mu: float = 1e-2) -> Instance:
+def breast_cancer(*, mu: float = 1e-2) -> Case:
     """Logistic regression on the 569 standardised rows of breast_cancer, sorted by label."""
     X, y = _rows_of("breast_cancer", Logistic())
     order = np.argsort(y, kind="stable")
@@ -269,14 +224,14 @@ def breast_cancer(*, mu: float = 1e-2) -> Instance:
 
 
 @cache
-def breast_cancer_hinge(*, mu: float = 0.1) -> Instance:
+def breast_cancer_hinge(*, mu: float = 0.1) -> Case:
     """Support vector machine on breast_cancer."""
     X, y = _rows_of("breast_cancer", Hinge())
     return solved("hinge (breast_cancer)", linear_model(X, y, loss=Hinge(), mu=mu, clients=8))
 
 
 @cache
-def digits(*, rows: int = 320, mu: float = 1e-2) -> Instance:
+def digits(*, rows: int = 320, mu: float = 1e-2) -> Case:
     """Multinomial logistic regression on digits dealt out by label, pixels divided by 16."""
     data = load("digits")
     loss = Multinomial(classes=10)
@@ -285,7 +240,7 @@ def digits(*, rows: int = 320, mu: float = 1e-2) -> Instance:
     return solved("multinomial (digits)", linear_model(X, y, loss=loss, mu=mu, clients=parts))
 
 
-def a9a(*, mu: float = 1e-2) -> Iterable[Instance]:
+def a9a(*, mu: float = 1e-2) -> Iterable[Case]:
     """Logistic regression on the 32561 rows of a9a, where ``DUALOPT_DATA_HOME`` holds them; else nothing."""
     if not os.environ.get("DUALOPT_DATA_HOME"):
         return []

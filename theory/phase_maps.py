@@ -19,7 +19,7 @@ import numpy as np
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.objectives import Quadratic
-from theory._chance import Outcome
+from theory._chance import Event
 from theory._rounds import flatten, unflatten
 
 __all__ = ["CONVERGES", "Clients", "LimitStatistics", "limit_statistics", "phase_map"]
@@ -50,7 +50,7 @@ class LimitStatistics(NamedTuple):
 
 
 def limit_statistics(
-    algorithm: Any, clients: Clients, outcomes: Sequence[Outcome], *, weight: float = math.inf
+    algorithm: Any, clients: Clients, outcomes: Sequence[Event], *, weight: float = math.inf
 ) -> LimitStatistics:
     """Return how a method ends that starts at 0.
 
@@ -60,7 +60,7 @@ def limit_statistics(
         The method, whose rounds are affine maps of its state.
     clients : Clients
         The clients.
-    outcomes : sequence of Outcome
+    outcomes : sequence of Event
         What may happen in a round, with probabilities: :mod:`theory._chance` lists them.
     weight : float, optional
         That of the proximal terms of the local problems; where it is not above minus the least curvature, a local
@@ -108,7 +108,7 @@ def limit_statistics(
 def phase_map(
     method: Callable[[float], Any],
     clients: Callable[[float], Clients],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[Event],
     *,
     steps: Sequence[float],
     heterogeneity: Sequence[float],
@@ -122,7 +122,7 @@ def phase_map(
         From a step to the method.
     clients : callable
         From a number, how different they are, to the clients.
-    outcomes : sequence of Outcome
+    outcomes : sequence of Event
         What may happen in a round.
     steps, heterogeneity : sequence of float
         The axes of the map.
@@ -158,7 +158,7 @@ def phase_map(
 
 
 def _maps(
-    algorithm: Any, clients: Clients, outcomes: Sequence[Outcome]
+    algorithm: Any, clients: Clients, outcomes: Sequence[Event]
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the start and the affine maps, which begin with the server's model.
 

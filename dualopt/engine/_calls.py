@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.arrays.tree import leaves, take_rows, tree_map
-from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine import _protocol as ask
+from dualopt.engine._answers import unsound, usable_rows
 from dualopt.engine._errors import LostError
 from dualopt.engine._rows import under_each_other
 from dualopt.engine._steps import averaged, means_of, weighed, weights_in
@@ -208,7 +208,7 @@ class Calls:
         answers, faults = {}, {}
         for h, batch in batches.items():
             answer = found.get(self.hosts[h])
-            if (reason := _fault(batch, answer)) is not None:
+            if (reason := _fault(batch, answer, len(self.clients[h]), self.shape)) is not None:
                 if isinstance(answer, ask.Failed) and answer.final:
                     raise LostError(f"{self._name(h)} refuses round {n}: {reason}.")
                 faults[h], self._held[h] = reason, -1
@@ -279,13 +279,13 @@ class Calls:
                 faults[h] = f"its upload has the wrong shapes or types, {_words(signatures[h])}"
                 del kept[h]
             elif self.engine.summed:
-                if any(bool(array_namespace(x).any(array_namespace(x).isnan(x))) for x in leaves(found)):
-                    faults[h] = "its upload is not a number"
+                if not usable_rows(tree_map(lambda x: x[None, ...], found), 1, self.shape).all():
+                    faults[h] = "its upload is not finite"
                     del kept[h]
-            elif not (sound := _rows_without_nan(found, len(kept[h]))).all():
+            elif not (sound := usable_rows(found, len(kept[h]), self.shape)).all():
                 rows = np.flatnonzero(sound).tolist()
                 wrong = ", ".join(str(kept[h][k]) for k in np.flatnonzero(~sound).tolist())
-                faults[h] = f"the upload of client {wrong} is not a number"
+                faults[h] = f"the upload of client {wrong} is not finite"
                 kept[h] = tuple(kept[h][k] for k in rows)
                 gradients = uploads[h].gradients
                 part = None if gradients is None else [gradients[k] for k in rows]
@@ -353,8 +353,8 @@ class Calls:
         return rows, averaged(self.algorithm, rows, round, self.weights)
 
 
-def _fault(batch: Sequence[Any], answers: Any) -> str | None:
-    """Say why these are not the answers to a batch of requests."""
+def _fault(batch: Sequence[Any], answers: Any, n: int, shape: tuple[int, ...]) -> str | None:
+    """Say why these are not the answers of ``n`` clients to a batch of requests."""
     if answers is None:
         return "no answer in time"
     if isinstance(answers, ask.Failed):
@@ -370,6 +370,8 @@ def _fault(batch: Sequence[Any], answers: Any) -> str | None:
             return "its answer is of another run"
         if hasattr(answer, "n") and answer.n != request.n:
             return f"its answer is of round {answer.n}"
+        if (reason := unsound(request, answer, n, shape)) is not None:
+            return reason
     return None
 
 
@@ -386,15 +388,6 @@ def _signature(upload: Any, rows: int | None) -> Signature:
 
 def _words(signature: Signature) -> str:
     return ", ".join(f"{kind} {shape}" for shape, kind in signature[1])
-
-
-def _rows_without_nan(upload: Any, n: int) -> np.ndarray:
-    right = np.ones(n, dtype=bool)
-    for x in leaves(upload):
-        xp = array_namespace(x)
-        if xp.isdtype(x.dtype, "real floating") and bool(xp.isnan(xp.sum(x))):  # quicker, and seldom true
-            right &= ~to_numpy(xp.any(xp.isnan(xp.reshape(x, (n, -1))), axis=1))
-    return right
 
 
 def _joined(parts: list[Any], order: np.ndarray | None) -> tuple[float, ...]:

@@ -6,19 +6,21 @@ __all__ = ["LostError", "RefusedError"]
 
 
 class RefusedError(ValueError):
-    """A host does not do what it is asked, for a reason in words without a full stop.
+    """A host does not do what it is asked.
 
     Parameters
     ----------
     reason : str
-        Why; "it" is the host.
+        Why, in words without a full stop; "it" is the host. They may quote what no other party may see.
+    code : str
+        The kind of reason, in a word. A host that keeps its data to itself sends this alone.
     final : bool, default True
         Whether asking again is of no use.
     """
 
-    def __init__(self, reason: str, *, final: bool = True) -> None:
+    def __init__(self, reason: str, *, code: str, final: bool = True) -> None:
         super().__init__(reason)
-        self.final = final
+        self.code, self.final = code, final
 
 
 class LostError(ValueError):

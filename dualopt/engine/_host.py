@@ -166,18 +166,21 @@ class Host:
 
     def _start(self, request: ask.Start) -> ask.Started:
         if request.project != self.project:
-            raise RefusedError(f"its project is {self.project!r}, and that of the server {request.project!r}")
+            reason = f"its project is {self.project!r}, and that of the server {request.project!r}"
+            raise RefusedError(reason, code="project")
         if request.run != self.run:
             if request.rounds:
                 raise RefusedError(
                     f"it has no states of this run, which is at round {request.rounds}: "
-                    "their file is lost or of another run"
+                    "their file is lost or of another run",
+                    code="states",
                 )
             self._restart(request)
         elif self._latest_round > request.rounds:
             raise RefusedError(
                 f"its clients are at round {self._latest_round}, and the server at {request.rounds}: "
-                "the server's checkpoint is older than their states"
+                "the server's checkpoint is older than their states",
+                code="checkpoint",
             )
         elif request.session != self._session and self._over is not None and self._over.n == request.rounds:
             self._undo()
@@ -243,7 +246,8 @@ class Host:
 
     def _require(self, request: Any) -> None:
         if request.run != self.run or self.algorithm is None:
-            raise RefusedError("it has no states of this run: their file is lost, or the host was started without it")
+            reason = "it has no states of this run: their file is lost, or the host was started without it"
+            raise RefusedError(reason, code="states")
 
     def _enter(self, request: ask.Start, algorithm: Algorithm) -> None:
         self.run, self.algorithm, clients = request.run, algorithm, request.clients
@@ -254,15 +258,17 @@ class Host:
 
     def _restart(self, request: ask.Start) -> None:
         if len(request.clients) != self.objective.n_clients:
-            raise RefusedError(f"it has {self.objective.n_clients} clients, not {len(request.clients)}")
+            reason = f"it has {self.objective.n_clients} clients, not {len(request.clients)}"
+            raise RefusedError(reason, code="clients")
         try:
             algorithm = read_method(request.method, self.types)
         except ValueError as error:
-            raise RefusedError(f"the method cannot be read: {str(error).rstrip('.')}") from None
+            reason = f"the method cannot be read: {str(error).rstrip('.')}"
+            raise RefusedError(reason, code="method") from None
         try:
             positive("scales", request.scales, len(request.clients))
         except ValueError as error:
-            raise RefusedError(str(error).rstrip(".")) from None
+            raise RefusedError(str(error).rstrip("."), code="asked") from None
         self.objective = with_max_rows(self.objective, request.max_rows)
         n, theta0 = self.objective.n_clients, self._own(request.theta0)
         _, _, clients = algorithm.init(theta0, broadcast(theta0, (n, *self.objective.shape)))
@@ -294,9 +300,10 @@ class Host:
     def _advance_to(self, n: int) -> None:
         """Leave the latest round for good: the server has kept it."""
         if n < self._rounds:
-            raise RefusedError(f"its clients have finished round {self._rounds - 1}, and are asked for round {n}")
+            reason = f"its clients have finished round {self._rounds - 1}, and are asked for round {n}"
+            raise RefusedError(reason, code="order")
         if self._asked is not None and self._over is None:
-            raise RefusedError(f"it was not told how round {self._asked.n} ended before round {n}")
+            raise RefusedError(f"it was not told how round {self._asked.n} ended before round {n}", code="order")
         self._before = self._over = None
 
     def _undo(self) -> None:
@@ -311,7 +318,7 @@ class Host:
         if request.message is not None:
             self._now = self._now._replace(message=tree_map(self._own, request.message), made=request.made)
         elif self._now.made != request.made:
-            raise RefusedError(f"it does not hold message {request.made}", final=False)
+            raise RefusedError(f"it does not hold message {request.made}", code="message", final=False)
 
     def _worked(self, request: ask.Work) -> ask.Worked:
         if self._pending is None:
@@ -344,7 +351,7 @@ class Host:
             ids = set(self._positions(request.clients))
             pending = counted(pending, [k for k, place in enumerate(pending.ids) if place in ids])
         elif pending is None and request.clients != ():
-            raise RefusedError(f"it has not worked in round {request.n}")
+            raise RefusedError(f"it has not worked in round {request.n}", code="order")
         if self._keeps_back:
             self._before = before
         message = before.message if request.message is None else tree_map(self._own, request.message)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 from dualopt.arrays.tree import take_rows, tree_map
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as ask
+from dualopt.engine._answers import require_sound
 from dualopt.engine._calls import Calls, Elsewhere
 from dualopt.engine._errors import LostError
 from dualopt.engine._fetched import RemoteLatest
@@ -51,7 +52,8 @@ class RemoteClients(Objective):
     Raises
     ------
     ValueError
-        If the hosts do not agree on shape, type or labels, or their clients are not numbered from 0 to N - 1.
+        If the hosts do not agree on shape, type or labels, their clients are not numbered from 0 to N - 1, or a census
+        is one that no clients can have.
     LostError
         If a host does not answer.
 
@@ -75,6 +77,8 @@ class RemoteClients(Objective):
         found: list[ask.Census] = Calls(engine, [(h,) for h in range(H)]).ask_all(ask.Describe())
         self._found = found
         self._require_agreement()
+        for host, census in zip(engine.hosts, found, strict=True):
+            require_sound(census, host)
         numbered = _numbered(found, engine.hosts)
         self.calls = Calls(engine, numbered, self.shape)
         ids = [j for own in numbered for j in own]
@@ -110,6 +114,11 @@ class RemoteClients(Objective):
                 if value != here[name]:
                     hosts = f"host {self.engine.hosts[0]} and {value} on host {self.engine.hosts[h]}"
                     raise ValueError(f"clients must agree on {name}, but it is {here[name]} on {hosts}.")
+
+    @property
+    def census(self) -> list[ask.Census]:
+        """What each host has said of its clients, in the order of the hosts."""
+        return list(self._found)
 
     # --- constants ----------------------------------------------------------------------------------------------
 
@@ -306,6 +315,8 @@ def _numbered(found: list[ask.Census], hosts: Sequence[Any]) -> list[tuple[int, 
     for h, x in enumerate(found):
         if x.clients is None:
             raise ValueError(f"clients of host {hosts[h]} have no numbers, and those of others have.")
+        if len(x.clients) != x.n_clients:
+            raise ValueError(f"clients of host {hosts[h]} must be {x.n_clients} numbers.")
     numbered = [x.clients or () for x in found]
     ids = sorted(j for own in numbered for j in own)
     if ids != list(range(len(ids))):

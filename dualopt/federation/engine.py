@@ -9,6 +9,8 @@ from typing import Any
 
 from dualopt.engine._protocol import Describe, Failed
 from dualopt.engine.wire import WireError, decode_answers, encode, payload
+from dualopt.federation.refusals import said
+from dualopt.federation.seal import MARK, Seal
 
 __all__ = ["SitesEngine", "UnreachableError"]
 
@@ -31,6 +33,8 @@ class SitesEngine:
         ``ask(site, data, seconds)`` returns what the site answers to some bytes. It raises ``TimeoutError`` where
         nothing comes in time, and `UnreachableError` where the site is not there; then the same bytes are sent again
         until the deadline, because a connection may come back. Any other exception ends the run.
+    keys : mapping of str to bytes
+        The key that each site has in common with the server, and nobody else.
     deadline : float
         Seconds that a site has for an answer.
 
@@ -47,7 +51,10 @@ class SitesEngine:
     --------
     >>> from dualopt.engine import _protocol as protocol
     >>> from dualopt.engine.wire import encode
-    >>> engine = SitesEngine(["lyon"], lambda site, data, seconds: encode([protocol.Settled("run", 0)]), deadline=1.0)
+    >>> from dualopt.federation.seal import Seal
+    >>> def lyon(site, data, seconds):
+    ...     return Seal(b"key").answer(data, encode([protocol.Settled("run", 0)]))
+    >>> engine = SitesEngine(["lyon"], lyon, keys={"lyon": b"key"}, deadline=1.0)
     >>> engine.call({"lyon": [protocol.Settle("run", 0, False, None, 0, None)]})
     {'lyon': [Settled(run='run', n=0)]}
     >>> engine.numbers_up, engine.bytes_up > 12
@@ -58,17 +65,25 @@ class SitesEngine:
     together = False
     summed = False
 
-    def __init__(self, hosts: Sequence[str], ask: Callable[[str, bytes, float], bytes], *, deadline: float) -> None:
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        ask: Callable[[str, bytes, float], bytes],
+        *,
+        keys: Mapping[str, bytes],
+        deadline: float,
+    ) -> None:
         self.hosts: Sequence[Any] = list(hosts)
         self.deadline = deadline
         self.bytes_up = self.bytes_down = self.numbers_up = self.numbers_down = 0
         self.unreachable: set[str] = set()
         self._ask = ask
+        self._seals = {host: Seal(keys[host]) for host in hosts}
         self._pool = ThreadPoolExecutor(max(1, len(self.hosts)), thread_name_prefix="dualopt_site")
 
     def call(self, requests: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
         """Ask all sites that are named at once; one that did not answer in time, or not properly, has its exception."""
-        data = {host: encode(parts) for host, parts in requests.items()}
+        data = {host: self._seals[host].request(encode(parts)) for host, parts in requests.items()}
         loading = any(isinstance(part, Describe) for parts in requests.values() for part in parts)
         seconds = max(self.deadline, LOADING) if loading else self.deadline
         found = dict(
@@ -78,10 +93,11 @@ class SitesEngine:
         answers: dict[Any, Any] = {}
         for host, answer in found.items():
             self.bytes_down += len(data[host])
-            self.numbers_down += payload(data[host])
+            self.numbers_down += payload(data[host][MARK:])
             if isinstance(answer, bytes):
                 self.bytes_up += len(answer)
-                self.numbers_up += payload(answer)
+                answer = self._seals[host].opened_answer(data[host], answer)
+                self.numbers_up += 0 if answer is None else payload(answer)
             answers[host] = _decoded(answer, requests[host])
         return answers
 
@@ -103,11 +119,13 @@ class SitesEngine:
                 time.sleep(PAUSE)
 
 
-def _decoded(answer: bytes | Exception, requests: Sequence[Any]) -> Any:
+def _decoded(answer: bytes | Exception | None, requests: Sequence[Any]) -> Any:
+    if answer is None:
+        return WireError("its answer does not carry its mark: its folder is of another provision, or it is forged.")
     if isinstance(answer, Exception):
         return answer
     try:
         answers = decode_answers(answer, requests)
     except WireError as error:
         return error
-    return answers[0] if len(answers) == 1 and isinstance(answers[0], Failed) else answers
+    return said(answers[0]) if len(answers) == 1 and isinstance(answers[0], Failed) else answers

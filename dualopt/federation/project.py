@@ -86,7 +86,7 @@ class Project(Typed):
         float64 or float32.
     storage : str
         How features are kept: dense, sparse or auto (for the faster; sites may differ).
-    rounds, tol, atol, certify_every, participation, seed
+    rounds, tol, atol, certify_every, participation, scales, seed
         As in :func:`dualopt.run`; 0 stands for no ``tol`` or ``atol``.
     deadline : float
         Seconds that a site has for an answer. Methods that admit absence go on without a site that is late.
@@ -134,6 +134,7 @@ class Project(Typed):
     atol: float = 0.0
     certify_every: int = 1
     participation: str = "full"
+    scales: str = "none"
     seed: int = 0
     deadline: float = 60.0
     package: str = field(default_factory=lambda: version("dualopt"))
@@ -273,6 +274,10 @@ class Project(Typed):
             require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))
         weights = as_client_weights(parse_numbers(self.client_weights))
         positive("client_weights", weights, None if weights is None else self.n_clients)
+        scales = parse_numbers(self.scales)
+        known = not isinstance(scales, str) or scales in ("none", "suggested")
+        require(known, "scales must be none, suggested or a number for each site", self.scales)
+        positive("scales", None if isinstance(scales, str) else scales, self.n_clients)
         require(math.isfinite(self.mu) and self.mu >= 0, "mu must be a finite number, at least 0", self.mu)
         require_at_least(1, features=self.features)
         if self.feature_names:

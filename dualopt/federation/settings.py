@@ -12,7 +12,9 @@ import numpy as np
 
 from dualopt.arrays._checks import require
 from dualopt.arrays._files import write_atomically
+from dualopt.engine import RefusedError
 from dualopt.federation.project import Project
+from dualopt.federation.refusals import refusing
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.data import encode_labels, load
@@ -119,8 +121,9 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
 
     Raises
     ------
-    ValueError
-        If the site is not of the project, or the data do not fit it: other columns, labels or numbers of rows.
+    RefusedError
+        If the site is not of the project, or the data do not fit it: other columns, labels or numbers of rows. The
+        message may quote them; its code does not.
 
     Examples
     --------
@@ -132,15 +135,23 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
     ...     site_objective(p, "lyon", path).shape
     (4,)
     """
-    require(site in project.sites, f"site must be one of {', '.join(project.sites)}", site)
+    with refusing("site"):
+        require(site in project.sites, f"site must be one of {', '.join(project.sites)}", site)
     X, y = _rows(project, data, label)
     rows = X.shape[0]
     if project.rows:
         told = project.rows[project.sites.index(site)]
-        require(rows == told, f"data {str(data)!r} must have the {told} rows that the project says of {site}", rows)
+        with refusing("rows"):
+            require(rows == told, f"data {str(data)!r} must have the {told} rows that the project says of {site}", rows)
+    with refusing("problem"):
+        return objective_of(project, X, y, project.sites.index(site))
+
+
+def objective_of(project: Project, X: Any, y: Any, number: int = 0) -> LinearModel:
+    """Return the cost of the site with this number if it has these rows."""
     weights = parse_numbers(project.client_weights)
     if isinstance(weights, list):
-        weights = [weights[project.sites.index(site)]]
+        weights = weights[number : number + 1]
     return linear_model(
         X,
         y,
@@ -156,18 +167,21 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
 def _rows(project: Project, data: str | Path, label: str | None) -> tuple[Any, np.ndarray]:
     """Load features and labels as the project wants them."""
     options: dict[str, Any] = {} if label is None else {"label": label}
-    reader, _ = _reader(str(data), None)
+    with refusing("data"):
+        reader, _ = _reader(str(data), None)
     if reader is _libsvm:  # the last columns may be zero in all rows of this site
         options |= {"n_features": project.features}
-    found = load(data, scale=project.divisor, dtype=project.dtype, **options)
+    with refusing("data"):
+        found = load(data, scale=project.divisor, dtype=project.dtype, **options)
     columns = found.X.shape[1]
-    require(columns == project.features, f"data {str(data)!r} must have {project.features} features", columns)
-    if project.feature_names and found.feature_names is not None:
-        for n, (mine, agreed) in enumerate(zip(found.feature_names, project.feature_names, strict=True)):
-            require(mine == agreed, f"data {str(data)!r} must have the feature {agreed!r} as number {n + 1}", mine)
+    with refusing("columns"):
+        require(columns == project.features, f"data {str(data)!r} must have {project.features} features", columns)
+        if project.feature_names and found.feature_names is not None:
+            for n, (mine, agreed) in enumerate(zip(found.feature_names, project.feature_names, strict=True)):
+                require(mine == agreed, f"data {str(data)!r} must have the feature {agreed!r} as number {n + 1}", mine)
     loss = project.loss_object
     try:
         y = encode_labels(found.y, loss.labels, classes=list(project.classes) or None)
     except ValueError as error:
-        raise ValueError(f"data {str(data)!r}: {error}") from None
+        raise RefusedError(f"data {str(data)!r}: {error}", code="labels") from None
     return found.X, y if loss.labels == "class" else y.astype(found.X.dtype)

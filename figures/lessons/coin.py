@@ -18,9 +18,9 @@ from figures.lessons._charts import Chart, Curve
 from figures.lessons._scene import Scene, Slider
 from figures.lessons._words import Answer, Table, compared, judge
 from theory._cases import Case
-from theory._moments import expected_squares
+from theory._rounds import expected_squares
 from theory.baselines.contraction import scaffnew_one_step
-from theory.fedpd._runs import FedPDCase, fedpd_case
+from theory.fedpd._runs import fedpd_case
 from theory.fedpd.skipping import bounds, drift, theorem_3
 
 TITLE = "A coin to save messages"
@@ -38,7 +38,7 @@ APART = "E |x₁ − x₂|²"
 
 
 @cache
-def fedpd(p: float, apart: float) -> FedPDCase:
+def fedpd(p: float, apart: float) -> Case:
     """Return FedPD on two clients with one Hessian, whose gradients differ by ``apart`` everywhere."""
     b = np.array([0.5, 0.2]) + apart * np.array([[0.3, 0.4], [-0.3, -0.4]])
     f = Quadratic(A=np.tile(np.diag([0.25, 1.0]), (2, 1, 1)), b=b)
@@ -96,7 +96,7 @@ def scene(*, p: float, apart: float) -> Scene:
     )
 
 
-def says(case: FedPDCase) -> str:
+def says(case: Case) -> str:
     """Return what the verdict must be: Theorem 3 is empty where its bound exceeds the gradient at the start."""
     *_, last = islice(bounds(case, 0.0), ROUNDS)
     return "holds" if last < case.squared_gradient(case.theta0) else "vacuous"

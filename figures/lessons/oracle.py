@@ -16,8 +16,9 @@ from dualopt.solvers.stopping import Steps
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._scene import Scene, Slider
 from figures.lessons._words import Answer, Table, judge
+from theory._cases import Case
 from theory.lower_bounds._couplings import Couplings
-from theory.lower_bounds._races import WEAK, CentralisedFedAvg, Race, on_chain, reach, zero_chain
+from theory.lower_bounds._races import WEAK, CentralisedFedAvg, on_chain, reach, zero_chain
 from theory.lower_bounds.zero_chain import zero_chain_rounds, zero_chain_support
 
 TITLE = "An oracle is not a free lunch"
@@ -36,7 +37,7 @@ COORDINATES = 12
 
 
 @cache
-def race(oracle: str, steps: int) -> Race:
+def race(oracle: str, steps: int) -> Case:
     """Return FedPD with an oracle on the chain whose links belong to two clients in turn, L = eps = 1."""
     f, stop = zero_chain(2, COORDINATES, split="halves"), Steps(steps=steps)
     if oracle == CHEAT:

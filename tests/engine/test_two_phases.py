@@ -104,7 +104,7 @@ def test_one_client_that_sends_no_number_is_left_out_alone() -> None:
     found = run(method, elsewhere(f, BLOCKS, changed(uploading(not_a_number))), rounds=8, measure_every=1)
     assert differences(absent, found) == []
     assert found.parameters["lost"] == [
-        f"round {WHEN}: host 1 (clients 3) did not count: the upload of client 3 is not a number"
+        f"round {WHEN}: host 1 (clients 3) did not count: the upload of client 3 is not finite"
     ]
 
 

@@ -12,6 +12,7 @@ from dualopt import run
 from dualopt.engine import Host, RemoteClients, wire
 from dualopt.engine import _protocol as ask
 from dualopt.federation.engine import SitesEngine
+from dualopt.federation.seal import Seal
 from dualopt.methods.participation import CommunicateWithProbability, Full, UniformSubset
 from dualopt.spec.discover import discover
 from tests.engine.problems import problems
@@ -33,16 +34,18 @@ def test_every_method_over_bytes_is_one_process(name: str) -> None:
     hosts = {f"site-{j}": Host(f.select([j]), j) for j in range(f.n_clients)}
     longest = [0, 0]
 
-    def answer(site: str, data: bytes, seconds: float) -> bytes:
-        requests = wire.decode_requests(data)
+    seal = Seal(b"key")
+
+    def answer(site: str, sealed: bytes, seconds: float) -> bytes:
+        requests = wire.decode_requests(data := seal.opened_request(sealed) or b"")
         answers = wire.encode(hosts[site].answer(requests))
         started = any(type(part) is ask.Start for part in requests)  # holds the parameters of the method, once
         for way, message in enumerate((data, answers)):
             own = (len(message) - wire.payload(message)) / len(requests)
             longest[way] = max(longest[way], 0 if started else int(own))
-        return answers
+        return seal.answer(sealed, answers)
 
-    engine = SitesEngine(list(hosts), answer, deadline=60.0)
+    engine = SitesEngine(list(hosts), answer, keys=dict.fromkeys(hosts, b"key"), deadline=60.0)
     found = run(kind(), RemoteClients(engine), **options)
     engine.close()
     assert np.array_equal(found.theta, expected.theta)

@@ -27,7 +27,7 @@ import numpy as np
 
 from dualopt import Trace
 from dualopt.app.cli import terminable
-from dualopt.federation import Project
+from dualopt.federation import Project, SiteSettings
 from tests.federation.loopback import ROOT, Loopback, processes_of
 from tests.federation.problems import METHODS, differing, in_one_process, project_of
 from tests.federation.test_flare import finished, greeted, strangers_certificate
@@ -196,7 +196,7 @@ def disk_full_at_a_site(folder: Path) -> str:
         finally:
             said = finished(running)
         require(running.returncode == 2, said)
-        require("its file cannot be written: File too large" in " ".join(said.split()), said)
+        require("its disk is full, or a file would be too large" in " ".join(said.split()), said)
         said = finished(second := loopback.run())
         require(second.returncode == 0, said)
         return f"told in one sentence; then {whole(loopback, project)}"
@@ -253,6 +253,45 @@ def strangers(folder: Path) -> str:
         finally:
             other.end()
         return "all three refused"
+
+
+@scenario
+def hostile_site(folder: Path) -> str:
+    """A site that questions its neighbour and forges orders of the server to it gets nothing and destroys nothing."""
+    project = project_of(rounds=60)
+    path = os.pathsep.join([str(ROOT / "tests" / "federation" / "hostile_site"), str(ROOT)])
+    said = folder / "hostile.txt"
+    hostile = {"PYTHONPATH": path, "DUALOPT_HOSTILE": str(said)}
+    with Loopback(folder, project, of_sites={"lyon": hostile}) as loopback:
+        told = finished(running := loopback.run())
+        found = said.read_text() if said.exists() else "it did not try"
+        logs = "".join(path.read_text() for path in (loopback.kits / "basel").rglob("log.txt"))
+        require(running.returncode == 0, f"{told}\n{found}")
+        require(found.count("Failed(reason='caller'") == 4, found)
+        require("sent Start as server_job" in found, found)
+        require(logs.count("refused (caller)") == 5, logs[-3000:])
+        return f"five orders refused; {whole(loopback, project)}"
+
+
+@scenario
+def damaged_row(folder: Path) -> str:
+    """A row that cannot be read is in the log of its site, and in no file and no word of the server."""
+    secret = "Alice-Miller-4711"
+    project = project_of(features=3)
+    with Loopback(folder, project) as loopback:
+        data = folder / "lyon.svm"
+        data.write_text(f"1 1:0.5 2:1\n0 1:72.5 2:HIV+ 3:{secret}\n")
+        settings = SiteSettings.read(loopback.kits / "lyon")
+        replace(settings, data=str(data)).write(loopback.kits / "lyon")
+        said = finished(running := loopback.run())
+        require(running.returncode == 2, said)
+        require("host lyon refuses round 0: its data cannot be read" in " ".join(said.split()), said)
+        kept = [path for path in loopback.kits.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+        require(kept, "the log of the site does not say why")
+        away = [path for path in kept if (loopback.kits / "lyon") not in path.parents]
+        require(not away, f"the row is in {away}")
+        require(secret not in said + (folder / "server.out").read_text(), "the row is in the server's words")
+        return f"in {', '.join(sorted({path.name for path in kept}))} of its site alone"
 
 
 @scenario

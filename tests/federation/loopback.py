@@ -31,8 +31,15 @@ class Loopback:
     Use it as a context: all processes are gone at its end, also those that FLARE has started for jobs.
     """
 
-    def __init__(self, folder: Path, project: Project, *, environment: Mapping[str, str] | None = None) -> None:
-        self.folder, self.port = folder, free_port()
+    def __init__(
+        self,
+        folder: Path,
+        project: Project,
+        *,
+        environment: Mapping[str, str] | None = None,
+        of_sites: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self.folder, self.port, self.of_sites = folder, free_port(), of_sites or {}
         self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **(environment or {})}
         write_provision(project, folder / "flare.yml", "localhost", self.port)
         program = Path(sys.executable).with_name("nvflare")
@@ -79,7 +86,7 @@ class Loopback:
                     stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL,
                     cwd=self.folder,
-                    env=self.environment,
+                    env={**self.environment, **self.of_sites.get(name, {})},
                 )
 
     def run(self) -> subprocess.Popen:

@@ -39,7 +39,7 @@ def test_a_new_project(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert (code, wrong) == (0, "")
     project = Project.read(folder / "project.toml")
     assert (project.name, project.sites, project.rows) == ("study", ("lyon", "basel"), (20, 30))
-    assert (project.loss, project.classes, project.param, project.weights) == (
+    assert (project.loss, project.classes, project.param, project.client_weights) == (
         "logistic",
         (0, 1),
         {"rho": "0.1"},

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from dualopt import Trace
+from dualopt.federation.seal import KEY_FILE
 from tests.federation.loopback import Loopback, processes_of
-from tests.federation.problems import differing, in_one_process, project_of
+from tests.federation.problems import SITES, differing, in_one_process, project_of
 
 pytestmark = pytest.mark.skipif(find_spec("nvflare") is None, reason='needs nvflare: pip install "dualopt[federation]"')
 
@@ -62,6 +63,19 @@ def test_a_job_of_a_site_that_is_killed_is_submitted_again(loopback: Loopback) -
     assert running.returncode == 0, said
     assert "submitted 2 times" in said
     assert differing(Trace.from_npz(loopback.out / "trace.npz"), in_one_process(project)) == []
+
+
+def test_keys_and_storage_are_for_their_owner_alone(loopback: Loopback) -> None:
+    state = loopback.kits.parent / "state"
+    secrets = [*loopback.kits.rglob("*.key"), *state.iterdir()]
+    assert {path.name for path in secrets} >= {"server.key", "client.key", "dualopt.key", "cert.json"}
+    assert len(secrets) >= 9  # three of sites, two of each, server, administrator and what signs
+    assert {path.stat().st_mode & 0o777 for path in secrets} == {0o600}
+    folders = [state, loopback.kits / "server" / "storage", *(loopback.kits / site / "state" for site in SITES)]
+    folders += [path for path in loopback.kits.iterdir() if path.is_dir()]
+    assert {path.stat().st_mode & 0o777 for path in folders if path.exists()} == {0o700}
+    assert folders[1].exists()
+    assert len({(loopback.kits / site / KEY_FILE).read_bytes() for site in SITES}) == 3
 
 
 def test_who_has_no_certificate_of_ours_is_refused(loopback: Loopback) -> None:

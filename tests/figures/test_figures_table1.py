@@ -12,7 +12,7 @@ from dualopt.runs.trace import Trace
 from dualopt.spec.discover import discover
 from figures import table1
 from figures._settings import Settings
-from theory._problems import Instance
+from theory._cases import Case
 from theory.baselines._communications import ACCURACY, exponent, in_matrices, kappas, local_gradients, planes
 
 FEW = ("FedPD", "FedPD, best weight", "FedAvg, K = 1", "FedAvg, K = 10", "FedSAM")
@@ -69,7 +69,7 @@ def test_rows_are_counts(settings: Settings) -> None:
     fedpd = table1.ROWS["FedPD"]
     assert fedpd.local is not None
     for i in (0, 4):
-        f: Instance = planes(grid[i])
+        f: Case = planes(grid[i])
         assert traces["FedPD"]["rounds"][i] == in_matrices(fedpd.build(f), f).communications
         assert traces["FedPD"]["gradients"][i] == local_gradients(fedpd.local(f), f)
     assert (traces["FedPD, best weight"]["rounds"] <= traces["FedPD"]["rounds"]).all()

@@ -40,7 +40,7 @@ from dualopt.runs.reference import cvxpy, newton
 from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import GradientNorm
 from tests.problems import converted, logistic, quadratic
-from theory._chance import expectation, subsets
+from theory._chance import Expect, branches, subsets
 
 PROBLEMS = {"quadratic": quadratic(n=4, d=6, mu=0.5, L=20.0, seed=1), "logistic": logistic(d=6)}
 REGULARISERS = ("L1", "L2")
@@ -266,13 +266,16 @@ def test_the_exact_expectation_over_subsets(regulariser: str, a: float, size: in
     def V(state: State) -> float:
         return distance(state, F, algorithm, theta)
 
+    def expected(state: State) -> float:
+        return Expect(branches(algorithm, F, state, subsets(4, size)))[lambda branch: V(branch.state)]
+
     for state, everybody in pairwise(states):
-        mean = expectation(V, algorithm, F, state, subsets(4, size))
+        mean = expected(state)
         assert mean == pytest.approx((1 - p) * V(state) + p * V(everybody), rel=1e-10)
         assert mean <= (1 - p + p * q**2) * V(state)
         # a round of few is a start for the next one as well: the identity needs no full round before
         state, _, _ = advance(algorithm, F, state, subsets(4, size)[-1].round)
-        assert expectation(V, algorithm, F, state, subsets(4, size)) <= (1 - p + p * q**2) * V(state)
+        assert expected(state) <= (1 - p + p * q**2) * V(state)
 
 
 def test_the_constants_are_attained() -> None:

@@ -309,6 +309,13 @@ TABLE |= {
         )
         for name in ("_calls", "_fetched", "_here", "_host", "_host_file", "_inline", "_methods", "_remote", "_steps")
     },
+    "dualopt/engine/_answers.py": Judges(
+        (
+            Selected("dualopt/engine/_answers.py"),
+            Selected("tests/engine/test_lies.py"),
+            Selected("tests/engine/test_two_phases.py"),
+        )
+    ),
     "dualopt/engine/wire.py": Judges(
         (
             Selected("dualopt/engine/wire.py"),
@@ -323,9 +330,23 @@ TABLE |= {
                 Selected("tests/federation/test_project.py"),
                 Selected("tests/federation/test_submission.py"),
                 Selected("tests/federation/test_in_memory.py"),
+                Selected("tests/federation/test_refusals.py"),
+                Selected("tests/federation/test_agreed.py"),
             )
         )
-        for name in ("answering", "engine", "job", "project", "provision", "serving", "settings", "submission")
+        for name in (
+            "agreed",
+            "answering",
+            "engine",
+            "job",
+            "project",
+            "provision",
+            "refusals",
+            "seal",
+            "serving",
+            "settings",
+            "submission",
+        )
     },
     "dualopt/engine/rounds.py": Judges(
         (

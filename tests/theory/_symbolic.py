@@ -10,12 +10,22 @@ import sympy as sp
 
 from dualopt.lab.claims import Claim, Inequality
 
-__all__ = ["agree", "compared", "positive", "same", "squares", "stand_in"]
+__all__ = ["agree", "compared", "expects", "positive", "same", "squares", "stand_in"]
 
 
 def stand_in(**known: Any) -> Any:
     """Return something with the attributes that are given, in place of a case."""
     return SimpleNamespace(**known)
+
+
+class expects:
+    """An expectation ``E[quantity]`` that is what ``of(quantity)`` says."""
+
+    def __init__(self, of: Callable[[Any], Any]) -> None:
+        self.of = of
+
+    def __getitem__(self, quantity: Any) -> Any:
+        return self.of(quantity)
 
 
 def positive(names: str) -> Any:

@@ -1,29 +1,23 @@
-"""Every wrong variant against every claim of its paper: ``python -m tests.theory.mutation_table`` prints the table.
+"""Every wrong variant against every claim of its table: ``python -m tests.theory.mutation_table`` prints the verdicts.
 
 The tests assert the entries that must be caught; this prints all of them, those that no claim sees included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.lab.claims import check
-from tests.theory import (
-    test_frontier,
-    test_mutations,
-    test_mutations_afedpd,
-    test_mutations_baselines,
-    test_mutations_feddyn,
-    test_mutations_fedpd,
-    test_mutations_frontier_anderson,
-    test_mutations_frontier_scales,
-    test_optimized_dualfl,
-)
-from theory.mutations import afedpd, baselines, dualfl, feddyn, fedpd, optimized_dualfl, splitting
+from dualopt.lab.claims import Claim, Verdict, check
+from dualopt.solvers import Exact
+from theory._claims import Chapter, discover
+from theory.mutations import afedpd, baselines, dualfl, feddyn, fedpd, frontier, optimized_dualfl, scales, splitting
+from theory.mutations._edits import OtherMethodError, Variant
 
 HEADER = """# Wrong variants and what catches them
 
@@ -33,62 +27,111 @@ the quick cases on which the claim holds. **violated**: some case shows a number
 the variant concerns something else.
 """
 SEVERITY = ("violated", "vacuous", "inconclusive", "holds")
-NOT_APPLICABLE = (AssertionError, AttributeError, TypeError, ValueError)
+BREAKS_DOWN = (AssertionError, AttributeError, TypeError, ValueError)  # how a wrong variant, or a claim on it, may end
 
 
-class Paper(NamedTuple):
-    """The wrong variants of a paper's methods, and the module that knows its cases."""
+class Table(NamedTuple):
+    """The wrong variants of some methods; ``rounds`` are enough to show what is wrong."""
 
     title: str
-    variants: dict[str, Callable[[Any], Any]]
-    module: ModuleType
-    prefix: str = ""
+    variants: Mapping[str, Variant]
+    prefix: str = ""  # of the names of claims, left out in the table
+    rounds: int | None = None
 
 
-PAPERS = (
-    Paper("DualFL", dualfl.MUTATIONS | dualfl.FISTA, test_mutations),
-    Paper("OptimizedDualFL", optimized_dualfl.MUTATIONS, test_optimized_dualfl),
-    Paper("FedPD", fedpd.MUTATIONS | fedpd.LOCAL, test_mutations_fedpd),
-    Paper("FedDyn", feddyn.MUTATIONS, test_mutations_feddyn, "feddyn_"),
-    Paper("A-FedPD, FedADMM, identities", afedpd.MUTATIONS, test_mutations_afedpd),
-    Paper("Compared methods", splitting.MUTATIONS | baselines.MUTATIONS, test_mutations_baselines),
-    Paper("Beyond the papers", test_frontier.MUTATIONS, test_frontier),
-    Paper("Anderson acceleration", test_mutations_frontier_anderson.MUTATIONS, test_mutations_frontier_anderson),
-    Paper(
-        "One scale for each client under sampling",
-        test_mutations_frontier_scales.MUTATIONS,
-        test_mutations_frontier_scales,
-    ),
+_TABLES = (
+    Table("DualFL", dualfl.MUTATIONS | dualfl.FISTA),
+    Table("OptimizedDualFL", optimized_dualfl.MUTATIONS),
+    Table("FedPD", fedpd.MUTATIONS | fedpd.LOCAL, rounds=200),
+    Table("FedDyn", feddyn.MUTATIONS, prefix="feddyn_"),
+    Table("A-FedPD, FedADMM, identities", afedpd.MUTATIONS),
+    Table("Compared methods", splitting.MUTATIONS | baselines.MUTATIONS),
+    Table("Beyond the papers", frontier.MUTATIONS),
+    Table("Anderson acceleration", frontier.ANDERSON),
+    Table("AndersonDANE", frontier.DANE),
+    Table("Clients that are alike", frontier.SIMILAR),
+    Table("Restarts", frontier.RESTARTS),
+    Table("Coordinates of a metric", frontier.METRIC),
+    Table("One scale for each client under sampling", scales.MUTATIONS),
 )
 
 
-def verdict(paper: Paper, variant: str, claim: str) -> str:
+TABLES = {table.title: table for table in _TABLES}
+
+
+@cache
+def chapters() -> dict[str, Chapter]:
+    """Return all claims."""
+    return discover()
+
+
+def telling(name: str, rounds: int | None = None) -> Iterator[Any]:
+    """Yield the cases on which a claim holds, the cheapest first: one that catches a variant is enough.
+
+    Exact solutions are cheaper than iterations, and short runs than long ones.
+    """
+
+    def costs(case: Any) -> tuple[bool, int]:
+        rounds = getattr(case, "rounds", 0)
+        solver = getattr(getattr(case, "algorithm", None), "solver", None)
+        return not isinstance(solver, Exact), rounds if isinstance(rounds, int) else 0
+
+    for case in sorted((case for case, verdict in chapters()[name].cases(True) if verdict == "holds"), key=costs):
+        long = rounds is not None and hasattr(case, "but") and case.rounds > rounds
+        yield case.but(rounds=rounds) if long else case
+
+
+def verdicts(claim: Claim, cases: Iterator[Any]) -> Iterator[Verdict]:
+    """Yield the verdicts on cases, whether or not the claim speaks about them."""
+    with np.errstate(all="ignore"):  # a wrong method may diverge
+        for case in cases:
+            yield check(claim, case, check_assumptions=False)
+
+
+def is_violated(claim: Claim, cases: Iterator[Any]) -> bool:
+    """Whether a number is beyond its bound on some case."""
+    return any(found.verdict == "violated" for found in verdicts(claim, cases))
+
+
+def shrunk(claim: Claim, factor: float) -> Claim:
+    """Return the claim with all its bounds multiplied by a factor."""
+    return replace(claim, compare=lambda case: (q._replace(rhs=factor * q.rhs) for q in claim.compare(case)))
+
+
+def answers(table: Table, variant: str, name: str) -> Iterator[str]:
+    """Yield the verdicts of a claim on the telling cases to which a variant applies."""
+    for case in telling(name, table.rounds):
+        with suppress(OtherMethodError, *BREAKS_DOWN):
+            yield from (v.verdict for v in verdicts(chapters()[name].claim, iter([table.variants[variant](case)])))
+
+
+def verdict(table: Table, variant: str, name: str) -> str:
     """Return the most severe verdict over the telling cases of a claim, or a dash."""
     found = set()
-    chapter = paper.module.CHAPTERS[paper.prefix + claim]
-    with np.errstate(all="ignore"):  # a wrong method may diverge
-        for case in paper.module.telling_cases(claim):
-            try:
-                found.add(check(chapter.claim, paper.variants[variant](case), check_assumptions=False).verdict)
-            except NOT_APPLICABLE:
-                continue
-            if SEVERITY[0] in found:
-                break
+    for answer in answers(table, variant, name):
+        found.add(answer)
+        if answer == SEVERITY[0]:
+            break
     return next((v for v in SEVERITY if v in found), "-")
 
 
-def table(paper: Paper) -> Iterator[str]:
+def columns(table: Table) -> list[str]:
+    """Return the claims that notice some variant of a table."""
+    return sorted(set().union(*(variant.caught | variant.emptied for variant in table.variants.values())))
+
+
+def lines(table: Table) -> Iterator[str]:
     """Yield the lines of a Markdown table: claims that catch something as columns."""
-    claims = sorted(set().union(*(names for v, names in paper.module.CATCHES.items() if v in paper.variants)))
-    yield f"| {paper.title} | {' | '.join(claims)} |"
+    claims = columns(table)
+    yield f"| {table.title} | {' | '.join(name.removeprefix(table.prefix) for name in claims)} |"
     yield "|---" * (len(claims) + 1) + "|"
     marks = {"violated": "**violated**", "vacuous": "*vacuous*", "inconclusive": "*inconclusive*"}
-    for variant in paper.variants:
-        cells = [verdict(paper, variant, claim) for claim in claims]
+    for variant in table.variants:
+        cells = [verdict(table, variant, claim) for claim in claims]
         yield f"| {variant} | {' | '.join(marks.get(cell, cell) for cell in cells)} |"
 
 
 if __name__ == "__main__":
     print(HEADER)
-    for paper in PAPERS:
-        print("\n".join(table(paper)), end="\n\n", flush=True)
+    for table in TABLES.values():
+        print("\n".join(lines(table)), end="\n\n", flush=True)

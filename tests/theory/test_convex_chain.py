@@ -16,8 +16,8 @@ from dualopt.lab.rates import assert_sublinear_rate, estimate_order
 from dualopt.losses import AbsoluteDeviation, Squared
 from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
 from dualopt.objectives import LocalProblem, Quadratic
+from theory._cases import Case
 from theory._claims import discover
-from theory._problems import Instance
 from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares, tails
 from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case, distances, runs
 from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
@@ -57,7 +57,7 @@ def dense(f: Chain, elsewhere: Sequence[int] = ()) -> Quadratic:
 
 
 @pytest.mark.parametrize("instance", INSTANCES[:3], ids=lambda instance: instance.name)
-def test_chains_of_squares_are_quadratics(instance: Instance) -> None:
+def test_chains_of_squares_are_quadratics(instance: Case) -> None:
     f, g, rng = instance.objective, dense(instance.objective), np.random.default_rng(1)
     theta, linear, center = rng.standard_normal((3, f.n_clients, *f.shape))
     np.testing.assert_allclose(f.value(theta), g.value(theta), rtol=1e-12)
@@ -79,7 +79,7 @@ def test_the_condition_number_of_the_mean_tends_to_that_of_the_clients_from_belo
 
 
 @pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: instance.name)
-def test_minimisers_are_certified_by_subgradients(instance: Instance) -> None:
+def test_minimisers_are_certified_by_subgradients(instance: Case) -> None:
     f, rng = instance.objective, np.random.default_rng(2)
     np.testing.assert_allclose(instance.subgradients.sum(axis=0), 0.0, atol=1e-12 * f.weight)
     here = f.value(instance.theta)
@@ -90,7 +90,7 @@ def test_minimisers_are_certified_by_subgradients(instance: Instance) -> None:
 
 
 @pytest.mark.parametrize("instance", INSTANCES[3:], ids=lambda instance: instance.name)
-def test_local_minimisers_of_kinked_chains_are_the_least_points(instance: Instance) -> None:
+def test_local_minimisers_of_kinked_chains_are_the_least_points(instance: Case) -> None:
     f, rng = instance.objective, np.random.default_rng(3)
     linear, center = f.weight * rng.standard_normal((2, f.n_clients, *f.shape))
     problem = LocalProblem(objective=f, linear=linear, weight=0.7, center=center)
@@ -194,7 +194,7 @@ def test_lower_bounds_are_attained(name: str, what: str, factor: float) -> None:
 
 
 @pytest.mark.parametrize("instance", [geometric(100.0, 30, pairs=2), squares(20)], ids=lambda instance: instance.name)
-def test_conjugate_gradients_have_the_least_energy_a_round_later(instance: Instance) -> None:
+def test_conjugate_gradients_have_the_least_energy_a_round_later(instance: Case) -> None:
     f, n, w = instance.objective, np.arange(1, 15), instance.objective.weight
     best = float(np.mean(f.value(instance.theta)))
     case = chain_case(instance, ConjugateGradients(), 15)

@@ -26,9 +26,8 @@ from theory.counterexamples import averaging, dualfl, primal_dual
 from theory.counterexamples._recursion import scalars
 from theory.dualfl import exact_solutions
 from theory.dualfl._runs import exact
+from theory.mutations import baselines, fedpd
 from theory.mutations import dualfl as wrong_dualfl
-from theory.mutations import fedpd
-from theory.mutations.baselines import HalfTheWeight, NearZero, StepMore
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "counterexamples"}
 EXAMPLES = max(10, settings.default.max_examples // 4) if settings.default else 10
@@ -189,22 +188,25 @@ class OneStep(FedAvg):
         return clients, oracle.solve(start=message, stop=Steps(steps=1)).theta
 
 
+ROWS = [
+    ("fedavg_constant_step", baselines, "FedAvg: a step more"),
+    ("fedavg_biased_point", baselines, "FedAvg: a step more"),
+    ("fedprox_biased_point", baselines, "FedProx: half the weight"),
+    ("fedprox_biased_point", baselines, "FedProx: proximal term at zero"),
+    ("fedpd_large_eta", fedpd, "sign of the dual"),
+    ("fedpd_large_eta", fedpd, "dual step dropped"),
+    ("fedpd_large_eta", fedpd, "proximal term mis-scaled"),
+    ("dualfl_large_nu", wrong_dualfl, "momentum dropped"),
+    ("dualfl_large_nu", wrong_dualfl, "wrong sign in (3.3)"),
+    ("dualfl_large_rho", wrong_dualfl, "momentum dropped"),
+    ("dualfl_large_rho", wrong_dualfl, "beta early"),
+]
 WRONG_METHODS = [
-    ("fedavg_constant_step", StepMore),
+    *((name, table.MUTATIONS[row].wrong()) for name, table, row in ROWS),
     ("fedavg_constant_step", OneStep),
-    ("fedavg_biased_point", StepMore),
     ("fedavg_biased_point", OneStep),
-    ("fedprox_biased_point", HalfTheWeight),
-    ("fedprox_biased_point", NearZero),
     ("fedadmm_two_clients", OwnModels),
     ("afedpd_small_rho", NoCorrection),
-    ("fedpd_large_eta", fedpd.WrongSign),
-    ("fedpd_large_eta", fedpd.NoDualStep),
-    ("fedpd_large_eta", fedpd.MisscaledProximalTerm),
-    ("dualfl_large_nu", wrong_dualfl.NoMomentum),
-    ("dualfl_large_nu", wrong_dualfl.WrongSign),
-    ("dualfl_large_rho", wrong_dualfl.NoMomentum),
-    ("dualfl_large_rho", wrong_dualfl.ShiftedMomentum),
     ("dualfl_corrected_start", AsItIs),
     ("dualfl_corrected_start", ColdStart),
     ("scaffnew_long_step", FirstClient),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dualopt.lab.claims import Case
 from dualopt.objectives import Quadratic
 from dualopt.runs.reference import cvxpy
+from theory._cases import Case
 from theory._problems import (
-    Instance,
     absolute_deviation,
     breast_cancer,
     digits,
@@ -37,7 +36,7 @@ INSTANCES = [
 
 
 @pytest.mark.parametrize("instance", INSTANCES, ids=lambda i: f"{i.name} {i.mu:g}")
-def test_subgradients_prove_that_the_solution_is_one(instance: Instance) -> None:
+def test_subgradients_prove_that_the_solution_is_one(instance: Case) -> None:
     """They sum to zero, and each lies below its function: then theta minimises E, whatever solver found it."""
     f, theta, s = instance.objective, instance.theta, instance.subgradients
     assert np.abs(s.sum(axis=0)).max() <= 1e-8 * np.abs(s).max()
@@ -50,20 +49,20 @@ def test_subgradients_prove_that_the_solution_is_one(instance: Instance) -> None
 
 
 @pytest.mark.parametrize("instance", [hinge(), absolute_deviation(), logistic()], ids=lambda i: i.name)
-def test_cvxpy_finds_the_same_energy(instance: Instance) -> None:
+def test_cvxpy_finds_the_same_energy(instance: Case) -> None:
     energy = instance.objective.value(instance.theta).mean()
     assert abs(cvxpy(instance.objective).energy - energy) <= 1e-7 * energy
 
 
 def test_a_wrong_solution_would_be_noticed() -> None:
     f = hinge()
-    wrong = Instance(name="", objective=f.objective, theta=f.theta + 1e-3, subgradients=f.subgradients)
+    wrong = Case(name="", objective=f.objective, theta=f.theta + 1e-3, subgradients=f.subgradients)
     with pytest.raises(AssertionError):
         test_subgradients_prove_that_the_solution_is_one(wrong)
 
 
 @pytest.mark.parametrize("instance", [quadratic(), logistic()], ids=lambda i: i.name)
-def test_a_ridge_adds_its_energy(instance: Instance) -> None:
+def test_a_ridge_adds_its_energy(instance: Case) -> None:
     theta = instance.theta + 1.0
     added = regularised(instance.objective, 0.3).value(theta) - instance.objective.value(theta)
     np.testing.assert_allclose(added, 0.15 * (theta**2).sum(), rtol=1e-12)

@@ -16,8 +16,9 @@ from dualopt.losses import AbsoluteDeviation, Hinge, Logistic
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
+from theory._cases import Case
 from theory._claims import discover
-from theory._problems import Instance, solved
+from theory._problems import solved
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import exact, inexact
 from theory.dualfl.duality import random_composition
@@ -64,7 +65,7 @@ PLAIN = linear_models(loss=Logistic(), n_clients=st.just(2), rows=st.integers(40
 FRACTIONS = st.floats(0.05, 0.95)
 
 # claim -> problems to draw, and the case made of a solved problem and a number in (0, 1)
-Build = Callable[[Instance, float], Any]
+Build = Callable[[Case, float], Any]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "dual_certificate": (SMOOTH, lambda f, s: f.case(inexact(f, Steps(steps=2), rho=0.0, solver=Gradient()), 10)),
     "gradient_certificate": (SMOOTH, lambda f, s: f.case(exact(f), 10)),

@@ -15,11 +15,12 @@ from dualopt.lab.testing import linear_models, quadratics
 from dualopt.losses import Huber, Logistic, Squared
 from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
+from theory._cases import Case
 from theory._claims import discover
-from theory._problems import Instance, solved
+from theory._problems import solved
 from theory.afedpd._pairs import Neighbours, neighbours
-from theory.afedpd._runs import AFedPDCase, afedpd_case
-from theory.afedpd.drift import DriftCase, drift_case
+from theory.afedpd._runs import afedpd_case
+from theory.afedpd.drift import drift_case
 from theory.afedpd.inexact import RowsCase, inexact_case
 from theory.afedpd.stability import one_round
 from theory.identities import methods, splitting, states
@@ -48,29 +49,29 @@ ROWS = linear_models(loss=Logistic(), n_clients=st.integers(2, 4), rows=st.integ
 STRONGLY_CONVEX = quadratics(n_clients=st.integers(2, 4), L=st.floats(2.0, 10.0), heterogeneity=st.floats(0.1, 5.0))
 SMOOTH = st.one_of(MIXED, CONVEX, ROWS)
 FRACTIONS = st.floats(0.05, 0.95)
-Build = Callable[[Instance, float], Any]
+Build = Callable[[Case, float], Any]
 
 
-def some(f: Instance, fraction: float) -> int:
+def some(f: Case, fraction: float) -> int:
     """A number of active clients, at least one."""
     return 1 + int(fraction * f.objective.n_clients)
 
 
-def run(f: Instance, fraction: float, rounds: int, *, everyone: bool = False) -> AFedPDCase:
+def run(f: Case, fraction: float, rounds: int, *, everyone: bool = False) -> Case:
     active = f.objective.n_clients if everyone else some(f, fraction)
     return afedpd_case(f, rho=(2.05 + 5.0 * fraction) * f.L, active=active, rounds=rounds)
 
 
-def two_or_more(f: Instance, fraction: float) -> AFedPDCase:
+def two_or_more(f: Case, fraction: float) -> Case:
     """One active client is never enough (A3)."""
     return afedpd_case(f, rho=(2.05 + 5.0 * fraction) * f.L, active=max(2, some(f, fraction)), rounds=80)
 
 
-def roughly(f: Instance, fraction: float, rounds: int, *, share: float) -> AFedPDCase:
+def roughly(f: Case, fraction: float, rounds: int, *, share: float) -> Case:
     return inexact_case(f, factor=2.05 + 5.0 * fraction, share=share, rounds=rounds)
 
 
-def rows(f: Instance, fraction: float) -> RowsCase:
+def rows(f: Case, fraction: float) -> RowsCase:
     """A local problem of a few rows; of the drawn problem only its size of numbers is used, as a seed."""
     rng = np.random.default_rng(int(1e6 * abs(float(f.theta[0]))) % 2**32)
     X, y = rng.standard_normal((5, 2)), rng.standard_normal(5)
@@ -81,7 +82,7 @@ def rows(f: Instance, fraction: float) -> RowsCase:
     return RowsCase(name="drawn", problem=problem, start=start, steps=100)
 
 
-def pair(f: Instance, fraction: float, *, decayed: bool) -> Neighbours:
+def pair(f: Case, fraction: float, *, decayed: bool) -> Neighbours:
     """Two data sets of their own; of the drawn problem only its size of numbers is used, as a seed."""
     loss = Logistic() if fraction < 0.5 else Huber(delta=0.5 * fraction)
     local_steps, size = (1, 3) if int(100 * fraction) % 2 else (2, 2)
@@ -90,13 +91,13 @@ def pair(f: Instance, fraction: float, *, decayed: bool) -> Neighbours:
     return neighbours(loss, step=0.8 * fraction, rho=1.0 + 0.2 * fraction, decayed=decayed, seed=seed, **sizes)
 
 
-def drifting(f: Instance, fraction: float) -> DriftCase:
+def drifting(f: Case, fraction: float) -> Case:
     """FedADMM on the drawn problem; the relation along the run, and the fixed point where it is one."""
     parameters = {"rho": (0.2 + fraction) * f.L, "server_step": 0.3 + fraction, "theta0": f.theta + 1.0}
     return drift_case(f, active=some(f, fraction), rounds=15, arrives=False, **parameters)
 
 
-def lazily(f: Instance, fraction: float) -> Any:
+def lazily(f: Case, fraction: float) -> Any:
     participation = UniformSubset(size=some(f, fraction))
     return states.lazily(f, (2.0 + fraction) * f.L, participation, EXACT)
 

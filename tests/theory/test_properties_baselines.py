@@ -14,7 +14,7 @@ from dualopt.losses import Logistic
 from dualopt.methods import DistributedLBFGS, DistributedNewtonCG
 from theory._cases import Case
 from theory._claims import discover
-from theory._problems import Instance, solved
+from theory._problems import solved
 from theory.baselines.bias import fedavg_case, fedprox_case
 from theory.baselines.contraction import feddr_case, fedsplit_case, fivegcs_case, scaffnew_case, scaffold_case
 from theory.baselines.servers import central_case, descent_case
@@ -37,48 +37,48 @@ SMOOTH = st.one_of(QUADRATICS, ROWS)
 
 
 # A problem, the number of active clients, and two numbers between 0 and 1.
-def scaffnew(f: Instance, active: int, a: float, b: float) -> Case:
+def scaffnew(f: Case, active: int, a: float, b: float) -> Case:
     return scaffnew_case(f, 0.1 + 1.8 * a, 0.05 + 0.95 * b, attained=hasattr(f.objective, "A"))
 
 
-def fedsplit(f: Instance, active: int, a: float, b: float) -> Case:
+def fedsplit(f: Case, active: int, a: float, b: float) -> Case:
     return fedsplit_case(f, attained=hasattr(f.objective, "A"))
 
 
-def feddr(f: Instance, active: int, a: float, b: float) -> Case:
+def feddr(f: Case, active: int, a: float, b: float) -> Case:
     return feddr_case(f, a=0.05 + 1.95 * a, step=0.1 * 10.0 ** (3.0 * b), active=active)
 
 
-def fivegcs(f: Instance, active: int, a: float, b: float) -> Case:
+def fivegcs(f: Case, active: int, a: float, b: float) -> Case:
     return fivegcs_case(f, active, gamma=10.0 ** (4.0 * a - 2.0) / f.L, product=0.01 + 0.99 * b)
 
 
-def scaffold(f: Instance, active: int, a: float, b: float) -> Case:
+def scaffold(f: Case, active: int, a: float, b: float) -> Case:
     steps, option = 1 + round(9 * a), 1 + round(b)
     return scaffold_case(f, active, K=steps, option=option, times=(0.1 + 0.9 * a) / 3.0, server_step=0.3 + 0.7 * b)
 
 
-def fedavg(f: Instance, active: int, a: float, b: float) -> Case:
+def fedavg(f: Case, active: int, a: float, b: float) -> Case:
     return fedavg_case(f, 0.3 + 1.6 * a, 1 + round(9 * b), active)
 
 
-def fedprox(f: Instance, active: int, a: float, b: float) -> Case:
+def fedprox(f: Case, active: int, a: float, b: float) -> Case:
     return fedprox_case(f, 0.01 + 5.0 * a, active)
 
 
-def gradient_descent(f: Instance, active: int, a: float, b: float) -> Case:
+def gradient_descent(f: Case, active: int, a: float, b: float) -> Case:
     return descent_case(f, 0.05 + 1.9 * a)
 
 
-def lbfgs(f: Instance, active: int, a: float, b: float) -> Case:
+def lbfgs(f: Case, active: int, a: float, b: float) -> Case:
     return central_case(f, DistributedLBFGS(history=1 + round(9 * a)), "drawn")
 
 
-def newton_cg(f: Instance, active: int, a: float, b: float) -> Case:
+def newton_cg(f: Case, active: int, a: float, b: float) -> Case:
     return central_case(f, DistributedNewtonCG(max_cg=1 + round(9 * a)), "drawn")
 
 
-Build = Callable[[Instance, int, float, float], Case]
+Build = Callable[[Case, int, float, float], Case]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "fedavg_bias": (QUADRATICS, fedavg),
     "fedprox_bias": (QUADRATICS, fedprox),

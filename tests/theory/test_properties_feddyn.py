@@ -15,9 +15,10 @@ from dualopt.lab.claims import check
 from dualopt.lab.testing import linear_models, quadratics
 from dualopt.losses import Logistic
 from dualopt.objectives import Quadratic
+from theory._cases import Case
 from theory._claims import discover
-from theory._problems import Instance, solved
-from theory.feddyn._runs import FedDynCase, by_enumeration, by_moments, feddyn_case
+from theory._problems import solved
+from theory.feddyn._runs import by_enumeration, by_moments, feddyn_case
 from theory.feddyn.rates import Kind, rate_case
 from theory.mutations.feddyn import MUTATIONS
 
@@ -50,24 +51,24 @@ SMOOTH = st.one_of(STRONG, indefinite(), CONCAVE)
 
 
 # A problem, the number of active clients, a factor from 1 to 3, and whether the memories start as gradients.
-def anywhere(f: Instance, P: int, factor: float, warm: bool) -> FedDynCase:
+def anywhere(f: Case, P: int, factor: float, warm: bool) -> Case:
     return feddyn_case(f, alpha=3.0 * factor, active=P, rounds=ROUNDS, warm=warm)
 
 
-def in_convex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> FedDynCase:
+def in_convex_range(f: Case, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> Case:
     return feddyn_case(f, alpha=25.0 * factor, active=P, rounds=rounds, warm=warm)
 
 
-def in_strongly_convex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> FedDynCase:
+def in_strongly_convex_range(f: Case, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> Case:
     least = max(5.0 * f.objective.n_clients / P * f.mu / f.L, 30.0)
     return feddyn_case(f, alpha=least * factor, active=P, rounds=rounds, warm=warm)
 
 
-def in_nonconvex_range(f: Instance, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> FedDynCase:
+def in_nonconvex_range(f: Case, P: int, factor: float, warm: bool, rounds: int = ROUNDS) -> Case:
     return feddyn_case(f, alpha=20.0 * f.objective.n_clients / P * factor, active=P, rounds=rounds, warm=warm)
 
 
-def with_named_alpha(f: Instance, P: int, factor: float, warm: bool) -> FedDynCase:
+def with_named_alpha(f: Case, P: int, factor: float, warm: bool) -> Case:
     kinds: tuple[Kind, ...] = ("nonconvex", "convex", "strongly convex")
     mu = f.mu if f.mu > 1e-12 * f.L else 0.0 if f.mu > -1e-12 * f.L else -1.0
     suited = kinds[: 3 if mu > 0 else 2 if mu == 0 else 1]
@@ -75,11 +76,11 @@ def with_named_alpha(f: Instance, P: int, factor: float, warm: bool) -> FedDynCa
     return rate_case(f, kind, active=P, rounds=200, warm=warm or mu == 0)  # flat clients may have no stationary point
 
 
-def problem(f: Instance, P: int, factor: float, warm: bool) -> Instance:
+def problem(f: Case, P: int, factor: float, warm: bool) -> Case:
     return f
 
 
-Build = Callable[[Instance, int, float, bool], FedDynCase | Instance]
+Build = Callable[[Case, int, float, bool], Case | Case]
 DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "feddyn_equation_9": (CONVEX, anywhere),
     "feddyn_smoothness": (CONVEX, problem),

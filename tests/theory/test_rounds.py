@@ -12,7 +12,7 @@ from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, everybody
-from theory._chance import expectation, outcomes_of
+from theory._chance import branches, events_of
 from theory._problems import quadratic
 from theory._rounds import (
     affine,
@@ -36,15 +36,15 @@ def case(algorithm=None, **more) -> Case:
     [(Full(), 1), (UniformSubset(size=2), 3), (CommunicateWithProbability(probability=0.25), 2)],
 )
 def test_probabilities_of_outcomes_sum_to_one(participation, count: int) -> None:
-    outcomes = outcomes_of(participation, 3, n=4, seed=5)
+    outcomes = events_of(participation, 3, n=4, seed=5)
     assert len(outcomes) == count
     assert sum(outcome.probability for outcome in outcomes) == pytest.approx(1.0, rel=1e-15)
     assert all((outcome.round.n, outcome.round.seed) == (4, 5) for outcome in outcomes)
 
 
 def test_other_participation_is_refused() -> None:
-    with pytest.raises(TypeError, match="the outcomes of Bernoulli are not listed"):
-        outcomes_of(Bernoulli(probability=0.5), 3)
+    with pytest.raises(TypeError, match="the events of Bernoulli are not listed"):
+        events_of(Bernoulli(probability=0.5), 3)
 
 
 def test_a_path_is_the_run_and_knows_what_else_may_happen() -> None:
@@ -54,9 +54,10 @@ def test_a_path_is_the_run_and_knows_what_else_may_happen() -> None:
     np.testing.assert_array_equal(models, [shot.server.theta for shot in made.snapshots()])
     assert [step.taken.round for step in steps] == made.schedule()
     for step in steps:
-        mean = step.mean(lambda branch: branch.state.server.theta)
-        outcomes = made.outcomes(step.n)
-        found = expectation(lambda s: s.server.theta, made.algorithm, made.objective, step.before, outcomes)
+        mean = step.E[lambda branch: branch.state.server.theta]
+        outcomes = made.events(step.n)
+        after = branches(made.algorithm, made.objective, step.before, outcomes)
+        found = sum(branch.probability * branch.state.server.theta for branch in after)
         np.testing.assert_allclose(mean, found, rtol=1e-14)
 
 
@@ -70,8 +71,8 @@ def test_a_path_begins_at_the_state_of_the_case() -> None:
 def test_histories_have_all_the_probability() -> None:
     made = case(FedPD(eta=0.001, solver=Exact()), participation=CommunicateWithProbability(probability=0.25))
     levels = list(histories(made))
-    assert [len(level) for level in levels] == [2, 4, 8]
-    assert [sum(branch.probability for branch in level) for level in levels] == pytest.approx([1.0, 1.0, 1.0])
+    assert [len(E.found) for E in levels] == [2, 4, 8]
+    assert [E[lambda branch: 1.0] for E in levels] == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_all_solutions_are_those_of_a_round_with_everybody() -> None:
@@ -88,7 +89,7 @@ def test_all_solutions_are_those_of_a_round_with_everybody() -> None:
 @pytest.mark.parametrize("clients", [(0, 1, 2), (1,), (0, 2)])
 def test_the_matrix_of_a_round_does_the_round(algorithm, clients: tuple[int, ...]) -> None:
     made = case(algorithm, participation=UniformSubset(size=len(clients)))
-    round = next(outcome.round for outcome in made.outcomes() if outcome.round.clients == clients)
+    round = next(outcome.round for outcome in made.events() if outcome.round.clients == clients)
     like = made.first()
     M = round_matrix(made.algorithm, made.objective, round, like)
     z = np.random.default_rng(0).standard_normal(len(M) - 1)

@@ -11,7 +11,7 @@ import sympy as sp
 from dualopt.lab.claims import Inequality
 from dualopt.losses import Squared
 from dualopt.objectives import LocalProblem, linear_model
-from tests.theory._symbolic import compared, positive, same, squares, stand_in
+from tests.theory._symbolic import compared, expects, positive, same, squares, stand_in
 from theory.afedpd import inexact, optimization, stability
 
 L, rho, N, P = positive("L rho N P")
@@ -55,7 +55,7 @@ def test_lemma_2(one_round: None) -> None:
 def test_lemma_3(monkeypatch: pytest.MonkeyPatch) -> None:
     """E|theta_j - bar|^2 is the variance V and that of the mean of P of N, V/P (N-P)/(N-1), at most V each."""
     sampled = V + V / P * (N - P) / (N - 1)
-    step = stand_in(n=1, spread=R, all_solutions=np.zeros((2, 1)), mean=lambda quantity: sp.Integer(0))
+    step = stand_in(n=1, spread=R, all_solutions=np.zeros((2, 1)), E=expects(lambda quantity: sp.Integer(0)))
     monkeypatch.setattr(optimization, "path", lambda case: [step])
     monkeypatch.setattr(optimization, "mean_square", lambda x: V)
     printed, sharp = compared(optimization.lemma_3, fraction=P / N, n_clients=N)

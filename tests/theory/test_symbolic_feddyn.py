@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from tests.theory._symbolic import agree, compared, positive, same, squares, stand_in
+from tests.theory._symbolic import agree, compared, expects, positive, same, squares, stand_in
 from theory.feddyn import convex, nonconvex, rates
 
 L, a, mu, m = positive("L alpha mu m")
@@ -29,7 +29,7 @@ def one_round_of_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let claims see one round in which every quantity is a symbol."""
     before = stand_in(gamma=None, C=C)
     after = stand_in(gamma=stand_in(), C=sp.Symbol("C_new"))
-    step = stand_in(n=1, before=before, epsilon=eps, mean=lambda quantity: quantity(after))
+    step = stand_in(n=1, before=before, epsilon=eps, E=expects(lambda quantity: quantity(after)))
     for module in (convex, nonconvex):
         monkeypatch.setattr(module, "path", lambda case: [step])
         monkeypatch.setattr(module, "C", lambda case, point: point.C)
@@ -82,7 +82,7 @@ def compared_steps(monkeypatch: pytest.MonkeyPatch) -> Any:
             return M
         return sp.Symbol("C_new")
 
-    step = stand_in(n=1, before=stand_in(gamma=None, C=C), epsilon=eps, mean=mean)
+    step = stand_in(n=1, before=stand_in(gamma=None, C=C), epsilon=eps, E=expects(mean))
     monkeypatch.setattr(nonconvex, "path", lambda case: [step])
     return seen
 
@@ -185,18 +185,16 @@ def test_theorem_1(kind: Any, theorem: Any, alpha: float, monkeypatch: pytest.Mo
     case: Any = stand_in(kind=kind, m=4.0, fraction=0.25, L=2.0, mu=2.0, n_clients=1, gamma=-1.0, lowest=1.0)
     vars(case).update(distance=lambda _: 3.0, value=lambda _: 4.0, error=lambda _: 0.0, squared_gradient=lambda _: 0.0)
     case.points, case.memory, case.subgradients = (np.full((1, 1), x) for x in (4.0, 7.0, 2.0))
-    of: Any = vars(rates.RateCase)
-    case.alpha = of["named_alpha"].fget(case)
+    case.alpha = rates.named_alpha(case)
     same(case.alpha, alpha)
-    case.bound_at_one = of["bound_at_one"].fget(case)
-    case.bound, case.rounds_for = (lambda *args, f=of[name]: f(case, *args) for name in ("bound", "rounds_for"))
-    case.trivial = lambda: 1e-9 * case.bound_at_one
+    start = rates.bound_at_one(case)
+    monkeypatch.setattr(rates, "at_the_start", lambda case: 1e-9 * start)
     printed = [q for q in compared(theorem, case) if q.what == "printed"]
     for q, expected in zip(compared(rates.theorem_1, case), printed, strict=True):
         same(q.rhs, expected.rhs)
     same(asked[-1], sp.Rational(31, 30) if kind == "strongly convex" else 1)
     for share in (0.7, 1e-3):
-        T = case.rounds_for(share * case.bound_at_one)
+        T = rates.rounds_for(case, share * start)
         needed = math.log(1 / share) / math.log1p(2 / alpha) if kind == "strongly convex" else 1 / share
         most = needed * (1 + 2 / alpha) if kind == "strongly convex" else needed  # x/(1 + x) <= log(1 + x) <= x
         assert needed <= T <= most + 1

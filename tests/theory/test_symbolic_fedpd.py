@@ -17,7 +17,8 @@ import sympy as sp
 
 from dualopt.methods import FedPD
 from dualopt.objectives import Quadratic
-from tests.theory._symbolic import agree, compared, positive, same, squares, stand_in
+from tests.theory._symbolic import agree, compared, expects, positive, same, squares, stand_in
+from theory._chance import Expect
 from theory._claims import Form
 from theory.fedpd import _runs, descent, fedavg, first_version, oracles, skipping
 
@@ -199,7 +200,7 @@ def test_matrix_of_lemma_2() -> None:
 @pytest.mark.parametrize("apart", [(0, 0), (10, 0), (0, 10)])
 def test_lemma_2_is_put_together(monkeypatch: pytest.MonkeyPatch, apart: tuple[int, int]) -> None:
     branch = stand_in(probability=1.0, state=None)
-    step = stand_in(n=0, before=None, accuracy=0.01, branches=[branch])
+    step = stand_in(n=0, before=None, accuracy=0.01, E=Expect([branch]))
     monkeypatch.setattr(skipping, "path", lambda case: [step])
     monkeypatch.setattr(skipping, "distances", lambda state: np.array(apart))
     found = compared(skipping.lemma_2, a=0.2, skip=0.5, dissimilarity=1.0, eta=0.1)
@@ -266,8 +267,8 @@ OF_A_PAIR = sp.sqrt(2 * N * eps)
 
 @pytest.mark.parametrize("apart", [(0, 0), (10, 0), (0, 10)])
 def test_lemma_7(monkeypatch: pytest.MonkeyPatch, apart: tuple[int, int]) -> None:
-    step = stand_in(n=0, before=None, mean=lambda quantity: quantity(stand_in(state=None)))
-    monkeypatch.setattr(first_version, "steps", lambda case: [step])
+    step = stand_in(n=0, before=None, E=expects(lambda quantity: quantity(stand_in(state=None))))
+    monkeypatch.setattr(first_version, "drawn_path", lambda case: [step])
     monkeypatch.setattr(first_version, "distances", lambda state: np.array(apart))
     monkeypatch.setattr(first_version, "residuals", lambda branch: np.full(3, 0.01))
     monkeypatch.setattr(first_version, "old_errors", lambda case, state: np.zeros(3))
@@ -289,10 +290,10 @@ def test_p12() -> None:
 def test_lemma_9(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lemma 4 in the mean over the draws."""
     branch = stand_in(state=stand_in(clients=clients(theta=ONE)))
-    step = stand_in(n=0, mean=lambda quantity: quantity(branch))
+    step = stand_in(n=0, E=expects(lambda quantity: quantity(branch)))
     monkeypatch.setattr(first_version, "lagrangians", lambda case, theta, x0, dual: np.full(1, 2.0))
     monkeypatch.setattr(first_version, "residuals", lambda branch: np.array([1.0]))
-    monkeypatch.setattr(first_version, "steps", lambda case: [step])
+    monkeypatch.setattr(first_version, "drawn_path", lambda case: [step])
     (q,) = compared(first_version.lemma_9, **AT_POINT, objective=stand_in(value=lambda x0: np.full(1, 0.5)))
     same(q.lhs, number(1 / (2 * eta) - L / 2 - L / 2))
     same(q.rhs, 2 - sp.Rational(1, 2) + number(YOUNG))

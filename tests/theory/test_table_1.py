@@ -36,8 +36,8 @@ from dualopt.objectives import LocalProblem
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory import limits
-from theory._cases import everybody
-from theory._problems import Instance, hard_quadratic
+from theory._cases import Case, everybody
+from theory._problems import hard_quadratic
 from theory._rounds import mean_square_radius, round_matrix
 from theory.baselines._communications import (
     ACCURACY,
@@ -54,7 +54,7 @@ from theory.baselines._communications import (
 )
 from theory.baselines.table_1 import ACCELERATED, GRADIENT, Growth, dualfl_table_1
 
-Build = Callable[[Instance], Any]
+Build = Callable[[Case], Any]
 
 
 def test_the_problems_are_as_hard_as_they_say() -> None:
@@ -223,7 +223,7 @@ class HalfMomentum(DualFL):
         return state, message._replace(beta=0.5 * message.beta)
 
 
-def one_coin(algorithm: Any, f: Instance) -> Count:
+def one_coin(algorithm: Any, f: Case) -> Count:
     return with_coins(algorithm, f, seeds=1)
 
 

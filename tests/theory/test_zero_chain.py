@@ -19,12 +19,12 @@ from dualopt.objectives import ObjectiveWrapper, ZeroChain
 from dualopt.objectives import zero_chain as functions
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
+from theory._cases import Case
 from theory._claims import discover
 from theory.lower_bounds._races import (
     SPLITS,
     CentralisedFedAvg,
     LinearSpan,
-    Race,
     as_printed,
     on_chain,
     races,
@@ -121,7 +121,7 @@ def test_the_inequalities_in_the_proof_of_the_smoothness() -> None:
 
 
 @st.composite
-def linear_span_races(draw: st.DrawFn) -> Race:
+def linear_span_races(draw: st.DrawFn) -> Case:
     """Random methods of the class, random participation, any number of local steps in each round."""
     split = draw(st.sampled_from(sorted(SPLITS)))
     n = 6 * draw(st.integers(1, 2))
@@ -146,7 +146,7 @@ def linear_span_races(draw: st.DrawFn) -> Race:
 
 @few
 @given(race=linear_span_races())
-def test_no_linear_span_method_is_faster(race: Race) -> None:
+def test_no_linear_span_method_is_faster(race: Case) -> None:
     for claim in (SUPPORT, ROUNDS):
         verdict = check(claim, race)
         assert verdict.verdict == "holds", verdict.witness
@@ -154,7 +154,7 @@ def test_no_linear_span_method_is_faster(race: Race) -> None:
 
 @few
 @given(race=linear_span_races())
-def test_one_that_reads_other_clients_is_caught(race: Race) -> None:
+def test_one_that_reads_other_clients_is_caught(race: Case) -> None:
     """Its clients add gradients of the mean to what they know: two entries in a round of two steps."""
     method = replace(race.algorithm, steps=(2,), length=30.0 / float(race.objective.L.max()))
     centralised = race.but(algorithm=Reader(**vars(method)), participation=Full())
@@ -182,7 +182,7 @@ class MeanGradients(ObjectiveWrapper):
         return self.objective.value(theta), np.concatenate([whole.gradient(point) for point in theta])
 
 
-def opened(race: Race, rounds: int) -> list[int]:
+def opened(race: Case, rounds: int) -> list[int]:
     return [reach(shot.server.theta) for shot in race.but(rounds=rounds).snapshots()]
 
 
@@ -269,7 +269,7 @@ def verdicts(name: str, mutate: Callable[[Any], Any]) -> Iterator[Verdict]:
 def with_weights(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], Any]:
     def mutate(case: Any) -> Any:
         f = replace(case.objective, split=change(case.objective.split))
-        return case.but(objective=f) if isinstance(case, Race) else case._replace(objective=f)
+        return case.but(objective=f) if isinstance(case, Case) else case._replace(objective=f)
 
     return mutate
 
@@ -284,7 +284,7 @@ def heavier_by_a_tenth(weights: np.ndarray) -> np.ndarray:
     return 1.1 * weights
 
 
-def lower(case: Race) -> Race:
+def lower(case: Case) -> Case:
     return case.but(objective=replace(case.objective, height=0.9 * case.objective.height))
 
 

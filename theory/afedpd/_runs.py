@@ -17,10 +17,10 @@ is exact for any number of rounds, and holds the expectation of every quadratic 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache, lru_cache
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,14 +31,14 @@ from dualopt.methods import AFedPD
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import NonconvexPenalty, Quadratic
 from theory._cases import Case, accurately
-from theory._problems import Instance, solved
-from theory._rounds import Branch, all_solutions, round_matrix
+from theory._chance import Branch, Expect
+from theory._problems import solved
+from theory._rounds import all_solutions, round_matrices, second_moments
 from theory._rounds import path as rounds
 
 __all__ = [
-    "AFedPDCase",
+    "AFedPDRound",
     "Point",
-    "Step",
     "afedpd_case",
     "fixed_point",
     "gradient_form",
@@ -56,24 +56,14 @@ __all__ = [
 # Cases.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AFedPDCase(Case):
-    """A-FedPD, or a mutation of it, with every subset of P clients equally likely."""
-
-    @property
-    def rho(self) -> float:
-        """Weight of the proximal term."""
-        return self.algorithm.rho
-
-
 def afedpd_case(
-    instance: Instance, *, rho: float, active: int, rounds: int, theta0: Array | None = None, note: str = ""
-) -> AFedPDCase:
+    instance: Case, *, rho: float, active: int, rounds: int, theta0: Array | None = None, note: str = ""
+) -> Case:
     r"""Start A-FedPD on a problem, with exact local solutions.
 
     Parameters
     ----------
-    instance : Instance
+    instance : Case
         The problem. With a nonconvex penalty, ``lowest`` is the minimum of ``E`` without it, which is below ``E``.
     rho : float
         Weight of the proximal term.
@@ -94,7 +84,7 @@ def afedpd_case(
     """
     f = instance.objective
     convex = f.objective if isinstance(f, NonconvexPenalty) else f
-    return AFedPDCase(
+    return Case(
         name=f"{instance.name}, {active} of {f.n_clients} active, rho = {rho:.4g}" + (f", {note}" if note else ""),
         algorithm=AFedPD(rho=rho, **accurately(f)),
         objective=f,
@@ -111,28 +101,28 @@ def afedpd_case(
 
 
 @cache
-def one_client(curvature: float) -> Instance:
+def one_client(curvature: float) -> Case:
     """One client alone: nothing but proximal steps is left of the method."""
     f = Quadratic(A=np.full((1, 1, 1), curvature), b=np.zeros((1, 1)))
     return solved(f"one client of curvature {curvature:g}", f)
 
 
 @cache
-def two_signs() -> Instance:
+def two_signs() -> Case:
     """Clients 3x^2/2 and -x^2/2: E has the curvature 1, every client is stationary at 0."""
     f = Quadratic(A=np.array([[[3.0]], [[-1.0]]]), b=np.zeros((2, 1)))
     return solved("3x^2/2 and -x^2/2", f)
 
 
 @cache
-def one_concave(n: int, *, excess: float = 0.1) -> Instance:
+def one_concave(n: int, *, excess: float = 0.1) -> Case:
     """One client of curvature -1, all others of (1 + excess)/(n - 1): E is just convex, and L = 1 from n = 3 on."""
     curvature = np.append(np.full(n - 1, (1.0 + excess) / (n - 1)), -1.0)
     return solved(f"one concave of {n}", Quadratic(A=curvature[:, None, None], b=np.zeros((n, 1))))
 
 
 @cache
-def pulled_apart(n: int = 3) -> Instance:
+def pulled_apart(n: int = 3) -> Case:
     """Clients (x - b_j)^2/2 whose minima are spread around 1."""
     b = 1.0 + np.linspace(-2.0, 2.0, n)[:, None]
     return solved(f"{n} pulled apart", Quadratic(A=np.ones((n, 1, 1)), b=b))
@@ -159,24 +149,16 @@ class Point(NamedTuple):
         return self.state.clients.dual
 
 
-class Step(NamedTuple):
+class AFedPDRound(NamedTuple):
     """A round: where it began, the solutions of all clients, and every place where it may end."""
 
     n: int
     before: Point
     all_solutions: Array  # theta_j^{t+1} of all clients, active or not
     residuals: Array  # gradients of their local problems there
-    after: tuple[Point, ...]  # equally likely
-    choice: int  # which of them the path takes
-
-    @property
-    def taken(self) -> Point:
-        """How the path goes on."""
-        return self.after[self.choice]
-
-    def mean(self, quantity: Callable[[Point], float]) -> float:
-        """Return the conditional expectation after the round."""
-        return float(np.mean([quantity(point) for point in self.after]))
+    after: tuple[Point, ...]
+    E: Expect  # over them
+    taken: Point  # how the path goes on
 
     @property
     def spread(self) -> float:
@@ -185,7 +167,7 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def path(case: AFedPDCase) -> tuple[Step, ...]:
+def path(case: Case) -> tuple[AFedPDRound, ...]:
     """Follow the case along a sampled choice of clients.
 
     Examples
@@ -195,19 +177,26 @@ def path(case: AFedPDCase) -> tuple[Step, ...]:
     >>> [len(step.after) for step in steps]
     [3, 3]
     """
-    start = case.first()
+    start, solved = case.first(), {}
     theta0, duals = start.server.theta, start.clients.dual
-    before = Point(start, theta0, np.broadcast_to(theta0, duals.shape))
+
+    def solutions(before: Point) -> Any:
+        """Return the solutions of all clients, which are the same for all that may happen in a round."""
+        if solved.get("of") is not before.state:
+            solved.update(of=before.state, found=all_solutions(case.algorithm, case.objective, before.state))
+        return solved["found"]
+
+    def point(before: Point, branch: Branch) -> Point:
+        return _point(case, branch, solutions(before).theta)
+
     steps = []
-    for step in rounds(case):
-        found = all_solutions(case.algorithm, case.objective, step.before)
-        after = tuple(_point(case, branch, found.theta) for branch in step.branches)
-        steps.append(Step(step.n, before, found.theta, found.evaluation.gradient, after, step.choice))
-        before = steps[-1].taken
+    for t in rounds(case, start=Point(start, theta0, np.broadcast_to(theta0, duals.shape)), point=point):
+        found = solutions(t.before)
+        steps.append(AFedPDRound(t.n, t.before, found.theta, found.evaluation.gradient, t.after, t.E, t.taken))
     return tuple(steps)
 
 
-def _point(case: AFedPDCase, branch: Branch, solutions: Array) -> Point:
+def _point(case: Case, branch: Branch, solutions: Array) -> Point:
     state, clients = branch.state, list(branch.round.clients)
     bar = state.server.theta - np.mean(state.clients.dual, axis=0) / case.rho
     inactive = np.broadcast_to(bar, solutions.shape)
@@ -229,7 +218,7 @@ def mean_square(x: Array) -> float:
 
 
 @lru_cache(maxsize=64)
-def matrices(case: AFedPDCase) -> tuple[Array, ...]:
+def matrices(case: Case) -> tuple[Array, ...]:
     """Return the matrices of a round on ``(z, 1)``, equally likely.
 
     Examples
@@ -237,24 +226,20 @@ def matrices(case: AFedPDCase) -> tuple[Array, ...]:
     >>> [Z.shape for Z in matrices(afedpd_case(two_signs(), rho=1.2, active=1, rounds=1))]
     [(4, 4), (4, 4)]
     """
-    start = case.first()
-    return tuple(
-        round_matrix(case.algorithm, case.objective, outcome.round, start, flat=_flat, filled=_filled)
-        for outcome in case.outcomes()
-    )
+    return tuple(M for _, M in round_matrices(case, flat=_flat, filled=_filled))
 
 
-def fixed_point(case: AFedPDCase) -> Array:
+def fixed_point(case: Case) -> Array:
     """Return ``(z*, 1)``: the minimiser with the duals ``-grad f_j``."""
     return np.append(np.concatenate([case.theta[None], -case.subgradients]).ravel(), 1.0)
 
 
-def start_vector(case: AFedPDCase) -> Array:
+def start_vector(case: Case) -> Array:
     """Return ``(z, 1)`` before the first round."""
     return np.append(_flat(case.first()), 1.0)
 
 
-def gradient_form(case: AFedPDCase) -> Array:
+def gradient_form(case: Case) -> Array:
     r"""Return the matrix that makes :math:`\nabla E(\bar\theta)` of ``(z, 1)``."""
     f, d, N = case.objective, case.theta.size, case.n_clients
     bar = np.hstack([np.eye(d), np.tile(-np.eye(d) / (case.rho * N), N), np.zeros((d, 1))])
@@ -262,13 +247,10 @@ def gradient_form(case: AFedPDCase) -> Array:
     return A @ bar - np.outer(b, np.append(np.zeros(d * (N + 1)), 1.0))
 
 
-def squared_gradients(case: AFedPDCase) -> Iterator[float]:
+def squared_gradients(case: Case) -> Iterator[float]:
     r"""Yield :math:`\mathbb E|\nabla E(\bar\theta^t)|^2` for t = 1, 2, ..., exactly."""
-    gradient, z = gradient_form(case), start_vector(case)
-    moments = np.outer(z, z)
-    Z = np.stack(matrices(case))
-    for _ in range(case.rounds):
-        moments = np.mean(Z @ moments @ np.swapaxes(Z, 1, 2), axis=0)
+    gradient, rounds = gradient_form(case), [(1.0 / len(matrices(case)), Z) for Z in matrices(case)]
+    for moments in islice(second_moments(rounds, start_vector(case)), 1, case.rounds + 1):
         yield float(np.trace(gradient @ moments @ gradient.T))
 
 

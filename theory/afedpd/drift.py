@@ -11,7 +11,6 @@ Let :math:`a_j = \theta_j + \lambda_j/\rho`; the active clients upload the chang
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,26 +19,13 @@ from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedADMM
 from dualopt.methods.participation import UniformSubset
-from theory._cases import Case, accurately
+from theory._cases import Case, Derived, accurately
 from theory._claims import ExpectedVerdict, deviation
-from theory._problems import Instance, quadratic
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DriftCase(Case):
-    """FedADMM with P of N clients; ``arrives`` says whether the run comes to rest within the rounds."""
-
-    arrives: bool
-
-    @property
-    def gain(self) -> float:
-        r"""Return :math:`\eta_s N/P`: 1 when no server step is given."""
-        step = self.algorithm.server_step
-        return 1.0 if step is None else step / self.fraction
+from theory._problems import quadratic
 
 
 def drift_case(
-    instance: Instance,
+    instance: Case,
     *,
     rho: float,
     server_step: float | None,
@@ -47,12 +33,12 @@ def drift_case(
     rounds: int,
     arrives: bool,
     theta0: Array | None = None,
-) -> DriftCase:
+) -> Case:
     r"""Start FedADMM on quadratic clients, with exact local solutions.
 
     Parameters
     ----------
-    instance : Instance
+    instance : Case
         The clients.
     rho : float
         Weight of the proximal term.
@@ -74,7 +60,7 @@ def drift_case(
     """
     f = instance.objective
     step = "P/N" if server_step is None else f"{server_step:g}"
-    return DriftCase(
+    return Case(
         name=f"{active} of {f.n_clients} active, rho = {rho:g}, server step {step}",
         algorithm=FedADMM(rho=rho, server_step=server_step, **accurately(f)),
         objective=f,
@@ -83,8 +69,14 @@ def drift_case(
         theta0=np.full(f.shape, 3.0) if theta0 is None else theta0,
         participation=UniformSubset(size=active),
         rounds=rounds,
-        arrives=arrives,
+        known={"arrives": arrives, "gain": Derived(gain)},
     )
+
+
+def gain(case: Case) -> float:
+    r"""Return :math:`\eta_s N/P`: 1 when no server step is given."""
+    step = case.algorithm.server_step
+    return 1.0 if step is None else step / case.fraction
 
 
 def fedadmm_dual_drift_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -105,7 +97,7 @@ def fedadmm_dual_drift_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $\eta_s = P/N$.",
     cases=fedadmm_dual_drift_cases,
 )
-def fedadmm_dual_drift(case: DriftCase) -> Iterator[Inequality]:
+def fedadmm_dual_drift(case: Case) -> Iterator[Inequality]:
     """Dual drift: the model moves by a multiple of what the augmented models do, and ends where that leads.
 
     Compare the relation along the run, the end of the run, and what all rounds do to the fixed point.
@@ -120,19 +112,19 @@ def fedadmm_dual_drift(case: DriftCase) -> Iterator[Inequality]:
     if case.arrives:
         yield Inequality(case.rounds, deviation(theta, limit), 1e-9, "limit")
     state = fixed_state(case, limit)
-    for outcome in case.outcomes():
+    for outcome in case.events():
         after, _, _ = advance(case.algorithm, case.objective, state, outcome.round)
         yield Inequality(0, deviation(after.server.theta, limit), 1e-12, "a round from the fixed point")
 
 
-def fixed_model(case: DriftCase) -> Array:
+def fixed_model(case: Case) -> Array:
     r"""Solve :math:`\nabla E(\theta) = c(\theta - \theta^0)`."""
     c = case.algorithm.rho * (1.0 - 1.0 / case.gain)
     A, b = np.mean(case.objective.A, axis=0), np.mean(case.objective.b, axis=0)
     return np.linalg.solve(A - c * np.eye(len(b)), b - c * case.theta0)
 
 
-def fixed_state(case: DriftCase, theta: Array) -> State:
+def fixed_state(case: Case, theta: Array) -> State:
     """Return the state in which every client is at ``theta`` with the dual that belongs to it."""
     start = initial_state(case.algorithm, case.objective, theta)
     return start._replace(clients=start.clients._replace(dual=-case.objective.gradient(theta)))

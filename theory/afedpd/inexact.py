@@ -56,10 +56,11 @@ from dualopt.objectives import LocalProblem, linear_model
 from dualopt.solvers import Exact, Gradient, LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import GradientNorm, Stop
+from theory._cases import Case
 from theory._claims import ExpectedVerdict, Form
-from theory._problems import Instance, indefinite, logistic, lopsided, one_concave_client, penalised_logistic, quadratic
+from theory._problems import indefinite, logistic, lopsided, one_concave_client, penalised_logistic, quadratic
 from theory._rounds import affine
-from theory.afedpd._runs import AFedPDCase, afedpd_case, mean_square, one_client, path, two_signs
+from theory.afedpd._runs import afedpd_case, mean_square, one_client, path, two_signs
 from theory.afedpd.optimization import (
     descent_constant,
     full_participation,
@@ -70,14 +71,12 @@ from theory.afedpd.optimization import (
 )
 
 
-def inexact_case(
-    instance: Instance, *, factor: float, share: float, rounds: int, active: int | None = None
-) -> AFedPDCase:
+def inexact_case(instance: Case, *, factor: float, share: float, rounds: int, active: int | None = None) -> Case:
     r"""Start A-FedPD with gradient descent as local solver, down to residuals of ``share`` times the first gradient.
 
     Parameters
     ----------
-    instance : Instance
+    instance : Case
         The problem.
     factor : float
         :math:`\rho/L`.
@@ -96,7 +95,7 @@ def inexact_case(
     return case.but(algorithm=replace(case.algorithm, solver=Gradient(), stop=GradientNorm(tol=tol)))
 
 
-def admitted_error(case: AFedPDCase) -> float:
+def admitted_error(case: Case) -> float:
     r"""Return :math:`\epsilon`."""
     return case.algorithm.stop.tol**2
 
@@ -129,7 +128,7 @@ def descent_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=full_participation,
     cases=descent_inexact_cases,
 )
-def descent_inexact(case: AFedPDCase) -> Iterator[Inequality]:
+def descent_inexact(case: Case) -> Iterator[Inequality]:
     """Descent with errors: what residuals add to the fall of the Lagrangian, and to the gradient.
 
     Compare (1), (2) and (3) with the residuals that were left.
@@ -150,7 +149,7 @@ def descent_inexact(case: AFedPDCase) -> Iterator[Inequality]:
         yield Inequality(step.n, case.error(after.theta) + 0.5 * (rho - L) * d * d, above, "(3)")
 
 
-def small_residuals(case: AFedPDCase) -> list[str]:
+def small_residuals(case: Case) -> list[str]:
     """Return what fails of the assumptions, those of the proof first."""
     largest = max(mean_square(step.residuals) for step in path(case))
     return full_participation(case) or ([] if largest <= admitted_error(case) else ["mean |r_j|^2 <= epsilon"])
@@ -178,7 +177,7 @@ def theorem_1_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.squared_gradient(case.theta0),
     cases=theorem_1_inexact_cases,
 )
-def theorem_1_inexact(case: AFedPDCase) -> Iterator[Inequality]:
+def theorem_1_inexact(case: Case) -> Iterator[Inequality]:
     """Theorem 1 with local solutions of a given accuracy: a sum that is bounded, and an error in every round.
 
     Compare the mean of the squared gradients with the bound, for every number of rounds.
@@ -201,7 +200,7 @@ def error_constant(rho: float, L: float) -> float:
     return (1.0 + 4.0 * L / rho) ** 2 / (2.0 * descent_constant(rho, L)) + 4.0 / rho
 
 
-def proved_inexact(case: AFedPDCase, epsilon: float) -> tuple[float, float]:
+def proved_inexact(case: Case, epsilon: float) -> tuple[float, float]:
     """Return what is divided by T, and the error term."""
     rho, L, R_0 = case.rho, case.L, path(case)[0].spread
     c, k, root = descent_constant(rho, L), error_constant(rho, L), math.hypot(L, rho)
@@ -288,7 +287,7 @@ def remark_1_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=full_participation,
     cases=remark_1_1_cases,
 )
-def remark_1_1(case: AFedPDCase) -> Iterator[Inequality]:
+def remark_1_1(case: Case) -> Iterator[Inequality]:
     """Remark 1.1: how many rounds are needed for a given accuracy.
 
     Count them for accuracies over several orders of magnitude, as far as the run goes.

@@ -22,9 +22,9 @@ from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
+from theory._cases import Case
 from theory._claims import ExpectedVerdict, Form, deviation
 from theory._problems import (
-    Instance,
     indefinite,
     logistic,
     lopsided,
@@ -36,9 +36,8 @@ from theory._problems import (
 )
 from theory._rounds import mean_square_radius
 from theory.afedpd._runs import (
-    AFedPDCase,
+    AFedPDRound,
     Point,
-    Step,
     afedpd_case,
     fixed_point,
     matrices,
@@ -76,14 +75,14 @@ def unequal_cases(rounds: int, *, everybody: bool = False) -> Iterator[ExpectedV
     rtol=1e-12,
     cases=lemma_1_cases,
 )
-def lemma_1(case: AFedPDCase) -> Iterator[Inequality]:
+def lemma_1(case: Case) -> Iterator[Inequality]:
     """Lemma 1: how far the mean of the active models moves.
 
     Compare the exact conditional expectation at every state of a path; equality for one active client.
     """
     for step in path(case):
         bar = step.before.bar
-        moved = step.mean(lambda point, bar=bar: float(np.sum((point.bar - bar) ** 2)))
+        moved = step.E[lambda point, bar=bar: float(np.sum((point.bar - bar) ** 2))]
         yield Inequality(step.n, moved, step.spread, "E|bar^{t+1} - bar^t|^2")
 
 
@@ -112,7 +111,7 @@ def lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda case: [] if case.rho > 2.0 * case.L else ["rho > 2 L"],
     cases=lemma_2_cases,
 )
-def lemma_2(case: AFedPDCase) -> Iterator[Inequality]:
+def lemma_2(case: Case) -> Iterator[Inequality]:
     r"""Lemma 2: how far the local solutions are from the last mean.
 
     With the residuals :math:`r_j^+ = \nabla f_j(\theta_j^{t+1}) + \lambda_j^t + \rho(\theta_j^{t+1} - \theta^t)` and
@@ -137,17 +136,17 @@ def lemma_2(case: AFedPDCase) -> Iterator[Inequality]:
         yield Inequality(step.n, (1.0 - q(case)) * step.spread, bound)
 
 
-def q(case: AFedPDCase) -> float:
+def q(case: Case) -> float:
     r"""Return :math:`4L^2/\rho^2`."""
     return 4.0 * (case.L / case.rho) ** 2
 
 
-def J(step: Step) -> float:
+def J(step: AFedPDRound) -> float:
     r"""Return :math:`J_t = \frac1N\sum_j |\theta_j^t - \bar\theta^t|^2`."""
     return mean_square(step.before.points - step.before.bar)
 
 
-def errors(case: AFedPDCase, step: Step) -> float:
+def errors(case: Case, step: AFedPDRound) -> float:
     r"""Return :math:`\frac1N\sum_j|r_j^+ - e_j + \bar e|^2`."""
     e = case.objective.gradient(step.before.points) + step.before.duals
     return mean_square(step.residuals - (e - np.mean(e, axis=0)))
@@ -229,7 +228,7 @@ def lemma_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=lemma_3_cases,
 )
-def lemma_3(case: AFedPDCase) -> Iterator[Inequality]:
+def lemma_3(case: Case) -> Iterator[Inequality]:
     """Lemma 3: how far the local solutions are from each other.
 
     Compare the exact conditional expectation with the printed constant and with the one that sampling has.
@@ -237,12 +236,12 @@ def lemma_3(case: AFedPDCase) -> Iterator[Inequality]:
     sampling = 1.0 + (1.0 / case.fraction - 1.0) / (case.n_clients - 1)
     for step in path(case):
         found = step.all_solutions
-        apart = step.mean(lambda point, found=found: mean_square(found - point.bar))
+        apart = step.E[lambda point, found=found: mean_square(found - point.bar)]
         yield Inequality(step.n, apart, 4.0 * step.spread, "as printed")
         yield Inequality(step.n, apart, sampling * mean_square(found - np.mean(found, axis=0)), "sharp")
 
 
-def full_participation(case: AFedPDCase) -> list[str]:
+def full_participation(case: Case) -> list[str]:
     """Return what fails of the assumptions of the proof."""
     failed = [] if case.rho > 2.0 * case.L else ["rho > 2 L"]
     return failed if case.fraction == 1.0 else [*failed, "all clients take part"]
@@ -270,7 +269,7 @@ def descent_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=full_participation,
     cases=descent_cases,
 )
-def descent(case: AFedPDCase) -> Iterator[Inequality]:
+def descent(case: Case) -> Iterator[Inequality]:
     r"""Descent: the augmented Lagrangian falls in every round but the first, with all clients and rho > 2 L.
 
     Let the :math:`f_j` be L-smooth, not necessarily convex, local solutions exact, and :math:`P = N`. After the first
@@ -318,7 +317,7 @@ def descent(case: AFedPDCase) -> Iterator[Inequality]:
         yield Inequality(step.n, least, lagrangian(case, after) - case.lowest, "lower bound")
 
 
-def lagrangian(case: AFedPDCase, point: Point) -> float:
+def lagrangian(case: Case, point: Point) -> float:
     r"""Return the augmented Lagrangian :math:`\mathcal L`."""
     apart = point.points - point.theta
     terms = case.objective.value(point.points) + np.sum(point.duals * apart + 0.5 * case.rho * apart**2, axis=-1)
@@ -375,7 +374,7 @@ def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.squared_gradient(case.theta0),
     cases=theorem_1_cases,
 )
-def theorem_1(case: AFedPDCase) -> Iterator[Inequality]:
+def theorem_1(case: Case) -> Iterator[Inequality]:
     r"""Theorem 1 with the range of rho that can be proved at full participation, and explicit constants.
 
     From the second round on the sum of the squared gradients is at most :math:`C(\mathcal L^1 - \min E)`, which is
@@ -390,7 +389,7 @@ def theorem_1(case: AFedPDCase) -> Iterator[Inequality]:
         yield Inequality(T, summed / T, bound / T, "mean of |grad E|^2")
 
 
-def proved(case: AFedPDCase) -> float:
+def proved(case: Case) -> float:
     """Return the bound of the sum of all squared gradients."""
     rho, L, R_0 = case.rho, case.L, path(case)[0].spread
     fall = case.error(case.theta0) + 0.5 * (rho + L) * R_0
@@ -420,16 +419,16 @@ def a1_range_of_rho(form: Form) -> Iterable[Inequality]:
     return exact_means(form.case, (printed if form.printed else proved)(form.case))
 
 
-def exact_means(case: AFedPDCase, bound: float) -> Iterator[Inequality]:
+def exact_means(case: Case, bound: float) -> Iterator[Inequality]:
     """Compare the exact expectation of the mean of T squared gradients with ``bound/T``."""
     for T, summed in enumerate(accumulate(squared_gradients(case)), start=1):
         yield Inequality(T, summed / T, bound / T, "mean of E|grad E|^2")
 
 
-def printed(case: AFedPDCase) -> float:
+def printed(case: Case) -> float:
     r"""Return the printed constant, :math:`\rho\,\mathbb E[E(\bar\theta^1) - E^*] + R_0`."""
     first = path(case)[0]
-    return case.rho * first.mean(lambda point: case.error(point.bar)) + first.spread
+    return case.rho * first.E[lambda point: case.error(point.bar)] + first.spread
 
 
 def a3_one_active_client_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -490,7 +489,7 @@ def a4_constant_of_theorem_1(form: Form) -> Iterable[Inequality]:
 
 
 @cache
-def half_concave(n: int) -> Instance:
+def half_concave(n: int) -> Case:
     """Clients of curvature 1 and -0.97 in equal numbers, pulled apart."""
     curvature = np.repeat([1.0, -0.97], n // 2)
     b = np.linspace(-1.0, 1.0, n)[:, None]
@@ -500,7 +499,7 @@ def half_concave(n: int) -> Instance:
 class End(NamedTuple):
     """Where convergence begins, on a grid of 0.05 for rho/L."""
 
-    instance: Instance
+    instance: Case
     active: int
     diverges: float  # the last rho/L that does
     converges: float  # the first one that does
@@ -538,7 +537,7 @@ def range_of_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" 3.2, 3.6 L on for N = 4, 6, 8, 10.",
     cases=range_of_rho_cases,
 )
-def range_of_rho(case: AFedPDCase) -> Iterator[Inequality]:
+def range_of_rho(case: Case) -> Iterator[Inequality]:
     r"""For which rho A-FedPD converges on quadratics: measured exactly, in mean square.
 
     Full participation converges for :math:`\rho > 2L` (``afedpd_descent``), and no smaller multiple of L is enough for

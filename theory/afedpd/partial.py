@@ -23,11 +23,11 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives import Quadratic
+from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import indefinite, logistic, lopsided, one_concave_client, one_flat_client, quadratic
 from theory._rounds import mean_square_radius
 from theory.afedpd._runs import (
-    AFedPDCase,
     afedpd_case,
     fixed_point,
     gradient_form,
@@ -40,7 +40,7 @@ from theory.afedpd._runs import (
 )
 
 
-def contracts(case: AFedPDCase) -> list[str]:
+def contracts(case: Case) -> list[str]:
     """Return what fails: quadratic clients, and a round that contracts in mean square."""
     if not isinstance(case.objective, Quadratic):
         return ["quadratic clients"]
@@ -71,7 +71,7 @@ def theorem_1_partial_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.squared_gradient(case.theta0),
     cases=theorem_1_partial_cases,
 )
-def theorem_1_partial(case: AFedPDCase) -> Iterator[Inequality]:
+def theorem_1_partial(case: Case) -> Iterator[Inequality]:
     """Theorem 1 with idle clients, as far as it holds: the order 1/T on quadratic clients.
 
     Compare the exact expectation of the mean, from second moments forward in time, with the sum of all, from the
@@ -86,7 +86,7 @@ def theorem_1_partial(case: AFedPDCase) -> Iterator[Inequality]:
         yield Inequality(T, summed / T, total / T, "mean of E|grad E|^2")
 
 
-def all_gradients(case: AFedPDCase) -> Array:
+def all_gradients(case: Case) -> Array:
     """Return Y, by the linear system for its entries."""
     linear = [Z[:-1, :-1] for Z in matrices(case)]
     G = gradient_form(case)[:, :-1]

@@ -6,12 +6,13 @@ import numpy as np
 
 from dualopt.lab.attack import Parameters
 from dualopt.objectives import Quadratic
-from theory._problems import Instance, solved
+from theory._cases import Case
+from theory._problems import solved
 
 __all__ = ["bounded_below", "convex", "unequal"]
 
 
-def convex(parameters: Parameters, N: int, d: int, *, kappa: float, attained: bool = False) -> Instance:
+def convex(parameters: Parameters, N: int, d: int, *, kappa: float, attained: bool = False) -> Case:
     """Return clients with eigenvalues in [1, kappa], in directions of their own, and any linear terms.
 
     With ``attained`` both ends are eigenvalues, of the first and of the last client.
@@ -29,7 +30,7 @@ def convex(parameters: Parameters, N: int, d: int, *, kappa: float, attained: bo
     return solved(f"quadratics (N={N}, d={d})", Quadratic(A=A, b=parameters.reals(N, d), c=np.zeros(N)))
 
 
-def bounded_below(parameters: Parameters, N: int, d: int, *, L: float) -> Instance:
+def bounded_below(parameters: Parameters, N: int, d: int, *, L: float) -> Case:
     """Return clients with curvatures of both signs, the largest of size L, whose mean is strongly convex.
 
     Examples
@@ -46,7 +47,7 @@ def bounded_below(parameters: Parameters, N: int, d: int, *, L: float) -> Instan
     return solved(f"quadratics of both signs (N={N}, d={d})", f)
 
 
-def unequal(parameters: Parameters, N: int, d: int, *, kappa: float) -> Instance:
+def unequal(parameters: Parameters, N: int, d: int, *, kappa: float) -> Case:
     """Return clients whose least eigenvalues differ: the first one's lies in [-0.9, 0.9], those of others above 1.
 
     So the first client may be concave, flat or convex, and the mean of the least eigenvalues is positive in any case.

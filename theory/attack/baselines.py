@@ -6,7 +6,6 @@ from functools import partial
 
 from dualopt.lab.attack import Parameters
 from theory._cases import Case
-from theory._problems import Instance
 from theory.attack._quadratics import convex
 from theory.baselines.contraction import fedsplit_case, fivegcs_case, scaffnew_case
 
@@ -31,7 +30,7 @@ def fivegcs(parameters: Parameters, N: int, d: int, *, active: int) -> Case:
     return _one_round(fivegcs_case(f, active, gamma=gamma, product=parameters.magnitude(1e-2, 1.0)))
 
 
-def _clients(parameters: Parameters, N: int, d: int) -> Instance:
+def _clients(parameters: Parameters, N: int, d: int) -> Case:
     """Return clients of any condition number from 2 on: at 1 methods solve the problem in a round."""
     return convex(parameters, N, d, kappa=parameters.magnitude(2.0, 1e3), attained=True)
 

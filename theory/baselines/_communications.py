@@ -29,7 +29,7 @@ from dualopt.solvers import Gradient, LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import Steps, Stop
 from theory._cases import Case, everybody
-from theory._problems import Instance, solved
+from theory._problems import solved
 from theory._rounds import all_solutions, flatten, round_matrix
 
 __all__ = [
@@ -63,7 +63,7 @@ class Count(NamedTuple):
     error: float  # |theta - theta*|^2 / |theta0 - theta*|^2 at the end
 
 
-Counter = Callable[[Any, Instance], Count]  # a method on a problem
+Counter = Callable[[Any, Case], Count]  # a method on a problem
 
 
 def kappas(count: int, *, least: float = 10.0) -> list[float]:
@@ -95,7 +95,7 @@ def exponent(counts: Sequence[float] | Array) -> Order:
 
 
 @cache
-def planes(kappa: float, seed: int = 0, *, count: int = PLANES) -> Instance:
+def planes(kappa: float, seed: int = 0, *, count: int = PLANES) -> Case:
     r"""Clients that differ while their condition number is that of E, up to a factor.
 
     In each of ``count`` planes all clients have the curvatures :math:`\lambda` and :math:`2\lambda`, along axes that
@@ -131,7 +131,7 @@ def planes(kappa: float, seed: int = 0, *, count: int = PLANES) -> Instance:
     return solved(f"planes (kappa={kappa:g})", Quadratic(A=A, b=(A @ minimisers[..., None])[..., 0]))
 
 
-def one_by_one(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Count:
+def one_by_one(algorithm: Any, instance: Case, *, limit: int = LIMIT) -> Count:
     """Count by running the method, which must communicate in every round."""
     error, gradients, n = 1.0, 0.0, 0
     for n, s in enumerate(islice(iterate(algorithm, instance.objective), limit), start=1):
@@ -146,7 +146,7 @@ def one_by_one(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Cou
     return Count(math.inf, gradients / n, error)
 
 
-def in_matrices(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Count:
+def in_matrices(algorithm: Any, instance: Case, *, limit: int = LIMIT) -> Count:
     """Count by powers of the matrix of a round, which must be the same in all rounds."""
     case = _case(algorithm, instance)
     powers = list(accumulate(repeat(_matrix(case), BLOCK), np.matmul))
@@ -163,7 +163,7 @@ def in_matrices(algorithm: Any, instance: Instance, *, limit: int = LIMIT) -> Co
     return Count(math.inf, gradients, error)
 
 
-def with_coins(algorithm: Scaffnew, instance: Instance, *, seeds: int = 4, limit: int = LIMIT) -> Count:
+def with_coins(algorithm: Scaffnew, instance: Case, *, seeds: int = 4, limit: int = LIMIT) -> Count:
     """Count for a method that tosses a coin whether to communicate: means over several seeds.
 
     The rounds from one communication to the next are a power of the matrix of a round without, and one with.
@@ -193,14 +193,14 @@ def _tossed(case: Case, together: Array, alone: Array, rng: np.random.Generator,
     return Count(math.inf, gradients / case.algorithm.probability, error)
 
 
-def limit_error(algorithm: Any, instance: Instance) -> float:
+def limit_error(algorithm: Any, instance: Case) -> float:
     r"""Return the relative error of the fixed point of a method with one matrix, :math:`z = (I - M)^{-1} m`."""
     M = _matrix(_case(algorithm, instance))
     z = np.linalg.solve(np.eye(len(M) - 1) - M[:-1, :-1], M[:-1, -1])
     return _error(z[: instance.theta.size], instance.theta)
 
 
-def local_gradients(algorithm: Any, instance: Instance, *, rounds: int = 3) -> float:
+def local_gradients(algorithm: Any, instance: Case, *, rounds: int = 3) -> float:
     """Return the local gradients of a client per round, mean over the first rounds."""
     found = (s.solution for s in islice(iterate(algorithm, instance.objective), rounds))
     return float(np.mean([s.gradients for s in found if s is not None]))
@@ -211,7 +211,7 @@ def _error(theta: Array, solution: Array) -> float:
     return float(np.sum((theta - solution) ** 2) / np.sum(solution**2))
 
 
-def _case(algorithm: Any, instance: Instance) -> Case:
+def _case(algorithm: Any, instance: Case) -> Case:
     return instance.case(algorithm.suggested(instance.objective), 1)
 
 

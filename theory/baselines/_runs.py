@@ -8,13 +8,12 @@ import numpy as np
 
 from dualopt.methods.participation import UniformSubset
 from theory._cases import Case
-from theory._problems import Instance
 
 __all__ = ["baseline_case", "smooth_and_strongly_convex"]
 
 
 def baseline_case(
-    instance: Instance, algorithm: Any, rounds: int, note: str = "", *, active: int | None = None, **more: Any
+    instance: Case, algorithm: Any, rounds: int, note: str = "", *, active: int | None = None, **more: Any
 ) -> Case:
     """Return the case of a method on a problem, its open parameters as it suggests them.
 
@@ -26,7 +25,7 @@ def baseline_case(
     >>> from dualopt.methods import FedAvg
     >>> from theory._problems import quadratic
     >>> case = baseline_case(quadratic(), FedAvg(), 1, active=2)
-    >>> case.name, len(case.outcomes()), round(case.fraction, 3)
+    >>> case.name, len(case.events()), round(case.fraction, 3)
     ('quadratics (N=3, kappa=50), 2 of 3', 3, 0.667)
     """
     f = instance.objective

@@ -27,9 +27,9 @@ from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
-from theory._chance import expectation
+from theory._chance import Expect, branches
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
-from theory._problems import Instance, hard_quadratic, logistic, lopsided, quadratic, solved
+from theory._problems import hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
 from theory.limits import averaging_limit, work_of_steps
 
@@ -62,7 +62,8 @@ def expected_models(case: Case) -> Iterator[Array]:
     """Yield the exact expectation of the model after each round from zero."""
     state = case.first()
     for n in range(case.rounds):
-        theta = expectation(lambda s: s.server.theta, case.algorithm, case.objective, state, case.outcomes(n))
+        E = Expect(branches(case.algorithm, case.objective, state, case.events(n)))
+        theta = E[lambda after: after.state.server.theta]
         yield theta
         state = State(state.server._replace(theta=theta), theta, state.clients, state.solver)
 
@@ -90,7 +91,7 @@ def quadratic_clients(case: Case) -> list[str]:
 
 
 @cache
-def one_minimiser() -> Instance:
+def one_minimiser() -> Case:
     """Three clients with different Hessians and the same minimiser."""
     A = quadratic(L=10.0).objective.A
     minimiser = np.random.default_rng(1).standard_normal(A.shape[-1])
@@ -100,7 +101,7 @@ def one_minimiser() -> Instance:
 # FedAvg: K gradient steps.
 
 
-def fedavg_case(f: Instance, times: float, K: int, active: int) -> Case:
+def fedavg_case(f: Case, times: float, K: int, active: int) -> Case:
     """Return FedAvg with K steps of ``times/L``, until it has reached its limit."""
     method = FedAvg(solver=Gradient(step=times / f.L), stop=Steps(steps=K))
     rounds = enough(factor(times * f.mu / f.L, times, K)) if times < 2 else 1
@@ -154,7 +155,7 @@ def fedavg_bias(case: Case) -> Iterator[Inequality]:
 # FedProx: exact proximal steps.
 
 
-def fedprox_case(f: Instance, weight: float, active: int) -> Case:
+def fedprox_case(f: Case, weight: float, active: int) -> Case:
     """Return FedProx with the given weight and exact local solutions, until it has reached its limit."""
     method = FedProx(mu_prox=weight, solver=accurately(f.objective)["solver"])
     return baseline_case(f, method, enough(weight / (weight + f.mu)), f"w = {weight:g}", active=active)

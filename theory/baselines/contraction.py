@@ -19,7 +19,7 @@ from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
 from dualopt.methods._parameters import reflection_factor
-from dualopt.methods.participation import CommunicateWithProbability, Round
+from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
@@ -27,7 +27,6 @@ from theory._cases import Case, accurately
 from theory._chance import worst_growth
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (
-    Instance,
     flat_quadratic,
     hard_quadratic,
     logistic,
@@ -36,7 +35,7 @@ from theory._problems import (
     quadratic,
     solved,
 )
-from theory._rounds import Step, mean_square_radius, path, round_matrix
+from theory._rounds import Turn, by_chance, mean_square_radius, path, round_matrices
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
 
 ROUNDS = 15
@@ -57,49 +56,42 @@ class Errors(NamedTuple):
         return float(np.sum(self.of(state) ** 2))
 
 
-def one_step(case: Case, errors: Errors, factor: float) -> Iterator[Inequality]:
+def one_step(case: Case, errors: Errors, factor: float, turns: Iterator[Turn] | None = None) -> Iterator[Inequality]:
     """Compare the mean of the Lyapunov function after a round with ``factor`` times its value before.
 
-    At every state of a sampled path from a random error; and, where the clients are quadratic, at the worst of all
-    states (``n = 0``), which is as bad as the factor says where the case calls it attained.
+    At every state of a path, by default a sampled one from a random error; and, where the clients are quadratic, at the
+    worst of all states (``n = 0``), which is as bad as the factor says where the case calls it attained.
     """
-    for n, step in enumerate(path_of(case, errors), start=1):
-        yield Inequality(n, mean_after(step, errors), factor * errors.squared(step.before), "mean after a round")
+    for n, turn in enumerate(turns or path_of(case, errors), start=1):
+        yield Inequality(n, mean_after(turn, errors), factor * errors.squared(turn.before), "mean after a round")
     if isinstance(case.objective, Quadratic):
         method, f = case.algorithm, case.objective
-        growth = worst_growth(method, f, case.outcomes(), errors.state, errors.of, errors.size)
+        growth = worst_growth(method, f, case.events(), errors.state, errors.of, errors.size)
         yield Inequality(0, growth, factor, "worst growth")
         if case.attained:
             yield Inequality(0, factor, growth, "factor and the worst growth")
 
 
-def path_of(case: Case, errors: Errors) -> Iterator[Step]:
+def path_of(case: Case, errors: Errors) -> Iterator[Turn]:
     """Follow the case from a random error of norm one, as long as the function is larger than rounding."""
     rng = np.random.default_rng(0)
     start = rng.standard_normal(errors.size)
     started = case.but(state=errors.state(start / np.linalg.norm(start)))
-    for step in path(started, taken(case, rng)):
-        if errors.squared(step.before) < VISIBLE:
+    for turn in path(started, by_chance(rng)):
+        if errors.squared(turn.before) < VISIBLE:
             break
-        yield step
+        yield turn
 
 
-def taken(case: Case, rng: np.random.Generator) -> Iterator[Round]:
-    """Yield the rounds of a path."""
-    for n in range(case.rounds):
-        outcomes = case.outcomes(n)
-        yield outcomes[rng.choice(len(outcomes), p=[outcome.probability for outcome in outcomes])].round
-
-
-def mean_after(step: Step, errors: Errors) -> float:
+def mean_after(turn: Turn, errors: Errors) -> float:
     """Return the conditional expectation of the Lyapunov function after a round."""
-    return step.mean(lambda branch: errors.squared(branch.state))
+    return turn.E[lambda branch: errors.squared(branch.state)]
 
 
 # FedSplit: Peaceman-Rachford splitting.
 
 
-def fedsplit_case(f: Instance, *, times: float = 1.0, active: int | None = None, attained: bool = False) -> Case:
+def fedsplit_case(f: Case, *, times: float = 1.0, active: int | None = None, attained: bool = False) -> Case:
     """Return FedSplit with ``times`` the best step."""
     method = FedSplit(step=times / math.sqrt(f.L * f.mu), **accurately(f.objective))
     note = "" if times == 1 else f"{times:g} times the step"
@@ -159,7 +151,7 @@ def fedsplit_contraction(case: Case) -> Iterator[Inequality]:
 
 
 def feddr_case(
-    f: Instance, *, a: float = 1.0, step: float | None = None, active: int | None = None, attained: bool = False
+    f: Case, *, a: float = 1.0, step: float | None = None, active: int | None = None, attained: bool = False
 ) -> Case:
     """Return FedDR with relaxation ``a``, and ``step`` in units of 1/L for ``eta``; the best one if it is not given."""
     eta = 1.0 / math.sqrt(f.L * f.mu) if step is None else step / f.L
@@ -233,7 +225,7 @@ def feddr_contraction(case: Case) -> Iterator[Inequality]:
 # Scaffnew: communication by a coin.
 
 
-def scaffnew_case(f: Instance, times: float, p: float, attained: bool = False) -> Case:
+def scaffnew_case(f: Case, times: float, p: float, attained: bool = False) -> Case:
     """Return Scaffnew with a step of ``times/L`` and its coin."""
     method = Scaffnew(probability=p, solver=Gradient(step=times / f.L))
     coin = CommunicateWithProbability(probability=p)
@@ -308,7 +300,7 @@ def scaffnew_one_step(case: Case) -> Iterator[Inequality]:
 
 
 def fivegcs_case(
-    f: Instance, active: int, *, gamma: float | None = None, product: float = 0.5, attained: bool = False
+    f: Case, active: int, *, gamma: float | None = None, product: float = 0.5, attained: bool = False
 ) -> Case:
     """Return 5GCS with the given product of gamma, tau and N; with the suggested gamma when there is none."""
     N, exactly = f.objective.n_clients, accurately(f.objective)
@@ -391,7 +383,7 @@ def fivegcs_one_step(case: Case) -> Iterator[Inequality]:
 
 
 @cache
-def three_directions(*, L: float = 40.0) -> Instance:
+def three_directions(*, L: float = 40.0) -> Case:
     """Three clients in the plane, each with curvature L along one of three directions at 120 degrees and 1 across."""
     angles = 2.0 * np.pi * np.arange(3) / 3
     u = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -400,7 +392,7 @@ def three_directions(*, L: float = 40.0) -> Instance:
 
 
 def scaffold_case(
-    f: Instance, active: int, *, K: int = 5, option: int = 2, times: float = 1.0 / 3.0, server_step: float = 1.0
+    f: Case, active: int, *, K: int = 5, option: int = 2, times: float = 1.0 / 3.0, server_step: float = 1.0
 ) -> Case:
     """Return SCAFFOLD with K steps of ``times/(K L)``."""
     solver = Gradient(step=times / (K * f.L))
@@ -423,10 +415,8 @@ def filled(z: Array, like: State) -> State:
 
 def mean_square_factor(case: Case) -> float:
     r"""Return the factor of :math:`\mathbb E|z - z^*|^2` in the end, z being the model and the controls."""
-    method, f = case.algorithm, case.objective
-    outcomes, like = case.outcomes(), case.first()
-    matrices = [round_matrix(method, f, outcome.round, like, flat=flat, filled=filled) for outcome in outcomes]
-    return mean_square_radius(matrices, [outcome.probability for outcome in outcomes])
+    matrices = round_matrices(case, flat=flat, filled=filled)
+    return mean_square_radius([M for _, M in matrices], [p for p, _ in matrices])
 
 
 def steps_as_in_saga(case: Case) -> list[str]:
@@ -468,7 +458,7 @@ def scaffold_fixed_point(case: Case) -> Iterator[Inequality]:
     solution = np.ravel(np.concatenate([case.theta[None], case.subgradients]))
     elsewhere = solution + np.random.default_rng(0).standard_normal(solution.size)
     like = case.first()
-    for n, (_, round) in enumerate(case.outcomes()):
+    for n, (_, round) in enumerate(case.events()):
         after, _, _ = advance(case.algorithm, case.objective, filled(solution, like), round)
         yield Inequality(n, deviation(flat(after), solution), ROUNDING, "movement of the solution")
         after, _, _ = advance(case.algorithm, case.objective, filled(elsewhere, like), round)

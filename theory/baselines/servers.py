@@ -23,7 +23,7 @@ from dualopt.solvers import LBFGS, NewtonCG
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
-from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic
+from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic
 from theory.baselines._runs import baseline_case
 
 ROUNDS = 15
@@ -32,7 +32,7 @@ ROUNDS = 15
 # Gradient descent.
 
 
-def descent_case(f: Instance, times: float = 1.0, *, attained: bool = False) -> Case:
+def descent_case(f: Case, times: float = 1.0, *, attained: bool = False) -> Case:
     r"""Return gradient descent with ``times`` the step :math:`1/\bar L`, away from the minimiser at first."""
     method = GradientDescent(step=times / float(np.mean(f.objective.L)))
     start = f.theta + np.random.default_rng(1).standard_normal(f.theta.shape)
@@ -97,7 +97,7 @@ def _models(case: Case) -> Iterator[Array]:
 STEPS = 8  # accepted points that are compared: L-BFGS magnifies rounding in later ones
 
 
-def central_case(f: Instance, method: DistributedLBFGS | DistributedNewtonCG, note: str) -> Case:
+def central_case(f: Case, method: DistributedLBFGS | DistributedNewtonCG, note: str) -> Case:
     """Return a method from a point where steps of one are too long."""
     return baseline_case(f, method, 200, note, theta0=np.random.default_rng(2).standard_normal(f.objective.shape))
 

@@ -45,8 +45,8 @@ from dualopt.methods import (
 from dualopt.methods._parameters import fedpd_step_limit
 from dualopt.solvers import Exact
 from dualopt.solvers.stopping import Steps
+from theory._cases import Case
 from theory._claims import ExpectedVerdict
-from theory._problems import Instance
 from theory.baselines._communications import (
     PLANES,
     AtOnce,
@@ -64,12 +64,12 @@ WITHIN = 0.1  # of the claimed exponent
 # The methods of the table and how their rounds are counted.
 
 
-def short_step(f: Instance) -> FedPD:
+def short_step(f: Case) -> FedPD:
     """Return FedPD with the longest step of its Theorem 1, up to a hundredth."""
     return FedPD(eta=0.99 * fedpd_step_limit(f.L))
 
 
-ACCELERATED: dict[str, tuple[Callable[[Instance], Any], Counter]] = {
+ACCELERATED: dict[str, tuple[Callable[[Case], Any], Counter]] = {
     "DualFL": (lambda f: DualFL(), one_by_one),
     "OptimizedDualFL": (lambda f: OptimizedDualFL(), one_by_one),
     "Scaffnew": (lambda f: Scaffnew(), with_coins),
@@ -78,7 +78,7 @@ ACCELERATED: dict[str, tuple[Callable[[Instance], Any], Counter]] = {
     "FedSplit": (lambda f: FedSplit(model="consensus"), in_matrices),
     "FedPD": (lambda f: FedPD(), in_matrices),
 }
-GRADIENT: dict[str, tuple[Callable[[Instance], Any], Counter]] = {
+GRADIENT: dict[str, tuple[Callable[[Case], Any], Counter]] = {
     "FedAvg, K = 1": (lambda f: FedAvg(stop=Steps(steps=1)), in_matrices),
     "FedDualAvg, K = 1": (lambda f: FedDualAvg(stop=Steps(steps=1)), in_matrices),
     "SCAFFOLD": (lambda f: Scaffold(solver=AtOnce(step=0.1 / f.L)), in_matrices),
@@ -113,7 +113,7 @@ class Growth:
     """
 
     name: str
-    build: Callable[[Instance], Any]
+    build: Callable[[Case], Any]
     count: Counter
     claimed: float
     kappas: Sequence[float]
@@ -127,7 +127,7 @@ class Growth:
 
 
 @cache  # some methods are in two cases
-def _communications(build: Callable[[Instance], Any], count: Counter, f: Instance) -> float:
+def _communications(build: Callable[[Case], Any], count: Counter, f: Case) -> float:
     return count(build(f), f).communications
 
 

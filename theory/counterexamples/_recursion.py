@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -20,46 +19,22 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import Snapshot
 from dualopt.lab.claims import Inequality
 from dualopt.objectives import Quadratic
-from theory._cases import Case
+from theory._cases import Case, Derived
 from theory._claims import ROUNDING, deviation
 
-__all__ = ["Run", "follow", "on_quadratics", "scalars", "side"]
+__all__ = ["follow", "numbers", "on_quadratics", "scalars", "side"]
 
 FAR = 100.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Run(Case):
-    """A method on quadratics, of which one number per round is looked at; the claim says how many rounds it takes.
+def numbers(run: Case) -> Array:
+    """Return the number that a run is about, at the start and after each round."""
+    assert run.theta0 is not None
+    return np.array([run.theta0[0], *(run.read(s) for s in run.snapshots())])
 
-    Attributes
-    ----------
-    converges : bool
-        What is claimed of it.
-    limit : float
-        Where it ends, or what it leaves behind.
-    read : callable
-        Maps a round to the number: the first coordinate of the server's model when not given.
-    """
 
-    converges: bool
-    limit: float
-    read: Callable[[Snapshot], float] = lambda s: float(s.server.theta[0])
-
-    @property
-    def curvatures(self) -> Array:
-        """Curvatures of the clients along the first coordinate, shape (N,)."""
-        return self.objective.A[:, 0, 0]
-
-    @property
-    def solution(self) -> float:
-        """First coordinate of the minimiser of ``E``."""
-        return float(self.objective.minimiser()[0])
-
-    def numbers(self) -> Array:
-        """Return the number at the start and after each round."""
-        assert self.theta0 is not None
-        return np.array([self.theta0[0], *(self.read(s) for s in self.snapshots())])
+def _model(s: Snapshot) -> float:
+    return float(s.server.theta[0])
 
 
 def on_quadratics(
@@ -70,9 +45,14 @@ def on_quadratics(
     converges: bool = True,
     limit: float | None = None,
     theta0: float = 1.0,
+    read: Callable[[Snapshot], float] = _model,
     **more: Any,
-) -> Run:
+) -> Case:
     """Return a run from ``(theta0, theta0, ...)``, named by its label and its end; by default that is the solution.
+
+    It knows whether it ``converges``, its ``limit``, where it ends or what it leaves behind, what to ``read`` of a
+    round (the first coordinate of the model), and of that coordinate the clients' ``curvatures`` and the ``solution``.
+    The claim says how many rounds it takes.
 
     Examples
     --------
@@ -86,14 +66,19 @@ def on_quadratics(
         solution = float(objective.minimiser()[0])
         right = abs(limit - solution) < ROUNDING
         end = "converges" if right else f"ends at {limit:.4g}, the solution is {solution:.4g}"
-    return Run(
+    known = {
+        "converges": converges,
+        "limit": limit,
+        "read": read,
+        "curvatures": Derived(lambda run: run.objective.A[:, 0, 0]),
+        "solution": Derived(lambda run: float(run.objective.minimiser()[0])),
+    }
+    return Case(
         name=f"{label}: {end}",
         algorithm=algorithm,
         objective=objective,
-        converges=converges,
-        limit=limit,
         theta0=np.full(objective.shape, theta0),
-        rounds=0,
+        known=known,
         **more,
     )
 
@@ -123,12 +108,12 @@ def side(number: float, threshold: float, *, below: bool, what: str) -> Inequali
     return Inequality(0, low, high, what)
 
 
-def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int = 0) -> Iterator[Inequality]:
+def follow(run: Case, recursions: Iterable[Array], factor: float, *, first: int = 0) -> Iterator[Inequality]:
     r"""Compare the factor with 1, every round with the recursion, and the end of the run with what follows.
 
     Parameters
     ----------
-    run : Run
+    run : Case
         What is followed.
     recursions : iterable of array, shape (m + 1,)
         For n = ``first``, ``first`` + 1, ... the coefficients that make :math:`c_0 e_{n+m} + \dots + c_m e_n = 0`, with
@@ -140,7 +125,7 @@ def follow(run: Run, recursions: Iterable[Array], factor: float, *, first: int =
     """
     yield side(factor, 1.0, below=run.converges, what="factor of a round")
     rounds = 10 + math.ceil(2.0 * math.log(FAR) / abs(math.log(factor)) if 0 < factor != 1 else 0)
-    errors = run.but(rounds=rounds).numbers()[first:] - run.limit
+    errors = numbers(run.but(rounds=rounds))[first:] - run.limit
     recursions = iter(recursions)
     leading = next(recursions)
     order = len(leading) - 1

@@ -20,8 +20,9 @@ from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedAvg, FedProx
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
+from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
-from theory.counterexamples._recursion import Run, follow, on_quadratics, scalars
+from theory.counterexamples._recursion import follow, on_quadratics, scalars
 from theory.fedpd.fedavg import LocalSteps, Vanishing
 
 
@@ -43,7 +44,7 @@ def fedavg_constant_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda run: [] if run.algorithm.stop.steps == 2 or np.sum(run.curvatures) == 0 else ["Q = 2 or a = 0"],
     cases=fedavg_constant_step_cases,
 )
-def fedavg_constant_step(run: Run) -> Iterator[Inequality]:
+def fedavg_constant_step(run: Case) -> Iterator[Inequality]:
     r"""FedAvg with a constant step: for every step there are clients on which it diverges.
 
     On :math:`\frac{a+b}2x^2` and :math:`\frac{a-b}2x^2` a round of Q steps multiplies the model by the mean of the
@@ -72,7 +73,7 @@ def longest_step(a: float, b: float) -> float:
     return 2.0 * a / (a * a + b * b)
 
 
-def constant_step(a: float, b: float, s: float, Q: int = 2) -> Run:
+def constant_step(a: float, b: float, s: float, Q: int = 2) -> Case:
     """Return FedAvg with Q steps on the two clients."""
     return on_quadratics(
         f"a = {a:g}, b = {b:g}, s = {s:.4g}, Q = {Q}",
@@ -166,7 +167,7 @@ def vanishing_step(first: float, power: float, Q: int, rounds: int) -> LocalStep
     )
 
 
-def follow_weighted(run: Run, weights: Array, bias: float | None = None) -> Iterator[Inequality]:
+def follow_weighted(run: Case, weights: Array, bias: float | None = None) -> Iterator[Inequality]:
     """Follow the model to the mean of the minima with these weights, at ``bias``, if given, from the solution."""
     if bias is not None:
         measured = weighted(weights, minima(run)) - run.solution
@@ -186,7 +187,7 @@ def weighted(weights: Array, values: Array) -> float:
     return float(weights @ values / np.sum(weights))
 
 
-def minima(run: Run) -> Array:
+def minima(run: Case) -> Array:
     """Return the minimum of each client."""
     return run.objective.b[:, 0] / run.curvatures
 
@@ -209,7 +210,7 @@ def fedavg_biased_point_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda run: [] if remaining(run.curvatures, run.algorithm.solver.step) < 1 else ["s < 2/L"],
     cases=fedavg_biased_point_cases,
 )
-def fedavg_biased_point(run: Run) -> Iterator[Inequality]:
+def fedavg_biased_point(run: Case) -> Iterator[Inequality]:
     r"""FedAvg with more than one local step ends at a wrong point: two clients of one variable.
 
     K steps of length s bring a client a fraction :math:`w_j = 1 - (1 - sa_j)^K` of the way to its minimum. With K = 1
@@ -228,7 +229,7 @@ def weights_of_fedavg(a: Array, s: float, K: int) -> Array:
     return 1.0 - (1.0 - s * a) ** K
 
 
-def bias_of_fedavg(run: Run, s: float, K: int) -> float | None:
+def bias_of_fedavg(run: Case, s: float, K: int) -> float | None:
     """Return the bias where it is simple: of one step, of two, and of so many that only rounding is left."""
     (a1, a2), (m1, m2) = run.curvatures, minima(run)
     if K == 1:
@@ -243,7 +244,7 @@ def remaining(a: Array, s: float) -> float:
     return float(np.max(np.abs(1.0 - s * a)))
 
 
-def local_steps(s: float, K: int, curvatures: tuple[float, float] = (1.0, 3.0)) -> Run:
+def local_steps(s: float, K: int, curvatures: tuple[float, float] = (1.0, 3.0)) -> Case:
     """Return FedAvg with K steps on two clients whose minima are 0 and 1."""
     listed = ", ".join(f"{a:g}" for a in curvatures)
     return on_quadratics(
@@ -270,7 +271,7 @@ def fedprox_biased_point_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \frac{a_j}{a_j + w}$ per round. The bias is zero for equal curvatures only.",
     cases=fedprox_biased_point_cases,
 )
-def fedprox_biased_point(run: Run) -> Iterator[Inequality]:
+def fedprox_biased_point(run: Case) -> Iterator[Inequality]:
     r"""FedProx ends at a wrong point: two clients of one variable.
 
     The proximal step of weight w brings a client a fraction :math:`w_j = a_j/(a_j + w)` of the way to its minimum. A
@@ -289,13 +290,13 @@ def weights_of_fedprox(a: Array, w: float) -> Array:
     return a / (a + w)
 
 
-def bias_of_fedprox(run: Run, w: float) -> float:
+def bias_of_fedprox(run: Case, w: float) -> float:
     """Return the difference of the limit from the solution."""
     (a1, a2), (m1, m2) = run.curvatures, minima(run)
     return (m2 - m1) * a1 * a2 * (a1 - a2) / ((a1 + a2) * (2.0 * a1 * a2 + w * (a1 + a2)))
 
 
-def proximal(w: float, curvatures: tuple[float, float] = (1.0, 3.0)) -> Run:
+def proximal(w: float, curvatures: tuple[float, float] = (1.0, 3.0)) -> Case:
     """Return FedProx with exact local solutions on two clients whose minima are 0 and 1."""
     listed = ", ".join(f"{a:g}" for a in curvatures)
     return on_quadratics(

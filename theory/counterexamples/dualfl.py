@@ -23,11 +23,12 @@ from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
+from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
-from theory.counterexamples._recursion import Run, follow, on_quadratics, scalars, side
+from theory.counterexamples._recursion import follow, on_quadratics, scalars, side
 
 
-def dual_step(run: Run) -> float:
+def dual_step(run: Case) -> float:
     """Return q, the step nu in units of the inverse curvature of the dual problem."""
     return run.algorithm.nu * float(np.mean(1.0 / run.curvatures))
 
@@ -37,7 +38,7 @@ def final_momentum(rho: float) -> float:
     return (1.0 - math.sqrt(rho)) / (1.0 + math.sqrt(rho))
 
 
-def follow_dual(run: Run, factor: float) -> Iterator[Inequality]:
+def follow_dual(run: Case, factor: float) -> Iterator[Inequality]:
     """Follow the model by the recursion of every round, whose momentum changes."""
     recursions = _recursions(1.0 - dual_step(run), run.algorithm.rho)
     # all zeta_j start at zero, whatever theta0 is
@@ -53,7 +54,7 @@ def _recursions(g: float, rho: float) -> Iterator[Array]:
 
 def two_clients(
     nu: float, rho: float, curvatures: tuple[float, float], *, converges: bool = True, note: str = ""
-) -> Run:
+) -> Case:
     """Return DualFL with exact local solutions on two clients whose minima are -1 and 1."""
     listed = ", ".join(f"{a:g}" for a in curvatures)
     return on_quadratics(
@@ -83,7 +84,7 @@ def dualfl_large_nu_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda run: [] if run.algorithm.rho > 0 and np.ptp(run.curvatures) > 0 else ["rho > 0, a_1 != a_2"],
     cases=dualfl_large_nu_cases,
 )
-def dualfl_large_nu(run: Run) -> Iterator[Inequality]:
+def dualfl_large_nu(run: Case) -> Iterator[Inequality]:
     r"""DualFL with nu above mu: the theory ends there, the method somewhat later.
 
     If some :math:`g_j` is not convex, its conjugate is infinite everywhere, and there is no dual problem. The rounds
@@ -109,7 +110,7 @@ def largest_nu(rho: float, a1: float, a2: float) -> float:
     return 4.0 / (3.0 - math.sqrt(rho)) * 2.0 / (1.0 / a1 + 1.0 / a2)
 
 
-def with_nu(nu: float, rho: float, curvatures: tuple[float, float]) -> Run:
+def with_nu(nu: float, rho: float, curvatures: tuple[float, float]) -> Case:
     """Return DualFL on two clients."""
     return two_clients(nu, rho, curvatures, converges=nu < largest_nu(rho, *curvatures))
 
@@ -135,7 +136,7 @@ def dualfl_large_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda run: [] if 0 < dual_step(run) <= 1 and run.algorithm.rho > 0 else ["nu <= mu, rho > 0"],
     cases=dualfl_large_rho_cases,
 )
-def dualfl_large_rho(run: Run) -> Iterator[Inequality]:
+def dualfl_large_rho(run: Case) -> Iterator[Inequality]:
     r"""DualFL with rho above nu/L: it converges still, but slower than Theorem 3.3 would promise.
 
     On two clients of one variable the characteristic roots in the end are those of :math:`x^2 - (1 +
@@ -180,7 +181,7 @@ def least_step(rho: float) -> float:
 CURVATURES = (1.0, 3.0)
 
 
-def with_rho(rho: float, q: float) -> Run:
+def with_rho(rho: float, q: float) -> Case:
     """Return DualFL on the two clients, with the nu that makes the step q."""
     nu, promised = q / float(np.mean(1.0 / np.array(CURVATURES))), math.sqrt(1.0 - math.sqrt(rho))
     note = f", promised factor {promised:.3f}, true one {factor(rho, q):.3f}"
@@ -217,7 +218,7 @@ def dualfl_corrected_start_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" 1)\kappa}\bigr)^K < 1$. Local solvers that start from the plain points: it converges always.",
     cases=dualfl_corrected_start_cases,
 )
-def dualfl_corrected_start(run: Run) -> Iterator[Inequality]:
+def dualfl_corrected_start(run: Case) -> Iterator[Inequality]:
     r"""DualFL whose local solvers start from the corrected points: any fixed number of steps is too few for some kappa.
 
     The theorems for inexact local solutions want the dual-corrected point :math:`\theta_j - r_j/\nu` to be uploaded,
@@ -258,7 +259,7 @@ def worst_factor(kappa: float, K: int) -> float:
     return (kappa - 1.0) / (K + 1) * (K * (kappa - 1.0) / ((K + 1) * kappa)) ** K
 
 
-def local_steps(kind: type[DualFL], kappa: float, K: int, *, half: bool) -> Run:
+def local_steps(kind: type[DualFL], kappa: float, K: int, *, half: bool) -> Case:
     """Return DualFL on two equal clients with mu = 1, whose first coordinate has the worst curvature."""
     spectrum = [kappa, 1.0] if half else [worst_curvature(kappa, K), 1.0, kappa]
     step = (0.5 if half else 1.0) / kappa

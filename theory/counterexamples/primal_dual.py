@@ -25,9 +25,10 @@ from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AFedPD, FedADMM, FedPD, Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability, Schedule
 from dualopt.solvers import Exact, Gradient
+from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._rounds import histories
-from theory.counterexamples._recursion import Run, follow, on_quadratics, scalars
+from theory.counterexamples._recursion import follow, on_quadratics, scalars
 from theory.limits import afedpd_least_rho as least_rho
 from theory.limits import fedadmm_drift as drift
 from theory.limits import fedadmm_limit
@@ -66,7 +67,7 @@ def fedpd_large_eta_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda run: [] if run.algorithm.eta < 1 else ["eta < 1/L"],
     cases=fedpd_large_eta_cases,
 )
-def fedpd_large_eta(run: Run) -> Iterator[Inequality]:
+def fedpd_large_eta(run: Case) -> Iterator[Inequality]:
     r"""FedPD with large eta: one concave client among convex ones, whose local problem is still strongly convex.
 
     Take N - 1 clients of curvature :math:`\frac2{N-1}` and one of curvature -1: E is :math:`\frac1{2N}x^2`, L is 1, and
@@ -99,7 +100,7 @@ def largest_eta(N: int) -> float:
     return 4.0 * N / (linear + math.sqrt(linear**2 + 8.0 * N * constant))
 
 
-def one_concave(eta: float, N: int = 3) -> Run:
+def one_concave(eta: float, N: int = 3) -> Case:
     """Return FedPD with exact local solutions on the N clients."""
     return on_quadratics(
         f"N = {N}, eta = {eta:.4g}",
@@ -109,7 +110,7 @@ def one_concave(eta: float, N: int = 3) -> Run:
     )
 
 
-def opposite_curvatures(run: Run) -> list[str]:
+def opposite_curvatures(run: Case) -> list[str]:
     """Return what fails: E is convex, one client is not, and the local problems are strongly convex."""
     a1, a2 = run.curvatures
     signs = [] if a1 + a2 > 0 > a2 else ["a_1 > -a_2 > 0"]
@@ -134,7 +135,7 @@ def afedpd_small_rho_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=opposite_curvatures,
     cases=afedpd_small_rho_cases,
 )
-def afedpd_small_rho(run: Run) -> Iterator[Inequality]:
+def afedpd_small_rho(run: Case) -> Iterator[Inequality]:
     r"""A-FedPD with small rho: two clients of opposite curvature, all of them active.
 
     With two clients the trace of a round is 1, and the determinant is :math:`\frac14(1 - r_1r_2)`:
@@ -154,7 +155,7 @@ def afedpd_small_rho(run: Run) -> Iterator[Inequality]:
     return follow(run, repeat(np.real(np.poly(roots))), float(np.max(np.abs(roots))), first=1)
 
 
-def opposed(rho: float, curvatures: tuple[float, float] = (3.0, -1.0)) -> Run:
+def opposed(rho: float, curvatures: tuple[float, float] = (3.0, -1.0)) -> Case:
     """Return A-FedPD with exact local solutions on two clients."""
     return on_quadratics(
         f"curvatures {curvatures[0]:g}, {curvatures[1]:g}, rho = {rho:.4g}",
@@ -185,7 +186,7 @@ def fedadmm_two_clients_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda run: [] if run.algorithm.server_step <= 1 else ["eta_s <= 1"],
     cases=fedadmm_two_clients_cases,
 )
-def fedadmm_two_clients(run: Run) -> Iterator[Inequality]:
+def fedadmm_two_clients(run: Case) -> Iterator[Inequality]:
     r"""FedADMM with a server step of 1: two clients that take turns, and the two regimes of dual drift.
 
     Clients :math:`\frac a2(x - m_j)^2`. A client that has been active has :math:`\lambda_j = -a(\theta_j - m_j)`, so
@@ -210,7 +211,7 @@ def fedadmm_two_clients(run: Run) -> Iterator[Inequality]:
     return follow(run, repeat(np.poly(roots)), float(np.max(np.abs(roots))), first=2)
 
 
-def in_turn(rho: float, server_step: float) -> Run:
+def in_turn(rho: float, server_step: float) -> Case:
     """Return FedADMM on x^2/2 and (x - 2)^2/2, from 0; the solution is 1."""
     c = drift(rho, server_step)
     return on_quadratics(
@@ -239,7 +240,7 @@ def scaffnew_long_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda run: [] if np.ptp(run.curvatures) == 0 else ["equal curvatures"],
     cases=scaffnew_long_step_cases,
 )
-def scaffnew_long_step(run: Run) -> Iterator[Inequality]:
+def scaffnew_long_step(run: Case) -> Iterator[Inequality]:
     r"""Scaffnew beyond the step 2/L: clients of equal curvature, whatever the sequence of communications.
 
     On :math:`\frac L2(x - m_j)^2` the mean of the clients' models moves as in gradient descent: the controls have sum
@@ -253,7 +254,7 @@ def scaffnew_long_step(run: Run) -> Iterator[Inequality]:
     (start,) = run.first().server.theta
     expected = run.solution + rate**rounds * (start - run.solution)
     *_, last = histories(run.but(rounds=rounds))
-    for branch in last:
+    for branch in last.found:
         yield Inequality(rounds, deviation(mean_model(branch.state), expected), ROUNDING, "mean model")
     yield from follow(run, repeat(np.array([1.0, -rate])), abs(rate))
 
@@ -273,7 +274,7 @@ def mean_model(state: State | Snapshot) -> float:
     return float(np.mean(state.clients.theta))
 
 
-def steps_of(times: float, p: float, L: float = 4.0) -> Run:
+def steps_of(times: float, p: float, L: float = 4.0) -> Case:
     """Return Scaffnew with a step of ``times/L`` on three clients."""
     return on_quadratics(
         f"s = {times:g}/L, p = {p:g}",

@@ -26,10 +26,9 @@ from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolver, NewtonCG
 from dualopt.solvers.stopping import Gap, GradientNorm, Stop
 from theory._cases import EPSILON, Case
 from theory._claims import UP_TO_ROUNDING
-from theory._problems import Instance
 
 __all__ = [
-    "Step",
+    "DualFLRound",
     "conjugates",
     "dual_optimum",
     "dual_value",
@@ -50,7 +49,7 @@ __all__ = [
 # Methods.
 
 
-def exact(instance: Instance, *, rho: float | None = None, nu: float | None = None) -> DualFL:
+def exact(instance: Case, *, rho: float | None = None, nu: float | None = None) -> DualFL:
     """Return DualFL with local solutions that are exact up to rounding; ``nu = mu``, ``rho = nu/L`` when not given.
 
     Quadratics are solved in closed form; smooth losses by Newton's method to a gradient of 1e-12; others by dual
@@ -62,21 +61,21 @@ def exact(instance: Instance, *, rho: float | None = None, nu: float | None = No
     return DualFL(rho=rho, nu=nu, solver=solver, stop=stop, corrected=True)
 
 
-def suggested(instance: Instance) -> DualFL:
+def suggested(instance: Case) -> DualFL:
     """Return DualFL with the parameters that it suggests, and local solutions that are exact up to rounding."""
     solver, stop = _exact_solver(instance)
     return DualFL(solver=solver, stop=stop, corrected=True).suggested(instance.objective)
 
 
 def inexact(
-    instance: Instance, stop: Stop, *, rho: float, nu: float | None = None, solver: LocalSolver | None = None
+    instance: Case, stop: Stop, *, rho: float, nu: float | None = None, solver: LocalSolver | None = None
 ) -> DualFL:
     """Return the dual-corrected DualFL whose local solver, L-BFGS when not given, is stopped by a rule."""
     nu = instance.mu if nu is None else nu
     return DualFL(rho=rho, nu=nu, solver=solver or LBFGS(precondition=False), stop=stop, corrected=True)
 
 
-def _exact_solver(instance: Instance) -> tuple[LocalSolver, Stop]:
+def _exact_solver(instance: Case) -> tuple[LocalSolver, Stop]:
     if isinstance(instance.objective, Quadratic):
         return Exact(), GradientNorm(tol=1e-12)
     if math.isfinite(instance.L):
@@ -177,7 +176,7 @@ def conjugates(objective: Any, nu: float, xi: Array) -> Array:
 # Runs of DualFL in the dual.
 
 
-class Step(NamedTuple):
+class DualFLRound(NamedTuple):
     """A round of DualFL and what it is in the dual; ``n`` counts from 1."""
 
     n: int
@@ -194,7 +193,7 @@ class Step(NamedTuple):
         return self.snapshot.server.theta
 
 
-def path(case: Case) -> Iterator[Step]:
+def path(case: Case) -> Iterator[DualFLRound]:
     r"""Run DualFL and follow it in the dual.
 
     Quadratics with ``nu < mu`` are followed at the uploaded points, :math:`\xi_j = \nu(\zeta_j - \theta_j)`, with
@@ -214,7 +213,7 @@ def path(case: Case) -> Iterator[Step]:
         assert s.solution is not None  # everybody takes part
         local_error = float(np.sum(s.solution.evaluation.gradient**2)) / (2.0 * nu)
         rounding = _dual_rounding(case, s.clients.sent, xi, conjugate, closed_form=closed_form)
-        yield Step(n, s, zeta, xi, dual_value(case, xi, conjugate) - lowest, rounding, local_error)
+        yield DualFLRound(n, s, zeta, xi, dual_value(case, xi, conjugate) - lowest, rounding, local_error)
         zeta = s.clients.zeta
 
 

@@ -18,7 +18,6 @@ from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (
-    Instance,
     a9a,
     absolute_deviation,
     breast_cancer,
@@ -34,19 +33,19 @@ from theory._problems import (
 from theory.dualfl._runs import exact, inexact, initial_error
 
 
-def proximal(instance: Instance, rounds: int) -> Case:
+def proximal(instance: Case, rounds: int) -> Case:
     """Return FedPD, which needs no mu_j > 0, with exact local solutions that meet at the minimiser."""
     method = FedPD(eta=0.2 / instance.L, **accurately(instance.objective))
     return instance.case(method, rounds, "FedPD")
 
 
-def descent(instance: Instance, rounds: int) -> Case:
+def descent(instance: Case, rounds: int) -> Case:
     """Return gradient descent on E, which ends up along its direction of least curvature."""
     method = FedAvg(solver=Gradient(step=1.0 / instance.L), stop=Steps(steps=1))
     return instance.case(method, rounds, "gradient descent")
 
 
-def unequal() -> tuple[Instance, ...]:
+def unequal() -> tuple[Case, ...]:
     """Return clients whose least, mean and greatest mu_j differ."""
     return lopsided(), one_flat_client(), one_concave_client()
 

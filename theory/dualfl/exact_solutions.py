@@ -34,7 +34,6 @@ from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory._problems import (
-    Instance,
     a9a,
     absolute_deviation,
     breast_cancer,
@@ -340,7 +339,7 @@ def excluded_cases(share: float) -> Iterator[ExpectedVerdict]:
 
 
 @cache
-def flat_and_steep() -> Instance:
+def flat_and_steep() -> Case:
     """Curvatures 1 and 31, pulled apart: in the first round about as bad as any problem of two clients."""
     curvatures, b = np.array([1.0, 31.0]), np.array([[-2.0], [5.0]])
     return solved("one flat and one steep client", Quadratic(A=curvatures[:, None, None], b=b))

@@ -27,7 +27,7 @@ from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
-from theory._problems import Instance, breast_cancer, digits, hard_quadratic, logistic, lopsided, quadratic
+from theory._problems import breast_cancer, digits, hard_quadratic, logistic, lopsided, quadratic
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import (
     dual_optimum,
@@ -380,7 +380,7 @@ def d5_absolute_tolerances_cases(quick: bool) -> Iterator[ExpectedVerdict]:
             yield ExpectedVerdict(Form(Pair(name, *runs), printed), "violated" if printed else "holds")
 
 
-def _times(instance: Instance, factor: float) -> Instance:
+def _times(instance: Case, factor: float) -> Case:
     f = instance.objective
     objective = Quadratic(A=factor * f.A, b=factor * f.b, c=factor * f.c)
     return replace(instance, objective=objective, subgradients=factor * instance.subgradients)

@@ -29,7 +29,6 @@ from dualopt.solvers.stopping import Gap, LinearSchedule, Stop, SublinearSchedul
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory._problems import (
-    Instance,
     absolute_deviation,
     breast_cancer,
     hard_quadratic,
@@ -272,7 +271,7 @@ class ConstantMomentum:
         return solution(problem, theta, problem.evaluate(theta), gradients=steps, status=status)
 
 
-def with_constant_momentum(instance: Instance, *, share: float = 1.0, scale: float) -> DualFL:
+def with_constant_momentum(instance: Case, *, share: float = 1.0, scale: float) -> DualFL:
     """Return the dual-corrected DualFL with this solver and the schedule (3.8); ``rho`` is ``share nu/L``."""
     nu = instance.mu
     rho = share * nu / instance.L

@@ -21,7 +21,6 @@ from dualopt.lab.claims import Inequality, claim
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory._problems import (
-    Instance,
     flat_quadratic,
     hinge_without_ridge,
     logistic,
@@ -32,7 +31,7 @@ from theory._problems import (
 from theory.dualfl._runs import dual_optimum, exact, initial_error
 
 
-def plain_case(instance: Instance, alpha: float, rounds: int, *, accelerated: bool) -> Case:
+def plain_case(instance: Case, alpha: float, rounds: int, *, accelerated: bool) -> Case:
     """Return the case of a plain problem, with DualFL set up for its regularisation.
 
     ``rho`` is ``alpha/(L + alpha)`` as in Theorem 4.2 or, not accelerated, 0 as in Theorem 4.1.
@@ -48,7 +47,7 @@ def with_ridge(case: Case) -> Case:
 
 
 @lru_cache(maxsize=8)
-def _solved(objective: Any, alpha: float) -> Instance:
+def _solved(objective: Any, alpha: float) -> Case:
     """Solve the regularised problem once, for its case and for the claims: the hinge loss takes a second."""
     return solved("regularised", regularised(objective, alpha))
 

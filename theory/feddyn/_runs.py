@@ -17,10 +17,9 @@ is exact for any number of rounds, and holds the expectation of every quadratic 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -34,9 +33,9 @@ from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadra
 from dualopt.solvers import NewtonCG
 from dualopt.solvers.stopping import GradientNorm
 from theory._cases import Case, accurately
+from theory._chance import Branch, Expect
 from theory._claims import ExpectedVerdict
 from theory._problems import (
-    Instance,
     breast_cancer,
     flat_quadratic,
     indefinite,
@@ -48,13 +47,12 @@ from theory._problems import (
     quadratic,
     solved,
 )
-from theory._rounds import Branch, affine, branches, flatten, unflatten
+from theory._rounds import affine, equally, flatten, histories, moments_after, unflatten
 from theory._rounds import path as rounds
 
 __all__ = [
-    "FedDynCase",
+    "FedDynRound",
     "Point",
-    "Step",
     "by_enumeration",
     "by_moments",
     "convex_cases",
@@ -72,39 +70,8 @@ __all__ = [
 # Cases.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FedDynCase(Case):
-    """FedDyn, or a mutation of it, with every subset of P clients equally likely.
-
-    Attributes
-    ----------
-    gamma : array, shape ``shape``
-        ``gamma^0``.
-    points : array, shape (N, *shape)
-        ``theta_k^0``; NaN where a client with an empty memory has no stationary point that is known.
-    memory : array, shape (N, *shape)
-        The gradients there.
-    """
-
-    gamma: Array
-    points: Array
-    memory: Array
-
-    @property
-    def alpha(self) -> float:
-        """Weight of the proximal term."""
-        return self.algorithm.alpha
-
-    def first(self) -> State:
-        """Return the state before the first round."""
-        h = np.mean(self.memory, axis=0)
-        theta = self.gamma - h / self.alpha
-        server, message, clients, solver = initial_state(self.algorithm, self.objective, theta)
-        return State(server._replace(h=h), message, clients._replace(gradient=self.memory), solver)
-
-
 def feddyn_case(
-    instance: Instance,
+    instance: Case,
     *,
     alpha: float,
     active: int,
@@ -112,12 +79,16 @@ def feddyn_case(
     warm: bool = False,
     solved: bool = False,
     note: str = "",
-) -> FedDynCase:
-    r"""Start FedDyn on a problem, with exact local solutions.
+) -> Case:
+    r"""Start FedDyn on a problem, with exact local solutions and every subset of P clients equally likely.
+
+    Besides the weight ``alpha`` the case knows ``gamma``, which is :math:`\gamma^0`, the ``points``
+    :math:`\theta_k^0` (NaN where a client with an empty memory has no stationary point that is known), and the
+    ``memory``, the gradients there.
 
     Parameters
     ----------
-    instance : Instance
+    instance : Case
         The problem.
     alpha : float
         Weight of the proximal term in units of L.
@@ -143,7 +114,7 @@ def feddyn_case(
     points = np.broadcast_to(gamma, (f.n_clients, *f.shape)) if warm else _stationary(f)
     starts = (", from the solution" if solved else "") + (", memories of gamma^0" if warm else "")
     below = f.objective if isinstance(f, NonconvexPenalty) else f  # the penalty is nonnegative
-    return FedDynCase(
+    return Case(
         name=f"{instance.name}, P = {active}, alpha = {alpha:g} L{starts}{note}",
         algorithm=FedDyn(alpha=alpha * instance.L, **accurately(f, tol=1e-13 * instance.L)),
         objective=f,
@@ -151,11 +122,22 @@ def feddyn_case(
         lowest=float(np.mean(below.value(instance.theta))),
         subgradients=instance.subgradients,
         participation=UniformSubset(size=active),
-        gamma=gamma,
-        points=points,
-        memory=f.gradient(gamma) if warm else np.zeros_like(points),
+        state=_first,
         rounds=rounds,
+        known={
+            "gamma": gamma,
+            "points": points,
+            "memory": f.gradient(gamma) if warm else np.zeros_like(points),
+        },
     )
+
+
+def _first(case: Case) -> State:
+    """Return the state before the first round, as (9) asks for it."""
+    h = np.mean(case.memory, axis=0)
+    theta = case.gamma - h / case.alpha
+    server, message, clients, solver = initial_state(case.algorithm, case.objective, theta)
+    return State(server._replace(h=h), message, clients._replace(gradient=case.memory), solver)
 
 
 def _stationary(f: Objective) -> Array:
@@ -174,7 +156,7 @@ def _stationary(f: Objective) -> Array:
 
 
 @cache
-def flat_along_axes() -> Instance:
+def flat_along_axes() -> Case:
     """Three clients in three dimensions, each of which is flat along an axis of its own; E has curvature 2/3."""
     A = np.stack([np.diag(1.0 - axis) for axis in np.eye(3)])
     b = np.array([[0.0, 2.0, -1.0], [3.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
@@ -182,7 +164,7 @@ def flat_along_axes() -> Instance:
 
 
 @cache
-def opposed(*, pull: float = 3.0) -> Instance:
+def opposed(*, pull: float = 3.0) -> Case:
     """Three clients in the plane with equal curvature one, which pull to different sides of the common minimum."""
     angles = 2.0 * np.pi * np.arange(3) / 3
     b = np.array([1.0, 0.5]) + pull * np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -190,7 +172,7 @@ def opposed(*, pull: float = 3.0) -> Instance:
 
 
 @cache
-def curvatures(*values: float) -> Instance:
+def curvatures(*values: float) -> Case:
     """Return clients of one variable with these curvatures, whose minima lie at 1, 2, ..., and maxima where concave.
 
     Examples
@@ -205,7 +187,7 @@ def curvatures(*values: float) -> Instance:
 
 # Cases that several claims share, so that their paths are followed once.
 
-Start = tuple[Instance, int, bool]  # a problem, how many clients are active, whether the memories start as gradients
+Start = tuple[Case, int, bool]  # a problem, how many clients are active, whether the memories start as gradients
 
 
 def _convex(quick: bool) -> list[Start]:
@@ -223,12 +205,12 @@ def _nonconvex(quick: bool) -> list[Start]:
     return few if quick else [*few, (indefinite(), 3, False)]
 
 
-def _rounds(quick: bool, f: Instance) -> int:
+def _rounds(quick: bool, f: Case) -> int:
     return 40 if not quick else 15 if isinstance(f.objective, Quadratic) else 8  # Newton's method takes its time
 
 
 @cache
-def convex_cases(quick: bool, alpha: float) -> tuple[FedDynCase, ...]:
+def convex_cases(quick: bool, alpha: float) -> tuple[Case, ...]:
     """Clients that are convex, of both kinds of starts; ``alpha`` is in units of L."""
     return tuple(
         feddyn_case(f, alpha=alpha, active=P, rounds=_rounds(quick, f), warm=warm) for f, P, warm in _convex(quick)
@@ -236,7 +218,7 @@ def convex_cases(quick: bool, alpha: float) -> tuple[FedDynCase, ...]:
 
 
 @cache
-def strongly_convex_cases(quick: bool) -> tuple[FedDynCase, ...]:
+def strongly_convex_cases(quick: bool) -> tuple[Case, ...]:
     """Clients that are strongly convex, with the least alpha of Theorem 3."""
     found = []
     for f, P, warm in _convex(quick):
@@ -247,7 +229,7 @@ def strongly_convex_cases(quick: bool) -> tuple[FedDynCase, ...]:
 
 
 @cache
-def nonconvex_cases(quick: bool, alpha: float | None = None) -> tuple[FedDynCase, ...]:
+def nonconvex_cases(quick: bool, alpha: float | None = None) -> tuple[Case, ...]:
     """Clients that are not convex; by default with the least alpha of Theorem 4."""
     found = []
     for f, P, warm in _nonconvex(quick):
@@ -256,7 +238,7 @@ def nonconvex_cases(quick: bool, alpha: float | None = None) -> tuple[FedDynCase
     return tuple(found)
 
 
-def expected(*suites: tuple[FedDynCase, ...], verdict: str = "holds") -> Iterator[ExpectedVerdict]:
+def expected(*suites: tuple[Case, ...], verdict: str = "holds") -> Iterator[ExpectedVerdict]:
     """Expect one verdict of all cases."""
     for suite in suites:
         for case in suite:
@@ -275,17 +257,14 @@ class Point(NamedTuple):
     gradients: Array  # of f_k there: what the memories are meant to hold
 
 
-class Step(NamedTuple):
+class FedDynRound(NamedTuple):
     """A round: where it began, the solutions of all clients, and every place where it may end."""
 
     n: int
     before: Point
     all_solutions: Array  # the solutions (7) of all clients, active or not
-    after: tuple[Point, ...]  # equally likely
-
-    def mean(self, quantity: Callable[[Point], float]) -> float:
-        """Return the conditional expectation after the round."""
-        return float(np.mean([quantity(point) for point in self.after]))
+    after: tuple[Point, ...]
+    E: Expect  # over them
 
     @property
     def epsilon(self) -> float:
@@ -294,7 +273,7 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def path(case: FedDynCase) -> tuple[Step, ...]:
+def path(case: Case) -> tuple[FedDynRound, ...]:
     """Follow the case along a random choice of clients.
 
     Examples
@@ -303,31 +282,23 @@ def path(case: FedDynCase) -> tuple[Step, ...]:
     >>> [len(step.after) for step in steps]
     [3, 3]
     """
-    before = Point(case.first(), case.gamma, case.points, case.memory)
-    steps = []
-    for step in rounds(case, _taken(case)):
-        after = tuple(_point(case, before, branch) for branch in step.branches)
-        steps.append(Step(step.n, before, _all_solutions(case, before), after))
-        before = after[step.choice]
-    return tuple(steps)
+    chosen = equally(np.random.default_rng(0))
+    turns = rounds(case, chosen, start=_start(case), point=lambda before, branch: _point(case, before, branch), first=1)
+    return tuple(FedDynRound(t.n, t.before, _all_solutions(case, t.before), t.after, t.E) for t in turns)
 
 
-def _taken(case: FedDynCase) -> Iterator[Round]:
-    """Yield the rounds of a path, one of the subsets each."""
-    rng = np.random.default_rng(0)
-    for n in range(1, case.rounds + 1):
-        outcomes = case.outcomes(n)
-        yield outcomes[rng.integers(len(outcomes))].round
+def _start(case: Case) -> Point:
+    return Point(case.first(), case.gamma, case.points, case.memory)
 
 
-def _point(case: FedDynCase, before: Point, branch: Branch) -> Point:
+def _point(case: Case, before: Point, branch: Branch) -> Point:
     clients, upload = branch.round.clients, branch.upload
     found = case.objective.select(clients).gradient(upload)
     points = merge_clients(before.points, upload, clients)
     return Point(branch.state, np.mean(upload, axis=0), points, merge_clients(before.gradients, found, clients))
 
 
-def _all_solutions(case: FedDynCase, before: Point) -> Array:
+def _all_solutions(case: Case, before: Point) -> Array:
     """Solve (7) for every client, apart from the method, which may be a mutation."""
     f, method, theta = case.objective, case.algorithm, before.state.server.theta
     problem = LocalProblem(objective=f, linear=-before.gradients, weight=method.alpha, center=theta)
@@ -346,33 +317,40 @@ class Expected(NamedTuple):
     squared_gradient: float  # of |grad E(gamma^(T-1))|^2
 
 
-def expectations(case: FedDynCase, r: float = 1.0) -> Iterator[Expected]:
+def expectations(case: Case, r: float = 1.0) -> Iterator[Expected]:
     """Yield the expectations for T = 1, 2, ..., as many as the case has rounds, by the route that suits it."""
     route = by_moments if isinstance(case.objective, Quadratic) else by_enumeration
     return islice(route(case, r), case.rounds)
 
 
-def by_enumeration(case: FedDynCase, r: float = 1.0) -> Iterator[Expected]:
-    """Follow every history."""
-    histories = [(1.0, case.first(), case.gamma, case.gamma)]
-    for T, weight in enumerate(_newest(r), start=1):
-        errors = (chance * case.error(mean) for chance, _, _, mean in histories)
-        gradients = (chance * case.squared_gradient(gamma) for chance, _, gamma, _ in histories)
-        yield Expected(T, sum(errors), sum(gradients))
-        longer = []
-        for chance, state, _, mean in histories:
-            for branch in branches(case.algorithm, case.objective, state, case.outcomes(T)):
-                gamma = np.mean(branch.upload, axis=0)
-                longer.append((chance * branch.probability, branch.state, gamma, mean + weight * (gamma - mean)))
-        histories = longer
+def by_enumeration(case: Case, r: float = 1.0) -> Iterator[Expected]:
+    """Follow every history, with the mean of the gamma^t so far."""
+
+    class Followed(NamedTuple):
+        state: State
+        gamma: Array
+        T: int
+        mean: Array  # of T points, with weights r^t
+
+    weights = list(islice(_newest(r), case.rounds))
+
+    def point(before: Followed, branch: Branch) -> Followed:
+        gamma = np.mean(branch.upload, axis=0)
+        mean = before.mean + weights[before.T - 1] * (gamma - before.mean)
+        return Followed(branch.state, gamma, before.T + 1, mean)
+
+    start = Followed(case.first(), case.gamma, 1, case.gamma)
+    levels = chain([Expect([start], [1.0])], histories(case, start=start, point=point, first=1))
+    for T, E in enumerate(levels, start=1):
+        yield Expected(T, E[lambda s: case.error(s.mean)], E[lambda s: case.squared_gradient(s.gamma)])
 
 
-def by_moments(case: FedDynCase, r: float = 1.0) -> Iterator[Expected]:
+def by_moments(case: Case, r: float = 1.0) -> Iterator[Expected]:
     """Follow the second moments of the state."""
     d = case.objective.shape[0]
     A = np.mean(case.objective.A, axis=0)
     start = case.first()
-    maps = np.stack([_transition(case, start, outcome.round) for outcome in case.outcomes()])
+    after = moments_after([(p, _transition(case, start, round)) for p, round in case.events()])
     z = np.concatenate([flatten(start), case.gamma, case.gamma, [1.0]])
     gamma, mean = slice(-2 * d - 1, -d - 1), slice(-d - 1, -1)
     moments = np.outer(z, z)
@@ -382,7 +360,7 @@ def by_moments(case: FedDynCase, r: float = 1.0) -> Iterator[Expected]:
         mix = np.eye(len(z))
         mix[mean, mean] *= 1.0 - weight
         mix[mean, gamma] = weight * np.eye(d)
-        moments = mix @ np.mean(maps @ moments @ np.swapaxes(maps, 1, 2), axis=0) @ mix.T
+        moments = mix @ after(moments) @ mix.T
 
 
 def _newest(r: float) -> Iterator[float]:
@@ -399,7 +377,7 @@ def _around(moments: Array, part: slice, centre: Array) -> Array:
     return moments[part, part] - cross - cross.T + np.outer(centre, centre)
 
 
-def _transition(case: FedDynCase, like: State, round: Round) -> Array:
+def _transition(case: Case, like: State, round: Round) -> Array:
     """Return the matrix of a round on z; the mean so far stays."""
 
     def image(x: Array) -> Array:

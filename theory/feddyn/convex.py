@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
+from theory._cases import Case
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, Form, deviation
 from theory._problems import logistic, quadratic
 from theory.feddyn._runs import (
-    FedDynCase,
+    FedDynRound,
     Point,
-    Step,
     convex_cases,
     curvatures,
     expectations,
@@ -26,32 +26,32 @@ from theory.feddyn._runs import (
 )
 
 
-def C(case: FedDynCase, point: Point) -> float:
+def C(case: Case, point: Point) -> float:
     r"""Return :math:`C_t = \frac1N\sum_k |\nabla f_k(\theta_k^t) - \nabla f_k(\theta^*)|^2`."""
     return float(np.sum((point.gradients - case.subgradients) ** 2)) / len(case.subgradients)
 
 
-def lyapunov(case: FedDynCase, kappa: float, r: float = 1.0) -> Iterator[tuple[Step, float]]:
+def lyapunov(case: Case, kappa: float, r: float = 1.0) -> Iterator[tuple[FedDynRound, float]]:
     r"""Yield the rounds with :math:`V_{t-1} - r\,\mathbb E\,V_t` for :math:`V = |\gamma - \theta^*|^2 + \kappa C`."""
 
     def V(point: Point) -> float:
         return case.distance(point.gamma) + kappa * C(case, point)
 
     for step in path(case):
-        yield step, V(step.before) - r * step.mean(V)
+        yield step, V(step.before) - r * step.E[V]
 
 
-def convex(case: FedDynCase) -> list[str]:
+def convex(case: Case) -> list[str]:
     """Return what fails: every client is convex and smooth."""
     return [] if case.mu >= 0 and np.isfinite(case.L) else ["convex and smooth clients"]
 
 
-def convex_regime(case: FedDynCase) -> list[str]:
+def convex_regime(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem 2."""
     return convex(case) + ([] if case.alpha * UP_TO_ROUNDING >= 25.0 * case.L else ["alpha >= 25 L"])
 
 
-def strongly_convex_regime(case: FedDynCase) -> list[str]:
+def strongly_convex_regime(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem 3."""
     strong = [] if case.mu > 0 and np.isfinite(case.L) else ["strongly convex and smooth clients"]
     least = max(5.0 / case.fraction * case.mu, 30.0 * case.L)
@@ -70,7 +70,7 @@ def equation_9_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $\gamma^t = \theta^t + h^t/\alpha$, whoever is active (checked to 1e-10).",
     cases=equation_9_cases,
 )
-def equation_9(case: FedDynCase) -> Iterator[Inequality]:
+def equation_9(case: Case) -> Iterator[Inequality]:
     """Equation (9) and what it rests on: the memories are gradients, and h is their mean.
 
     Compare at every place where a round may end.
@@ -108,7 +108,7 @@ def y1_parenthesis_of_h(form: Form) -> Iterator[Inequality]:
     case, N = form.case, form.case.objective.n_clients
     for step in path(case):
         theta, h = step.before.state.server
-        for outcome, point in zip(case.outcomes(), step.after, strict=True):
+        for outcome, point in zip(case.events(), step.after, strict=True):
             active = list(outcome.round.clients)
             total = np.sum(point.points[active], axis=0)
             subtracted = theta if form.printed else len(active) * theta
@@ -156,14 +156,14 @@ def lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" conditionally on the past; no assumption but that local solutions are exact (checked to 1e-10).",
     cases=lemma_2_cases,
 )
-def lemma_2(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_2(case: Case) -> Iterator[Inequality]:
     """Lemma 2: on average the mean of the active clients takes a gradient step, with gradients at the new points.
 
     Compare the mean over all subsets with the mean over all clients, in units of its terms.
     """
     for step in path(case):
         gradients = case.objective.gradient(step.all_solutions) / case.alpha
-        moved = np.mean([point.gamma for point in step.after], axis=0) - step.before.gamma
+        moved = step.E[lambda point: point.gamma] - step.before.gamma
         scale = float(np.max(np.mean(np.abs(gradients), axis=0)))
         yield Inequality(step.n, deviation(moved, -np.mean(gradients, axis=0), scale=scale), ROUNDING)
 
@@ -181,14 +181,14 @@ def lemma_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-10,
     cases=lemma_3_cases,
 )
-def lemma_3(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_3(case: Case) -> Iterator[Inequality]:
     """Lemma 3: the mean moves no further than the clients do.
 
     Compare the expected squared step with epsilon.
     """
     for step in path(case):
         gamma = step.before.gamma
-        moved = step.mean(lambda point, gamma=gamma: float(np.sum((point.gamma - gamma) ** 2)))
+        moved = step.E[lambda point, gamma=gamma: float(np.sum((point.gamma - gamma) ** 2))]
         yield Inequality(step.n, moved, step.epsilon)
 
 
@@ -205,7 +205,7 @@ def lemma_7_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=lambda case: [] if np.max(np.abs(np.mean(case.subgradients, axis=0))) < 1e-9 else ["grad E = 0"],
     cases=lemma_7_cases,
 )
-def lemma_7(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_7(case: Case) -> Iterator[Inequality]:
     """Lemma 7: the server's h is no larger than the distance of the memories from the gradients at the optimum.
 
     Compare wherever a round may end: the statement holds without the expectation.
@@ -229,7 +229,7 @@ def lemma_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=convex,
     cases=lemma_4_cases,
 )
-def lemma_4(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_4(case: Case) -> Iterator[Inequality]:
     """Lemma 4: how far the clients' solutions are from the last mean, for convex clients.
 
     Compare both sides as printed; for alpha <= 2 L the left one is not positive and nothing is said.
@@ -253,7 +253,7 @@ def lemma_5_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=convex,
     cases=lemma_5_cases,
 )
-def lemma_5(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_5(case: Case) -> Iterator[Inequality]:
     """Lemma 5: how far the memories are from the gradients at the optimum after a round.
 
     Compare the exact conditional expectation.
@@ -262,7 +262,7 @@ def lemma_5(case: FedDynCase) -> Iterator[Inequality]:
     for step in path(case):
         active = 2.0 * L**2 * step.epsilon + 4.0 * L * case.error(step.before.gamma)
         bound = (1.0 - fraction) * C(case, step.before) + fraction * active
-        yield Inequality(step.n, step.mean(lambda point: C(case, point)), bound)
+        yield Inequality(step.n, step.E[lambda point: C(case, point)], bound)
 
 
 def lemma_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -282,7 +282,7 @@ def lemma_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=convex_regime,
     cases=lemma_1_cases,
 )
-def lemma_1(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_1(case: Case) -> Iterator[Inequality]:
     r"""Lemma 1: a Lyapunov function for convex clients.
 
     Compare :math:`\kappa_0 (E - E^*)` with the exact expectation of what the Lyapunov function loses.
@@ -292,7 +292,7 @@ def lemma_1(case: FedDynCase) -> Iterator[Inequality]:
         yield Inequality(step.n, kappa_0 * case.error(step.before.gamma), lost)
 
 
-def constants_of_lemma_1(case: FedDynCase) -> tuple[float, float]:
+def constants_of_lemma_1(case: Case) -> tuple[float, float]:
     r"""Return :math:`\kappa` and :math:`\kappa_0`."""
     L, alpha = case.L, case.alpha
     z = alpha**2 - 20.0 * L**2
@@ -323,7 +323,7 @@ def theorem_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.error(case.gamma),
     cases=theorem_2_cases,
 )
-def theorem_2(case: FedDynCase) -> Iterator[Inequality]:
+def theorem_2(case: Case) -> Iterator[Inequality]:
     """Theorem 2: the mean of the models of convex clients converges like 1/T.
 
     Compare the exact expectation for every number of rounds with both forms of the bound.
@@ -351,14 +351,14 @@ def lemma_9_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-10,
     cases=lemma_9_cases,
 )
-def lemma_9(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_9(case: Case) -> Iterator[Inequality]:
     """Lemma 9: the mean of the active clients is no further from the optimum than the clients are.
 
     Compare expected squared distances.
     """
     for step in path(case):
         solutions = float(np.sum((step.all_solutions - case.theta) ** 2)) / len(step.all_solutions)
-        yield Inequality(step.n, step.mean(lambda point: case.distance(point.gamma)), solutions)
+        yield Inequality(step.n, step.E[lambda point: case.distance(point.gamma)], solutions)
 
 
 def lemma_8_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -380,7 +380,7 @@ def lemma_8_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=strongly_convex_regime,
     cases=lemma_8_cases,
 )
-def lemma_8(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_8(case: Case) -> Iterator[Inequality]:
     r"""Lemma 8: the Lyapunov function of strongly convex clients shrinks by a factor.
 
     Compare :math:`\kappa_0 (E - E^*)` with what the Lyapunov function loses beyond its factor.
@@ -390,7 +390,7 @@ def lemma_8(case: FedDynCase) -> Iterator[Inequality]:
         yield Inequality(step.n, kappa_0 * case.error(step.before.gamma), lost)
 
 
-def constants_of_lemma_8(case: FedDynCase) -> tuple[float, float]:
+def constants_of_lemma_8(case: Case) -> tuple[float, float]:
     r"""Return :math:`\kappa` and :math:`\kappa_0`, with numerator and denominator divided by P."""
     L, mu, a, m = case.L, case.mu, case.alpha, 1.0 / case.fraction
     z = a**3 + a**2 * mu - a**2 * m * mu - 20 * a * L**2 + 4 * L**2 * m * mu - 20 * L**2 * mu
@@ -422,7 +422,7 @@ def theorem_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.error(case.gamma),
     cases=theorem_3_cases,
 )
-def theorem_3(case: FedDynCase) -> Iterator[Inequality]:
+def theorem_3(case: Case) -> Iterator[Inequality]:
     """Theorem 3: a weighted mean of the models of strongly convex clients converges linearly.
 
     Compare the exact expectation for every number of rounds with both forms of the bound.

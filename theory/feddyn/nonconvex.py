@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
+from theory._cases import Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict, Form
 from theory._problems import indefinite, penalised_logistic
 from theory.feddyn._runs import (
-    FedDynCase,
     Point,
     curvatures,
     expectations,
@@ -22,18 +22,18 @@ from theory.feddyn._runs import (
 )
 
 
-def C(case: FedDynCase, point: Point) -> float:
+def C(case: Case, point: Point) -> float:
     r"""Return :math:`C_t = \frac1N\sum_k |\theta_k^t - \gamma^t|^2`."""
     return float(np.sum((point.points - point.gamma) ** 2)) / case.objective.n_clients
 
 
-def smooth(case: FedDynCase) -> list[str]:
+def smooth(case: Case) -> list[str]:
     """Return what fails: clients are smooth, and every memory is the gradient at a point."""
     known = [] if np.isfinite(case.points).all() else ["memories that are gradients"]
     return known + ([] if np.isfinite(case.L) else ["smooth clients"])
 
 
-def nonconvex_regime(case: FedDynCase) -> list[str]:
+def nonconvex_regime(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem 4."""
     enough = case.alpha * UP_TO_ROUNDING >= 20.0 * case.L / case.fraction
     return smooth(case) + ([] if enough else ["alpha >= 20 L N/P"])
@@ -52,7 +52,7 @@ def lemma_11_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=smooth,
     cases=lemma_11_cases,
 )
-def lemma_11(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_11(case: Case) -> Iterator[Inequality]:
     """Lemma 11: how far the clients' solutions are from the last mean, without convexity.
 
     Compare both sides as printed; for alpha <= 2 L the left one is not positive and nothing is said.
@@ -77,7 +77,7 @@ def lemma_12_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=smooth,
     cases=lemma_12_cases,
 )
-def lemma_12(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_12(case: Case) -> Iterator[Inequality]:
     """Lemma 12: how far the points of the memories are from the mean after a round.
 
     Compare the exact conditional expectations of both sides.
@@ -85,10 +85,10 @@ def lemma_12(case: FedDynCase) -> Iterator[Inequality]:
     m = 1.0 / case.fraction
     for step in path(case):
         gamma = step.before.gamma
-        moved = step.mean(lambda point, gamma=gamma: float(np.sum((point.gamma - gamma) ** 2)))
+        moved = step.E[lambda point, gamma=gamma: float(np.sum((point.gamma - gamma) ** 2))]
         kept = (m - 1.0) * C(case, step.before) + step.epsilon
         bound = 2.0 / (2.0 * m - 1.0) * kept + 2.0 * m * moved
-        yield Inequality(step.n, step.mean(lambda point: C(case, point)), bound)
+        yield Inequality(step.n, step.E[lambda point: C(case, point)], bound)
 
 
 def lemma_10_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -110,7 +110,7 @@ def lemma_10_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=nonconvex_regime,
     cases=lemma_10_cases,
 )
-def lemma_10(case: FedDynCase) -> Iterator[Inequality]:
+def lemma_10(case: Case) -> Iterator[Inequality]:
     r"""Lemma 10: a Lyapunov function for smooth clients that need not be convex.
 
     Compare :math:`\kappa_0|\nabla E|^2` with the exact expectation of what the Lyapunov function loses.
@@ -121,11 +121,11 @@ def lemma_10(case: FedDynCase) -> Iterator[Inequality]:
         return case.value(point.gamma) + kappa * C(case, point)
 
     for step in path(case):
-        lost = lyapunov(step.before) - step.mean(lyapunov)
+        lost = lyapunov(step.before) - step.E[lyapunov]
         yield Inequality(step.n, kappa_0 * case.squared_gradient(step.before.gamma), lost)
 
 
-def constants_of_lemma_10(case: FedDynCase, *, as_printed: bool = False) -> tuple[float, float]:
+def constants_of_lemma_10(case: Case, *, as_printed: bool = False) -> tuple[float, float]:
     r"""Return :math:`\kappa` and :math:`\kappa_0`, with numerators and denominators divided by :math:`P^2`."""
     L, a, m = case.L, case.alpha, 1.0 / case.fraction
     sign = -1.0 if as_printed else 1.0
@@ -185,7 +185,7 @@ def theorem_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.squared_gradient(case.gamma),
     cases=theorem_4_cases,
 )
-def theorem_4(case: FedDynCase) -> Iterator[Inequality]:
+def theorem_4(case: Case) -> Iterator[Inequality]:
     """Theorem 4: the mean squared gradient of smooth clients converges like 1/T.
 
     Compare the exact expectation for every number of rounds with both forms of the bound.

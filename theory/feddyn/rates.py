@@ -23,16 +23,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
+from theory._cases import Case, Derived
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
-from theory._problems import Instance, indefinite, lopsided
+from theory._problems import indefinite, lopsided
 from theory.feddyn._runs import (
-    FedDynCase,
     curvatures,
     expectations,
     feddyn_case,
@@ -45,61 +44,46 @@ from theory.feddyn.nonconvex import smooth
 Kind = Literal["strongly convex", "convex", "nonconvex"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RateCase(FedDynCase):
-    """FedDyn, or a mutation of it, and which of the three rates is looked at.
-
-    Attributes
-    ----------
-    kind : str
-        "strongly convex", "convex" or "nonconvex".
-    """
-
-    kind: Kind
-
-    @property
-    def m(self) -> float:
-        """``N/P``."""
-        return 1.0 / self.fraction
-
-    @property
-    def named_alpha(self) -> float:
-        """The alpha with which the paper gets this rate."""
-        weights = {"convex": 30.0 * self.L * math.sqrt(self.m), "nonconvex": 30.0 * self.L * self.m}
-        return weights.get(self.kind, max(5.0 * self.m * self.mu, 30.0 * self.L))
-
-    @property
-    def bound_at_one(self) -> float:
-        """The bound without 1/T or ``r^(-T)``."""
-        m, L, beta = self.m, self.L, self.alpha
-        if self.kind == "nonconvex":
-            apart = float(np.sum((self.points - self.gamma) ** 2)) / self.n_clients
-            return 90.0 * L * m * (self.value(self.gamma) - self.lowest) + L**2 * apart
-        A = self.distance(self.gamma)
-        B = float(np.sum((self.memory - self.subgradients) ** 2)) / self.n_clients
-        if self.kind == "convex":
-            return math.sqrt(m) * (300.0 * L * A + 10.0 / (3.0 * L) * B)
-        return 62.0 / 3.0 * beta * A + 1240.0 / 3.0 * m / beta * B
-
-    def bound(self, T: int) -> float:
-        """Return the bound after T rounds."""
-        r = 1.0 + self.mu / self.alpha
-        return self.bound_at_one * (r**-T if self.kind == "strongly convex" else 1.0 / T)
-
-    def rounds_for(self, accuracy: float) -> int:
-        """Return the number of rounds that is enough."""
-        ratio = self.bound_at_one / accuracy
-        if self.kind == "strongly convex":
-            return max(1, math.ceil((1.0 + self.alpha / self.mu) * math.log(ratio)))
-        return math.ceil(ratio)
-
-    def trivial(self) -> float:
-        """Return what is known without a theorem: the start."""
-        return self.squared_gradient(self.gamma) if self.kind == "nonconvex" else self.error(self.gamma)
+def named_alpha(case: Case) -> float:
+    """Return the alpha with which the paper gets this rate."""
+    weights = {"convex": 30.0 * case.L * math.sqrt(case.m), "nonconvex": 30.0 * case.L * case.m}
+    return weights.get(case.kind, max(5.0 * case.m * case.mu, 30.0 * case.L))
 
 
-def rate_case(instance: Instance, kind: Kind, *, active: int, rounds: int, warm: bool = False) -> RateCase:
-    """Start FedDyn with the alpha that the paper names.
+def bound_at_one(case: Case) -> float:
+    """Return the bound without 1/T or ``r^(-T)``."""
+    m, L, beta = case.m, case.L, case.alpha
+    if case.kind == "nonconvex":
+        apart = float(np.sum((case.points - case.gamma) ** 2)) / case.n_clients
+        return 90.0 * L * m * (case.value(case.gamma) - case.lowest) + L**2 * apart
+    A = case.distance(case.gamma)
+    B = float(np.sum((case.memory - case.subgradients) ** 2)) / case.n_clients
+    if case.kind == "convex":
+        return math.sqrt(m) * (300.0 * L * A + 10.0 / (3.0 * L) * B)
+    return 62.0 / 3.0 * beta * A + 1240.0 / 3.0 * m / beta * B
+
+
+def bound_after(case: Case, T: int) -> float:
+    """Return the bound after T rounds."""
+    r = 1.0 + case.mu / case.alpha
+    return bound_at_one(case) * (r**-T if case.kind == "strongly convex" else 1.0 / T)
+
+
+def rounds_for(case: Case, accuracy: float) -> int:
+    """Return the number of rounds that is enough."""
+    ratio = bound_at_one(case) / accuracy
+    if case.kind == "strongly convex":
+        return max(1, math.ceil((1.0 + case.alpha / case.mu) * math.log(ratio)))
+    return math.ceil(ratio)
+
+
+def at_the_start(case: Case) -> float:
+    """Return what is known without a theorem."""
+    return case.squared_gradient(case.gamma) if case.kind == "nonconvex" else case.error(case.gamma)
+
+
+def rate_case(instance: Case, kind: Kind, *, active: int, rounds: int, warm: bool = False) -> Case:
+    """Start FedDyn with the alpha that the paper names; the case knows the ``kind`` of the rate, and ``m = N/P``.
 
     Examples
     --------
@@ -107,16 +91,16 @@ def rate_case(instance: Instance, kind: Kind, *, active: int, rounds: int, warm:
     >>> case.name, case.alpha
     ('three that pull apart, P = 3, alpha = 30 L, convex', 30.0)
     """
-    m = instance.objective.n_clients / active
+    m = instance.n_clients / active
     strong = max(5.0 * m * instance.mu / instance.L, 30.0)
     alpha = {"strongly convex": strong, "convex": 30.0 * math.sqrt(m), "nonconvex": 30.0 * m}[kind]
     case = feddyn_case(instance, alpha=alpha, active=active, rounds=rounds, warm=warm, note=f", {kind}")
-    return RateCase(kind=kind, **{field.name: getattr(case, field.name) for field in fields(case)})
+    return case.but(kind=kind, m=Derived(lambda case: 1.0 / case.fraction))
 
 
-def kind_of_clients(case: RateCase) -> list[str]:
+def kind_of_clients(case: Case) -> list[str]:
     """Return what fails of the assumptions of the rate."""
-    named = case.named_alpha
+    named = named_alpha(case)
     chosen = named / UP_TO_ROUNDING <= case.alpha <= named * UP_TO_ROUNDING
     found = [] if chosen else ["the alpha of the rate"]
     if case.kind == "nonconvex":
@@ -158,16 +142,17 @@ def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" or at T = 0 in the second case, $\epsilon$ takes $S/\epsilon$ rounds, or $(1 + \frac\beta\mu)"
     r"\log\frac S\epsilon$.",
     assumptions=kind_of_clients,
-    trivial=lambda case: case.trivial(),
+    trivial=at_the_start,
     cases=theorem_1_cases,
 )
-def theorem_1(case: RateCase) -> Iterator[Inequality]:
+def theorem_1(case: Case) -> Iterator[Inequality]:
     """Theorem 1: the rates for convex, strongly convex and nonconvex clients, with their constants.
 
     Compare exact expectations for every number of rounds with the bound, and with the accuracies to which the stated
     numbers of rounds belong.
     """
-    wanted = {case.rounds_for(share * case.trivial()): share * case.trivial() for share in (0.75, 0.5, 0.1)}
+    start = at_the_start(case)
+    wanted = {rounds_for(case, share * start): share * start for share in (0.75, 0.5, 0.1)}
     r = 1.0 + case.mu / case.alpha if case.kind == "strongly convex" else 1.0
     slopes = 0.0
     for T, error, slope in expectations(case, r):
@@ -175,4 +160,4 @@ def theorem_1(case: RateCase) -> Iterator[Inequality]:
         measured = slopes / T if case.kind == "nonconvex" else error
         if T in wanted:
             yield Inequality(T, measured, wanted[T], "accuracy after the stated number of rounds")
-        yield Inequality(T, measured, case.bound(T), "bound")
+        yield Inequality(T, measured, bound_after(case, T), "bound")

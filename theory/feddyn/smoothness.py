@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
+from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory._problems import (
-    Instance,
     flat_quadratic,
     indefinite,
     logistic,
@@ -29,7 +29,7 @@ from theory.feddyn._runs import curvatures
 POINTS = 20  # triples, some of them close together and some far apart
 
 
-def convex(instance: Instance) -> list[str]:
+def convex(instance: Case) -> list[str]:
     """Return what fails: every client is convex and smooth."""
     return [] if instance.mu >= -1e-12 * instance.L and np.isfinite(instance.L) else ["convex and smooth clients"]
 
@@ -55,7 +55,7 @@ def smoothness_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-9,
     cases=smoothness_cases,
 )
-def smoothness(instance: Instance) -> Iterator[Inequality]:
+def smoothness(instance: Case) -> Iterator[Inequality]:
     """Definition 1 and inequalities (4), (5), (6) and (11): smooth and strongly convex clients.
 
     Compare at triples of points, client by client, each client with its own constants, which imply the paper's. Terms
@@ -90,7 +90,7 @@ def lemma_6_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=lemma_6_cases,
 )
-def lemma_6(instance: Instance) -> Iterator[Inequality]:
+def lemma_6(instance: Case) -> Iterator[Inequality]:
     """Lemma 6: the square of a sum.
 
     Compare for gradients of the clients, of which the first one is also taken n times.

@@ -11,34 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.engine.rounds import State
 from dualopt.methods import FedPD
-from dualopt.methods.participation import CommunicateWithProbability, Full, Round
+from dualopt.methods.participation import CommunicateWithProbability, Round
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import Steps, Stop
-from theory._chance import Outcome
-from theory._rounds import Branch, affine, branches, flatten, round_matrix, unflatten
-from theory.fedpd._runs import FedPDCase, dissimilarity
+from theory._cases import Case
+from theory._chance import Event, coin
+from theory._rounds import Turn, affine, by_chance, flatten, path, round_matrices, second_moments, unflatten
+from theory.fedpd._runs import known_of
 
 __all__ = [
     "Drawn",
     "Rows",
-    "SampledCase",
-    "SampledStep",
     "Samples",
+    "Sampling",
+    "drawn_path",
     "rows",
     "sampled",
     "similar_rows",
     "squares",
-    "steps",
 ]
 
 
@@ -102,29 +101,29 @@ class Samples:
         return solution(problem, theta, problem.evaluate(theta), gradients=counts, status=status)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SampledCase(FedPDCase):
-    """FedPD, or a mutation of it, with :class:`Samples` as local solver.
+@dataclass(frozen=True, kw_only=True)
+class Sampling(CommunicateWithProbability):
+    """Every client draws rows with replacement, and all have one coin.
 
     Attributes
     ----------
-    local_steps : int
-        The paper's ``Q``.
+    size : int
+        Rows of a client.
+    draws : int
+        How many of them it draws: the paper's ``Q``.
     """
 
-    local_steps: int
+    size: int
+    draws: int
 
-    def outcomes(self, n: int = 0) -> list[Outcome]:
+    def events(self, n_clients: int, *, n: int, seed: int) -> list[Event]:
         """Return every sequence of rows of every client, with both sides of the coin."""
-        own = list(product(range(self.algorithm.solver.data.A.shape[1]), repeat=self.local_steps))
-        draws = list(product(own, repeat=self.n_clients))
-        clients = tuple(range(self.n_clients))
-        known = {"n": n, "n_clients": self.n_clients, "clients": clients, "seed": self.seed}
+        own = list(product(range(self.size), repeat=self.draws))
+        drawn = list(product(own, repeat=n_clients))
         return [
-            Outcome(chance / len(draws), Drawn(communicate=communicate, rows=drawn, **known))
-            for chance, communicate in ((1.0 - self.skip, True), (self.skip, False))
-            if chance > 0
-            for drawn in draws
+            Event(chance / len(drawn), Drawn(**{**vars(round), "rows": rows}))
+            for chance, round in coin(n_clients, self.probability, n=n, seed=seed)
+            for rows in drawn
         ]
 
 
@@ -138,7 +137,7 @@ def sampled(
     rounds: int = 12,
     skip: float = 0.0,
     theta0: Array | None = None,
-) -> SampledCase:
+) -> Case:
     r"""Start FedPD with samples.
 
     Parameters
@@ -159,7 +158,7 @@ def sampled(
     Examples
     --------
     >>> case = sampled("rows", rows(), a=0.2, local_steps=2, skip=0.5)
-    >>> case.name, len(case.outcomes())
+    >>> case.name, len(case.events())
     ('rows, L eta = 0.2, Q = 2, p = 0.5', 32)
     """
     f = data.objective
@@ -167,16 +166,15 @@ def sampled(
     eta, d = a / L, f.shape[0]
     notes = [f"Q = {local_steps}"] + [f"p = {skip:g}"] * (skip > 0)
     solver = Samples(data=data, length=1.0 / (L + 1.0 / eta) if length is None else length)
-    return SampledCase(
+    return Case(
         name=", ".join([name, f"L eta = {a:.3g}", *notes]),
         algorithm=FedPD(eta=eta, solver=solver, stop=Steps(steps=local_steps)),
         objective=f,
         theta0=np.full(d, 2.0 / np.sqrt(d)) if theta0 is None else theta0,
         rounds=rounds,
-        participation=CommunicateWithProbability(probability=1.0 - skip) if skip > 0 else Full(),
-        dissimilarity=dissimilarity(f),
+        participation=Sampling(probability=1.0 - skip, size=data.A.shape[1], draws=local_steps),
         lowest=float(np.mean(f.value(f.minimiser()))),
-        local_steps=local_steps,
+        known=known_of(f, skip),
     )
 
 
@@ -220,6 +218,7 @@ def similar_rows(*, apart: float = 1.0, noise: float = 0.02, n: int = 2) -> Rows
 
     Examples
     --------
+    >>> from theory.fedpd._runs import dissimilarity
     >>> round(dissimilarity(similar_rows(apart=0.1).objective), 3)
     0.201
     """
@@ -234,32 +233,15 @@ def _around(n: int, apart: float, noise: float) -> Array:
     return centres + np.array([1.0, -1.0])[None, :, None] * directions
 
 
-class SampledStep(NamedTuple):
-    """One round of a path, and everything that could have happened in it."""
-
-    n: int
-    before: State
-    branches: tuple[Branch, ...]
-
-    def mean(self, quantity: Callable[[Branch], Any]) -> Any:
-        """Return the expectation of a quantity after the round, given the past."""
-        found = [branch.probability * quantity(branch) for branch in self.branches]
-        return sum(found[1:], start=found[0])
-
-
-def steps(case: FedPDCase) -> Iterator[SampledStep]:
+def drawn_path(case: Case) -> Iterator[Turn]:
     """Follow the case along one sample of the draws and the coins.
 
     Examples
     --------
-    >>> [len(step.branches) for step in steps(sampled("rows", rows(), a=0.2, rounds=2))]
+    >>> [len(turn.after) for turn in drawn_path(sampled("rows", rows(), a=0.2, rounds=2))]
     [4, 4]
     """
-    state, rng = case.first(), np.random.default_rng(case.seed)
-    for n in range(case.rounds):
-        found = branches(case.algorithm, case.objective, state, case.outcomes(n))
-        yield SampledStep(n, state, found)
-        state = found[rng.choice(len(found), p=[branch.probability for branch in found])].state
+    return path(case, by_chance(np.random.default_rng(case.seed)))
 
 
 class Squares(NamedTuple):
@@ -269,7 +251,7 @@ class Squares(NamedTuple):
     errors: Array  # of the squared gradients that its local solutions leave, shape (N,)
 
 
-def squares(case: SampledCase) -> Iterator[Squares]:
+def squares(case: Case) -> Iterator[Squares]:
     """Yield the expectations for all rounds from the start, exactly.
 
     Examples
@@ -279,8 +261,7 @@ def squares(case: SampledCase) -> Iterator[Squares]:
     True
     """
     f, eta, start = case.objective, case.eta, case.first()
-    maps = [(chance, round_matrix(case.algorithm, f, round, start)) for chance, round in case.outcomes()]
-    second_moments = sum(chance * np.kron(M, M) for chance, M in maps)  # vec(M S M^T) is (M kron M) vec(S)
+    maps = round_matrices(case)
     z = np.append(flatten(start), 1.0)
 
     def linear(image: Callable[[Any], Array]) -> Array:
@@ -293,8 +274,6 @@ def squares(case: SampledCase) -> Iterator[Squares]:
     old = linear(lambda s: (s.clients.dual - s.clients.x0 / eta).ravel())
     left = [(chance, np.reshape(new @ M + old, (f.n_clients, -1, len(z)))) for chance, M in maps]
     errors = [sum(chance * e[j].T @ e[j] for chance, e in left) for j in range(f.n_clients)]
-    moments = np.outer(z, z)
-    for _ in range(case.rounds):
+    for moments in islice(second_moments(maps, z), case.rounds):
         squared_gradient = float(np.sum((gradient.T @ gradient) * moments))
         yield Squares(squared_gradient, np.array([np.sum(e * moments) for e in errors]))
-        moments = np.reshape(second_moments @ moments.ravel(), moments.shape)

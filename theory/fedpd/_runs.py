@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple, TypeGuard
@@ -20,26 +19,26 @@ from dualopt.engine.rounds import State
 from dualopt.lab.testing import random_quadratic
 from dualopt.losses import Logistic
 from dualopt.methods import FedPD
-from dualopt.methods.participation import CommunicateWithProbability, Full, Round
+from dualopt.methods.participation import CommunicateWithProbability, Full
 from dualopt.objectives import LinearModel, NonconvexPenalty, Quadratic, linear_model
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import GradientNorm
 from theory import _rounds
-from theory._cases import Case, accurately, everybody
+from theory._cases import Case, Derived, accurately
+from theory._chance import Branch, Expect
 from theory._problems import lopsided, one_concave_client, one_flat_client, solved
-from theory._rounds import Branch
 
 __all__ = [
     "LIMIT",
-    "FedPDCase",
-    "Step",
+    "FedPDRound",
     "admitted",
     "concave",
     "dissimilarity",
     "equal_hessians",
     "fedpd_case",
     "heterogeneous",
+    "known_of",
     "lagrangians",
     "logistic",
     "logistic_bound",
@@ -60,35 +59,6 @@ LIMIT = (math.sqrt(5.0) - 1.0) / 4.0  # L eta must be less in Theorems 1 and 3
 # Cases and assumptions.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FedPDCase(Case):
-    """FedPD, or a mutation of it, with rounds that may skip communication.
-
-    Attributes
-    ----------
-    dissimilarity : float, default infinity
-        A bound ``G`` of the differences between the clients' gradients (A4).
-    """
-
-    dissimilarity: float = np.inf
-
-    @property
-    def eta(self) -> float:
-        """The step."""
-        return self.algorithm.eta
-
-    @property
-    def a(self) -> float:
-        """``L eta``."""
-        return self.L * self.eta
-
-    @property
-    def skip(self) -> float:
-        """Probability ``p`` that a round does not communicate."""
-        coin = self.participation
-        return 1.0 - coin.probability if isinstance(coin, CommunicateWithProbability) else 0.0
-
-
 def fedpd_case(
     name: str,
     objective: Any,
@@ -99,8 +69,11 @@ def fedpd_case(
     tol: float = 0.0,
     theta0: Array | None = None,
     lowest: float | None = None,
-) -> FedPDCase:
+) -> Case:
     r"""Start FedPD on an objective.
+
+    Besides the step ``eta`` the case knows ``a``, which is ``L eta``, the probability ``skip`` that a round does not
+    communicate, and a bound ``dissimilarity`` of the differences between the clients' gradients (the G of A4).
 
     Parameters
     ----------
@@ -131,16 +104,21 @@ def fedpd_case(
     """
     oracle = {"solver": Gradient(), "stop": GradientNorm(tol=tol)} if tol > 0 else accurately(objective, tol=1e-13)
     notes = [f"p = {skip:g}"] * (skip > 0) + [f"|e| <= {tol:g}"] * (tol > 0)
-    return FedPDCase(
+    return Case(
         name=", ".join([name, f"L eta = {a:.3g}", *notes]),
         algorithm=FedPD(eta=a / float(np.max(objective.L)), **oracle),
         objective=objective,
         theta0=_far(objective) if theta0 is None else theta0,
         rounds=rounds,
         participation=CommunicateWithProbability(probability=1.0 - skip) if skip > 0 else Full(),
-        dissimilarity=dissimilarity(objective),
         lowest=_lowest(objective) if lowest is None else lowest,
+        known=known_of(objective, skip),
     )
+
+
+def known_of(objective: Any, skip: float) -> dict[str, Any]:
+    """Return what the claims look at besides the parameters of FedPD."""
+    return {"dissimilarity": dissimilarity(objective), "skip": skip, "a": Derived(lambda case: case.L * case.eta)}
 
 
 def _far(objective: Any) -> Array:
@@ -157,12 +135,12 @@ def _lowest(objective: Any) -> float:
     return 0.0
 
 
-def admitted(case: FedPDCase) -> list[str]:
+def admitted(case: Case) -> list[str]:
     r"""Return what fails of :math:`0 < \eta < (\sqrt5 - 1)/(4L)`."""
     return [] if 0 < case.a < LIMIT else ["0 < eta < (sqrt(5) - 1)/(4L)"]
 
 
-def similar(case: FedPDCase) -> list[str]:
+def similar(case: Case) -> list[str]:
     """Return what fails of A4: gradients of two clients differ by a bounded amount."""
     return [] if math.isfinite(case.dissimilarity) else ["A4: G < inf"]
 
@@ -170,7 +148,7 @@ def similar(case: FedPDCase) -> list[str]:
 # Paths.
 
 
-class Step(NamedTuple):
+class FedPDRound(NamedTuple):
     """One round of a path, and everything that could have happened in it."""
 
     n: int
@@ -179,32 +157,25 @@ class Step(NamedTuple):
     copies: Array  # x_{0,j}^{r+}, shape (N, d), which a round that communicates averages
     errors: Array  # |e_j|^2 of the local solutions, shape (N,)
     accuracy: float  # the largest of them up to this round: epsilon_1
-    branches: tuple[Branch, ...]
+    E: Expect  # over all that could have happened
 
 
-def path(case: FedPDCase) -> Iterator[Step]:
+def path(case: Case) -> Iterator[FedPDRound]:
     """Follow the case along one sample of the coins, one for all clients in each round.
 
     Examples
     --------
     >>> steps = list(path(fedpd_case("quadratics", heterogeneous(), skip=0.5, rounds=3)))
-    >>> [(len(step.branches), bool(np.ptp(step.after.clients.x0, axis=0).any())) for step in steps]
+    >>> [(len(step.E.found), bool(np.ptp(step.after.clients.x0, axis=0).any())) for step in steps]
     [(2, False), (2, True), (2, True)]
     """
-    accuracy = 0.0
-    for step in _rounds.path(case, _taken(case)):
-        after = step.taken.state
-        copies = after.clients.x0 if step.taken.upload is None else step.taken.upload
-        errors = residuals(step.taken)
+    accuracy, rng = 0.0, np.random.default_rng(case.seed)
+    for turn in _rounds.path(case, lambda chances: int(rng.random() < case.skip)):
+        after = turn.taken.state
+        copies = after.clients.x0 if turn.taken.upload is None else turn.taken.upload
+        errors = residuals(turn.taken)
         accuracy = max(accuracy, float(np.max(errors)))
-        yield Step(step.n, step.before, after, copies, errors, accuracy, step.branches)
-
-
-def _taken(case: FedPDCase) -> Iterator[Round]:
-    """Yield the rounds of a path: one coin each."""
-    rng = np.random.default_rng(case.seed)
-    for n in range(case.rounds):
-        yield everybody(case.n_clients, n=n, communicate=bool(rng.random() >= case.skip))
+        yield FedPDRound(turn.n, turn.before, after, copies, errors, accuracy, turn.E)
 
 
 def residuals(branch: Branch) -> Array:
@@ -215,7 +186,7 @@ def residuals(branch: Branch) -> Array:
     return client_dot(evaluation.gradient, evaluation.gradient)
 
 
-def lagrangians(case: FedPDCase, theta: Array, x0: Array, dual: Array) -> Array:
+def lagrangians(case: Case, theta: Array, x0: Array, dual: Array) -> Array:
     r"""Return :math:`f_j(x_j) + \langle\lambda_j, x_j - x_0\rangle + \frac{1}{2\eta}|x_j - x_0|^2`, shape (N,)."""
     shift = theta - x0
     return case.objective.value(theta) + client_dot(dual, shift) + client_dot(shift, shift) / (2.0 * case.eta)
@@ -332,7 +303,7 @@ def heterogeneous(n: int = 3, *, L: float = 4.0) -> Quadratic:
     return random_quadratic(seed=5, n_clients=n, dimension=3, mu=1.0, L=L, heterogeneity=1.0)
 
 
-def unequal(**known: Any) -> Iterator[FedPDCase]:
+def unequal(**known: Any) -> Iterator[Case]:
     """Yield a case for each family of clients that are not alike, with the parameters of :func:`fedpd_case`.
 
     Examples
@@ -373,7 +344,7 @@ def penalised() -> NonconvexPenalty:
     return NonconvexPenalty(objective=logistic(mu=0.0))
 
 
-def concave(*, p: float, a: float = 0.2) -> FedPDCase:
+def concave(*, p: float, a: float = 0.2) -> Case:
     r"""Return a case on which Lemma 2 is attained: two clients, both :math:`-\frac12|\cdot|^2`, in different states."""
     f = Quadratic(A=-np.ones((2, 1, 1)), b=np.zeros((2, 1)))
     case = fedpd_case("a concave function", f, rounds=1, a=a, skip=p, theta0=np.zeros(1), lowest=-np.inf)

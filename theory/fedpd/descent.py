@@ -61,13 +61,14 @@ from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_mode
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import Exact, LocalSolution, Sarah
 from dualopt.solvers.stopping import Steps, Stop
+from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory.fedpd._runs import (
-    FedPDCase,
     admitted,
     equal_hessians,
     fedpd_case,
     heterogeneous,
+    known_of,
     lagrangians,
     nonconvex,
     path,
@@ -95,13 +96,13 @@ def equation_28_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" communicates, its mean over the clients is zero, and all copies are one (checked to 1e-10).",
     cases=equation_28_cases,
 )
-def equation_28(case: FedPDCase) -> Iterator[Inequality]:
+def equation_28(case: Case) -> Iterator[Inequality]:
     """Equations (20), (28) and (29): what duals and copies are after a round.
 
     Compare after both sides of the coin, in units of the duals.
     """
     for step in path(case):
-        for branch in step.branches:
+        for branch in step.E.found:
             s, error = branch.state.clients, branch.solution.evaluation.gradient
             scale = float(np.max(np.abs(s.dual))) + float(np.max(np.abs(s.theta))) / case.eta
             slope = error - case.objective.gradient(s.theta)
@@ -150,7 +151,7 @@ class Leaving:
         return found._replace(evaluation=problem.evaluate(found.theta))
 
 
-def turning() -> FedPDCase:
+def turning() -> Case:
     r"""Return one client :math:`\frac12x^2` at 0 with :math:`e = 1`, which moves to 2 with :math:`e = -1`."""
     f = Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))
     case = fedpd_case("errors that turn round", f, rounds=1, a=0.2, theta0=np.zeros(1))
@@ -170,7 +171,7 @@ def turning() -> FedPDCase:
     rtol=1e-10,
     cases=equation_26_cases,
 )
-def equation_26(case: FedPDCase, *, as_printed: bool = False) -> Iterator[Inequality]:
+def equation_26(case: Case, *, as_printed: bool = False) -> Iterator[Inequality]:
     """Equations (26), (27) and (30): steps of the duals and gradients of the Lagrangian, by steps of the models.
 
     The first round is left out in (26) and (30), if its duals are zero: they are no gradients.
@@ -248,7 +249,7 @@ def lemma_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \mathcal L_j^{r+} + \eta|\lambda_j^{r+1} - \lambda_j^r|^2 + \frac{\varepsilon_j}{2L}$.",
     cases=lemma_1_cases,
 )
-def lemma_1(case: FedPDCase) -> Iterator[Inequality]:
+def lemma_1(case: Case) -> Iterator[Inequality]:
     """Lemma 1: the augmented Lagrangian of a client decreases.
 
     Compare, client by client, the squared steps with the decrease of the Lagrangian that bounds them.
@@ -284,7 +285,7 @@ def lemma_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" over $2\eta$, which is at most half of this.",
     cases=lemma_3_cases,
 )
-def lemma_3(case: FedPDCase) -> Iterator[Inequality]:
+def lemma_3(case: Case) -> Iterator[Inequality]:
     """Lemma 3: what averaging may cost.
 
     Compare the increase of the Lagrangian from the clients' copies to their mean.
@@ -321,7 +322,7 @@ def lemma_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" x_0^r|^2 \le \frac1N\sum_j\mathcal L_j(x_j^r, x_0^r, \lambda_j^r) - E(x_0^r) + \frac{\varepsilon}{2L}$.",
     cases=lemma_4_cases,
 )
-def lemma_4(case: FedPDCase, *, as_printed: bool = False) -> Iterator[Inequality]:
+def lemma_4(case: Case, *, as_printed: bool = False) -> Iterator[Inequality]:
     """Lemma 4: the energy lies below the augmented Lagrangian.
 
     Compare the squared distance from the model with the Lagrangian's excess over the energy, at the mean copy.
@@ -339,7 +340,7 @@ class Averaging(NamedTuple):
     """A case on which the first or the second relation of (35) is looked at."""
 
     name: str
-    run: FedPDCase
+    run: Case
     relation: int
 
 
@@ -367,7 +368,7 @@ def p3_factor_of_lemma_4(form: Form) -> Iterator[Inequality]:
 
     Compare what Lemma 4 or (35) relates, round by round.
     """
-    if isinstance(form.case, FedPDCase):
+    if isinstance(form.case, Case):
         yield from lemma_4(form.case, as_printed=form.printed)
         return
     case, N = form.case.run, form.case.run.n_clients
@@ -425,7 +426,7 @@ def accuracy_factor(*, L: float, eta: float, rounds: int) -> float:
     return C * (0.5 / L + 8.0 * eta) + 4.0 + 32.0 * (L * eta) ** 2 + C / (2.0 * L * rounds)
 
 
-def H_0(case: FedPDCase, accuracy: float) -> float:
+def H_0(case: Case, accuracy: float) -> float:
     r"""Return the mean of :math:`(|\nabla f_j(x^0)| + \sqrt{\varepsilon_1})^2`."""
     norms = np.linalg.norm(case.objective.gradient(case.theta0).reshape(case.n_clients, -1), axis=1)
     return float(np.mean((norms + np.sqrt(accuracy)) ** 2))
@@ -439,7 +440,7 @@ class Mean(NamedTuple):
     accuracy: float  # epsilon_1 so far
 
 
-def mean_gradients(case: FedPDCase) -> Iterator[Mean]:
+def mean_gradients(case: Case) -> Iterator[Mean]:
     """Yield the means along a path for T = 1, 2, ..."""
     total = 0.0
     for T, step in enumerate(path(case), start=1):
@@ -473,7 +474,7 @@ def theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.squared_gradient(case.theta0),
     cases=theorem_1_cases,
 )
-def theorem_1(case: FedPDCase) -> Iterator[Inequality]:
+def theorem_1(case: Case) -> Iterator[Inequality]:
     """Theorem 1: without skipping the mean squared gradient falls like 1/T, with every constant.
 
     Compare the means over the first T rounds, T = 1, 2, ...
@@ -481,7 +482,7 @@ def theorem_1(case: FedPDCase) -> Iterator[Inequality]:
     return means_and_bounds(case, mean_gradients(case))
 
 
-def means_and_bounds(case: FedPDCase, means: Iterable[Mean]) -> Iterator[Inequality]:
+def means_and_bounds(case: Case, means: Iterable[Mean]) -> Iterator[Inequality]:
     """Compare means over the first T rounds, or their expectations, with the bound."""
     known = {"L": case.L, "eta": case.eta}
     for T, mean, accuracy in means:
@@ -505,7 +506,7 @@ def appendix_constants(*, L: float, eta: float, repaired: bool = False) -> tuple
     return C2, C2 * (1.0 + 8.0 * a) / L
 
 
-def theorem_1_of_the_appendix(case: FedPDCase, *, repaired: bool) -> Iterator[Inequality]:
+def theorem_1_of_the_appendix(case: Case, *, repaired: bool) -> Iterator[Inequality]:
     """Compare as in Theorem 1, with the constants of the appendix."""
     C2, C4 = appendix_constants(L=case.L, eta=case.eta, repaired=repaired)
     for T, mean, accuracy in mean_gradients(case):
@@ -520,7 +521,7 @@ def p1_scale_of_constants_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(Form(two_alike(1.0, 0.2), printed=True))
 
 
-def two_alike(L: float, eta: float) -> FedPDCase:
+def two_alike(L: float, eta: float) -> Case:
     """Return two clients with the same quadratic of curvature ``L``, far from its minimum."""
     f = Quadratic(A=L * np.ones((2, 1, 1)), b=np.zeros((2, 1)))
     return fedpd_case(f"L = {L:g}, eta = {eta:g}", f, a=L * eta, rounds=400, theta0=np.ones(1))
@@ -591,7 +592,7 @@ def length_limit(*, L: float, eta: float, batch: float) -> float:
     return 5.0 * eta / (batch * math.sqrt(L))
 
 
-def oracle_2_admitted(case: FedPDCase) -> list[str]:
+def oracle_2_admitted(case: Case) -> list[str]:
     """Return what fails of the ranges of both steps."""
     solver, steps = case.algorithm.solver, case.algorithm.stop.steps
     known = {"L": case.L, "batch": solver.batch or min(case.objective.sizes)}
@@ -600,18 +601,19 @@ def oracle_2_admitted(case: FedPDCase) -> list[str]:
     return eta + ([] if solver.gamma > length_limit(eta=case.eta, **known) else ["gamma > 5 eta/(B sqrt(L))"])
 
 
-def oracle_2(name: str, objective: Any, theta0: Array, *, steps: int, rounds: int, refresh: int = 8) -> FedPDCase:
+def oracle_2(name: str, objective: Any, theta0: Array, *, steps: int, rounds: int, refresh: int = 8) -> Case:
     """Start FedPD with Oracle II and every row in every sample, so that nothing is random."""
     known = {"L": float(np.max(objective.L)), "batch": min(objective.sizes)}
     eta = 0.9 * step_limit(steps=steps, refresh=refresh, **known)
     solver = Sarah(gamma=1.1 * length_limit(eta=eta, **known), batch=None, refresh=refresh)
-    return FedPDCase(
+    return Case(
         name=f"{name}, Q = {steps}",
         algorithm=FedPD(eta=eta, solver=solver, stop=Steps(steps=steps)),
         objective=objective,
         lowest=0.0,
         theta0=theta0,
         rounds=rounds,
+        known=known_of(objective, 0.0),
     )
 
 
@@ -638,7 +640,7 @@ def theorem_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     constant="hidden",
     cases=theorem_2_cases,
 )
-def theorem_2(case: FedPDCase) -> Iterator[Inequality]:
+def theorem_2(case: Case) -> Iterator[Inequality]:
     """Theorem 2: Oracle II makes the mean squared gradient fall like 1/T; the constant is not given.
 
     Compare the order with the largest that the run allows; the mean can never fall faster than 1/T.
@@ -656,8 +658,8 @@ class Pair(NamedTuple):
     """Oracle II on ``f`` and, with steps divided by ``FACTOR``, on ``FACTOR f``."""
 
     name: str
-    plain: FedPDCase
-    scaled: FedPDCase
+    plain: Case
+    scaled: Case
 
 
 def p7_dimension_of_gamma_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -696,7 +698,7 @@ def p7_dimension_of_gamma(form: Form) -> Iterator[Inequality]:
         apart = deviation(x, y, scale=float(np.max(np.abs(x))))
         yield Inequality(one.n, apart, 1e-12, "difference of the models")
 
-    def limit_over_gamma(case: FedPDCase) -> float:
+    def limit_over_gamma(case: Case) -> float:
         known = {"eta": case.eta, "batch": min(case.objective.sizes)}
         return length_limit(L=case.L if form.printed else case.a, **known) / case.algorithm.solver.gamma
 

@@ -44,6 +44,10 @@ class LocalRound(NamedTuple):
     means: list[Array]
 
 
+def _gradient_steps(length: float, steps: int) -> FedAvg:
+    return FedAvg(solver=Gradient(step=length), stop=Steps(steps=steps))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalSteps:
     """FedAvg with Q gradient steps of a length that may change from round to round.
@@ -66,6 +70,8 @@ class LocalSteps:
         A lower bound of ``E``.
     start : array, shape ``shape``, optional
         The first model; zero when not given.
+    algorithm : callable
+        Maps a length and a number of gradient steps to the method.
     """
 
     name: str
@@ -76,15 +82,12 @@ class LocalSteps:
     G: float
     lowest: float = 0.0
     start: Array | None = None
+    algorithm: Callable[[float, int], FedAvg] = _gradient_steps
 
     @property
     def L(self) -> float:
         """Largest smoothness constant."""
         return float(np.max(self.objective.L))
-
-    def algorithm(self, length: float, steps: int) -> FedAvg:
-        """Return FedAvg with some gradient steps of a given length."""
-        return FedAvg(solver=Gradient(step=length), stop=Steps(steps=steps))
 
     def run(self) -> Iterator[LocalRound]:
         """Follow the run; the mean after q local steps is the model of a round with q of them."""

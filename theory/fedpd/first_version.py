@@ -46,20 +46,20 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
 from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives.local_problem import client_dot
+from theory._cases import Case
+from theory._chance import Branch
 from theory._claims import ExpectedVerdict, Form
-from theory._rounds import Branch
+from theory._rounds import Turn
 from theory.fedpd._draws import (
     Drawn,
     Rows,
-    SampledCase,
-    SampledStep,
+    drawn_path,
     rows,
     sampled,
     similar_rows,
     squares,
-    steps,
 )
-from theory.fedpd._runs import FedPDCase, admitted, lagrangians, residuals, similar, spread
+from theory.fedpd._runs import admitted, lagrangians, residuals, similar, spread
 from theory.fedpd.descent import Mean, means_and_bounds
 from theory.fedpd.skipping import Drift, bounds, distances, matrix, offset
 
@@ -69,7 +69,7 @@ def copies(branch: Branch) -> Array:
     return branch.state.clients.x0 if branch.upload is None else branch.upload
 
 
-def old_errors(case: FedPDCase, state: State) -> Array:
+def old_errors(case: Case, state: State) -> Array:
     r"""Return :math:`|e_j^r|^2` before a round; zero before the first one, where the duals are zero."""
     s = state.clients
     if not s.dual.any():
@@ -101,14 +101,14 @@ def lemma_6_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" \eta|\lambda_j^{r+1} - \lambda_j^r|^2] + \frac{\varepsilon_j}{2L}$.",
     cases=lemma_6_cases,
 )
-def lemma_6(case: SampledCase) -> Iterator[Inequality]:
+def lemma_6(case: Case) -> Iterator[Inequality]:
     """Lemma 6 of the first version: the augmented Lagrangian of a client decreases in expectation.
 
     Compare, client by client, the exact means given the past.
     """
     eta, a = case.eta, case.a
-    for step in steps(case):
-        old = step.before.clients
+    for turn in drawn_path(case):
+        old = turn.before.clients
         start = lagrangians(case, old.theta, old.x0, old.dual)
 
         def squared_steps(branch: Branch, old=old) -> Array:
@@ -121,8 +121,8 @@ def lemma_6(case: SampledCase) -> Iterator[Inequality]:
             decrease = start - lagrangians(case, new.theta, copies(branch), new.dual)
             return decrease + eta * client_dot(dual, dual) + residuals(branch) / (2.0 * case.L)
 
-        for j, (left, right) in enumerate(zip(step.mean(squared_steps), step.mean(available), strict=True)):
-            yield Inequality(step.n, float(left), float(right), f"squared steps of client {j}")
+        for j, (left, right) in enumerate(zip(turn.E[squared_steps], turn.E[available], strict=True)):
+            yield Inequality(turn.n, float(left), float(right), f"squared steps of client {j}")
 
 
 def lemma_7_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -143,24 +143,24 @@ def lemma_7_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=similar,
     cases=lemma_7_cases,
 )
-def lemma_7(case: SampledCase) -> Iterator[Inequality]:
+def lemma_7(case: Case) -> Iterator[Inequality]:
     """Lemma 7 of the first version: how fast clients drift apart when rounds are skipped and rows are drawn.
 
     Compare the drift that is expected after one round, over both sides of the coin and all draws.
     """
-    for step in steps(case):
-        accuracy = float(np.max(np.maximum(old_errors(case, step.before), step.mean(residuals))))
-        expected, bound = step.mean(lambda branch: distances(branch.state)), drift_bound(case, step, accuracy)
+    for turn in drawn_path(case):
+        accuracy = float(np.max(np.maximum(old_errors(case, turn.before), turn.E[residuals])))
+        expected, bound = turn.E[lambda branch: distances(branch.state)], drift_bound(case, turn, accuracy)
         for left, right, what in zip(expected, bound, ("copies", "models"), strict=True):
-            yield Inequality(step.n, float(left), float(right), f"expected distance between {what}")
+            yield Inequality(turn.n, float(left), float(right), f"expected distance between {what}")
 
 
-def drift_bound(case: SampledCase, step: SampledStep, accuracy: float, *, as_printed: bool = False) -> Array:
+def drift_bound(case: Case, turn: Turn, accuracy: float, *, as_printed: bool = False) -> Array:
     r"""Return the right-hand side of Lemma 7, with :math:`2\sqrt{\varepsilon_1}` for the errors when as printed."""
     a, p = case.a, case.skip
     errors = 2.0 if as_printed else math.sqrt(2.0 * case.n_clients)
     G = case.dissimilarity + errors * math.sqrt(accuracy)
-    return (matrix(p, a) @ distances(step.before) + case.eta * offset(p, a) * G) / (1.0 - a)
+    return (matrix(p, a) @ distances(turn.before) + case.eta * offset(p, a) * G) / (1.0 - a)
 
 
 def p12_errors_of_samples_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -170,7 +170,7 @@ def p12_errors_of_samples_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(Form(case, printed=False))
 
 
-def many_clients(n: int = 16) -> SampledCase:
+def many_clients(n: int = 16) -> Case:
     r"""Return clients :math:`-\frac12x^2` with eight rows each, of which six are exact.
 
     With one step of length :math:`1/(1/\eta - 1)` a client ends at the exact solution or, with probability 1/8 each,
@@ -215,7 +215,7 @@ def p12_errors_of_samples(form: Form) -> Iterator[Inequality]:
     A client's model depends on its own draw alone, so that all models come from one round per row; compare the
     expectation of their range with the lemma.
     """
-    case: SampledCase = form.case
+    case: Case = form.case
     n, start = case.n_clients, case.first()
     known = {"n": 0, "n_clients": n, "clients": tuple(range(n)), "communicate": True, "seed": 0}
     found = [
@@ -223,9 +223,9 @@ def p12_errors_of_samples(form: Form) -> Iterator[Inequality]:
         for round in (Drawn(rows=((row,),) * n, **known) for row in range(8))
     ]
     models = np.concatenate([branch.state.clients.theta for branch in found], axis=1)
-    step = SampledStep(0, start, tuple(found))
-    accuracy = float(np.max(np.maximum(old_errors(case, start), step.mean(residuals))))
-    bound = drift_bound(case, step, accuracy, as_printed=form.printed)[1]
+    turn = Turn(0, start, tuple(found), (0.125,) * 8, 0)
+    accuracy = float(np.max(np.maximum(old_errors(case, start), turn.E[residuals])))
+    bound = drift_bound(case, turn, accuracy, as_printed=form.printed)[1]
     yield Inequality(0, expected_range(models), float(bound), "expected distance between models")
 
 
@@ -243,7 +243,7 @@ def lemma_8_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-10,
     cases=lemma_8_cases,
 )
-def lemma_8(case: SampledCase) -> Iterator[Inequality]:
+def lemma_8(case: Case) -> Iterator[Inequality]:
     r"""Lemma 8 of the first version: what averaging may cost, in expectation.
 
     The augmented Lagrangian is :math:`\frac{1}{2\eta}|\cdot - x_{0,j}^+|^2` plus a constant in :math:`x_0`, and the
@@ -259,9 +259,9 @@ def lemma_8(case: SampledCase) -> Iterator[Inequality]:
         average = np.broadcast_to(np.mean(own, axis=0), own.shape)
         return float(np.mean(lagrangians(case, s.theta, average, s.dual) - lagrangians(case, s.theta, own, s.dual)))
 
-    for step in steps(case):
-        bound = (N - 1) / (4.0 * N * case.eta) * step.mean(lambda branch: spread(copies(branch)) ** 2)
-        yield Inequality(step.n, step.mean(increase), bound, "increase of the mean Lagrangian")
+    for turn in drawn_path(case):
+        bound = (N - 1) / (4.0 * N * case.eta) * turn.E[lambda branch: spread(copies(branch)) ** 2]
+        yield Inequality(turn.n, turn.E[increase], bound, "increase of the mean Lagrangian")
 
 
 def lemma_9_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -277,7 +277,7 @@ def lemma_9_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" E(\bar x_0^r)\bigr] + \frac{\varepsilon}{2L}$.",
     cases=lemma_9_cases,
 )
-def lemma_9(case: SampledCase) -> Iterator[Inequality]:
+def lemma_9(case: Case) -> Iterator[Inequality]:
     """Lemma 9 of the first version: the energy lies below the augmented Lagrangian, in expectation.
 
     Compare exact means given the past.
@@ -295,10 +295,10 @@ def lemma_9(case: SampledCase) -> Iterator[Inequality]:
         s, x0 = branch.state.clients, average(branch)
         return float(np.mean(lagrangians(case, s.theta, x0, s.dual) - case.objective.value(x0)))
 
-    for step in steps(case):
-        bound = step.mean(excess) + float(np.mean(step.mean(residuals))) / (2.0 * case.L)
+    for turn in drawn_path(case):
+        bound = turn.E[excess] + float(np.mean(turn.E[residuals])) / (2.0 * case.L)
         factor = (1.0 - 2.0 * case.a) / (2.0 * case.eta)
-        yield Inequality(step.n, factor * step.mean(distance), bound, "distance between models, squared")
+        yield Inequality(turn.n, factor * turn.E[distance], bound, "distance between models, squared")
 
 
 # Theorem 1 of the first version.
@@ -326,7 +326,7 @@ def drift_of_means(p: float, *, a: float, h: float) -> Iterator[Drift]:
         norm = math.sqrt((1.0 - p) * communicates**2 + p * skips**2)
 
 
-def expected_means(case: SampledCase) -> Iterator[Mean]:
+def expected_means(case: Case) -> Iterator[Mean]:
     """Yield the exact expectations for T = 1, 2, ..."""
     total = accuracy = 0.0
     for T, (gradient, errors) in enumerate(squares(case), start=1):
@@ -362,7 +362,7 @@ def first_version_theorem_1_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.squared_gradient(case.theta0),
     cases=first_version_theorem_1_cases,
 )
-def first_version_theorem_1(case: SampledCase) -> Iterator[Inequality]:
+def first_version_theorem_1(case: Case) -> Iterator[Inequality]:
     """Theorem 1 of the first version: FedPD with stochastic gradient steps, which are accurate on average only.
 
     Compare exact expectations over all draws and coins of the means over the first T rounds.

@@ -51,15 +51,16 @@ from dualopt.objectives import LocalProblem, Quadratic, linear_model
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers import Exact, Gradient, Sarah
 from dualopt.solvers.stopping import GradientNorm, Steps
+from theory._cases import Case
 from theory._claims import ExpectedVerdict, Form
 from theory._problems import lopsided, one_concave_client, one_flat_client
 from theory._rounds import path as rounds_of
 from theory.fedpd._draws import Rows, rows, similar_rows
 from theory.fedpd._runs import (
-    FedPDCase,
     admitted,
     fedpd_case,
     heterogeneous,
+    known_of,
     nonconvex,
 )
 from theory.fedpd.descent import H_0, accuracy_factor, appendix_constants, decrease_factor, mean_gradients, start_factor
@@ -289,7 +290,7 @@ class Target(NamedTuple):
     """FedPD and the accuracy that is asked for, as a fraction of the first squared gradient."""
 
     name: str
-    run: FedPDCase
+    run: Case
     fraction: float
 
 
@@ -371,7 +372,7 @@ class Counted(NamedTuple):
     """FedPD with Oracle II on M rows."""
 
     name: str
-    run: FedPDCase
+    run: Case
     batch: int
     local_steps: int
     refresh: int
@@ -389,11 +390,12 @@ def counted(root: int, local_steps: int, n: int) -> Counted:
     f = linear_model(rng.standard_normal((M, 2)), rng.standard_normal(M), loss=Squared(), mu=0.0, clients=n)
     eta = 0.9 / (3.0 * (local_steps + math.sqrt(local_steps * root / batch)) * float(np.max(f.L)))
     solver = Sarah(gamma=10.0 * eta, batch=batch, refresh=root)
-    run = FedPDCase(
+    run = Case(
         name=f"M = {M}, N = {n}, Q = {local_steps}, B = {batch}, I = {root}",
         algorithm=FedPD(eta=eta, solver=solver, stop=Steps(steps=local_steps)),
         objective=f,
         rounds=2 * root + 1,
+        known=known_of(f, 0.0),
     )
     return Counted(run.name, run, batch, local_steps, root)
 

@@ -33,12 +33,12 @@ from scipy.optimize import brentq
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
 from dualopt.lab.claims import Inequality, claim
+from theory._cases import Case
 from theory._claims import ExpectedVerdict, Form
 from theory._problems import lopsided
 from theory._rounds import histories
 from theory.fedpd._runs import (
     LIMIT,
-    FedPDCase,
     admitted,
     concave,
     equal_hessians,
@@ -102,7 +102,7 @@ def lemma_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=lemma_2_cases,
 )
-def lemma_2(case: FedPDCase, *, as_printed: bool = False) -> Iterator[Inequality]:
+def lemma_2(case: Case, *, as_printed: bool = False) -> Iterator[Inequality]:
     """Lemma 2: how fast clients drift apart when rounds are skipped, with the matrix corrected.
 
     Compare the drift that is expected after one round, both sides of the coin, from every state of a path.
@@ -112,7 +112,7 @@ def lemma_2(case: FedPDCase, *, as_printed: bool = False) -> Iterator[Inequality
     for step in path(case):
         G = case.dissimilarity + 2.0 * math.sqrt(step.accuracy)
         bound = (A @ distances(step.before) + case.eta * B * G) / (1.0 - a)
-        expected = np.sum([branch.probability * distances(branch.state) for branch in step.branches], axis=0)
+        expected = step.E[lambda branch: distances(branch.state)]
         for left, right, what in zip(expected, bound, ("copies", "models"), strict=True):
             yield Inequality(step.n, float(left), float(right), f"distance between {what}")
 
@@ -151,7 +151,7 @@ def p2_matrix_of_lemma_2(form: Form) -> Iterator[Inequality]:
     Compare the drift of a run with the lemma, or the eigenvalues with those that the paper states.
     """
     case = form.case
-    if isinstance(case, FedPDCase):
+    if isinstance(case, Case):
         yield from lemma_2(case, as_printed=form.printed)
         return
     least, largest = sorted(np.linalg.eigvals(matrix(case.p, case.a, as_printed=form.printed)), key=abs)
@@ -227,7 +227,7 @@ def theorem_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     trivial=lambda case: case.squared_gradient(case.theta0),
     cases=theorem_3_cases,
 )
-def theorem_3(case: FedPDCase) -> Iterator[Inequality]:
+def theorem_3(case: Case) -> Iterator[Inequality]:
     """Theorem 3: what skipping costs when the clients' gradients differ by a bounded amount.
 
     Compare exact expectations of the means over the first T rounds.
@@ -238,7 +238,7 @@ def theorem_3(case: FedPDCase) -> Iterator[Inequality]:
         yield Inequality(mean.T, mean.squared_gradient, bound, "E mean of |grad E|^2")
 
 
-def expected_gradients(case: FedPDCase) -> Iterator[Mean]:
+def expected_gradients(case: Case) -> Iterator[Mean]:
     """Yield the expected means for T = 1, 2, ...
 
     On quadratics with one Hessian the mean of the clients obeys a recursion of its own, in which the coin does not
@@ -248,15 +248,14 @@ def expected_gradients(case: FedPDCase) -> Iterator[Mean]:
         yield from mean_gradients(case)
         return
     expected, total, accuracy = case.squared_gradient(case.theta0), 0.0, 0.0
-    for T, level in enumerate(histories(case), start=1):
+    for T, E in enumerate(histories(case), start=1):
         total += expected
-        accuracy = max(accuracy, *(float(np.max(residuals(branch))) for branch in level))
+        accuracy = max(accuracy, *(float(np.max(residuals(branch))) for branch in E.found))
         yield Mean(T, total / T, accuracy)
-        copies = ((branch.probability, np.mean(branch.state.clients.x0, axis=0)) for branch in level)
-        expected = sum(probability * case.squared_gradient(mean) for probability, mean in copies)
+        expected = E[lambda branch: case.squared_gradient(np.mean(branch.state.clients.x0, axis=0))]
 
 
-def bounds(case: FedPDCase, accuracy: float, moments: Iterator[Drift] | None = None) -> Iterator[float]:
+def bounds(case: Case, accuracy: float, moments: Iterator[Drift] | None = None) -> Iterator[float]:
     """Yield the bound for T = 1, 2, ...: Theorem 1's, and what the drift adds, by default :func:`drift`."""
     L, eta, p, N = case.L, case.eta, case.skip, case.n_clients
     C, pairs = decrease_factor(L=L, eta=eta), (N - 1) / (2.0 * N)
@@ -325,13 +324,13 @@ def p5_expectations_in_theorem_3(form: Form) -> Iterator[Inequality]:
 
     Compare the exact second moment, over all histories of the coin, with (41) or with the recursion.
     """
-    case: FedPDCase = form.case
+    case: Case = form.case
     h, p = case.eta * case.dissimilarity, case.skip
     printed = (2.0 * h * skipped_drift(p, a=case.a)) ** 2
     corrected = drift(p, a=case.a, h=h)
     next(corrected)
-    for T, (level, moments) in enumerate(zip(histories(case), corrected, strict=False), start=1):
-        second = math.fsum(branch.probability * spread(branch.state.clients.x0) ** 2 for branch in level)
+    for T, (E, moments) in enumerate(zip(histories(case), corrected, strict=False), start=1):
+        second = E[lambda branch: spread(branch.state.clients.x0) ** 2]
         yield Inequality(T, second, printed if form.printed else moments.copies, "E max|x_0i - x_0j|^2")
 
 

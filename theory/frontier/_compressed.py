@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.engine.rounds import State, advance
 from dualopt.methods.compressors import Compressor, kept
 from dualopt.methods.participation import Round
-from theory._cases import Case, everybody
+from theory._cases import Case
+from theory._chance import equally_likely
+from theory.frontier._draws import scripted
 
-__all__ = ["CompressedCase", "Mask", "Masks", "Ways", "cohorts", "compressed", "drawn", "independent", "masked"]
-
-Ways = tuple[tuple[Compressor, Round], ...]
-"""What compresses the uploads, with rounds that say what chance gives to it; all equally likely."""
+__all__ = ["Mask", "Masks", "cohorts", "compressed", "independent", "masked"]
 
 Mask = tuple[tuple[float, ...], ...]
 """What each client uploads, 1 or 0 for each of its coordinates."""
@@ -25,12 +24,11 @@ Mask = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Masks:
-    """A compressor that sends given coordinates, each of which has the probability ``part``."""
+    """A compressor that sends the coordinates that the round says, each of which has the probability ``part``."""
 
-    mask: Mask
     part: float
     unbiased: ClassVar[bool] = True
-    example: ClassVar[dict[str, Any]] = {"mask": ((1.0,),), "part": 1.0}
+    example: ClassVar[dict[str, Any]] = {"part": 1.0}
 
     def omega(self, shape: tuple[int, ...], n_clients: int) -> float:
         """Return ``1/part - 1``."""
@@ -38,44 +36,20 @@ class Masks:
 
     def compress(self, x: Array, round: Round) -> Array:
         """Return these coordinates, scaled."""
-        return np.array(self.mask) * x / self.part
+        return _mask(round) * x / self.part
 
     def numbers(self, shape: tuple[int, ...], round: Round) -> int:
         """Return how many there are."""
-        return int(np.sum(self.mask))
+        return int(np.sum(_mask(round)))
 
     def bits(self, shape: tuple[int, ...], width: int, round: Round) -> int:
         """Return their bits, with no positions."""
         return width * self.numbers(shape, round)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CompressedCase(Case):
-    """A method and everything that may happen to its uploads, equally likely.
-
-    Attributes
-    ----------
-    ways : Ways
-        What may happen.
-    """
-
-    ways: Ways
-
-    @property
-    def kept(self) -> float:
-        r"""Return :math:`1/(1 + \omega)`."""
-        compressor, round = self.ways[0]
-        return kept(compressor, self.objective.shape, round)
-
-    @property
-    def fraction(self) -> float:
-        """The part p of Theorem A."""
-        return self.kept
-
-    def after(self, state: State) -> list[State]:
-        """Return all states after a round, equally likely."""
-        methods = [(replace(self.algorithm, compressor=compressor), round) for compressor, round in self.ways]
-        return [advance(method, self.objective, state, round)[0] for method, round in methods]
+def _mask(round: Round) -> Array:
+    drawn: Any = round
+    return np.array(drawn.draws)
 
 
 def independent(n: int, d: int, k: int) -> tuple[Mask, ...]:
@@ -106,18 +80,18 @@ def cohorts(n: int, d: int, c: int, *, together: bool = False) -> tuple[Mask, ..
     return tuple(tuple(zip(*columns, strict=True)) for columns in chosen)
 
 
-def masked(masks: tuple[Mask, ...], part: float) -> Ways:
-    """Return what may happen to the uploads if each of the masks is equally likely."""
-    return tuple((Masks(mask=mask, part=part), everybody(len(mask))) for mask in masks)
+def masked(masks: Iterable[Mask]) -> tuple[Round, ...]:
+    """Return the rounds in which :class:`Masks` sends each of the masks."""
+    return tuple(scripted(len(mask), mask) for mask in masks)
 
 
-def compressed(case: Case, ways: Ways, note: str) -> CompressedCase:
-    """Return the case with what may happen to the uploads."""
-    known: dict[str, Any] = {f.name: getattr(case, f.name) for f in fields(case)}
-    known["name"] = f"{case.name}, {note}"
-    return CompressedCase(**known, ways=ways)
+def compressed(case: Case, compressor: Compressor, rounds: Iterable[Round], note: str) -> Case:
+    r"""Return the case with compressed uploads and what may happen to them, equally likely.
 
-
-def drawn(compressor: Compressor, rounds: tuple[Round, ...]) -> Ways:
-    """Return what may happen to the uploads if each of the rounds is equally likely."""
-    return tuple((compressor, round) for round in rounds)
+    It knows what is ``kept``, :math:`1/(1 + \omega)`, which is the part p of Theorem A.
+    """
+    law, shape = equally_likely(rounds), case.objective.shape
+    part = kept(compressor, shape, law.listed[0].round)
+    method = replace(case.algorithm, compressor=compressor)
+    name = f"{case.name}, {note}"
+    return case.but(name=name, algorithm=method, participation=law, kept=part, fraction=part)

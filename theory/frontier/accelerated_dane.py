@@ -62,7 +62,6 @@ from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
 from theory._problems import (
-    Instance,
     digits,
     flat_quadratic,
     hard_quadratic,
@@ -92,7 +91,7 @@ def difference(f: Quadratic) -> float:
     return max(0.0, float(np.max(np.linalg.eigvalsh(np.mean(f.A, axis=0) - f.A))))
 
 
-def acc_case(f: Instance, times: float | None = 1.0, **more: float) -> Case:
+def acc_case(f: Case, times: float | None = 1.0, **more: float) -> Case:
     r"""Return the method with ``times`` :math:`\delta` for its weight, None: :math:`L - \mu`, unless it is given."""
     start = f.theta + np.random.default_rng(3).standard_normal(f.theta.shape)
     if times is not None:

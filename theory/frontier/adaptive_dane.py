@@ -61,7 +61,6 @@ from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
 from theory._problems import (
-    Instance,
     digits,
     flat_quadratic,
     hard_quadratic,
@@ -80,7 +79,7 @@ ITERATIONS = 25  # of three rounds
 WEIGHTS = {"rise": 2.0, "first fall": 10.0, "fall": 10.0 / 9.0}  # (2): what the method says that it does
 
 
-def adaptive_case(f: Instance, share: float | None = None, **more: float) -> Case:
+def adaptive_case(f: Case, share: float | None = None, **more: float) -> Case:
     r"""Return the method with ``share`` of :math:`L - \mu` for its first weight, None: the suggested one."""
     start = f.theta + np.random.default_rng(3).standard_normal(f.theta.shape)
     if share is not None:

@@ -48,7 +48,6 @@ from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
 from theory._problems import (
-    Instance,
     digits,
     flat_quadratic,
     hard_quadratic,
@@ -68,7 +67,7 @@ ACCURATE = 1e-12  # gradients where local problems are solved
 
 
 def anderson_case(
-    f: Instance, *, memory: int = 10, times: float = 0.3, rounds: int = ROUNDS, attained: bool = False, kind: Any = None
+    f: Case, *, memory: int = 10, times: float = 0.3, rounds: int = ROUNDS, attained: bool = False, kind: Any = None
 ) -> Case:
     """Return the method with ``times`` the weight sqrt(L mu), started away from the minimiser."""
     convex = f.mu > 1e-12 * f.L
@@ -79,7 +78,7 @@ def anderson_case(
     return baseline_case(f, method, rounds, note, theta0=start, attained=attained)
 
 
-def extremes(n: int = 3, *, L: float = 100.0) -> Instance:
+def extremes(n: int = 3, *, L: float = 100.0) -> Case:
     """Return random quadratics in four dimensions whose only eigenvalues are 1 and L."""
     rng = np.random.default_rng(4)
     bases = [np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(n)]

@@ -32,7 +32,7 @@ compressors; those that round are in :mod:`theory.frontier.rounded`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -41,61 +41,52 @@ import numpy as np
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
 from dualopt.methods._parameters import reflection_factor
-from dualopt.methods.compressors import CoordinateCohorts, RandK
+from dualopt.methods.compressors import Compressor, CoordinateCohorts, RandK
+from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
-from theory._cases import accurately
+from theory._cases import Case, accurately
+from theory._chance import Expect
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import Instance, solved
+from theory._problems import solved
+from theory._rounds import Turn, equally, path
 from theory.baselines._runs import baseline_case
-from theory.baselines.contraction import Errors, fedsplit_errors, three_directions
+from theory.baselines.contraction import Errors, fedsplit_errors, one_step, three_directions
 from theory.frontier import sampled_feddyn
-from theory.frontier._compressed import CompressedCase, Ways, cohorts, compressed, drawn, independent, masked
+from theory.frontier._compressed import Masks, cohorts, compressed, independent, masked
 from theory.frontier._draws import orders_for_all, orders_for_each
 from theory.frontier._feddyn import feddyn_errors
 
 
-def fedsplit_case(f: Instance, ways: Ways, note: str) -> CompressedCase:
+def fedsplit_case(f: Case, compressor: Compressor, rounds: Iterable[Round], note: str) -> Case:
     """Return FedSplit with the best step."""
     method = FedSplit(step=1.0 / math.sqrt(f.L * f.mu), **accurately(f.objective))
-    return compressed(baseline_case(f, method, 12, attained=True), ways, note)
+    return compressed(baseline_case(f, method, 12, attained=True), compressor, rounds, note)
 
 
-def feddyn_case(f: Instance, c: int, *, times: float = 1.0, together: bool = False) -> CompressedCase:
+def feddyn_case(f: Case, c: int, *, times: float = 1.0, together: bool = False) -> Case:
     """Return FedDyn with c clients for each coordinate and ``times`` the best weight."""
     n, d = f.objective.b.shape
     method = replace(sampled_feddyn.sampled_case(f, c, times=times).algorithm, fraction=None)
     note = f"{c} of {n} a coordinate, {times:g} alpha*" + (", cohorts shifted" if together else "")
-    ways = masked(cohorts(n, d, c, together=together), c / n)
-    return compressed(baseline_case(f, method, 12), ways, note)
+    rounds = masked(cohorts(n, d, c, together=together))
+    return compressed(baseline_case(f, method, 12), Masks(part=c / n), rounds, note)
 
 
-def one_step(case: CompressedCase, errors: Errors, factor: float) -> Iterator[Inequality]:
-    """Compare the mean over all that may happen with ``factor`` times the value before, on a path and at the worst."""
+def from_anywhere(case: Case, errors: Errors) -> Iterator[Turn]:
+    """Follow the case from a random error."""
     rng = np.random.default_rng(0)
-    state = errors.state(rng.standard_normal(errors.size))
-    for n in range(1, case.rounds + 1):
-        after = case.after(state)
-        mean = float(np.mean([errors.squared(a) for a in after]))
-        yield Inequality(n, mean, factor * errors.squared(state), "mean after a round")
-        state = after[rng.integers(len(after))]
-    # rows[i, w]: the error in the way w after the i-th unit error
-    rows = np.stack([np.stack([errors.of(a) for a in case.after(errors.state(unit))]) for unit in np.eye(errors.size)])
-    form = np.einsum("iwk,jwk->ij", rows, rows) / len(case.ways)
-    growth = float(np.linalg.eigvalsh(form)[-1])
-    yield Inequality(0, growth, factor, "worst growth")
-    if case.attained:
-        yield Inequality(0, factor, growth, "factor and the worst growth")
+    return path(case.but(state=errors.state(rng.standard_normal(errors.size))), equally(rng))
 
 
-def unbiased(case: CompressedCase) -> list[str]:
+def unbiased(case: Case) -> list[str]:
     """Return what fails: the mean of what arrives is what was to be sent."""
     ones = np.ones((case.n_clients, *case.objective.shape))
-    mean = np.mean([compressor.compress(ones, round) for compressor, round in case.ways], axis=0)
+    mean = Expect(case.events())[lambda event: case.compressor.compress(ones, event.round)]
     return [] if np.max(np.abs(mean - ones)) <= ROUNDING else ["unbiased uploads"]
 
 
 @cache
-def directions() -> Instance:
+def directions() -> Case:
     """Return the clients of :func:`three_directions` with their solution at (1, -2)."""
     f = three_directions().objective
     return solved("three directions from (1, -2)", Quadratic(A=f.A, b=f.b + f.A @ np.array([1.0, -2.0])))
@@ -106,14 +97,16 @@ def compressed_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     f = directions()
     n, d = f.objective.b.shape
     for k in (1, 2):
-        ways = masked(independent(n, d, k), k / d)
-        yield ExpectedVerdict(fedsplit_case(f, ways, f"{k} of {d} coordinates"))
-    yield ExpectedVerdict(fedsplit_case(f, drawn(RandK(size=1), orders_for_each(n, d)), "RandK(size=1)"))
+        rounds = masked(independent(n, d, k))
+        yield ExpectedVerdict(fedsplit_case(f, Masks(part=k / d), rounds, f"{k} of {d} coordinates"))
+    yield ExpectedVerdict(fedsplit_case(f, RandK(size=1), orders_for_each(n, d), "RandK(size=1)"))
     for c in (1, 2):
-        ways = drawn(CoordinateCohorts(size=c), orders_for_all(n))
-        yield ExpectedVerdict(fedsplit_case(f, ways, f"CoordinateCohorts(size={c})"))
-    never = masked((((1.0, 0.0),) * n,), 0.5)
-    yield ExpectedVerdict(fedsplit_case(f, never, "1 of 2 coordinates, always the first"), "outside assumptions")
+        compressor = CoordinateCohorts(size=c)
+        yield ExpectedVerdict(fedsplit_case(f, compressor, orders_for_all(n), f"CoordinateCohorts(size={c})"))
+    never = masked((((1.0, 0.0),) * n,))
+    yield ExpectedVerdict(
+        fedsplit_case(f, Masks(part=0.5), never, "1 of 2 coordinates, always the first"), "outside assumptions"
+    )
 
 
 @claim(
@@ -125,17 +118,18 @@ def compressed_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=ROUNDING,
     cases=compressed_fedsplit_cases,
 )
-def compressed_fedsplit(case: CompressedCase) -> Iterator[Inequality]:
+def compressed_fedsplit(case: Case) -> Iterator[Inequality]:
     """FedSplit that uploads some coordinates: it contracts, to the solution itself.
 
     Compare the exact expectation over what is uploaded, at the states of a path and at the worst of all states.
     """
     delta = reflection_factor(case.objective, case.algorithm.step)
     assert delta is not None  # smooth and strongly convex
-    yield from one_step(case, fedsplit_errors(case), 1.0 - case.kept * (1.0 - delta**2))
+    errors = fedsplit_errors(case)
+    yield from one_step(case, errors, 1.0 - case.kept * (1.0 - delta**2), from_anywhere(case, errors))
 
 
-def admitted(case: CompressedCase) -> list[str]:
+def admitted(case: Case) -> list[str]:
     """Return what fails of the uploads, and of the assumptions of Theorem A."""
     return unbiased(case) + sampled_feddyn.admitted(case)
 
@@ -147,8 +141,9 @@ def compressed_feddyn_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(feddyn_case(directions(), 1, together=True))
     yield ExpectedVerdict(feddyn_case(directions(), 1, times=4.0))
     for c in (1, 2):
-        case, ways = feddyn_case(directions(), c), drawn(CoordinateCohorts(size=c), orders_for_all(3))
-        yield ExpectedVerdict(case.but(name=f"{case.name}, CoordinateCohorts(size={c})", ways=ways))
+        case, compressor = feddyn_case(directions(), c), CoordinateCohorts(size=c)
+        note = f"CoordinateCohorts(size={c})"
+        yield ExpectedVerdict(compressed(case, compressor, orders_for_all(3), note))
     yield ExpectedVerdict(feddyn_case(directions(), 1, times=0.5), "outside assumptions")
 
 
@@ -160,10 +155,10 @@ def compressed_feddyn_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=ROUNDING,
     cases=compressed_feddyn_cases,
 )
-def compressed_feddyn(case: CompressedCase) -> Iterator[Inequality]:
+def compressed_feddyn(case: Case) -> Iterator[Inequality]:
     """FedDyn with a cohort for each coordinate: it contracts as Theorem A says.
 
     Compare the exact expectation over what is uploaded, at the states of a path and at the worst of all states.
     """
     errors = feddyn_errors(case, sampled_feddyn.dual_weight(case))
-    yield from one_step(case, errors, sampled_feddyn.factor(case))
+    yield from one_step(case, errors, sampled_feddyn.factor(case), from_anywhere(case, errors))

@@ -45,7 +45,7 @@ from dualopt.methods.anderson_dane import spectrum
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved
+from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
 
 __all__ = ["anderson_dane_quadratics", "dane_spectrum"]
@@ -54,13 +54,13 @@ ROUNDS = 30
 VISIBLE = 1e-7  # of the first residual
 
 
-def opposite(kappa: float) -> Instance:
+def opposite(kappa: float) -> Case:
     """Return two clients with the curvatures 1 and kappa in exchanged directions: as different as they can be."""
     A = np.stack([np.diag([1.0, kappa]), np.diag([kappa, 1.0])])
     return solved(f"opposite clients (kappa={kappa:g})", Quadratic(A=A, b=np.array([[1.0, -2.0], [3.0, 1.0]])))
 
 
-def alike(epsilon: float, *, n: int = 4, L: float = 1000.0) -> Instance:
+def alike(epsilon: float, *, n: int = 4, L: float = 1000.0) -> Case:
     """Return clients within ``epsilon`` of their mean, whose eigenvalues are from 1 to L."""
     rng = np.random.default_rng(5)
     root = np.diag(np.sqrt(np.geomspace(1.0, L, 5)))
@@ -141,7 +141,7 @@ def dane_spectrum(case: Spectrum) -> Iterator[Inequality]:
 # The iteration.
 
 
-def dane_case(f: Instance, *, memory: int = 10, eta: float = 0.2, weight: float = 0.0, attained: bool = False) -> Case:
+def dane_case(f: Case, *, memory: int = 10, eta: float = 0.2, weight: float = 0.0, attained: bool = False) -> Case:
     """Return the method, started away from the minimiser."""
     method = AndersonDANE(weight=weight, eta=eta, memory=memory, **accurately(f.objective))
     start = f.theta + np.random.default_rng(3).standard_normal(f.theta.shape)

@@ -27,13 +27,13 @@ from dualopt.methods import DualAscent
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
-from theory._problems import Instance, absolute_deviation, hard_quadratic, hinge, logistic, lopsided, quadratic
+from theory._problems import absolute_deviation, hard_quadratic, hinge, logistic, lopsided, quadratic
 from theory.dualfl._runs import exact, strongly_convex
 
 __all__ = ["dual_ascent_any_loss", "dual_ascent_linear"]
 
 
-def ascent(instance: Instance, *, nu: float | None = None) -> DualAscent:
+def ascent(instance: Case, *, nu: float | None = None) -> DualAscent:
     """Return dual ascent with local solutions that are exact up to rounding; ``nu = mu`` when not given."""
     solved = exact(instance, nu=nu, rho=0.0)
     return DualAscent(nu=solved.nu, solver=solved.solver, stop=solved.stop)

@@ -44,7 +44,6 @@ from dualopt.objectives import LocalProblem, Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (
-    Instance,
     digits,
     hard_quadratic,
     logistic,
@@ -63,13 +62,13 @@ VISIBLE = 1e-9  # of the first dual error
 ACCURATE = 1e-12  # gradients where local problems are solved
 
 
-def isotropic() -> Instance:
+def isotropic() -> Case:
     """Return clients whose Hessians are the identity: one plain step solves the dual problem."""
     A = np.stack([np.eye(3)] * 3)
     return solved("identities", Quadratic(A=A, b=np.random.default_rng(0).standard_normal((3, 3))))
 
 
-def dual_case(f: Instance, *, times: float = 1.0, history: int = 20, attained: bool = False) -> Case:
+def dual_case(f: Case, *, times: float = 1.0, history: int = 20, attained: bool = False) -> Case:
     r"""Return the method with ``times`` :math:`\mu` for ``nu``."""
     nu = times * float(np.min(f.objective.mu)) if times != 1.0 else None
     method = DualLBFGS(history=history, **accurately(f.objective, tol=ACCURATE))

@@ -60,7 +60,6 @@ from dualopt.solvers._line_search import SUFFICIENT_DECREASE
 from theory._cases import EPSILON, Case
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import (
-    Instance,
     digits,
     flat_quadratic,
     logistic,
@@ -79,7 +78,7 @@ VISIBLE = 1e-7  # of the first distance
 ACCURATE = 1e-14
 
 
-def giant_case(f: Instance, *, start: Array | None = None, attained: bool = False, **more: Any) -> Case:
+def giant_case(f: Case, *, start: Array | None = None, attained: bool = False, **more: Any) -> Case:
     """Return the method, started away from the minimiser."""
     if start is None:
         start = f.theta + np.random.default_rng(3).standard_normal(f.theta.shape)
@@ -105,13 +104,13 @@ def accepted(case: Case) -> Iterator[tuple[int, Array]]:
 # Quadratics.
 
 
-def two_eigenvalues(kappa: float) -> Instance:
+def two_eigenvalues(kappa: float) -> Case:
     """Return two clients that agree in one direction and are opposite in two, so that KH has two eigenvalues."""
     A = np.stack([np.diag([kappa, 1.0]), np.diag([kappa, kappa])])
     return solved(f"two eigenvalues (kappa={kappa:g})", Quadratic(A=A, b=np.array([[1.0, 2.0], [0.0, 1.0]])))
 
 
-def worst_start(f: Instance) -> Array:
+def worst_start(f: Case) -> Array:
     """Return the start from which exact steps keep the two parts of the error in the same proportion."""
     K, k = (
         np.diag(preconditioner(f.objective, 0.0)),

@@ -43,14 +43,14 @@ from dualopt.objectives import Quadratic, linear_model
 from theory._cases import Case
 from theory._chance import worst_growth
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
-from theory._problems import Instance, flat_quadratic, hard_quadratic, lopsided, quadratic, solved
+from theory._problems import flat_quadratic, hard_quadratic, lopsided, quadratic, solved
 from theory._rounds import histories
 from theory.dualfl import _runs
 from theory.frontier._feddyn import feddyn_errors
 
 
 @cache
-def deviations(n: int = 4) -> Instance:
+def deviations(n: int = 4) -> Case:
     """Return clients with one row each, of absolute deviations and a ridge: local solutions in closed form."""
     rng = np.random.default_rng(4)
     X, y = rng.standard_normal((n, 2)), 2.0 * rng.standard_normal(n)
@@ -59,7 +59,7 @@ def deviations(n: int = 4) -> Instance:
 
 
 def growing_case(
-    f: Instance, active: int, rounds: int, *, alpha: float = 1.0, times: float = 1.0, attained: bool = False
+    f: Case, active: int, rounds: int, *, alpha: float = 1.0, times: float = 1.0, attained: bool = False
 ) -> Case:
     """Return FedDyn with a weight of ``alpha mu`` that grows by ``times`` what is admitted."""
     mu = f.mu if f.mu > 1e-9 else 1.0
@@ -123,10 +123,10 @@ def growing_feddyn(case: Case) -> Iterator[Inequality]:
         return float(np.sum(weighted**2))
 
     first = before = V(case.first(), 0)
-    for n, level in enumerate(histories(case), start=1):
-        after = sum(branch.probability * V(branch.state, n) for branch in level)
+    for n, E in enumerate(histories(case), start=1):
+        after = E[lambda branch, n=n: V(branch.state, n)]
         yield Inequality(n, after, before, "V")
-        away = sum(branch.probability * distance(branch.state, n) for branch in level)
+        away = E[lambda branch, n=n: distance(branch.state, n)]
         yield Inequality(n, away, first / method.alpha_of(n) ** 2, "squared distance")
         before = after
     if isinstance(case.objective, Quadratic):
@@ -136,7 +136,7 @@ def growing_feddyn(case: Case) -> Iterator[Inequality]:
         growth = worst_growth(
             method,
             case.objective,
-            case.outcomes(0),
+            case.events(0),
             lambda e: around[0].state(unscaled * e),
             lambda state: scaled * around[1].of(state),
             around[0].size,

@@ -37,7 +37,7 @@ for any :math:`\epsilon`. Two clients in one dimension with :math:`\Delta_j = \p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -52,9 +52,9 @@ from dualopt.methods.preparation import OneShotAverage
 from dualopt.objectives import Quadratic
 from dualopt.objectives.coordinates import Metric, in_coordinates
 from dualopt.solvers import Exact
-from theory._cases import EPSILON, Case, accurately
+from theory._cases import EPSILON, Case, Derived, accurately
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
-from theory._problems import Instance, hard_quadratic, logistic, lopsided, quadratic, solved
+from theory._problems import hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.frontier.dane import alike
 
 __all__ = ["fedsplit_in_the_metric", "lbfgs_in_the_metric", "one_shot_average"]
@@ -64,49 +64,35 @@ VISIBLE = 1e-7  # of the first distance: below, rounding is a part of every dist
 ACCURATE = 1e-12  # gradients where local problems are solved
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MetricCase(Case):
-    """A method in the coordinates of a metric.
+def matrix_of(case: Case) -> Array:
+    """Return ``M``, summed up from its eigenpairs."""
+    U, values, rest = case.metric
+    return rest * np.eye(U.shape[1]) + U.T @ np.diag(values - rest) @ U
 
-    Attributes
-    ----------
-    metric : Metric
-        ``M``.
-    changed : callable
-        Returns the clients in its coordinates.
-    """
 
-    metric: Any = None
-    changed: Callable[[Any, Any], Any] = in_coordinates
+def root_of(case: Case, sign: float) -> Array:
+    """Return the root of ``M``, or with -1 that of its inverse, by the eigenvalues of the matrix."""
+    values, vectors = np.linalg.eigh(case.matrix)
+    return vectors @ np.diag(values ** (0.5 * sign)) @ vectors.T
 
-    @property
-    def matrix(self) -> Array:
-        """``M``, summed up from its eigenpairs."""
-        U, values, rest = self.metric
-        return rest * np.eye(U.shape[1]) + U.T @ np.diag(values - rest) @ U
 
-    def root(self, sign: float) -> Array:
-        """Return the root of ``M``, or with -1 that of its inverse, by the eigenvalues of the matrix."""
-        values, vectors = np.linalg.eigh(self.matrix)
-        return vectors @ np.diag(values ** (0.5 * sign)) @ vectors.T
+def constants_of(case: Case) -> tuple[float, float]:
+    """Return the least ``mu_M`` and the largest ``L_M`` of the clients, by eigenvalues of dense matrices."""
+    back = root_of(case, -1.0)
+    if isinstance(case.objective, Quadratic):
+        found = np.linalg.eigvalsh(back @ case.objective.A @ back)
+        return float(np.min(found)), float(np.max(found))
+    f = case.objective
+    moments = [(X * w[:, None]).T @ X for X, _, w in f.client_rows()]
+    largest = np.stack([f.loss.curvature * G + f.ridge * np.eye(len(back)) for G in moments])
+    least = np.linalg.eigvalsh(f.ridge * back @ back)[0]
+    return float(least), float(np.max(np.linalg.eigvalsh(back @ largest @ back)))
 
-    @property
-    def constants(self) -> tuple[float, float]:
-        """The least ``mu_M`` and the largest ``L_M`` of the clients, by eigenvalues of dense matrices."""
-        back = self.root(-1.0)
-        if isinstance(self.objective, Quadratic):
-            found = np.linalg.eigvalsh(back @ self.objective.A @ back)
-            return float(np.min(found)), float(np.max(found))
-        f = self.objective
-        moments = [(X * w[:, None]).T @ X for X, _, w in f.client_rows()]
-        largest = np.stack([f.loss.curvature * G + f.ridge * np.eye(len(back)) for G in moments])
-        least = np.linalg.eigvalsh(f.ridge * back @ back)[0]
-        return float(least), float(np.max(np.linalg.eigvalsh(back @ largest @ back)))
 
-    def shots(self) -> Iterator[Any]:
-        """Yield the rounds of the method in the coordinates of the metric, from ``theta0``."""
-        start = self.theta0 @ self.root(1.0)
-        return islice(iterate(self.algorithm, self.changed(self.objective, self.metric), theta0=start), self.rounds)
+def shots(case: Case) -> Iterator[Any]:
+    """Yield the rounds of the method in the coordinates of the metric, from ``theta0``."""
+    start = case.theta0 @ root_of(case, 1.0)
+    return islice(iterate(case.algorithm, case.changed(case.objective, case.metric), theta0=start), case.rounds)
 
 
 def metric(d: int, *, rank: int | None = None, most: float = 50.0, seed: int = 7) -> Metric:
@@ -115,13 +101,13 @@ def metric(d: int, *, rank: int | None = None, most: float = 50.0, seed: int = 7
     return Metric(Q[: rank or d], np.geomspace(1.0, most, d)[::-1][: rank or d], 1.0)
 
 
-def fitting(f: Instance) -> Metric:
+def fitting(f: Case) -> Metric:
     """Return the mean Hessian of quadratic clients as a metric."""
     values, vectors = np.linalg.eigh(np.mean(f.objective.A, axis=0))
     return Metric(vectors.T, values, float(values[0]))
 
 
-def extremes_in(M: Metric, *, L: float = 100.0, n: int = 3) -> Instance:
+def extremes_in(M: Metric, *, L: float = 100.0, n: int = 3) -> Case:
     """Return quadratics whose Hessians have only the eigenvalues 1 and L relative to a metric."""
     rng, d = np.random.default_rng(4), M.vectors.shape[1]
     spectrum = np.where(np.arange(d) < d // 2, 1.0, L)
@@ -133,21 +119,16 @@ def extremes_in(M: Metric, *, L: float = 100.0, n: int = 3) -> Instance:
     return solved(f"curvatures 1 and {L:g} in a metric", f)
 
 
-def metric_case(f: Instance, M: Metric, *, method: Any = None, rounds: int = ROUNDS, **more: Any) -> MetricCase:
-    """Return a method in a metric, FedSplit with its best step when not given, away from the minimiser."""
+def metric_case(f: Case, M: Metric, *, method: Any = None, rounds: int = ROUNDS, **more: Any) -> Case:
+    """Return a method in a metric, FedSplit with its best step when not given, away from the minimiser.
+
+    The case knows the ``metric``, its dense ``matrix``, what returns the clients ``changed`` to its coordinates, and
+    the least and the largest of their ``constants``.
+    """
     start = f.theta + np.random.default_rng(3).standard_normal(f.theta.shape)
     r, d = M.vectors.shape
-    case = MetricCase(
-        name=f"{f.name}, a metric of rank {r} of {d}",
-        algorithm=None,
-        objective=f.objective,
-        theta=f.theta,
-        subgradients=f.subgradients,
-        rounds=rounds,
-        theta0=start,
-        metric=M,
-        **more,
-    )
+    known = {"metric": M, "changed": in_coordinates, "matrix": Derived(matrix_of), "constants": Derived(constants_of)}
+    case = f.case(None, rounds, f"a metric of rank {r} of {d}", theta0=start, known=known, **more)
     least, most = case.constants
     step = 1.0 / math.sqrt(least * most) if least > 0 else 1.0
     return case.but(algorithm=method or FedSplit(step=step, **accurately(f.objective, tol=ACCURATE)))
@@ -174,7 +155,7 @@ def fedsplit_in_the_metric_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     )
 
 
-def best_step(case: MetricCase) -> list[str]:
+def best_step(case: Case) -> list[str]:
     """Return what fails: strongly convex clients, the best step."""
     least, most = case.constants
     if least <= 0:
@@ -190,14 +171,14 @@ def best_step(case: MetricCase) -> list[str]:
     assumptions=best_step,
     cases=fedsplit_in_the_metric_cases,
 )
-def fedsplit_in_the_metric(case: MetricCase) -> Iterator[Inequality]:
+def fedsplit_in_the_metric(case: Case) -> Iterator[Inequality]:
     r"""FedSplit in a metric: the rate of FedSplit with the constants relative to M.
 
     Compare successive distances in the norm of M, after the points are brought back to :math:`\theta` by a dense root
     of M, up to rounding: 16 units in the last place of the points, times the condition of the local problems and of
     the change of coordinates, and twice the gradients that are left over the curvature of the local problems.
     """
-    M, back = case.matrix, case.root(-1.0)
+    M, back = case.matrix, root_of(case, -1.0)
     least, most = case.constants
     s, q = case.algorithm.step, 1.0 - 2.0 / (math.sqrt(most / least) + 1.0)
     limits = case.theta - s * case.subgradients @ np.linalg.inv(M)
@@ -206,7 +187,7 @@ def fedsplit_in_the_metric(case: MetricCase) -> Iterator[Inequality]:
     scale = in_metric(M, limits) + first
     unit = 16.0 * EPSILON * ((s * most + 1.0) / (s * least + 1.0) + np.linalg.cond(M))
     left = 2.0 * math.sqrt(case.n_clients) * ACCURATE / (least + 1.0 / s)
-    for n, shot in enumerate(case.shots(), start=1):
+    for n, shot in enumerate(shots(case), start=1):
         size = in_metric(M, shot.clients.z @ back - limits)
         error = unit * scale + left
         yield Inequality(n, size, q * last, "distance", error)
@@ -241,16 +222,16 @@ def lbfgs_in_the_metric_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" and $M^{-1}$ before there is one.",
     cases=lbfgs_in_the_metric_cases,
 )
-def lbfgs_in_the_metric(case: MetricCase) -> Iterator[Inequality]:
+def lbfgs_in_the_metric(case: Case) -> Iterator[Inequality]:
     """L-BFGS in a metric is L-BFGS with its inverse as the first matrix.
 
     Compare each new step with that of the dense matrix which the BFGS formula makes of the pairs of models and
     gradients of the user.
     """
-    back, inverse = case.root(-1.0), np.linalg.inv(case.matrix)
+    back, inverse = root_of(case, -1.0), np.linalg.inv(case.matrix)
     theta = gradient = None
     pairs: list[tuple[Array, Array]] = []
-    for n, shot in enumerate(case.shots(), start=1):
+    for n, shot in enumerate(shots(case), start=1):
         new = shot.server.theta @ back
         if theta is not None and np.array_equal(new, theta):
             continue  # a refused point: the old direction, shortened
@@ -290,13 +271,13 @@ class Shot:
     """Quadratic clients, how alike they are when that is known, and what makes the average of them."""
 
     name: str
-    instance: Instance
+    instance: Case
     epsilon: float | None = None
     attained: bool = False
     start: Any = OneShotAverage(solver=Exact())  # noqa: RUF009 - frozen
 
 
-def opposite_scalars(epsilon: float) -> Instance:
+def opposite_scalars(epsilon: float) -> Case:
     """Return two clients in one dimension with the curvatures 1 + epsilon and 1 - epsilon."""
     A = np.array([[[1.0 + epsilon]], [[1.0 - epsilon]]])
     return solved(f"curvatures 1 + and - {epsilon:g}", Quadratic(A=A, b=np.array([[3.0], [-1.0]])))

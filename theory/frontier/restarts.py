@@ -91,7 +91,7 @@ from dualopt.methods._restarts import LEAST, MOST
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import EPSILON, Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
-from theory._problems import Instance, breast_cancer, digits, hard_quadratic, hinge, logistic, lopsided, quadratic
+from theory._problems import breast_cancer, digits, hard_quadratic, hinge, logistic, lopsided, quadratic
 from theory.dualfl import _runs
 from theory.frontier.growing_feddyn import deviations
 from theory.frontier.scaled_dualfl import parameters, unequal
@@ -99,7 +99,7 @@ from theory.frontier.scaled_dualfl import parameters, unequal
 TELLING = 1e4  # gaps beyond so many times their rounding are compared
 
 
-class Step(NamedTuple):
+class EpochRound(NamedTuple):
     """A round of DualFL, as part of its epoch."""
 
     n: int  # of all rounds, from 1
@@ -119,7 +119,7 @@ def _mean(points: list[Array], weights: list[float]) -> Array:
     return np.einsum("i,i...->...", np.array(weights), np.stack(points)) / sum(weights)
 
 
-def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mean) -> Iterator[Step]:
+def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mean) -> Iterator[EpochRound]:
     """Run DualFL and follow its epochs from the definitions: nothing that the restart computes is used.
 
     Dual points are gradients at the local solutions, with the conjugates of Fenchel's equality.
@@ -144,7 +144,7 @@ def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mea
         rounding = 64.0 * EPSILON * (float(np.sum(terms)) + average)
         slopes = float(np.sum((slope - column * w - start) ** 2 / column))
         theta, ends = s.server.theta, s.server.t == 1.0
-        yield Step(n, place, first, gap, rounding, slopes, sum(weights), theta, xi, dual, ends)
+        yield EpochRound(n, place, first, gap, rounding, slopes, sum(weights), theta, xi, dual, ends)
         if ends:
             start, place, first, models, weights = xi, 1, gap, [theta], [1.0]
         else:
@@ -159,7 +159,7 @@ def condition(case: Case) -> float:
     return float(np.max(case.objective.L / parameters(case)))
 
 
-def restarted(f: Instance, rule: str | None, rounds: int, *, scaled: bool = False, times: float = 1.0) -> Case:
+def restarted(f: Case, rule: str | None, rounds: int, *, scaled: bool = False, times: float = 1.0) -> Case:
     """Return DualFL with a restart, or with none, and ``nu_j`` of ``times`` the suggested ones."""
     exactly = _runs.exact(f, rho=0.0)
     solver, stop = exactly.solver, exactly.stop

@@ -32,7 +32,7 @@ from dualopt.methods.compressors import Compressor, Identity, NaturalCompression
 from dualopt.methods.participation import Round, first_round
 from theory._cases import Case, accurately, everybody
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import Instance, logistic, lopsided, quadratic
+from theory._problems import logistic, lopsided, quadratic
 from theory._rounds import affine
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
 from theory.baselines.contraction import fedsplit_errors
@@ -103,7 +103,7 @@ def compressor_moments(case: Moments) -> Iterator[Inequality]:
             yield Inequality(n, float(factor * size), float(found), "the bound of the second moment")
 
 
-def rounded_case(f: Instance, compressor: Compressor, *, attained: bool = False) -> Case:
+def rounded_case(f: Case, compressor: Compressor, *, attained: bool = False) -> Case:
     """Return FedSplit with the best step and a compressor."""
     method = FedSplit(step=1.0 / math.sqrt(f.L * f.mu), compressor=compressor, **accurately(f.objective))
     return baseline_case(f, method, ROUNDS, f"{compressor}", attained=attained)

@@ -79,6 +79,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -89,13 +90,14 @@ from dualopt.engine.rounds import State, advance
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import SampledDualFL
 from dualopt.methods import sampled_dualfl as box
-from dualopt.methods.participation import UniformSubset
+from dualopt.methods.participation import Round, UniformSubset
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
-from theory._chance import Outcome
+from theory._chance import Branch
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
-from theory._problems import Instance, hard_quadratic, logistic, lopsided, quadratic
+from theory._problems import hard_quadratic, logistic, lopsided, quadratic
+from theory._rounds import equally, histories, moments_after, path
 from theory.dualfl import _runs
 from theory.dualfl._runs import dual_optimum
 from theory.frontier.growing_feddyn import deviations
@@ -151,7 +153,7 @@ def sampled_dualfl_step(case: Steps) -> Iterator[Inequality]:
 # The method.
 
 
-def sampled(f: Instance, active: int, rounds: int, *, rho: float = 1.0, nu: float = 0.5) -> Case:
+def sampled(f: Case, active: int, rounds: int, *, rho: float = 1.0, nu: float = 0.5) -> Case:
     """Return SampledDualFL with ``rho`` in units of nu/L and ``nu`` in units of mu, and exact local solutions."""
     N, nu_ = f.objective.n_clients, nu * f.mu
     exactly = _runs.exact(f, nu=nu_, rho=0.0)
@@ -195,18 +197,17 @@ def infima(case: Case) -> Array:
     return f.value(at) - 0.5 * method.nu * client_dot(at, at)
 
 
-def followed(case: Case, before: Point, outcome: Outcome) -> Point:
-    r"""Do a round, and follow x and :math:`g_j^*(z_j^+) = \langle z_j^+, \theta_j\rangle - g_j(\theta_j)`."""
-    method, active = case.algorithm, list(outcome.round.clients)
+def followed(case: Case, before: Point, branch: Branch) -> Point:
+    r"""Follow x and :math:`g_j^*(z_j^+) = \langle z_j^+, \theta_j\rangle - g_j(\theta_j)` through a round."""
+    method, active, models = case.algorithm, list(branch.round.clients), branch.upload
     t, p, z = before.state.message.t, case.fraction, before.state.clients.z
-    after, models, _ = advance(method, case.objective, before.state, outcome.round)
-    new = after.clients.z
+    new = branch.state.clients.z
     g = case.objective.select(tuple(active)).value(models) - 0.5 * method.nu * client_dot(models, models)
     values = before.values.copy()
     values[active] = client_dot(new[active], models) - g
     moved = float(np.sum(values - before.values))
     hat = (1.0 - t) * before.hat + t * float(np.sum(before.values)) + t / p * moved
-    return Point(after, (1.0 - t) * before.x + t * z + t / p * (new - z), values, hat)
+    return Point(branch.state, (1.0 - t) * before.x + t * z + t / p * (new - z), values, hat)
 
 
 def excess(case: Case, point: Point) -> float:
@@ -267,21 +268,21 @@ def sampled_dualfl_potential(case: Case) -> Iterator[Inequality]:
 
     Compare with the exact expectation over all cohorts along a random path, and the server's points with the dual ones.
     """
-    method, point, rng = case.algorithm, start(case), np.random.default_rng(0)
+    method = case.algorithm
     scale = case.n_clients * method.nu
     unit = 0.5 * scale / (1.0 - method.rho)
     rounding = 1e-12 * case.n_clients * (abs(case.value(case.theta)) + abs(case.value(case.objective.zeros())))
-    for n in range(case.rounds):
-        t, outcomes = point.state.message.t, case.outcomes(n)
-        after = [followed(case, point, outcome) for outcome in outcomes]
-        mean = sum(
-            o.probability * (excess(case, a) + weight(case, t) * away(case, a))
-            for o, a in zip(outcomes, after, strict=True)
-        )
-        q = method.rho / (1.0 - method.rho)
-        kept = (1.0 - t) * excess(case, point) + (weight(case, t) - 0.5 * q * t / method.nu) * away(case, point)
-        yield Inequality(n, mean, kept, "mean after a round", rounding)
-        point = after[rng.integers(len(after))]
+    chosen = equally(np.random.default_rng(0))
+    for turn in path(case, chosen, start=start(case), point=partial(followed, case)):
+        n, t, q = turn.n, turn.before.state.message.t, method.rho / (1.0 - method.rho)
+
+        def potential(point: Point, K: float = weight(case, t)) -> float:
+            return excess(case, point) + K * away(case, point)
+
+        kept = (1.0 - t) * excess(case, turn.before)
+        kept += (weight(case, t) - 0.5 * q * t / method.nu) * away(case, turn.before)
+        yield Inequality(n, turn.E[potential], kept, "mean after a round", rounding)
+        point = turn.taken
         server, summed = point.state.server, -np.sum(point.x, axis=0) / scale
         yield Inequality(n, deviation(server.theta, summed), ROUNDING, "theta and x")
         yield Inequality(n, deviation(server.v, -np.sum(point.state.clients.z, axis=0) / scale), ROUNDING, "v and z")
@@ -293,13 +294,8 @@ def sampled_dualfl_potential(case: Case) -> Iterator[Inequality]:
 
 def by_histories(case: Case) -> Iterator[tuple[float, float]]:
     r"""Yield the expectations of :math:`\hat F - E_d^*` and of the squared distance over all histories."""
-    level = [(1.0, start(case))]
-    for n in range(case.rounds):
-        level = [(chance * o.probability, followed(case, a, o)) for chance, a in level for o in case.outcomes(n)]
-        yield (
-            sum(chance * excess(case, a) for chance, a in level),
-            sum(chance * case.distance(a.state.server.theta) for chance, a in level),
-        )
+    for E in histories(case, start=start(case), point=partial(followed, case)):
+        yield E[lambda point: excess(case, point)], E[lambda point: case.distance(point.state.server.theta)]
 
 
 def by_moments(case: Case) -> Iterator[float]:
@@ -317,18 +313,18 @@ def by_moments(case: Case) -> Iterator[float]:
 
     origin, t = flat(fixed), first.server.t
 
-    def image(e: Array, outcome: Outcome) -> Array:
+    def image(e: Array, round: Round) -> Array:
         theta, v, w, z = np.split(origin + e, [d, 2 * d, 3 * d])
         server = fixed.server._replace(theta=theta, v=v, w=w, t=t)
         clients = fixed.clients._replace(z=z.reshape(fixed.clients.z.shape))
         state = State(server, fixed.message._replace(w=w, t=t), clients)
-        return flat(advance(method, f, state, outcome.round)[0]) - origin
+        return flat(advance(method, f, state, round)[0]) - origin
 
     e = flat(first) - origin
-    moments, outcomes = np.outer(e, e), case.outcomes()
+    moments = np.outer(e, e)
     while True:
-        maps = [np.stack([image(unit, o) for unit in np.eye(len(e))], axis=1) for o in outcomes]
-        moments = np.sum([o.probability * M @ moments @ M.T for o, M in zip(outcomes, maps, strict=True)], axis=0)
+        maps = [(p, np.stack([image(unit, round) for unit in np.eye(len(e))], axis=1)) for p, round in case.events()]
+        moments = moments_after(maps)(moments)
         t = box.next_step(t, method.rho, method.fraction)
         yield float(np.trace(moments[:d, :d]))
 

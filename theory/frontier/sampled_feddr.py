@@ -35,18 +35,19 @@ from dualopt.methods import FedDR
 from dualopt.methods._parameters import reflection_factor, step_scales
 from dualopt.objectives import LocalProblem
 from dualopt.regularisers import L2, Regulariser, Zero
-from theory._cases import accurately
+from theory._cases import Case, accurately
+from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, regularised
+from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, regularised
 from theory.baselines._runs import smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
-from theory.frontier.sampled_fedsplit import Law, SampledCase, coins, groups, unequal
+from theory.frontier.sampled_fedsplit import MARGINALS, unequal
 
 ROUNDS = 15
 
 
 def feddr_case(
-    f: Instance,
+    f: Case,
     law: Law,
     note: str,
     *,
@@ -55,31 +56,24 @@ def feddr_case(
     scaled: bool = True,
     ridge: float = 0.0,
     attained: bool = False,
-) -> SampledCase:
+) -> Case:
     """Return FedDR with ``times`` the suggested steps, and with ``g`` of ``ridge`` times the half of the square."""
     eta = times / np.sqrt(f.L * max(f.mu, 1e-3 * f.L))
     g: Regulariser = L2(weight=ridge) if ridge else Zero()
     scales = step_scales(f.objective) if scaled and f.mu > 0 else None
     method = FedDR(eta=float(eta), relaxation=a, scales=scales, regulariser=g, **accurately(f.objective))
     theta = regularised(f.objective, ridge).minimiser() if ridge else f.theta
-    return SampledCase(
-        name=f"{f.name}, {note}, a = {a:g}, {times:g} times the steps" + (", regularised" if ridge else ""),
-        algorithm=method,
-        objective=f.objective,
-        theta=theta,
-        subgradients=f.objective.gradient(theta),
-        rounds=ROUNDS,
-        law=law,
-        attained=attained,
-    )
+    note = f"{note}, a = {a:g}, {times:g} times the steps" + (", regularised" if ridge else "")
+    case = f.case(method, ROUNDS, note, participation=law, attained=attained, known=MARGINALS)
+    return case.but(theta=theta, subgradients=f.objective.gradient(theta))
 
 
-def steps(case: SampledCase) -> Array:
+def steps(case: Case) -> Array:
     """Return the s_j, shape (N,)."""
     return case.algorithm.eta * np.array(case.algorithm.scales or (1.0,) * case.n_clients)
 
 
-def errors(case: SampledCase) -> Errors:
+def errors(case: Case) -> Errors:
     r"""Return the :math:`(y_j - y_j^*)/\sqrt{p_js_j}`."""
     f, method = case.objective, case.algorithm
     s = np.reshape(steps(case), (-1, *(1,) * len(f.shape)))
@@ -100,7 +94,7 @@ def errors(case: SampledCase) -> Errors:
     return Errors(limits.size, lambda state: np.ravel(scale * (state.clients.y - limits)), state)
 
 
-def admitted(case: SampledCase) -> list[str]:
+def admitted(case: Case) -> list[str]:
     """Return what fails of the assumptions."""
     some = [] if np.min(case.marginals) > 0 else ["every client is active at times"]
     return smooth_and_strongly_convex(case) + some
@@ -108,7 +102,7 @@ def admitted(case: SampledCase) -> list[str]:
 
 def sampled_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Use groups and coins, relaxations, a regulariser, clients of scales from 1 to 100; the excluded."""
-    apart, chain, everybody = groups((0, 1), (2, 3)), groups((0, 1), (1, 2), (2, 0)), groups((0, 1, 2, 3))
+    apart, chain, everybody = groups(4, (0, 1), (2, 3)), groups(3, (0, 1), (1, 2), (2, 0)), groups(4, (0, 1, 2, 3))
     unlike = coins(0.1, 0.5, 1.0, 0.3)
     for a in (0.5, 1.0, 2.0):
         for law, note in ((everybody, "everybody"), (apart, "two groups")):
@@ -121,9 +115,9 @@ def sampled_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(feddr_case(lopsided(), law, note))
         yield ExpectedVerdict(feddr_case(unequal(), law, note, ridge=0.5))
     yield ExpectedVerdict(
-        feddr_case(logistic(), groups((0, 1), (2, 3)), "two groups").but(rounds=6 if quick else ROUNDS)
+        feddr_case(logistic(), groups(4, (0, 1), (2, 3)), "two groups").but(rounds=6 if quick else ROUNDS)
     )
-    yield ExpectedVerdict(feddr_case(quadratic(), groups((0, 1)), "a client never active"), "outside assumptions")
+    yield ExpectedVerdict(feddr_case(quadratic(), groups(3, (0, 1)), "a client never active"), "outside assumptions")
     yield ExpectedVerdict(feddr_case(flat_quadratic(), chain, "pairs", scaled=False), "outside assumptions")
 
 
@@ -139,7 +133,7 @@ def sampled_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=ROUNDING,
     cases=sampled_feddr_cases,
 )
-def sampled_feddr(case: SampledCase) -> Iterator[Inequality]:
+def sampled_feddr(case: Case) -> Iterator[Inequality]:
     """FedDR with one step for each client: the contraction of the weighted distances, whatever the law of the cohorts.
 
     Compare the exact expectation over all cohorts, at the states of a path and at the worst of all states.

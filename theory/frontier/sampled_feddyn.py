@@ -53,7 +53,6 @@ from dualopt.methods._feddyn_rules import best_weight, half_harmonic_mean
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import (
-    Instance,
     flat_quadratic,
     hard_quadratic,
     logistic,
@@ -68,7 +67,7 @@ from theory.frontier._feddyn import feddyn_errors
 ROUNDS = 15
 
 
-def sampled_case(f: Instance, active: int, *, times: float = 1.0, attained: bool = False) -> Case:
+def sampled_case(f: Case, active: int, *, times: float = 1.0, attained: bool = False) -> Case:
     """Return FedDyn with ``times`` the best weight of Theorem A, or with the weight ``times`` if there is none."""
     best = best_weight(f.mu, f.L, active / f.objective.n_clients) if f.mu > 1e-9 * f.L else 1.0
     method = FedDyn(alpha=times * best, fraction=active / f.objective.n_clients, **accurately(f.objective))

@@ -37,9 +37,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from itertools import product
 
 import numpy as np
 
@@ -48,90 +46,34 @@ from dualopt.engine.rounds import State, initial_state
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
 from dualopt.methods._parameters import reflection_factor
-from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
-from theory._cases import Case, accurately
-from theory._chance import Outcome
+from theory._cases import Case, Derived, accurately
+from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved
+from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.baselines._runs import smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
 
 ROUNDS = 15
 
-Law = tuple[tuple[float, tuple[int, ...]], ...]
-"""Cohorts with their probabilities, which add up to one."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SampledCase(Case):
-    """FedSplit with cohorts of any law.
-
-    Attributes
-    ----------
-    law : tuple of (float, tuple of int)
-        Cohorts with their probabilities.
-    """
-
-    law: Law
-
-    def outcomes(self, n: int = 0) -> list[Outcome]:
-        """Return the cohorts of the law."""
-        common = {"n": n, "n_clients": self.n_clients, "communicate": True, "seed": self.seed}
-        return [Outcome(chance, Round(clients=clients, **common)) for chance, clients in self.law]
-
-    @property
-    def marginals(self) -> Array:
-        """The probabilities with which the clients are active, shape (N,)."""
-        return np.array([sum(chance for chance, cohort in self.law if j in cohort) for j in range(self.n_clients)])
-
-
-def coins(*probabilities: float) -> Law:
-    """Return independent coins, one for each client.
-
-    Examples
-    --------
-    >>> coins(0.25, 1.0)
-    ((0.25, (0, 1)), (0.75, (1,)))
-    """
-    law = []
-    for heads in product((True, False), repeat=len(probabilities)):
-        chance = math.prod(p if head else 1.0 - p for p, head in zip(probabilities, heads, strict=True))
-        if chance > 0:
-            law.append((chance, tuple(j for j, head in enumerate(heads) if head)))
-    return tuple(law)
-
-
-def groups(*cohorts: tuple[int, ...]) -> Law:
-    """Return cohorts that are equally likely.
-
-    Examples
-    --------
-    >>> groups((0, 1), (2, 3))
-    ((0.5, (0, 1)), (0.5, (2, 3)))
-    """
-    return tuple((1.0 / len(cohorts), cohort) for cohort in cohorts)
-
 
 def sampled_case(
-    f: Instance, law: Law, note: str, *, times: float = 1.0, scaled: bool = False, attained: bool = False
-) -> SampledCase:
-    """Return FedSplit with ``times`` the best step, or ``times`` the best one for each client."""
+    f: Case, law: Law, note: str, *, times: float = 1.0, scaled: bool = False, attained: bool = False
+) -> Case:
+    """Return FedSplit with ``times`` the best step, or ``times`` the best one for each client.
+
+    The case knows the ``marginals``, the probabilities with which the clients are active, shape (N,).
+    """
     step = times / math.sqrt(f.L * max(f.mu, 1e-3 * f.L))
     method = FedSplit(step=step, scaled=scaled, **accurately(f.objective)).suggested(f.objective)
-    return SampledCase(
-        name=f"{f.name}, {note}" + (f", {times:g} times the step" if times != 1 else ""),
-        algorithm=method,
-        objective=f.objective,
-        theta=f.theta,
-        subgradients=f.subgradients,
-        rounds=ROUNDS,
-        law=law,
-        attained=attained,
-    )
+    note += f", {times:g} times the step" if times != 1 else ""
+    return f.case(method, ROUNDS, note, participation=law, attained=attained, known=MARGINALS)
 
 
-def errors(case: SampledCase) -> Errors:
+MARGINALS = {"marginals": Derived(lambda case: case.participation.inclusion(case.n_clients))}
+
+
+def errors(case: Case) -> Errors:
     r"""Return the :math:`(z_j - z_j^*)/\sqrt{p_js_j}`."""
     f, method = case.objective, case.algorithm
     s = np.reshape(steps(case), (-1, *(1,) * len(f.shape)))
@@ -148,12 +90,12 @@ def errors(case: SampledCase) -> Errors:
     return Errors(limits.size, lambda state: np.ravel(scale * (state.clients.z - limits)), state)
 
 
-def steps(case: SampledCase) -> Array:
+def steps(case: Case) -> Array:
     """Return the :math:`s_j`, shape (N,)."""
     return case.algorithm.step * np.array(case.algorithm.scales or (1.0,) * case.n_clients)
 
 
-def admitted(case: SampledCase) -> list[str]:
+def admitted(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem B."""
     some = [] if np.min(case.marginals) > 0 else ["every client is active at times"]
     stale = [] if case.algorithm.average == "all" else ["the mean of all z_j"]
@@ -161,7 +103,7 @@ def admitted(case: SampledCase) -> list[str]:
 
 
 @cache
-def unequal() -> Instance:
+def unequal() -> Case:
     """Return clients whose Hessians are 1, 4, 30 and 100 times one matrix with eigenvalues from 1 to 25."""
     spectrum = np.array([1.0, 5.0, 25.0])
     A = np.stack([np.diag(scale * spectrum) for scale in (1.0, 4.0, 30.0, 100.0)])
@@ -171,7 +113,7 @@ def unequal() -> Instance:
 
 def sampled_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Use groups that meet and that do not, coins alike and unlike, other steps; what is excluded."""
-    apart, chain = groups((0, 1), (2, 3)), groups((0, 1), (1, 2), (2, 0))
+    apart, chain = groups(4, (0, 1), (2, 3)), groups(3, (0, 1), (1, 2), (2, 0))
     yield ExpectedVerdict(sampled_case(quadratic(4), apart, "two groups"))
     yield ExpectedVerdict(sampled_case(lopsided(), apart, "two groups"))
     yield ExpectedVerdict(sampled_case(quadratic(), coins(0.3, 0.3, 0.3), "coins of 0.3"))
@@ -179,14 +121,14 @@ def sampled_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(sampled_case(hard_quadratic(), coins(0.2, 0.2, 0.2), "coins of 0.2", attained=True))
     yield ExpectedVerdict(sampled_case(hard_quadratic(), coins(0.2, 0.2, 0.2), "coins", times=5.0, attained=True))
     yield ExpectedVerdict(sampled_case(quadratic(), coins(0.1, 0.5, 1.0), "unequal coins"))
-    everybody = groups((0, 1, 2, 3))
+    everybody = groups(4, (0, 1, 2, 3))
     for law, note in ((everybody, "everybody"), (apart, "two groups")):
         for f in (unequal(), lopsided()):
             yield ExpectedVerdict(sampled_case(f, law, f"{note}, scaled", scaled=True, attained=f is unequal()))
     yield ExpectedVerdict(sampled_case(unequal(), coins(0.1, 0.5, 1.0, 0.3), "unequal coins, scaled", scaled=True))
     if not quick:
         yield ExpectedVerdict(sampled_case(logistic(), apart, "two groups"))
-    yield ExpectedVerdict(sampled_case(quadratic(), groups((0, 1)), "a client never active"), "outside assumptions")
+    yield ExpectedVerdict(sampled_case(quadratic(), groups(3, (0, 1)), "a client never active"), "outside assumptions")
     yield ExpectedVerdict(sampled_case(flat_quadratic(), chain, "pairs"), "outside assumptions")
 
 
@@ -201,7 +143,7 @@ def sampled_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=ROUNDING,
     cases=sampled_fedsplit_cases,
 )
-def sampled_fedsplit(case: SampledCase) -> Iterator[Inequality]:
+def sampled_fedsplit(case: Case) -> Iterator[Inequality]:
     """FedSplit with sampled clients: the contraction of the weighted distances, whatever the law of the cohorts.
 
     Compare the exact expectation over all cohorts, at the states of a path and at the worst of all states.

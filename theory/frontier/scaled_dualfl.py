@@ -44,14 +44,14 @@ from dualopt.methods import DualFL, OptimizedDualFL
 from dualopt.objectives import Quadratic
 from theory._cases import Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
-from theory._problems import Instance, logistic, lopsided, quadratic, solved
+from theory._problems import logistic, lopsided, quadratic, solved
 from theory.dualfl import _runs
 from theory.frontier.growing_feddyn import deviations
 from theory.optimized_dualfl._runs import growths
 
 
 @cache
-def unequal() -> Instance:
+def unequal() -> Case:
     """Return six clients with scales from 1 to 100 and condition number 20 each, in random directions."""
     rng = np.random.default_rng(3)
     matrices = []
@@ -63,7 +63,7 @@ def unequal() -> Instance:
     return solved("scales 1 to 100 (kappa_j=20)", Quadratic(A=0.5 * (A + A.transpose(0, 2, 1)), b=b))
 
 
-def scaled_case(f: Instance, kind: type[Any], rounds: int, *, rho: float | None = None, times: float = 1.0) -> Case:
+def scaled_case(f: Case, kind: type[Any], rounds: int, *, rho: float | None = None, times: float = 1.0) -> Case:
     """Return DualFL or OptimizedDualFL with ``nu_j`` of ``times mu_j``; the suggested rho when there is none."""
     exactly = _runs.exact(f, nu=f.mu, rho=0.0)
     nu = times * f.mu if times != 1 else None

@@ -52,12 +52,11 @@ and FedDyn the gain is larger (:mod:`theory.frontier.weighted_feddyn`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.engine.rounds import advance
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import SampledDualFL
 from dualopt.methods import sampled_dualfl as box
@@ -66,9 +65,10 @@ from dualopt.methods.participation import UniformSubset, WeightedSubset
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.local_problem import client_dot, per_client
 from theory._cases import Case
-from theory._chance import Outcome
+from theory._chance import Branch
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
-from theory._problems import Instance, logistic, lopsided
+from theory._problems import logistic, lopsided
+from theory._rounds import by_chance, histories, path
 from theory.dualfl import _runs
 from theory.frontier.growing_feddyn import deviations
 from theory.frontier.sampled_dualfl import Point
@@ -78,7 +78,7 @@ from theory.frontier.weighted_feddyn import marginals
 
 
 def weighted(
-    f: Instance, size: int, rounds: int, *, rho: float = 1.0, nu: float = 0.5, ratios: tuple[float, ...] | None = None
+    f: Case, size: int, rounds: int, *, rho: float = 1.0, nu: float = 0.5, ratios: tuple[float, ...] | None = None
 ) -> Case:
     """Return SampledDualFL with ``rho`` in units of the largest one and ``nu_j`` of ``nu mu_j``, or in given ratios."""
     N, mu = f.objective.n_clients, np.array(f.objective.mu)
@@ -139,12 +139,10 @@ class Follower:
         state = self.case.first()
         return Point(state, state.clients.z, -self.infima, -float(np.sum(self.infima)))
 
-    def after(self, before: Point, outcome: Outcome) -> Point:
-        """Return the point after a round of an outcome."""
-        active, z, t = list(outcome.round.clients), before.state.clients.z, before.state.message.t
-        state, _, solution = advance(self.case.algorithm, self.case.objective, before.state, outcome.round)
-        assert solution is not None
-        new, models = state.clients.z, solution.theta
+    def after(self, before: Point, branch: Branch) -> Point:
+        """Return the point after a round."""
+        active, z, t = list(branch.round.clients), before.state.clients.z, before.state.message.t
+        state, new, models = branch.state, branch.state.clients.z, branch.solution.theta
         values = before.values.copy()
         values[active] = client_dot(new[active], models) - self.g(models, active)
         step = t / self.pi
@@ -161,6 +159,10 @@ class Follower:
         r"""Return the :math:`|z_j - \xi_j^*|^2`."""
         z = point.state.clients.z - self.optimum
         return client_dot(z, z)
+
+    def potential(self, t: float) -> Callable[[Point], float]:
+        r"""Return :math:`\hat F - E_d^* + \sum_jK_j(t)|z_j - \xi_j^*|^2`, of a point."""
+        return lambda point: self.excess(point) + float(np.sum(self.weights(t) * self.squares(point)))
 
     def weights(self, t: float) -> Array:
         """Return the K_j(t)."""
@@ -210,20 +212,15 @@ def weighted_dualfl(case: Case) -> Iterator[Inequality]:
     Compare with the exact expectation over all cohorts along a random path, the server's points with the dual ones, the
     weights of one round with those of the next; and the distance with the bound, over all histories of three rounds.
     """
-    proof, rng = Follower(case), np.random.default_rng(0)
-    point, unit = proof.start(), 0.5 * proof.total / (1.0 - case.algorithm.rho)
+    proof, chosen = Follower(case), by_chance(np.random.default_rng(0))
+    unit = 0.5 * proof.total / (1.0 - case.algorithm.rho)
     rounding = 1e-12 * case.n_clients * (abs(case.value(case.theta)) + abs(case.value(case.objective.zeros())))
-    for n in range(case.rounds):
-        t, outcomes = point.state.message.t, case.outcomes(n)
-        after = [proof.after(point, outcome) for outcome in outcomes]
-        mean = sum(
-            o.probability * (proof.excess(a) + float(np.sum(proof.weights(t) * proof.squares(a))))
-            for o, a in zip(outcomes, after, strict=True)
-        )
+    for turn in path(case, chosen, start=proof.start(), point=proof.after):
+        n, t = turn.n, turn.before.state.message.t
         left = proof.weights(t) - 0.5 * proof.q * t / proof.nu
-        bound = (1.0 - t) * proof.excess(point) + float(np.sum(left * proof.squares(point)))
-        yield Inequality(n, mean, bound, "mean after a round", rounding)
-        point = after[rng.choice(len(after), p=[o.probability for o in outcomes])]
+        bound = (1.0 - t) * proof.excess(turn.before) + float(np.sum(left * proof.squares(turn.before)))
+        yield Inequality(n, turn.E[proof.potential(t)], bound, "mean after a round", rounding)
+        point = turn.taken
         server, later = point.state.server, point.state.message.t
         kept = proof.weights(later) - 0.5 * proof.q * later / proof.nu
         yield Inequality(n, float(np.max(kept / ((1.0 - later) * proof.weights(t)))), 1.0, "weights of the next round")
@@ -231,11 +228,10 @@ def weighted_dualfl(case: Case) -> Iterator[Inequality]:
         yield Inequality(n, deviation(server.theta, theta), ROUNDING, "theta and x")
         yield Inequality(n, deviation(server.v, v), ROUNDING, "v and z")
         yield Inequality(n, unit * case.distance(server.theta), proof.excess(point), "squared distance", rounding)
-    level, bound, t = [(1.0, proof.start())], proof.first_bound(), proof.p
-    for n in range(1, 4):
-        level = [(c * o.probability, proof.after(a, o)) for c, a in level for o in case.outcomes(n)]
-        distance = sum(chance * case.distance(a.state.server.theta) for chance, a in level)
+    bound, t = proof.first_bound(), proof.p
+    for n, E in enumerate(histories(case.but(rounds=3), start=proof.start(), point=proof.after), start=1):
+        distance = E[lambda point: case.distance(point.state.server.theta)]
         yield Inequality(n, unit * distance, bound, "squared distance over all histories")
-        yield Inequality(n, sum(chance * proof.excess(a) for chance, a in level), bound, "energy over all histories")
+        yield Inequality(n, E[proof.excess], bound, "energy over all histories")
         t = box.next_step(t, case.algorithm.rho, proof.p)
         bound *= 1.0 - t

@@ -79,7 +79,7 @@ from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods.participation import Full, UniformSubset, WeightedSubset
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
-from theory._problems import Instance, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic
+from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic
 from theory.baselines._runs import smooth_and_strongly_convex
 from theory.baselines.contraction import one_step
 from theory.frontier._feddyn import feddyn_errors
@@ -89,7 +89,7 @@ ROUNDS = 15
 
 
 def weighted_case(
-    f: Instance, size: int, *, times: float = 1.0, proportional: bool = False, attained: bool = False
+    f: Case, size: int, *, times: float = 1.0, proportional: bool = False, attained: bool = False
 ) -> Case:
     """Return FedDyn with ``times`` the best weights, or those in the ratios of ``sqrt(L_j mu_j)``."""
     bounds = constants(f.objective) if f.mu > 1e-9 * f.L else [(1.0, 1.0)] * f.objective.n_clients
@@ -147,7 +147,7 @@ def weights_of(case: Case) -> Weights:
 
 def marginals(case: Case) -> Array:
     """Return the probabilities with which the clients are active, shape (N,)."""
-    return np.array([sum(c for c, r in case.outcomes() if j in r.clients) for j in range(case.n_clients)])
+    return np.array([sum(c for c, r in case.events() if j in r.clients) for j in range(case.n_clients)])
 
 
 def admitted(case: Case) -> list[str]:

@@ -15,7 +15,6 @@ from dualopt.lab.claims import Inequality
 from dualopt.methods.participation import Full, Participation
 from theory._cases import Case
 from theory._claims import deviation
-from theory._problems import Instance
 
 __all__ = ["EXACT", "NEWTON", "ROUNDS", "Runs", "SharedRuns", "agree", "runs", "starting_point"]
 
@@ -94,7 +93,7 @@ class SharedRuns(Runs):
         return self.cases[name].snapshots()
 
 
-def runs(f: Instance, methods: Mapping[str, Any], note: str, **more: Any) -> Runs:
+def runs(f: Case, methods: Mapping[str, Any], note: str, **more: Any) -> Runs:
     """Return the runs of methods on a problem; ``more`` are further attributes of :class:`Runs`."""
     start = starting_point(f.objective)
     return Runs(name=f"{f.name}, {note}", objective=f.objective, methods=methods, theta0=start, **more)

@@ -8,13 +8,13 @@ from typing import Any
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSpeed, FedSplit, LazyAFedPD
 from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset
-from theory._cases import accurately
+from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict
-from theory._problems import Instance, logistic, lopsided, one_concave_client, one_flat_client, quadratic
+from theory._problems import logistic, lopsided, one_concave_client, one_flat_client, quadratic
 from theory.identities._runs import EXACT, NEWTON, ROUNDS, Runs, agree, runs
 
 
-def with_weight(f: Instance, weight: float, tolerance: float, **more: Any) -> Runs:
+def with_weight(f: Case, weight: float, tolerance: float, **more: Any) -> Runs:
     """Return the family of FedPD with one weight of the proximal term."""
     exactly = accurately(f.objective)
     methods = {
@@ -54,7 +54,7 @@ def identity_full_participation(case: Runs) -> Iterator[Inequality]:
     return agree(case)
 
 
-def fedadmm_and_feddr(f: Instance, rho: float, participation: Participation, tolerance: float) -> Runs:
+def fedadmm_and_feddr(f: Case, rho: float, participation: Participation, tolerance: float) -> Runs:
     """Return the two with one weight."""
     exactly = accurately(f.objective)
     methods = {"FedADMM": FedADMM(rho=rho, **exactly), "FedDR": FedDR(eta=1.0 / rho, **exactly)}
@@ -83,7 +83,7 @@ def identity_fedadmm_feddr(case: Runs) -> Iterator[Inequality]:
     return agree(case)
 
 
-def fedsplit_and_feddr(f: Instance, step: float, participation: Participation, tolerance: float) -> Runs:
+def fedsplit_and_feddr(f: Case, step: float, participation: Participation, tolerance: float) -> Runs:
     """Return the two with one step."""
     exactly = accurately(f.objective)
     split = FedSplit(step=step, model="consensus", **exactly)
@@ -115,7 +115,7 @@ def identity_fedsplit_feddr(case: Runs) -> Iterator[Inequality]:
     return agree(case)
 
 
-def two_averages(f: Instance, step: float) -> Runs:
+def two_averages(f: Case, step: float) -> Runs:
     """Return both forms of FedSplit, with everybody."""
     exactly = accurately(f.objective)
     methods = {average: FedSplit(step=step, average=average, **exactly) for average in ("all", "active")}

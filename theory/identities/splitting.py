@@ -15,8 +15,9 @@ from dualopt.methods import FedDyn
 from dualopt.methods.participation import Full, Participation, UniformSubset
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
+from theory._cases import Case
 from theory._claims import ExpectedVerdict, deviation
-from theory._problems import Instance, lopsided, one_concave_client, one_flat_client, quadratic
+from theory._problems import lopsided, one_concave_client, one_flat_client, quadratic
 from theory.identities._runs import EXACT, ROUNDS, starting_point
 
 
@@ -57,7 +58,7 @@ def _splittings(participation: Participation) -> Iterator[ExpectedVerdict]:
             yield ExpectedVerdict(splitting(f, gamma, participation))
 
 
-def splitting(f: Instance, gamma: float, participation: Participation) -> Splitting:
+def splitting(f: Case, gamma: float, participation: Participation) -> Splitting:
     """Return the two with one step."""
     return Splitting(name=f"{f.name}, gamma {gamma:g}", objective=f.objective, gamma=gamma, participation=participation)
 

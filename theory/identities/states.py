@@ -18,13 +18,13 @@ from dualopt.objectives import linear_model
 from dualopt.solvers import Exact
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict, deviation
-from theory._problems import Instance, logistic, one_concave_client, quadratic
+from theory._problems import logistic, one_concave_client, quadratic
 from theory.identities._runs import EXACT, NEWTON, ROUNDS, Runs, agree, runs, starting_point
 
 # A-FedPD: the mean of the duals, and lazy duals.
 
 
-def a_fedpd(f: Instance, rho: float, active: int) -> Case:
+def a_fedpd(f: Case, rho: float, active: int) -> Case:
     """Return A-FedPD with ``active`` clients."""
     method, start = AFedPD(rho=rho, **accurately(f.objective)), starting_point(f.objective)
     return f.case(method, ROUNDS, f"{active} active", theta0=start, participation=UniformSubset(size=active))
@@ -60,7 +60,7 @@ def identity_mean_dual(case: Case) -> Iterator[Inequality]:
         theta, mean = s.server.theta, now
 
 
-def lazily(f: Instance, rho: float, participation: Participation, tolerance: float) -> Runs:
+def lazily(f: Case, rho: float, participation: Participation, tolerance: float) -> Runs:
     """Return A-FedPD with lazy duals, and with a store of all duals."""
     exactly = accurately(f.objective)
     methods = {"lazy": LazyAFedPD(rho=rho, **exactly), "A-FedPD": AFedPD(rho=rho, **exactly)}

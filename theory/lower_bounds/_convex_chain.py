@@ -10,14 +10,14 @@ from dualopt.arrays.xp import Array
 from dualopt.lab.verification import chains
 from dualopt.losses import Squared
 from dualopt.objectives import ConvexChain
-from theory._problems import Instance
+from theory._cases import Case
 
 __all__ = ["Chain", "geometric", "kinked", "level", "power", "squares", "tails"]
 
 Chain = ConvexChain
 
 
-def geometric(kappa: float, d: int, *, pairs: int = 1) -> Instance:
+def geometric(kappa: float, d: int, *, pairs: int = 1) -> Case:
     r"""Squares with strong convexity 1 and smoothness ``kappa`` of every client; :math:`\theta^*_k = q^k`.
 
     See :func:`dualopt.lab.verification.chains.geometric`.
@@ -34,7 +34,7 @@ def geometric(kappa: float, d: int, *, pairs: int = 1) -> Instance:
     return _instance(f"geometric chain (kappa={kappa:g}, d={d})", f, theta)
 
 
-def squares(d: int, *, ridge: float = 0.0, pairs: int = 1) -> Instance:
+def squares(d: int, *, ridge: float = 0.0, pairs: int = 1) -> Case:
     r"""Squares with a free end; every client has smoothness 1, besides the ridge.
 
     Here :math:`w = \frac12`, :math:`r_k = 1` but :math:`r_d = 0`. Without a ridge :math:`\theta^* = (1, \ldots, 1)` and
@@ -55,7 +55,7 @@ def squares(d: int, *, ridge: float = 0.0, pairs: int = 1) -> Instance:
     return _instance(f"free chain (d={d}, ridge={ridge:.3g})" if ridge else f"free chain (d={d})", f, theta)
 
 
-def kinked(name: str, theta: Array, *, pairs: int = 1) -> Instance:
+def kinked(name: str, theta: Array, *, pairs: int = 1) -> Case:
     r"""Absolute values with strong convexity 1 that have a given minimiser, positive and not increasing.
 
     See :func:`dualopt.lab.verification.chains.kinked`, which has the proof.
@@ -68,10 +68,10 @@ def kinked(name: str, theta: Array, *, pairs: int = 1) -> Instance:
     """
     f, forces = chains.kinked(theta, pairs=pairs)
     subgradients = f.pull(np.append(-forces, 0.0)) + theta
-    return Instance(name=name, objective=f, theta=theta, subgradients=subgradients)
+    return Case(name=name, objective=f, theta=theta, subgradients=subgradients)
 
 
-def level(n: int, *, pairs: int = 1) -> Instance:
+def level(n: int, *, pairs: int = 1) -> Case:
     r"""Absolute values for an even number ``n`` of rounds: :math:`\theta^* = (1, \ldots, 1)`, :math:`d = 3n/2`.
 
     Examples
@@ -82,7 +82,7 @@ def level(n: int, *, pairs: int = 1) -> Instance:
     return kinked(f"level chain (n={n})", np.ones(3 * n // 2), pairs=pairs)
 
 
-def power(d: int, *, pairs: int = 1) -> Instance:
+def power(d: int, *, pairs: int = 1) -> Case:
     r"""Absolute values with :math:`\theta^*_k = k^{-3/2}`: the tail is about :math:`1/(2n^2)` for every ``n`` at once.
 
     Examples
@@ -104,5 +104,5 @@ def tails(theta: Array) -> Array:
     return np.cumsum((theta**2)[:0:-1])[::-1]
 
 
-def _instance(name: str, f: ConvexChain, theta: Array) -> Instance:
-    return Instance(name=name, objective=f, theta=theta, subgradients=f.gradient(theta))
+def _instance(name: str, f: ConvexChain, theta: Array) -> Case:
+    return Case(name=name, objective=f, theta=theta, subgradients=f.gradient(theta))

@@ -18,9 +18,7 @@ from dualopt.methods.participation import CommunicateWithProbability, Full, Part
 from dualopt.objectives import Objective
 from dualopt.solvers import Gradient
 from theory._cases import Case
-from theory._problems import Instance
 from theory.dualfl._runs import dual_optimum
-from theory.lower_bounds._cases import ChainCase
 from theory.lower_bounds._convex_chain import Chain
 
 __all__ = ["ConjugateGradients", "chain_case", "distances", "runs", "theorem"]
@@ -74,8 +72,8 @@ class ConjugateGradients(Algorithm):
 
 
 def chain_case(
-    instance: Instance, method: Any, rounds: int, *, seldom: float | None = None, remember: bool = False
-) -> ChainCase:
+    instance: Case, method: Any, rounds: int, *, seldom: float | None = None, remember: bool = False
+) -> Case:
     """Put a method on a chain, with its suggested parameters; it may communicate ``seldom``, with a probability.
 
     With ``remember`` its run is computed once.
@@ -90,10 +88,10 @@ def chain_case(
     rule: Participation = CommunicateWithProbability(probability=seldom) if seldom else Full()
     note = f"{name}, p = {seldom:.3g}" if seldom else name
     more = {"participation": rule, "remember": remember}
-    return ChainCase(**vars(instance.case(method.suggested(instance.objective), rounds, note, **more)))
+    return instance.case(method.suggested(instance.objective), rounds, note, silent=False, **more)
 
 
-def runs(instance: Instance, rounds: int) -> Iterator[ChainCase]:
+def runs(instance: Case, rounds: int) -> Iterator[Case]:
     """Yield a chain with every method that can be run on it.
 
     DualFL and its relative need a ridge, conjugate gradients a quadratic. Steps on absolute values are short, and

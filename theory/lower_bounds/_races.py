@@ -22,14 +22,13 @@ from dualopt.methods.participation import CommunicateWithProbability, Round, Uni
 from dualopt.objectives import Objective, ObjectiveWrapper, ZeroChain
 from dualopt.solvers import LBFGS, Gradient
 from dualopt.solvers.stopping import Steps
-from theory.lower_bounds._cases import ChainCase
+from theory._cases import Case
 
 __all__ = [
     "SPLITS",
     "STEPS",
     "CentralisedFedAvg",
     "LinearSpan",
-    "Race",
     "as_printed",
     "on_chain",
     "races",
@@ -244,34 +243,40 @@ class MeanOfClients(ObjectiveWrapper):
 # Methods on a chain.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Race(ChainCase):
-    """A method on a zero chain, for as many communications as the chain has couplings.
+def on_chain(
+    name: str, algorithm: Any, objective: ZeroChain, *, opens_one: bool = True, eps: float = 1.0, **more: Any
+) -> Case:
+    """Return a method on a zero chain, for as many communications as it has couplings.
 
-    Attributes
+    Parameters
     ----------
-    opens_one : bool
+    name : str
+        For tables.
+    algorithm : Algorithm
+        The method.
+    objective : ZeroChain
+        The chain.
+    opens_one : bool, default True
         Whether all clients take part and go along their gradients, so that each communication does open an entry.
-    eps : float
+    eps : float, default 1
         The accuracy for which the chain is scaled.
-    """
-
-    opens_one: bool = True
-    eps: float = 1.0
-
-
-def on_chain(name: str, algorithm: Any, objective: ZeroChain, **more: Any) -> Race:
-    """Return a method on a chain; ``more`` are further attributes of :class:`Race`.
+    **more
+        Further attributes of the case.
 
     Examples
     --------
     >>> [reach(s.server.theta) for s in on_chain("random", LinearSpan(), zero_chain(6, 4)).snapshots()]
     [1, 2, 3, 4]
     """
-    return Race(name=name, algorithm=algorithm, objective=objective, rounds=objective.shape[0], **more)
+    known = {"opens_one": opens_one, "eps": eps}
+    rounds = objective.shape[0]
+    return Case(
+        **{"name": name, "algorithm": algorithm, "objective": objective, "rounds": rounds, "silent": False, **more},
+        known=known,
+    )
 
 
-def races(n: int = 6, d: int = 12, *, split: str = "thirds") -> Iterator[Race]:
+def races(n: int = 6, d: int = 12, *, split: str = "thirds") -> Iterator[Case]:
     """Yield methods with gradient steps that all clients share, then others."""
     f = zero_chain(n, d, split=split)
     step, weight, stop = 1.0 / float(f.L.max()), WEAK * float(f.L.max()), Steps(steps=STEPS)

@@ -14,9 +14,9 @@ import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
+from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.dualfl._runs import sublinear_regime
-from theory.lower_bounds._cases import ChainCase
 from theory.lower_bounds._convex_chain import geometric, level, power, squares, tails
 from theory.lower_bounds._convex_methods import chain_case, distances, runs, theorem
 
@@ -39,7 +39,7 @@ def convex_span_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" two groups of clients.",
     cases=convex_span_cases,
 )
-def convex_span(case: ChainCase) -> Iterator[Inequality]:
+def convex_span(case: Case) -> Iterator[Inequality]:
     """On a chain a round of communication gains one coordinate, whatever the clients compute in between.
 
     Compare the last coordinate of the server's model that is not zero with the number of communications.
@@ -65,7 +65,7 @@ def convex_strong_bound_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=convex_strong_bound_cases,
 )
-def convex_strong_bound(case: ChainCase) -> Iterator[Inequality]:
+def convex_strong_bound(case: Case) -> Iterator[Inequality]:
     r"""Smooth and strongly convex clients: no method is faster than :math:`q^{2n}`.
 
     On the geometric chain the tail of :math:`\theta^*` beyond n is the fraction :math:`(q^{2n} - q^{2d})/(1 - q^{2d})`
@@ -81,7 +81,7 @@ def convex_strong_bound(case: ChainCase) -> Iterator[Inequality]:
 
     Compare the least possible distance and energy with those of the method.
     """
-    f, d = case.objective, case.d
+    f, d = case.objective, case.objective.shape[0]
     kappa = case.L / case.mu
     q = (math.sqrt(kappa) - 1.0) / (math.sqrt(kappa) + 1.0)
     square = float(np.sum(case.theta**2))
@@ -111,7 +111,7 @@ def convex_strong_attained_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" method can have.",
     cases=convex_strong_attained_cases,
 )
-def convex_strong_attained(case: ChainCase) -> Iterator[Inequality]:
+def convex_strong_attained(case: Case) -> Iterator[Inequality]:
     r"""FedSplit attains the bound of the strongly convex chain in every round.
 
     With two groups and the step :math:`s = 1/\sqrt{L\mu}` FedSplit is :math:`z_A^+ = R_A z_B`, :math:`z_B^+ = R_B z_A`
@@ -123,7 +123,7 @@ def convex_strong_attained(case: ChainCase) -> Iterator[Inequality]:
 
     Compare the model with the point of the first n coordinates that is nearest to the solution.
     """
-    index = np.arange(1, case.d + 1)
+    index = np.arange(1, case.objective.shape[0] + 1)
     for n, s in enumerate(case.snapshots(), start=1):
         nearest = np.where(index <= n, case.theta, 0.0)
         yield Inequality(n, deviation(s.server.theta, nearest), ROUNDING, "difference of the models")
@@ -144,7 +144,7 @@ def convex_smooth_bound_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=convex_smooth_bound_cases,
 )
-def convex_smooth_bound(case: ChainCase) -> Iterator[Inequality]:
+def convex_smooth_bound(case: Case) -> Iterator[Inequality]:
     r"""Smooth convex clients without strong convexity: no method is faster than :math:`1/n^2`.
 
     On the free chain E is :math:`\frac w4` times the sum of the squared gaps. After :math:`n < d` rounds the n + 1 gaps
@@ -180,7 +180,7 @@ def convex_nonsmooth_bound_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=convex_nonsmooth_bound_cases,
 )
-def convex_nonsmooth_bound(case: ChainCase) -> Iterator[Inequality]:
+def convex_nonsmooth_bound(case: Case) -> Iterator[Inequality]:
     r"""Nonsmooth, strongly convex clients: no method is faster than :math:`1/n^2`.
 
     On the level chain every :math:`\theta^*_k` is 1 and the forces are :math:`p_k = 2\mu(d - k)`. With
@@ -221,7 +221,7 @@ def convex_nonsmooth_order_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=convex_nonsmooth_order_cases,
 )
-def convex_nonsmooth_order(case: ChainCase) -> Iterator[Inequality]:
+def convex_nonsmooth_order(case: Case) -> Iterator[Inequality]:
     r"""One nonsmooth chain on which the error of DualFL is of order :math:`1/n^2`, no more and no less.
 
     A level chain is hard at one number of rounds. On the power chain :math:`\theta^*_k = k^{-3/2}`, so that the tail

@@ -14,9 +14,9 @@ import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import DualFL, OptimizedDualFL
+from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory.dualfl._runs import linear_regime, sublinear_regime
-from theory.lower_bounds._cases import ChainCase
 from theory.lower_bounds._convex_chain import geometric, level, squares, tails
 from theory.lower_bounds._convex_methods import chain_case, distances, theorem
 
@@ -34,7 +34,7 @@ def needed(numbers: Iterable[float], level: float) -> float:
     return next((n for n, number in enumerate(numbers, start=1) if number <= level), math.inf)
 
 
-def between(case: ChainCase, level: float, factor: float) -> Iterator[Inequality]:
+def between(case: Case, level: float, factor: float) -> Iterator[Inequality]:
     """Compare the three numbers of rounds to a squared distance, and the last with ``factor`` times the first."""
     least, taken, admitted = (needed(x, level) for x in (tails(case.theta), distances(case), theorem(case)))
     n = int(admitted)
@@ -58,7 +58,7 @@ def convex_strong_rounds_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=linear_regime,
     cases=convex_strong_rounds_cases,
 )
-def convex_strong_rounds(case: ChainCase) -> Iterator[Inequality]:
+def convex_strong_rounds(case: Case) -> Iterator[Inequality]:
     r"""DualFL on the strongly convex chain: between the lower bound of all methods and its own upper bound.
 
     To :math:`|\theta - \theta^*|^2 \le \epsilon|\theta^*|^2` every method needs about :math:`\frac{\sqrt\kappa}4
@@ -71,7 +71,7 @@ def convex_strong_rounds(case: ChainCase) -> Iterator[Inequality]:
     return between(case, ACCURACY * float(case.theta @ case.theta), 10.0)
 
 
-def chain(kappa: float, method: Any) -> ChainCase:
+def chain(kappa: float, method: Any) -> Case:
     """Put a method on a chain so long that its end is below the square of the accuracy."""
     q = (math.sqrt(kappa) - 1.0) / (math.sqrt(kappa) + 1.0)
     d = math.ceil(math.log(ACCURACY) / math.log(q))
@@ -93,7 +93,7 @@ def convex_smooth_rounds_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=linear_regime,
     cases=convex_smooth_rounds_cases,
 )
-def convex_smooth_rounds(case: ChainCase) -> Iterator[Inequality]:
+def convex_smooth_rounds(case: Case) -> Iterator[Inequality]:
     r"""DualFL with the ridge of Section 4 on the free chain, in rounds to an energy error.
 
     With :math:`\alpha = \epsilon/|\theta^*|^2` the ridge costs at most half of :math:`\epsilon`, since :math:`E(\theta)
@@ -103,7 +103,7 @@ def convex_smooth_rounds(case: ChainCase) -> Iterator[Inequality]:
 
     Compare the rounds to the accuracy that belongs to the ridge.
     """
-    f, d, alpha = replace(case.objective, ridge=0.0), case.d, case.objective.ridge
+    f, d, alpha = replace(case.objective, ridge=0.0), case.objective.shape[0], case.objective.ridge
     epsilon = alpha * d  # |theta*|^2 = d
     energies = (float(np.mean(f.value(s.server.theta))) for s in case.snapshots())
     half = (0.5 * case.L * distance for distance in theorem(case))
@@ -113,7 +113,7 @@ def convex_smooth_rounds(case: ChainCase) -> Iterator[Inequality]:
     yield Inequality(d, taken, 10.0 * least, "rounds of the method and ten times the least")
 
 
-def ridged(d: int, method: Any) -> ChainCase:
+def ridged(d: int, method: Any) -> Case:
     """Put a method on the free chain with the ridge of its accuracy."""
     return chain_case(squares(d, ridge=0.125 / d**2), method, 20 * d)
 
@@ -133,7 +133,7 @@ def convex_nonsmooth_rounds_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=sublinear_regime,
     cases=convex_nonsmooth_rounds_cases,
 )
-def convex_nonsmooth_rounds(case: ChainCase) -> Iterator[Inequality]:
+def convex_nonsmooth_rounds(case: Case) -> Iterator[Inequality]:
     r"""DualFL on level chains: between the lower bound of all methods and Theorem 3.2.
 
     The level is the least squared distance after n rounds (convex_nonsmooth_bound). Theorem 3.2 comes to it when
@@ -141,4 +141,4 @@ def convex_nonsmooth_rounds(case: ChainCase) -> Iterator[Inequality]:
 
     Compare the rounds to the least distance after two thirds of d rounds.
     """
-    return between(case, case.d / 3.0, 6.0)
+    return between(case, case.objective.shape[0] / 3.0, 6.0)

@@ -23,12 +23,12 @@ from dualopt.objectives import zero_chain as functions
 from dualopt.objectives.zero_chain import FLOOR, PSI_1
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
+from theory._cases import Case
 from theory._claims import ExpectedVerdict, Form, deviation
 from theory.lower_bounds._races import (
     SPLITS,
     STEPS,
     CentralisedFedAvg,
-    Race,
     as_printed,
     on_chain,
     races,
@@ -318,7 +318,7 @@ def _attaining(d: int, last: bool) -> np.ndarray:
     return x
 
 
-def zero_respecting(race: Race) -> list[str]:
+def zero_respecting(race: Case) -> list[str]:
     """Ask that no client computes with what others hold."""
     return ["clients read each other's gradients"] if isinstance(race.algorithm, CentralisedFedAvg) else []
 
@@ -343,7 +343,7 @@ def zero_chain_support_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     assumptions=zero_respecting,
     cases=zero_chain_support_cases,
 )
-def zero_chain_support(race: Race) -> Iterator[Inequality]:
+def zero_chain_support(race: Case) -> Iterator[Inequality]:
     r"""Whatever the method, the server gains at most one entry per communication.
 
     Suppose that all models and gradients known to the server and sent so far vanish behind entry ``n``; at the start
@@ -388,7 +388,7 @@ def zero_chain_rounds_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     rtol=1e-12,
     cases=zero_chain_rounds_cases,
 )
-def zero_chain_rounds(race: Race) -> Iterator[Inequality]:
+def zero_chain_rounds(race: Case) -> Iterator[Inequality]:
     r"""Lower bound on communication, with constants.
 
     Let :math:`f_j = \lambda g_j(\cdot/\sigma)`, where the :math:`g_j` are ``C``-smooth (:math:`C = 24\pi` for thirds,
@@ -414,7 +414,7 @@ def zero_chain_rounds(race: Race) -> Iterator[Inequality]:
 
     Compare eps with the squared gradient up to T communications, and the bound with T + 1.
     """
-    f, T = race.objective, race.d - 1
+    f, T = race.objective, race.objective.shape[0] - 1
     squares = [race.squared_gradient(f.zeros()), *(race.squared_gradient(s.server.theta) for s in race.snapshots())]
     for n, square in enumerate(squares[: T + 1]):
         yield Inequality(n, race.eps, square, "squared gradient")

@@ -1,6 +1,7 @@
 """Wrong variants of the methods: what the claims must notice, and what a teacher can let a class find.
 
-Every module has ``MUTATIONS``, from a few words to a function that takes a case and returns it with one thing wrong:
+Tables of edits, by a few words: each is a function that takes a case and returns it with one thing wrong, and names the
+claims that must notice it (``theory/MUTATIONS.md`` has all verdicts).
 
 ``dualfl``, ``optimized_dualfl``
     DualFL and OptimizedDualFL; ``dualfl.FISTA`` are those of the method behind it, on cases of Proposition 6.2.
@@ -14,6 +15,12 @@ Every module has ``MUTATIONS``, from a few words to a function that takes a case
     Scaffnew, FedSplit, FedDR and 5GCS.
 ``baselines``
     SCAFFOLD, FedAvg, FedProx, gradient descent, L-BFGS and Newton-CG.
+``frontier``, ``scales``
+    What goes beyond the papers.
+
+A row is an edit of a step, ``edit(DualFL, "server", "Message(theta, beta", "Message(theta, 0.0", caught=...)``, whose
+text must occur exactly once, or the row is an error. Others put a step or parameters in the place of the right ones, or
+change what is known of a case (``theory/mutations/_edits.py``).
 
 Examples
 --------
@@ -27,10 +34,11 @@ a wrong variant is outside the theorem:
 >>> case = Case.of(DualFL(), valleys(4, kappa=32.0), rounds=40)
 >>> check(theorem_3_3, case).verdict
 'holds'
->>> check(theorem_3_3, mutations.dualfl.MUTATIONS["momentum dropped"](case), check_assumptions=False).verdict
-'violated'
+>>> dropped = mutations.dualfl.MUTATIONS["momentum dropped"]
+>>> check(theorem_3_3, dropped(case), check_assumptions=False).verdict, "theorem_3_3" in dropped.caught
+('violated', True)
 """
 
-from theory.mutations import afedpd, baselines, dualfl, feddyn, fedpd, optimized_dualfl, splitting
+from theory.mutations import afedpd, baselines, dualfl, feddyn, fedpd, frontier, optimized_dualfl, scales, splitting
 
-__all__ = ["afedpd", "baselines", "dualfl", "feddyn", "fedpd", "optimized_dualfl", "splitting"]
+__all__ = ["afedpd", "baselines", "dualfl", "feddyn", "fedpd", "frontier", "optimized_dualfl", "scales", "splitting"]

@@ -2,145 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, LazyAFedPD
+from dualopt.methods import AFedPD, FedADMM, FedDR, FedPD, FedSplit, LazyAFedPD
 from dualopt.methods.participation import UniformSubset
 from theory.afedpd._pairs import Neighbours, Rows
-from theory.mutations._becomes import becomes, like
+from theory.mutations import feddyn
+from theory.mutations._edits import OtherMethodError, Variant, change, edit, parameters
 
 __all__ = ["MUTATIONS"]
 
-
-class NoVirtualUpdate(AFedPD):
-    def receive_inactive(self, clients, message):
-        return clients
-
-
-class WrongSign(AFedPD):
-    """The dual of an active client falls where it should rise."""
-
-    def local(self, clients, message, oracle, round):
-        new, theta = super().local(clients, message, oracle, round)
-        return new._replace(dual=2 * clients.dual - new.dual), theta
-
-
-class NoDualStep(AFedPD):
-    def local(self, clients, message, oracle, round):
-        new, theta = super().local(clients, message, oracle, round)
-        return new._replace(dual=clients.dual), theta
-
-
-class WeakProximalTerm(AFedPD):
-    """Half of rho in the local problem, all of it in the dual step."""
-
-    def local(self, clients, message, oracle, round):
-        center = message.theta
-        theta = oracle.solve(start=center, linear=clients.dual, weight=0.5 * self.rho, center=center).theta
-        return clients._replace(dual=clients.dual + self.rho * (theta - center)), theta
-
-
-class AverageOverAll(AFedPD):
-    """The sum over the active clients divided by N."""
-
-    def server(self, server, mean, round):
-        return super().server(server, round.fraction * mean, round)
-
-
-class NoDualOnServer(AFedPD):
-    """The model is the mean of the active ones, without the mean dual."""
-
-    def server(self, server, mean, round):
-        new, message = super().server(server, mean, round)
-        return new._replace(theta=mean), message._replace(theta=mean)
+DUAL = (AFedPD, "local", "c._replace(dual=c.dual + self.rho * (theta - message.theta))")
+VIRTUAL = (AFedPD, "receive_inactive", "c.dual + self.rho * message.drift", "c.dual")
 
 
 class LongRows(Rows):
     """Steps thirty times as long as the theory assumes."""
 
     def __call__(self, problem, start, stop, solver_state=(), round=None):
+        """Take the steps."""
         longer = Rows(step=30.0 * self.step, decayed=self.decayed, draws=self.draws)
         return longer(problem, start, stop, solver_state, round)
 
 
-class WrongSignADMM(FedADMM):
-    def local(self, clients, message, oracle, round):
-        new, change = super().local(clients, message, oracle, round)
-        return new._replace(dual=2 * clients.dual - new.dual), change
+def neighbours(case: Any) -> Neighbours:
+    """Return the case, if it is about neighbouring data sets."""
+    if not isinstance(case, Neighbours):
+        raise OtherMethodError("neighbouring data sets.")
+    return case
 
 
-class NoDualUploaded(FedADMM):
-    """Changes of the models alone."""
-
-    def local(self, clients, message, oracle, round):
-        new, _ = super().local(clients, message, oracle, round)
-        return new, new.theta - clients.theta
-
-
-class NoParenthesis(FedDyn):
-    """h - (alpha/N) sum theta_j + theta, the commonest slip."""
-
-    def server(self, server, mean, round):
-        h = server.h - self.alpha * round.fraction * mean + server.theta  # pyright: ignore
-        theta = mean - h / self.alpha
-        return type(server)(theta, h), theta
-
-
-class NoCatchingUp(LazyAFedPD):
-    def local(self, clients, message, oracle, round):
-        return super().local(clients._replace(seen=clients.seen * 0 + message.dual), message, oracle, round)
-
-
-def with_rho(factor: float, case: Any) -> Any:
-    return replace(case, algorithm=replace(case.algorithm, rho=factor * case.rho))
-
-
-def all_rows_differ(case: Neighbours) -> Neighbours:
+def all_rows_differ(case: Any) -> Neighbours:
     """Give the second data set the opposite labels throughout."""
-    one, other = case.objectives
+    one, other = neighbours(case).objectives
     groups = tuple(replace(group, y=-group.y, cache={}) for group in other.rows.groups)
     return replace(case, objectives=(one, replace(other, rows=replace(other.rows, groups=groups))))
 
 
-def longer_steps(case: Neighbours) -> Neighbours:
-    solver = case.algorithm.solver
+def longer_steps(case: Any) -> Neighbours:
+    """Let the local solvers take steps that are too long."""
+    solver = neighbours(case).algorithm.solver
     return replace(case, algorithm=replace(case.algorithm, solver=LongRows(step=solver.step, decayed=solver.decayed)))
 
 
-def swap(old: type, new: Callable[[Any], Any], case: Any) -> Any:
-    """One of the methods of an identity changed."""
-    return replace(case, methods={k: new(m) if type(m) is old else m for k, m in case.methods.items()})
-
-
 def some_active(case: Any) -> Any:
-    """Two active clients in an identity."""
+    """Let two clients be active in an identity."""
+    if not hasattr(case, "methods"):
+        raise OtherMethodError("an identity.")
     return replace(case, methods=case.methods, participation=UniformSubset(size=2))
 
 
-MUTATIONS: dict[str, Callable[[Any], Any]] = {
-    "virtual update dropped": partial(becomes, NoVirtualUpdate),
-    "sign of the dual": partial(becomes, WrongSign),
-    "dual step dropped": partial(becomes, NoDualStep),
-    "proximal term halved": partial(becomes, WeakProximalTerm),
-    "1/N for 1/P": partial(becomes, AverageOverAll),
-    "no dual on the server": partial(becomes, NoDualOnServer),
-    "rho below its range": partial(with_rho, 0.14),
-    "every row differs": all_rows_differ,
-    "steps too long": longer_steps,
-    "every row differs, in long steps": lambda case: all_rows_differ(longer_steps(case)),
-    "slopes understated": lambda case: replace(case, slope=0.1 * case.slope),
-    "sign of the dual in FedADMM": partial(becomes, WrongSignADMM),
-    "FedADMM uploads no duals": partial(becomes, NoDualUploaded),
-    "parenthesis of h dropped": partial(swap, FedDyn, partial(like, NoParenthesis)),
-    "old dual": partial(swap, FedPD, lambda m: replace(m, old_dual=True)),
-    "eta off by one percent": partial(swap, FedDR, lambda m: replace(m, eta=1.01 * m.eta)),
-    "relaxation 1": partial(swap, FedDR, lambda m: replace(m, relaxation=1.0)),
-    "server step off": partial(swap, FedADMM, lambda m: replace(m, server_step=0.9)),
-    "no catching up": partial(swap, LazyAFedPD, partial(like, NoCatchingUp)),
-    "no virtual update to be lazy about": partial(swap, AFedPD, partial(like, NoVirtualUpdate)),
-    "averages of some": some_active,
-    "steps of FedSplit doubled": partial(swap, FedSplit, lambda m: replace(m, step=2.0 * m.step)),
+def _of(*names: str) -> str:
+    return " ".join(f"afedpd_{name}" for name in names)
+
+
+DESCENT = _of("descent", "theorem_1", "theorem_1_partial")
+EXACT = f"{DESCENT} {_of('descent_inexact', 'remark_1_1', 'theorem_1_inexact', 'range_of_rho')}"
+MUTATIONS: dict[str, Variant] = {
+    "virtual update dropped": edit(*VIRTUAL, caught=f"{_of('lemma_1', 'lemma_3', 'recursion')} identity_mean_dual"),
+    "sign of the dual": edit(
+        *(AFedPD, "local", "c.dual + self.rho", "c.dual - self.rho"), caught=f"{EXACT} {_of('lemma_1', 'lemma_3')}"
+    ),
+    "dual step dropped": edit(*DUAL, "c", caught=f"{DESCENT} {_of('descent_inexact', 'range_of_rho', 'recursion')}"),
+    "proximal term halved": edit(
+        *(AFedPD, "local", "weight=self.rho", "weight=0.5 * self.rho"),
+        caught=f"{DESCENT} {_of('descent_inexact', 'lemma_2', 'theorem_1_inexact')}",
+    ),
+    "1/N for 1/P": edit(
+        *(AFedPD, "server", "drift = mean - server.theta", "mean = round.fraction * mean; drift = mean - server.theta"),
+        caught=_of("lemma_1", "lemma_3", "range_of_rho", "theorem_1_partial"),
+    ),
+    "no dual on the server": edit(
+        *(AFedPD, "server", "theta = mean + dual / self.rho", "theta = mean"), caught=f"{EXACT} afedpd_lemma_3"
+    ),
+    "rho below its range": parameters(AFedPD, lambda method, case: {"rho": 0.14 * method.rho}, EXACT),
+    "every row differs": change(all_rows_differ, _of("lemma_5", "recursion", "remark_2_1")),
+    "steps too long": change(longer_steps, _of("lemma_5", "lemma_6", "recursion", "remark_2_1")),
+    "every row differs, in long steps": change(lambda case: all_rows_differ(longer_steps(case)), "afedpd_theorem_2"),
+    "slopes understated": change(
+        lambda case: replace(neighbours(case), slope=0.1 * case.slope), _of("lemma_4", "lemma_6", "remark_2_1")
+    ),
+    "sign of the dual in FedADMM": edit(
+        FedADMM, "local", "c.dual + self.rho", "c.dual - self.rho", caught="fedadmm_dual_drift"
+    ),
+    "FedADMM uploads no duals": edit(
+        FedADMM, "local", " + (dual - c.dual) / self.rho", "", caught="fedadmm_dual_drift"
+    ),
+    "parenthesis of h dropped": feddyn.MUTATIONS["parenthesis of h dropped"].but("identity_full_participation"),
+    "old dual": parameters(FedPD, lambda method, case: {"old_dual": True}, "identity_full_participation"),
+    "eta off by one percent": parameters(
+        *(FedDR, lambda method, case: {"eta": 1.01 * method.eta}),
+        "identity_full_participation identity_fedadmm_feddr identity_fedsplit_feddr",
+    ),
+    "relaxation 1": parameters(FedDR, lambda method, case: {"relaxation": 1.0}, "identity_fedsplit_feddr"),
+    "server step off": parameters(
+        FedADMM, lambda method, case: {"server_step": 0.9}, "identity_full_participation identity_fedadmm_feddr"
+    ),
+    "no catching up": edit(
+        LazyAFedPD, "local", "c.dual + (message.dual - c.seen)", "c.dual", caught="identity_lazy_a_fedpd"
+    ),
+    "no virtual update to be lazy about": edit(*VIRTUAL, caught="identity_lazy_a_fedpd"),
+    "averages of some": change(some_active, "identity_fedsplit_averages"),
+    "steps of FedSplit doubled": parameters(
+        FedSplit, lambda method, case: {"step": 2.0 * method.step}, "identity_fedsplit_feddr"
+    ),
 }

@@ -2,137 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
-import numpy as np
-
 from dualopt.methods import FedDyn
-from theory.feddyn._runs import FedDynCase
-from theory.mutations._becomes import becomes
+from theory.mutations._edits import Variant, edit, first_client, instead
 
-__all__ = ["MUTATIONS", "RIGHT"]
+__all__ = ["MUTATIONS"]
 
-
-class Parameters(FedDyn):
-    """A method whose server and local problem can be changed one term at a time."""
-
-    def h(self, server: Any, mean: Any, round: Any) -> Any:
-        return server.h - self.alpha * round.fraction * (mean - server.theta)
-
-    def model(self, mean: Any, h: Any) -> Any:
-        return mean - h / self.alpha
-
-    def server(self, server, mean, round):
-        h = self.h(server, mean, round)
-        theta = self.model(mean, h)
-        return server._replace(theta=theta, h=h), theta
-
-    def linear(self, clients: Any) -> Any:
-        return -clients.gradient
-
-    def weight(self) -> float:
-        return self.alpha
-
-    def remembered(self, clients: Any, theta: Any, message: Any) -> Any:
-        return clients.gradient - self.alpha * (theta - message)
-
-    def local(self, clients, message, oracle, round):
-        theta = oracle.solve(start=message, linear=self.linear(clients), weight=self.weight(), center=message).theta
-        return clients._replace(gradient=self.remembered(clients, theta, message)), theta
+H = (FedDyn, "server", "self._memory(x, round) * round.fraction * moved")
+MODEL = (FedDyn, "server", "theta = x - h / (self.alpha_of(round.n + 1) * scale)")
+MEMORY = (FedDyn, "local", "c.gradient - multiplied(")
 
 
-class ParenthesisDropped(Parameters):
-    """(alpha/N) (sum theta_j) - theta for (alpha/N) sum (theta_j - theta)."""
-
-    def h(self, server, mean, round):
-        return server.h - (self.alpha * round.fraction * mean - server.theta)
+def _of(*names: str) -> str:
+    return " ".join(f"feddyn_{name}" for name in names)
 
 
-class ThetaOnce(Parameters):
-    """(alpha/N) ((sum theta_j) - theta), as the box can be read."""
-
-    def h(self, server, mean, round):
-        return server.h - self.alpha * (round.fraction * mean - server.theta / round.n_clients)
-
-
-class ActiveForAll(Parameters):
-    """1/P for 1/N."""
-
-    def h(self, server, mean, round):
-        return server.h - self.alpha * (mean - server.theta)
-
-
-class NoServerState(Parameters):
-    def h(self, server, mean, round):
-        return server.h
-
-
-class WrongSignOfServerState(Parameters):
-    def model(self, mean, h):
-        return mean + h / self.alpha
-
-
-class ServerStateUnscaled(Parameters):
-    """h for h/alpha."""
-
-    def model(self, mean, h):
-        return mean - h
-
-
-class OldServerState(Parameters):
-    """The old h where the new one belongs."""
-
-    def server(self, server, mean, round):
-        theta = self.model(mean, server.h)
-        return server._replace(theta=theta, h=self.h(server, mean, round)), theta
-
-
-class WrongSignOfMemory(Parameters):
-    def linear(self, clients):
-        return clients.gradient
-
-
-class NoMemory(Parameters):
-    """The dual step dropped on the clients."""
-
-    def remembered(self, clients, theta, message):
-        return clients.gradient
-
-
-class HalfMemory(Parameters):
-    def remembered(self, clients, theta, message):
-        return clients.gradient - 0.5 * self.alpha * (theta - message)
-
-
-class WeakProximalTerm(Parameters):
-    """A tenth of the proximal term, with the memory step unchanged."""
-
-    def weight(self):
-        return 0.1 * self.alpha
-
-
-class OneClient(Parameters):
-    """The first active client's model for the mean."""
-
-    def local(self, clients, message, oracle, round):
-        clients, sent = super().local(clients, message, oracle, round)
-        return clients, np.broadcast_to(sent[:1], sent.shape)
-
-
-RIGHT: Callable[[FedDynCase], FedDynCase] = partial(becomes, Parameters)  # from which the others are made
-MUTATIONS: dict[str, Callable[[FedDynCase], FedDynCase]] = {
-    "parenthesis of h dropped": partial(becomes, ParenthesisDropped),
-    "theta once in h": partial(becomes, ThetaOnce),
-    "1/P for 1/N in h": partial(becomes, ActiveForAll),
-    "no h": partial(becomes, NoServerState),
-    "wrong sign of h": partial(becomes, WrongSignOfServerState),
-    "h for h/alpha": partial(becomes, ServerStateUnscaled),
-    "old h": partial(becomes, OldServerState),
-    "wrong sign of the memory": partial(becomes, WrongSignOfMemory),
-    "no memory": partial(becomes, NoMemory),
-    "half the memory": partial(becomes, HalfMemory),
-    "a tenth of the proximal term": partial(becomes, WeakProximalTerm),
-    "one client for the mean": partial(becomes, OneClient),
+# Lemmas 3, 5, 9 and 12 take the state as it is: a wrong h does not show in them, wrong local solutions do. In (9) and
+# Lemma 2 it shows at once.
+THEOREMS = _of(*(f"theorem_{n}" for n in (1, 2, 3, 4)))
+STATELESS = _of(*(f"lemma_{n}" for n in (3, 5, 9, 12)))
+LYAPUNOV = _of(*(f"lemma_{n}" for n in (1, 8, 10)))
+OF_STATES = f"{_of('equation_9', 'lemma_2', 'lemma_4', 'lemma_11')} {LYAPUNOV} {THEOREMS}"
+AT_ONCE = _of("equation_9", "lemma_2")
+MUTATIONS: dict[str, Variant] = {
+    "parenthesis of h dropped": edit(
+        *(*H, "(self._memory(x, round) * round.fraction * x - server.theta)"), caught=f"{OF_STATES} feddyn_lemma_7"
+    ),
+    "theta once in h": edit(
+        *(*H, "self._memory(x, round) * (round.fraction * x - server.theta / round.n_clients)"),
+        caught=f"{OF_STATES} feddyn_lemma_7",
+    ),
+    "1/P for 1/N in h": edit(
+        *(*H, "self._memory(x, round) * moved"), caught=f"{AT_ONCE} {_of('lemma_7', 'lemma_11', 'theorem_3')}"
+    ),
+    "no h": edit(*H, "0.0 * moved", caught=f"{AT_ONCE} {LYAPUNOV} {THEOREMS}"),
+    "wrong sign of h": edit(
+        *(FedDyn, "server", "theta = x - h /", "theta = x + h /"), caught=f"{AT_ONCE} {LYAPUNOV} {THEOREMS}"
+    ),
+    "h for h/alpha": edit(*MODEL, "theta = x - h", caught=OF_STATES),
+    "old h": edit(
+        *(FedDyn, "server", "theta = x - h /", "theta = x - server.h /"),
+        caught=f"{AT_ONCE} {_of('lemma_1', 'lemma_8')}",
+    ),
+    "wrong sign of the memory": edit(
+        *(FedDyn, "local", "linear=-c.gradient", "linear=c.gradient"), caught=f"{OF_STATES} {STATELESS} feddyn_lemma_7"
+    ),
+    "no memory": edit(
+        *(*MEMORY, "c.gradient - 0.0 * multiplied("),
+        caught=f"{OF_STATES.replace('feddyn_lemma_10', '')} {STATELESS} feddyn_lemma_7",
+    ),
+    "half the memory": edit(
+        *(*MEMORY, "c.gradient - 0.5 * multiplied("),
+        caught=f"{AT_ONCE} {_of('lemma_3', 'lemma_7', 'lemma_9', 'lemma_12', 'theorem_3')}",
+    ),
+    "a tenth of the proximal term": edit(
+        *(FedDyn, "local", "weight=alpha", "weight=0.1 * alpha"), caught=f"{OF_STATES} {STATELESS} feddyn_lemma_7"
+    ),
+    "one client for the mean": instead(FedDyn, "local", first_client, _of(*(f"lemma_{n}" for n in (1, 2, 3, 7, 8, 9)))),
 }

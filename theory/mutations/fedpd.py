@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -11,71 +10,18 @@ from typing import Any
 import numpy as np
 
 from dualopt.methods import FedAvg, FedPD
-from dualopt.methods.participation import Round
-from theory._chance import Outcome
-from theory.fedpd._runs import FedPDCase
+from dualopt.methods.participation import CommunicateWithProbability, Round
+from theory._chance import Event
 from theory.fedpd.fedavg import LocalSteps
-from theory.mutations._becomes import becomes
+from theory.mutations._edits import OtherMethodError, Variant, change, edit, edited, instead, like, parameters
 
 __all__ = ["LOCAL", "MUTATIONS"]
 
-
-class WrongSign(FedPD):
-    """The dual falls where it should rise."""
-
-    def local(self, clients, message, oracle, round):
-        new, _ = super().local(clients, message, oracle, round)
-        dual = 2.0 * clients.dual - new.dual
-        x0 = new.theta + self.eta * dual
-        return new._replace(dual=dual, x0=x0), x0
-
-
-class NoDualStep(FedPD):
-    def local(self, clients, message, oracle, round):
-        new, _ = super().local(clients, message, oracle, round)
-        x0 = new.theta + self.eta * clients.dual
-        return new._replace(dual=clients.dual, x0=x0), x0
-
-
-class MisscaledProximalTerm(FedPD):
-    """1/(N eta) in the local problem, 1/eta in the dual step."""
-
-    def local(self, clients, message, oracle, round):
-        weight = 1.0 / (len(round.clients) * self.eta)
-        theta = oracle.solve(start=clients.theta, linear=clients.dual, weight=weight, center=clients.x0).theta
-        dual = clients.dual + (theta - clients.x0) / self.eta
-        x0 = theta + self.eta * dual
-        return clients._replace(theta=theta, dual=dual, x0=x0), x0
-
-
-class OldDualWhenSkipping(FedPD):
-    """The copy that is kept in a round without communication takes the dual of before the round."""
-
-    def local(self, clients, message, oracle, round):
-        new, upload = super().local(clients, message, oracle, round)
-        return (new if round.communicate else new._replace(x0=new.theta + self.eta * clients.dual)), upload
-
-
-class StartAtTheCopy(FedPD):
-    """Local solvers go on from the copy of the global model, not from the client's own model."""
-
-    def local(self, clients, message, oracle, round):
-        return super().local(clients._replace(theta=clients.x0), message, oracle, round)
-
-
-class LongSteps(FedPD):
-    """A step of 12 times the ``eta`` in the bounds: far above its range."""
-
-    def local(self, clients, message, oracle, round):
-        eta = 12.0 * self.eta
-        return FedPD(eta=eta, solver=self.solver, stop=self.stop).local(clients, message, oracle, round)
-
-
-class SumForMean(FedPD):
-    """Twice the average."""
-
-    def server(self, server, mean, round):
-        return super().server(server, 2.0 * mean, round)
+SOLVED = (FedPD, "local", "dual = c.dual + (theta - c.x0) / self.eta")
+COPIES = (FedPD, "local", "return Client(theta, dual, x0), x0")
+WEIGHT = (FedPD, "local", "weight=1.0 / self.eta")
+UPHILL = "2.0 * message - oracle.solve(start=message).theta"  # the wrong side of the model
+RECEIVED = (FedPD, "server", "Server(mean), mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,83 +31,92 @@ class CoinsRound(Round):
     coins: tuple[bool, ...]
 
 
-class OwnCoins(FedPD):
-    """Some clients replace their copies by the average, and the others do not."""
+@dataclass(frozen=True, kw_only=True)
+class OwnCoins(CommunicateWithProbability):
+    """Every client has a coin of its own; a round communicates if some client does."""
 
-    def server(self, server, mean, round: Any):
-        server, average = super().server(server, mean, round)
-        return server, (average, np.array(round.coins)[:, None])
-
-    def receive(self, clients, message):
-        average, listens = message
-        return clients._replace(x0=np.where(listens, average, clients.x0))
-
-
-class OwnCoinsCase(FedPDCase):
-    """The rounds for it: they communicate if some client does."""
-
-    def outcomes(self, n: int = 0) -> list[Outcome]:
-        found, everybody = [], tuple(range(self.n_clients))
-        for coins in product((True, False), repeat=self.n_clients):
-            probability = float(np.prod([1.0 - self.skip if coin else self.skip for coin in coins]))
-            known = {"n": n, "n_clients": self.n_clients, "clients": everybody, "seed": self.seed}
-            found.append(Outcome(probability, CoinsRound(communicate=any(coins), coins=coins, **known)))
+    def events(self, n_clients: int, *, n: int, seed: int) -> list[Event]:
+        """Return all sides of all coins."""
+        known = {"n": n, "n_clients": n_clients, "clients": tuple(range(n_clients)), "seed": seed}
+        found = []
+        for coins in product((True, False), repeat=n_clients):
+            chance = float(np.prod([self.probability if coin else 1.0 - self.probability for coin in coins]))
+            found.append(Event(chance, CoinsRound(communicate=any(coins), coins=coins, **known)))
         return found
 
 
-class Reflected(FedAvg):
-    """Clients upload the wrong side of the model: their steps lead uphill."""
-
-    def local(self, clients, message, oracle, round):
-        clients, theta = super().local(clients, message, oracle, round)
-        return clients, 2.0 * message - theta
-
-
-class UphillSteps(LocalSteps):
-    def algorithm(self, length: float, steps: int) -> FedAvg:
-        return Reflected(**attributes(super().algorithm(length, steps)))
-
-
-class LongLocalSteps(LocalSteps):
-    """Steps thirty times as long as in the bounds."""
-
-    def algorithm(self, length: float, steps: int) -> FedAvg:
-        return super().algorithm(30.0 * length, steps)
+def one_coin_per_client(case: Any) -> Any:
+    """Let some clients replace their copies by the average, and the others not: two rounds of all outcomes."""
+    if hasattr(case, "run") or type(getattr(case, "algorithm", None)) is not FedPD:
+        raise OtherMethodError("one coin of FedPD.")
+    wrong = edited(
+        *(*RECEIVED, "Server(mean), (mean, np.array(round.coins)[:, None])"),
+        *("receive", "x0=message", "x0=np.where(message[1], message[0], c.x0)"),
+    )
+    coin = OwnCoins(probability=1.0 - case.skip)
+    return case.but(algorithm=like(wrong, case.algorithm), participation=coin, rounds=min(case.rounds, 2))
 
 
-def attributes(case: Any) -> dict[str, Any]:
-    return {field.name: getattr(case, field.name) for field in fields(case)}
+def wrong_steps(factor: float, kind: type[FedAvg], case: Any) -> LocalSteps:
+    """Let a wrong FedAvg take steps of a wrong length."""
+    if not isinstance(case, LocalSteps):
+        raise OtherMethodError("local steps of FedAvg.")
+
+    def algorithm(length: float, steps: int) -> FedAvg:
+        return like(kind, case.algorithm(factor * length, steps))
+
+    return replace(case, algorithm=algorithm)
 
 
-def method(kind: type, case: Any) -> Any:
-    """Put a wrong method in the place of the right one, with the same parameters."""
-    if not isinstance(case, FedPDCase):
-        return case._replace(run=method(kind, case.run))
-    return becomes(kind, case)
+def understated(case: Any) -> Any:
+    """Let the bound G of A4 be a tenth of what it is."""
+    return case.but(dissimilarity=0.1 * case.dissimilarity)
 
 
-def one_coin_per_client(case: FedPDCase) -> FedPDCase:
-    """Two rounds, of all the outcomes of N coins."""
-    return OwnCoinsCase(**attributes(method(OwnCoins, case))).but(rounds=min(case.rounds, 2))
+def far_too_long(method: Any, right: Any, *arguments: Any) -> Any:
+    """Take a step of 12 times the ``eta`` in the bounds: far above its range."""
+    return FedPD.local(replace(method, eta=12.0 * method.eta), *arguments)
 
 
-def local(kind: type, case: LocalSteps) -> LocalSteps:
-    return kind(**attributes(case))
+def _of(*names: str) -> str:
+    return " ".join(f"fedpd_{name}" for name in names)
 
 
-MUTATIONS: dict[str, Callable[[FedPDCase], FedPDCase]] = {
-    "sign of the dual": partial(method, WrongSign),
-    "dual step dropped": partial(method, NoDualStep),
-    "old dual when skipping": partial(method, OldDualWhenSkipping),
-    "local start at the copy": partial(method, StartAtTheCopy),
-    "old for new dual": lambda case: case.but(algorithm=replace(case.algorithm, old_dual=True)),
-    "proximal term mis-scaled": partial(method, MisscaledProximalTerm),
-    "eta above its range": partial(method, LongSteps),
-    "twice the average": partial(method, SumForMean),
-    "one coin per client": one_coin_per_client,
-    "G understated": lambda case: case.but(dissimilarity=0.1 * case.dissimilarity),
+LEMMAS = _of("equation_28", "lemma_4", "lemma_9")
+RATES = _of("theorem_1", "theorem_3")
+# The envelopes of the theorems are 20 times too wide for FedPD itself: slips that still converge are for the lemmas.
+MUTATIONS: dict[str, Variant] = {
+    "sign of the dual": edit(
+        *(*SOLVED, "dual = c.dual - (theta - c.x0) / self.eta"),
+        caught=f"{LEMMAS} {RATES} {_of('first_version_theorem_1', 'lemma_2', 'theorem_2')}",
+    ),
+    "dual step dropped": edit(*SOLVED, "dual = c.dual", caught=LEMMAS),
+    "old dual when skipping": edit(
+        *(*COPIES, "return Client(theta, dual, x0 if round.communicate else theta + self.eta * c.dual), x0"),
+        caught=_of("equation_28", "lemma_1", "lemma_6", "lemma_8"),
+    ),
+    "local start at the copy": edit(FedPD, "local", "start=c.theta", "start=c.x0", caught="fedpd_remark_4"),
+    "old for new dual": parameters(
+        *(FedPD, lambda method, case: {"old_dual": True}),
+        _of("equation_28", "lemma_1", "lemma_3", "lemma_6", "lemma_8"),
+    ),
+    "proximal term mis-scaled": edit(  # 1/(N eta) in the local problem, 1/eta in the dual step
+        *(*WEIGHT, "weight=1.0 / (len(round.clients) * self.eta)"),
+        caught=f"{LEMMAS} {_of('equation_26', 'lemma_1', 'lemma_2', 'lemma_6', 'theorem_1')}",
+    ),
+    "eta above its range": instead(
+        *(FedPD, "local", far_too_long), _of("equation_26", "lemma_1", "lemma_2", "lemma_6", "lemma_7", "theorem_1")
+    ),
+    "twice the average": edit(
+        *(*RECEIVED, "Server(2.0 * mean), 2.0 * mean"), caught=f"{RATES} {_of('equation_28', 'theorem_2')}"
+    ),
+    "one coin per client": change(one_coin_per_client, _of("equation_28", "lemma_2")),
+    "G understated": change(understated, _of("lemma_2", "lemma_7")),
 }
-LOCAL: dict[str, Callable[[LocalSteps], LocalSteps]] = {
-    "uphill": partial(local, UphillSteps),
-    "long local steps": partial(local, LongLocalSteps),
+LOCAL: dict[str, Variant] = {
+    "uphill": change(
+        lambda case: wrong_steps(1.0, edited(FedAvg, "local", "oracle.solve(start=message).theta", UPHILL), case),
+        _of("lemma_5", "claim_d_1"),
+    ),
+    "long local steps": change(partial(wrong_steps, 30.0, FedAvg), "fedpd_lemma_5"),
 }

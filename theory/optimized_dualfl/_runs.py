@@ -23,13 +23,12 @@ from dualopt.methods import OptimizedDualFL
 from dualopt.methods.optimized_dualfl import growth
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
-from theory._problems import Instance
 from theory.dualfl import _runs
 
-__all__ = ["Step", "admitted", "bracket", "dual_optimum", "growths", "optimized", "path", "potential"]
+__all__ = ["OptimizedRound", "admitted", "bracket", "dual_optimum", "growths", "optimized", "path", "potential"]
 
 
-def optimized(instance: Instance, *, rho: float | None = None, nu: float | None = None) -> OptimizedDualFL:
+def optimized(instance: Case, *, rho: float | None = None, nu: float | None = None) -> OptimizedDualFL:
     """Return OptimizedDualFL with the parameters and the local solver of :func:`theory.dualfl._runs.exact`."""
     method = _runs.exact(instance, rho=rho, nu=nu)
     return OptimizedDualFL(rho=method.rho, nu=method.nu, solver=method.solver, stop=method.stop, corrected=True)
@@ -61,7 +60,7 @@ def dual_optimum(case: Case) -> Array:
     return case.subgradients / case.algorithm.nu
 
 
-class Step(NamedTuple):
+class OptimizedRound(NamedTuple):
     """A round in the dual; ``n`` counts from 1."""
 
     n: int
@@ -75,7 +74,7 @@ class Step(NamedTuple):
     z: Array  # z^n, the sequence that the published form keeps
 
 
-def path(case: Case) -> Iterator[Step]:
+def path(case: Case) -> Iterator[OptimizedRound]:
     r"""Run the method and follow it in the dual.
 
     By Fenchel's equality at the local solutions, :math:`D(\zeta) - D^* = \sum_j \bigl(f_j(\theta^*) - f_j(\theta_j) -
@@ -93,11 +92,11 @@ def path(case: Case) -> Iterator[Step]:
         values, products = f.value(sent), nu * client_dot(zeta, case.theta - sent)
         error, size = float(np.sum(least - values - products)), float(np.sum(np.abs(least) + np.abs(products)))
         z = (s.clients.zeta - beta * v) / (1.0 - beta)
-        yield Step(n, A, zeta, theta, nu * (sent - theta), error, size, v, z)
+        yield OptimizedRound(n, A, zeta, theta, nu * (sent - theta), error, size, v, z)
         zeta = s.clients.zeta
 
 
-def bracket(case: Case, step: Step) -> float:
+def bracket(case: Case, step: OptimizedRound) -> float:
     r"""Return :math:`B_n = D(\zeta^{n-1}) - D^* - \frac{|G^{n-1}|^2}{2\nu} - \frac{\nu\rho}{2(1-\rho)}|v^n-\zeta^*|^2`.
 
     For :math:`\rho = 0` it is the dual error :math:`E_d(\xi^n) - E_d^*` of the DualFL paper, (6.4): with
@@ -109,7 +108,7 @@ def bracket(case: Case, step: Step) -> float:
     return step.error - float(np.sum(step.gradient**2)) / (2.0 * nu) - 0.5 * nu * rho / (1.0 - rho) * away
 
 
-def potential(case: Case, step: Step) -> float:
+def potential(case: Case, step: OptimizedRound) -> float:
     r"""Return :math:`\Phi_n = (1-\rho)A_nB_n + \nu(1 + \rho A_n)|z^n - \zeta^*|^2`."""
     nu, rho = case.algorithm.nu, case.algorithm.rho
     away = float(np.sum((step.z - dual_optimum(case)) ** 2))

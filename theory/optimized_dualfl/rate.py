@@ -57,7 +57,6 @@ from dualopt.objectives import Quadratic, linear_model
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (
-    Instance,
     breast_cancer,
     digits,
     hard_quadratic,
@@ -69,7 +68,7 @@ from theory._problems import (
     quadratic,
 )
 from theory.optimized_dualfl._runs import (
-    Step,
+    OptimizedRound,
     admitted,
     bracket,
     dual_optimum,
@@ -226,7 +225,7 @@ def optimized_potential(case: Case) -> Iterator[Inequality]:
     """
     nu, rho, best = case.algorithm.nu, case.algorithm.rho, dual_optimum(case)
     size = nu * float(np.sum(best**2))
-    optimum = Step(0, 0.0, best, case.theta, 0.0 * best, 0.0, 0.0, best, best)
+    optimum = OptimizedRound(0, 0.0, best, case.theta, 0.0 * best, 0.0, 0.0, best, best)
     start = optimum._replace(z=0.0 * best)  # A_0 = 0: nothing but |z - zeta*|^2 is left
     for before, after in pairwise((start, *path(case))):
         terms = size + after.A * (after.size + before.size)
@@ -238,7 +237,7 @@ def optimized_potential(case: Case) -> Iterator[Inequality]:
         yield Inequality(after.n, potential(case, after), potential(case, before) + ROUNDING * terms, "Phi")
 
 
-def _gap(case: Case, x: Step, y: Step) -> float:
+def _gap(case: Case, x: OptimizedRound, y: OptimizedRound) -> float:
     r"""Return :math:`\mathcal I(x, y)`."""
     nu, rho = case.algorithm.nu, case.algorithm.rho
     point, slope = x.zeta - y.zeta, x.gradient - y.gradient
@@ -251,7 +250,7 @@ def _gap(case: Case, x: Step, y: Step) -> float:
 
 
 @cache
-def bent(n: int) -> Instance:
+def bent(n: int) -> Case:
     r"""Return the clients for which the bound of the dual error is attained in round ``n``.
 
     They are :math:`|\theta \mp r| + \frac12|\theta|^2`: both conjugates are Huber functions around the
@@ -263,13 +262,13 @@ def bent(n: int) -> Instance:
     rows, values = np.ones((2, 1)), np.array([r, -r])
     clients = linear_model(rows, values, loss=AbsoluteDeviation(), mu=1.0, clients=2, intercept=False)
     signs = np.array([[-1.0], [1.0]])  # slopes of |theta - r| and |theta + r| at theta* = 0
-    return Instance(name=f"bent after {n} rounds", objective=clients, theta=np.zeros(1), subgradients=signs)
+    return Case(name=f"bent after {n} rounds", objective=clients, theta=np.zeros(1), subgradients=signs)
 
 
 def optimized_theorem_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """All losses, unequal clients, what is not admitted; and clients for which the dual error is attained."""
     yield from smooth_cases(60)
-    instances: list[tuple[Instance, dict[str, float], int]] = [
+    instances: list[tuple[Case, dict[str, float], int]] = [
         (logistic(), {}, 40),
         (hinge(), {"rho": 0.0}, 15 if quick else 30),
     ]

@@ -92,6 +92,8 @@ class RunOptions:
         Largest number of communication rounds.
     participation : str
         Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5, everybody half the time.
+    scales : str
+        One scale for each site: none, suggested (as suits the method), or numbers such as 1,5,2.
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
     atol : float
@@ -112,6 +114,7 @@ class RunOptions:
     compressor: str | None = None
     rounds: int = 100
     participation: str = "full"
+    scales: str = "none"
     tol: float = 1e-6
     atol: float = 0.0
     certify_every: int = 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from nvflare.lighter.ctx import ProvisionContext  # pyright: ignore[reportMissingImports]
 from nvflare.lighter.entity import Project  # pyright: ignore[reportMissingImports]
 from nvflare.lighter.spec import Builder  # pyright: ignore[reportMissingImports]
+
+from dualopt.federation.seal import KEY_FILE, SERVER_KEY, site_key
 
 __all__ = ["ALLOWED", "SafeSettings"]
 
@@ -25,7 +28,10 @@ QUIET = ("nvflare.collab", "Proxy", "CellDispatcher", "CollabExecutor", "CollabC
 
 
 class SafeSettings(Builder):
-    """Let installed classes run and no others, keep logs at the site, and what the server stores out of /tmp."""
+    """Let installed classes run and no others, keep logs at the site, and what the server stores out of /tmp.
+
+    At the end each site gets the key that it has in common with the server, and keys can be read by their owner alone.
+    """
 
     def build(self, project: Project, ctx: ProvisionContext) -> None:
         """Rewrite the default settings of every participant, under the names that FLARE prefers to its defaults."""
@@ -48,6 +54,25 @@ class SafeSettings(Builder):
             log = _read(folder / "log_config.json.default")
             log["loggers"] |= {name: {"level": "WARNING"} for name in QUIET}  # lines for each call, else
             _replace(folder, "log_config.json", log)
+
+    def finalize(self, project: Project, ctx: ProvisionContext) -> None:
+        """Derive the keys of the sites; `CertBuilder`, which comes later in the list, has done its part by now."""
+        server = project.get_server()
+        assert server is not None
+        secret = (Path(ctx.get_ws_dir(server)) / SERVER_KEY).read_bytes()
+        for site in project.get_clients():
+            _write_key(Path(ctx.get_ws_dir(site)) / KEY_FILE, site_key(secret, site.name))
+        for one in project.get_all_participants():
+            Path(ctx.get_ws_dir(one)).chmod(0o700)  # logs are written there, and those of a site may quote its data
+        state = Path(ctx.get_state_dir())
+        state.chmod(0o700)
+        for path in state.iterdir():
+            path.chmod(0o600)
+
+
+def _write_key(path: Path, key: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(key)
 
 
 def _rights(defaults: dict[str, Any]) -> dict[str, Any]:

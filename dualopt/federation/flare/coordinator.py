@@ -10,6 +10,7 @@ from nvflare.collab import CollabCallError, collab  # pyright: ignore[reportMiss
 
 from dualopt.federation.engine import SitesEngine, UnreachableError
 from dualopt.federation.project import Project
+from dualopt.federation.seal import SERVER_KEY, site_key
 from dualopt.federation.serving import PROGRESS, Serving
 
 __all__ = ["Coordinator"]
@@ -34,7 +35,9 @@ class Coordinator:
         kit = context.get_prop(FLContextKey.WORKSPACE_OBJECT).get_root_dir()
         result = context.get_workspace().get_run_dir(context.get_job_id())
         sites = {proxy.name: proxy for proxy in collab.clients}
-        engine = SitesEngine(self._project.sites, lambda *given: _asked(sites, *given), deadline=self._project.deadline)
+        secret, names = Path(kit, SERVER_KEY).read_bytes(), self._project.sites
+        keys = {site: site_key(secret, site) for site in names}
+        engine = SitesEngine(names, lambda *given: _asked(sites, *given), keys=keys, deadline=self._project.deadline)
         serving = Serving(self._project, Path(kit, "state"), Path(result))
         context.get_engine().register_app_command(PROGRESS, lambda *_: serving.progress())
         try:

@@ -30,6 +30,6 @@ class Site:
 
     @collab.publish
     def answer(self, data: bytes) -> bytes:
-        """Answer requests, as `dualopt.engine.wire` writes them."""
+        """Answer requests of the server, as `dualopt.engine.wire` writes them; FLARE lets anybody call."""
         assert self._answering is not None
         return self._answering(data)

@@ -29,4 +29,5 @@ class KitStorage(FilesystemStorage):
         if "-m" not in words[:-1]:
             raise ValueError("the server must be started with start.sh of its folder, which names its workspace.")
         kit = Path(words[words.index("-m") + 1]).resolve()
+        (kit / "storage").mkdir(mode=0o700, exist_ok=True)
         super().__init__(root_dir=str(kit / "storage" / folder))

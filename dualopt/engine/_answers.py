@@ -1,0 +1,149 @@
+"""What answers must look like, whoever gives them: shapes, types, signs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays._checks import is_number, require
+from dualopt.arrays.tree import leaves
+from dualopt.arrays.xp import array_namespace, to_numpy
+from dualopt.engine import _protocol as ask
+
+__all__ = ["require_sound", "unsound", "usable_rows"]
+
+ROUNDING = 1e-4  # how far L may be below mu by rounding, of mu
+
+
+def require_sound(census: ask.Census, host: Any) -> None:
+    """Refuse a census that no clients can have.
+
+    A strong convexity constant of minus infinity is one that is not known, a smoothness constant of infinity one that
+    there is not.
+
+    Raises
+    ------
+    ValueError
+        If something is of another shape, no number, or has the wrong sign; the sentence names it, and the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import Quadratic
+    >>> from dualopt.engine import Host
+    >>> (census,) = Host(Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))).answer([ask.Describe()])
+    >>> require_sound(census, "lyon")
+    >>> require_sound(census._replace(mu_rounding=-census.mu), "lyon")
+    Traceback (most recent call last):
+    ValueError: mu_rounding of host lyon must be at least 0.
+    """
+    n, of = census.n_clients, f"of host {host}"
+    require(n >= 1, f"n_clients {of} must be at least 1", n)
+    for name in ("mu", "mu_rounding", "L"):
+        fault = _misshapen(getattr(census, name), (n,))
+        require(fault is None, f"{name} {of} must be an array of {n} real numbers, one for each client")
+        xp = array_namespace(getattr(census, name))
+        require(not bool(xp.any(xp.isnan(getattr(census, name)))), f"{name} {of} must not be NaN")
+    mu, rounding, L = census.mu, census.mu_rounding, census.L
+    xp = array_namespace(mu)
+    unknown = mu == -math.inf
+    require(bool(xp.all(mu < math.inf)), f"mu {of} must be finite, or minus infinity where it is not known")
+    require(bool(xp.all(rounding >= 0.0)), f"mu_rounding {of} must be at least 0")
+    require(bool(xp.all(unknown | (rounding < math.inf))), f"mu_rounding {of} must be finite")
+    enough = unknown | (mu - ROUNDING * xp.abs(mu) <= L)
+    require(bool(xp.all((L >= 0.0) & enough)), f"L {of} must be at least 0, and at least mu")
+    weights = census.weights
+    good = weights is None or (len(weights) == n and all(is_number(w) and 0.0 < w < math.inf for w in weights))
+    require(good, f"weights {of} must be {n} positive finite numbers, one for each client")
+    zero = array_namespace(census.zero)
+    require(
+        zero.isdtype(census.zero.dtype, "real floating") and not bool(zero.any(census.zero != 0.0)),
+        f"the zero model {of} must be an array of zeros",
+    )
+    require(0.0 < census.gradient_cost < math.inf, f"gradient_cost {of} must be a positive finite number")
+    weight, ridge = census.usual_weight, census.linear_ridge
+    require(weight is None or 0.0 < weight < math.inf, f"usual_weight {of} must be a positive finite number")
+    require(ridge is None or 0.0 <= ridge < math.inf, f"linear_ridge {of} must be a finite number, at least 0")
+    sizes = census.sizes
+    require(sizes is None or (len(sizes) == n and min(sizes) >= 1), f"sizes {of} must be {n} numbers, at least 1")
+    largest, features = census.max_rows, census.n_features
+    widest = max(sizes or (1,))
+    require(largest is None or largest >= widest, f"max_rows {of} must be at least the {widest} of its largest client")
+    require(features is None or features >= 1, f"n_features {of} must be at least 1")
+    try:
+        labels = json.loads(census.classes or "[]")
+    except (ValueError, RecursionError):
+        labels = None
+    require(isinstance(labels, list), f"classes {of} must be a list in JSON")
+
+
+def unsound(request: Any, answer: Any, n: int, shape: tuple[int, ...]) -> str | None:
+    """Say what is wrong with an answer of a host that has ``n`` clients; None if nothing is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unsound(ask.Value("run", 0, np.zeros(3)), ask.Valued(np.zeros(2)), 1, (3,))
+    'its value has the shape (2,), not (1,)'
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    if isinstance(answer, ask.Valued):
+        shapes = {"value": (n,)}
+    elif isinstance(answer, ask.Model):
+        shapes = {"theta": shape}
+    elif isinstance(answer, ask.Evaluated):
+        shapes = {"value": (n,), "gradient": (n, *shape), "value_error": (n,), "gradient_error": (n,)}
+        optional = {"dual": (n, *shape), "conjugate": (n,), "dual_error": (n,)}
+        shapes |= {name: x for name, x in optional.items() if getattr(answer, name) is not None}
+    elif isinstance(answer, ask.Summed):
+        shapes = {"gradient": shape, **({} if answer.dual is None else {"dual": shape})}
+        shapes["columns"] = (5,) if answer.dual is None else (9,)
+    elif isinstance(answer, ask.Worked) and answer.gradients is not None:
+        if not all(0.0 <= float(count) < math.inf for count in answer.gradients):
+            return "it counts gradients in numbers that cannot be"
+    elif isinstance(answer, ask.Started) and answer.rounds < 0:
+        return "it has done a negative number of rounds"
+    elif isinstance(answer, ask.Agreed) and answer.max_rows != request.max_rows:
+        return "it agrees to something else"
+    for name, expected in shapes.items():
+        if fault := _misshapen(getattr(answer, name), expected):
+            return f"its {name} {fault}"
+    for name in shapes:
+        if name.endswith("_error"):
+            bound = getattr(answer, name)
+            if bool(array_namespace(bound).any(bound < 0.0)):
+                return f"its {name} is a bound below 0"
+    return None
+
+
+def usable_rows(upload: Any, n: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Tell of each of ``n`` clients whether its part of an upload can be averaged: whether all of it is finite.
+
+    One number of a client, such as an energy or a conjugate, may be plus infinity: methods say so that a point is
+    outside of a domain, or that nothing is known of it.
+
+    Examples
+    --------
+    >>> usable_rows((np.array([[0.0, 1.0], [np.inf, 0.0]]), np.array([np.inf, 1.0])), 2, (2,)).tolist()
+    [True, False]
+    >>> usable_rows(np.array([np.inf, 1.0]), 2, ()).tolist()
+    [False, True]
+    """
+    right = np.ones(n, dtype=bool)
+    for x in leaves(upload):
+        xp = array_namespace(x)
+        if xp.isdtype(x.dtype, "real floating") and not bool(xp.isfinite(xp.sum(x))):  # quicker, and seldom true
+            good = xp.isfinite(x)
+            if shape and x.ndim == 1:
+                good = good | (x == math.inf)
+            right &= to_numpy(xp.all(xp.reshape(good, (n, -1)), axis=1))
+    return right
+
+
+def _misshapen(x: Any, shape: tuple[int, ...]) -> str | None:
+    if tuple(x.shape) != shape:
+        return f"has the shape {tuple(x.shape)}, not {shape}"
+    return None if array_namespace(x).isdtype(x.dtype, "real floating") else f"has the type {x.dtype}"

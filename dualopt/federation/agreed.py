@@ -1,0 +1,129 @@
+"""What follows from the project alone: what the server can hold a site to, and a site the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays._checks import require
+from dualopt.engine import Host, RefusedError
+from dualopt.engine import _protocol as ask
+from dualopt.engine._methods import read_method
+from dualopt.federation.project import Project
+from dualopt.federation.settings import objective_of
+from dualopt.solvers.stopping import parse_stop
+from dualopt.spec._text import SUGGESTED
+
+__all__ = ["require_agreed_census", "require_agreed_requests"]
+
+SAME = ("offers", "gradient_cost", "usual_weight", "n_features", "linear_ridge", "classes")
+
+
+def require_agreed_census(project: Project, found: Sequence[ask.Census]) -> None:
+    """Refuse a site whose constants are not those that any data would have.
+
+    ``mu_j`` and its rounding, on which certificates rest, do not depend on data. ``L_j`` and, where the project gives
+    none, the number of rows do: these are believed.
+
+    Raises
+    ------
+    ValueError
+        If something is not as the project has it; the sentence names it, and the site.
+    """
+    kind = project.loss_object.labels
+    X = np.zeros((2, project.features), dtype=project.dtype)
+    y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.zeros(2))
+    y = y if kind == "class" else y.astype(X.dtype)
+    example = objective_of(project, X, y)
+    (expected,) = Host(example, 0).answer([ask.Describe()])
+    for number, (site, census) in enumerate(zip(project.sites, found, strict=True)):
+        _require_like(expected, census, site)
+        of, rows = f"of site {site} must be", census.sizes
+        require(census.clients == (number,), f"clients {of} its place among the sites, {number}", census.clients)
+        weights = objective_of(project, X, y, number).weights
+        if project.client_weights == "rows":
+            weights = None if rows is None else tuple(map(float, rows))
+        require(
+            census.weights == weights, f"client weight {of} what follows from the project, {weights}", census.weights
+        )
+        if project.rows:
+            require(rows == (project.rows[number],), f"sizes {of} what the project says, {project.rows[number]}", rows)
+        if project.storage != "auto":
+            sparse = project.storage == "sparse"
+            require(census.is_sparse == sparse, f"storage {of} what the project says, {project.storage}")
+
+
+def _require_like(expected: ask.Census, census: ask.Census, site: str) -> None:
+    for name in ("mu", "mu_rounding", "zero"):
+        there, here = getattr(census, name), getattr(expected, name)
+        same = there.dtype == here.dtype and np.array_equal(there, here)
+        require(same, f"{name} of site {site} must be {here.tolist()}, which follows from the project", there.tolist())
+    for name in SAME:
+        there, here = getattr(census, name), getattr(expected, name)
+        require(there == here, f"{name} of site {site} must be {here}, which follows from the project", there)
+    finite = bool(np.isfinite(census.L).all())
+    smooth = bool(np.isfinite(expected.L).all())
+    require(finite == smooth, f"L of site {site} must be {'finite' if smooth else 'infinite'} for this loss")
+
+
+def require_agreed_requests(project: Project, number: int, requests: Sequence[Any]) -> None:
+    """Refuse what a server that follows the project does not ask of the site with this number.
+
+    The method must be that of the project, with the parameters that the project gives; those that the project leaves
+    open follow from constants of all sites, so that a site cannot know them. States are for the checkpoints of runs
+    whose sites live and die with the server: a site keeps its own.
+
+    Raises
+    ------
+    RefusedError
+        If there is such a request.
+    """
+    for request in requests:
+        if isinstance(request, ask.States | ask.Restore):
+            raise RefusedError(f"{type(request).__name__} is not for sites, which keep their states", code="asked")
+        if isinstance(request, ask.Start):
+            _require_start(project, number, request)
+        if not 0 <= getattr(request, "n", 0) <= project.rounds:
+            raise RefusedError(f"round {request.n} is not one of the {project.rounds} of the project", code="asked")
+        if isinstance(request, ask.Work):
+            agreed = request.n_clients == project.n_clients and request.seed == project.seed
+            if not agreed or request.clients not in (None, (number,)):
+                raise RefusedError("a round must be one of all sites, with the seed of the project", code="asked")
+        if getattr(request, "summed", False):
+            raise RefusedError("sums over clients are not for sites, which have one each", code="asked")
+
+
+def _require_start(project: Project, number: int, request: ask.Start) -> None:
+    if request.project != project.fingerprint:
+        return  # the host says so
+    if request.n_clients != project.n_clients or request.clients != (number,):
+        raise RefusedError(f"the site is client {number} of {project.n_clients}", code="clients")
+    if not request.run.startswith(f"{project.run_name} "):
+        raise RefusedError(f"the run must be one of {project.run_name}", code="asked")
+    if project.scales == "none" and request.scales is not None:
+        raise RefusedError("clients have no scales in the project", code="asked")
+    if reason := _other_method(project, request.method):
+        raise RefusedError(f"the method is not that of the project: {reason}", code="method")
+
+
+def _other_method(project: Project, text: str) -> str | None:
+    """Say in what a method is not that of the project; None where it may be."""
+    try:
+        method, agreed = read_method(text), project.variant.template
+    except ValueError as error:
+        return str(error)
+    if type(method) is not type(agreed):
+        return f"it is {type(method).__name__}, not {type(agreed).__name__}"
+    given = {type(agreed).former_names.get(name, name) for name, x in project.param.items() if x != SUGGESTED}
+    given |= {"compressor"} if project.compressor is not None else set()
+    for name in sorted(given):
+        if getattr(method, name) != getattr(agreed, name):
+            return f"its {name} is {getattr(method, name)!r}, not {getattr(agreed, name)!r}"
+    named: dict[str, Any] = {"solver": agreed.solver if project.solver is not None else None}
+    named["stop"] = None if project.stop is None else parse_stop(project.stop, nu=1.0, rho=0.0)
+    for name, expected in named.items():
+        if expected is not None and type(found := getattr(method, name)) is not type(expected):
+            return f"its {name} is {type(found).__name__}, not {type(expected).__name__}"
+    return None

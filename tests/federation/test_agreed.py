@@ -1,0 +1,190 @@
+"""What follows from the project alone: a site that lies about it is found out, and so is a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dualopt.methods
+from dualopt.engine import RefusedError, wire
+from dualopt.engine import _protocol as ask
+from dualopt.engine._methods import spelled
+from dualopt.federation import Project
+from dualopt.federation.agreed import require_agreed_requests
+from dualopt.federation.settings import objective_of
+from dualopt.spec.discover import discover
+from tests.federation.problems import METHODS, in_one_process, project_of, whole
+from tests.federation.test_in_memory import KEYS, MARK, Memory, Seal, memory
+
+
+def lying(m: Memory, change: Callable[[Any], Any]) -> Any:
+    """A site whose own code changes what it answers, and marks it."""
+
+    def fault(site: str, data: bytes) -> bytes:
+        answers = wire.decode_answers(m.sites[site](data)[MARK:], wire.decode_requests(data[MARK:]))
+        return Seal(KEYS[site]).answer(data, wire.encode([change(x) for x in answers]))
+
+    return fault
+
+
+def put(**fields: Any) -> Callable[[Any], Any]:
+    return lambda census: census._replace(**fields)
+
+
+LIES: dict[str, Callable[[Any], Any]] = {
+    "mu": lambda x: x._replace(mu=x.mu + 1.0, L=x.L + 1.0),
+    "mu by one unit": lambda x: x._replace(mu=np.nextafter(x.mu, 1.0)),
+    "mu_rounding": lambda x: x._replace(mu_rounding=0.0 * x.mu),
+    "mu_rounding that is negative": lambda x: x._replace(mu_rounding=x.mu_rounding - 1e6),
+    "L": lambda x: x._replace(L=x.L + np.inf),
+    "zero": lambda x: x._replace(zero=np.zeros(22)),
+    "clients": put(clients=(2,)),
+    "sizes": put(sizes=(71,), max_rows=71),
+    "client weight": put(weights=(9.0,)),
+    "weights that are no numbers": put(weights=("x",)),
+    "gradient_cost": put(gradient_cost=2.0),
+    "usual_weight": put(usual_weight=3.0),
+    "linear_ridge": put(linear_ridge=0.2),
+    "n_features": put(n_features=22),
+    "offers": put(offers=("samples",)),
+    "classes": put(classes='["HIV+", "HIV-"]'),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_census_that_does_not_follow_from_the_project_is_refused(name: str, tmp_path: Path) -> None:
+    with memory(tmp_path, project_of(rows=(30, 70, 80))) as m:
+        m.faults = {("basel", 1): lying(m, LIES[name])}
+        refused = m.serve()["refused"]
+    assert "basel" in refused or name == "clients"
+    assert name.split()[0] in refused or "shape" in refused
+    assert not (tmp_path / "server").exists() or not list((tmp_path / "server").glob("*.npz"))
+
+
+def test_two_sites_that_change_places_are_refused(tmp_path: Path) -> None:
+    with memory(tmp_path, project_of()) as m:
+        m.faults = {("lyon", 1): lying(m, put(clients=(1,))), ("basel", 1): lying(m, put(clients=(0,)))}
+        assert "clients of site lyon must be its place among the sites, 0, not (1,)" in m.serve()["refused"]
+
+
+def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch: Any) -> None:
+    """Why: with the convexity that one of three claims, the run ends with a bound that is false."""
+    project = project_of(tol=1e-3, rounds=200)
+    true = in_one_process(replace(project, tol=1e-12, rounds=400))
+    energy, best = whole(project).value, whole(project).value(true.theta).mean()
+    monkeypatch.setattr("dualopt.federation.serving.require_agreed_census", lambda *_: None)
+    with memory(tmp_path, project) as m:
+        m.faults = {("basel", 1): lying(m, lambda x: x._replace(mu=x.mu + 1e6, L=x.L + 1e6))}
+        assert m.serve()["status"] == "converged"
+        error = energy(m.trace.theta).mean() / best - 1.0
+        assert error > 1.5 * m.trace.last["certified_error"]
+
+
+CHOICES: dict[str, dict[str, Any]] = {
+    **{name: {"algorithm": name} for name in discover(dualopt.methods)},
+    "parameters": {"algorithm": "dualfl", "param": {"rho": "0.01", "nu": "suggested"}},
+    "a solver": {"algorithm": "feddyn", "solver": "lbfgs", "solver_param": {"history": "5"}, "param": {"alpha": "0.3"}},
+    "a stop": {"algorithm": "fedpd", "stop": "reduction=0.1"},
+    "a compressor": {"algorithm": "fedsplit", "compressor": "natural"},
+}
+
+
+def started(project: Project, **changes: Any) -> ask.Start:
+    """What the server of a project sends to its second site."""
+    f = whole(project)
+    text = spelled(project.variant.build(f))
+    theta0 = np.zeros(f.shape)
+    run = f"{project.run_name} 0123"
+    return ask.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s")._replace(**changes)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_what_the_server_of_a_project_asks_is_agreed(choice: str) -> None:
+    project = project_of(**CHOICES[choice])
+    require_agreed_requests(project, 1, [started(project)])
+
+
+def test_a_start_of_something_else_is_refused() -> None:
+    project = project_of("feddyn", param={"alpha": "0.3"}, solver="lbfgs", stop="reduction=0.1")
+    other = {
+        "method": started(project_of("dualfl")).method,
+        "parameter": started(replace(project, param={"alpha": "0.4"})).method,
+        "solver": started(replace(project, solver="newton")).method,
+        "stop": started(replace(project, stop="gradient=1e-3")).method,
+        "words": "{}",
+        "nobody": '{"class": "Popen", "parameters": {}}',
+    }
+    for name, method in other.items():
+        with pytest.raises(RefusedError, match="method is not that of the project") as raised:
+            require_agreed_requests(project, 1, [started(project, method=method)])
+        assert raised.value.code == "method", name
+    for changes, code in (
+        ({"n_clients": 2}, "clients"),
+        ({"clients": (0,)}, "clients"),
+        ({"clients": (0, 1, 2)}, "clients"),
+        ({"run": "another"}, "asked"),
+        ({"run": f"{project.run_name}x 0"}, "asked"),
+    ):
+        with pytest.raises(RefusedError) as raised:
+            require_agreed_requests(project, 1, [started(project, **changes)])
+        assert raised.value.code == code, changes
+
+
+def test_requests_that_no_round_of_the_project_needs_are_refused() -> None:
+    project = project_of()
+    theta = np.zeros(21)
+    work = ask.Work("run", 3, 3, project.seed, True, None, 3, None)
+    require_agreed_requests(project, 1, [work, work._replace(clients=(1,)), ask.Evaluate("run", 40, theta, True)])
+    for request in (
+        ask.States("run", 3),
+        ask.Restore("run", 3, (), (), None),
+        work._replace(seed=1),
+        work._replace(n_clients=1),
+        work._replace(clients=(0,)),
+        work._replace(n=41),
+        work._replace(n=-1),
+        work._replace(summed=True),
+        ask.Evaluate("run", 41, theta, True),
+        ask.Evaluate("run", 3, theta, True, True),
+        ask.Value("run", -1, theta),
+    ):
+        with pytest.raises(RefusedError) as raised:
+            require_agreed_requests(project, 1, [ask.Describe(), request])
+        assert raised.value.code == "asked"
+
+
+@pytest.mark.parametrize("algorithm", METHODS)
+def test_a_server_that_leaves_the_project_gets_a_refusal_and_no_state_changes(tmp_path: Path, algorithm: str) -> None:
+    project = project_of(algorithm)
+    (tmp_path / "x").mkdir()
+    with memory(tmp_path / "x", project) as m:
+        seal = Seal(KEYS["basel"])
+        for request, code in (
+            (started(project, method=started(project_of("fedavg")).method), "method"),
+            (ask.States("run", 3), "asked"),
+        ):
+            answer = m.sites["basel"](sealed := seal.request(wire.encode([request])))
+            (found,) = wire.decode_answers(seal.opened_answer(sealed, answer) or b"", [request])
+            assert found == ask.Failed(code, True)
+        assert not (tmp_path / "x" / "basel" / "state" / f"{project.run_name}.npz").exists()
+
+
+@pytest.mark.parametrize("weights", ["equal", "rows", "3,1,2"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "multinomial", "squared"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_constants_that_certificates_rest_on_do_not_depend_on_data(loss: str, weights: str, dtype: str) -> None:
+    classes = {"squared": (), "multinomial": (0, 1, 2)}.get(loss, (0, 1))
+    project = project_of(loss=loss, classes=classes, client_weights=weights, dtype=dtype)
+    rng = np.random.default_rng(0)
+    found = []
+    for m in (2, 70):
+        X = rng.standard_normal((m, 20)).astype(dtype)
+        y = {"multinomial": rng.integers(0, 3, m)}.get(loss, np.sign(rng.standard_normal(m)).astype(dtype))
+        f = objective_of(project, X, y)
+        found.append((f.mu.tolist(), f.mu_rounding.tolist(), f.mu.dtype, f.offers, f.usual_weight, f.gradient_cost))
+    assert found[0] == found[1]

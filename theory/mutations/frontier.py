@@ -1,0 +1,445 @@
+"""Wrong variants of what goes beyond the papers: sampling, compression, restarts, and methods with more memory."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dualopt.methods import (
+    GIANT,
+    AccSDANE,
+    AndersonDANE,
+    AndersonFedSplit,
+    DistributedLBFGS,
+    DualFL,
+    DualLBFGS,
+    FedDyn,
+    FedSplit,
+    OptimizedDualFL,
+    SampledDualFL,
+)
+from dualopt.methods._anderson import mixing_weights
+from dualopt.methods.acc_s_dane import FALL, growth
+from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK
+from dualopt.methods.giant import DIRECTION
+from dualopt.objectives import LinearModel, Quadratic
+from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates
+from dualopt.solvers import Gradient
+from dualopt.solvers.stopping import Steps
+from theory.frontier.anderson import Wild
+from theory.frontier.rounded import Moments
+from theory.mutations import feddyn
+from theory.mutations._edits import OtherMethodError, Variant, change, edit, edited, first_client, instead, parameters
+
+__all__ = ["ANDERSON", "DANE", "METRIC", "MUTATIONS", "RESTARTS", "SIMILAR"]
+
+
+# Sampling and compression.
+
+
+def with_compressor(base: type, *texts: str, caught: str) -> Variant:
+    """Return the row of an edited compressor, wherever a case has it."""
+
+    def wrong(right: Any) -> Any:
+        if type(right) is not base:
+            raise OtherMethodError(f"a mutation of {base.__name__}.")
+        return edited(base, *texts)(**{f.name: getattr(right, f.name) for f in fields(right)})
+
+    def of(case: Any) -> Any:
+        if isinstance(case, Moments):
+            return replace(case, compressor=wrong(case.compressor))
+        method = getattr(case, "algorithm", None)
+        return case.but(algorithm=replace(method, compressor=wrong(getattr(method, "compressor", None))))
+
+    return change(of, caught)
+
+
+def own_weights(method: Any, right: Any, c: Any, *arguments: Any) -> Any:
+    """Solve local problems with the common nu, whatever the clients' own ones are."""
+    nu = method.nu * np.array(method.scales or ())[list(arguments[-1].clients), None]
+    return right(c._replace(zeta=c.zeta * method.nu / nu), *arguments)
+
+
+def first_round(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+    """Do what the clients do in the first round."""
+    return right(c, message, oracle, replace(round, n=0))
+
+
+STEP, CHANGE = (FedSplit, "local", "2.0 * (x - message)"), (FedSplit, "local", "z = c.z + change")
+W = (SampledDualFL, "local", "weight=nu * (1.0 / t - 1.0), center=w")
+GROWTH = "growing_feddyn"
+ROUNDED = (NaturalCompression, "compress", "draws * (high - low) < size - low")
+LOGARITHM = "draws < xp.log2(xp.where(low > 0, size, 1.0) / xp.where(low > 0, low, 1.0))"
+
+
+MUTATIONS: dict[str, Variant] = {
+    **{
+        f"FedDyn: {name}": feddyn.MUTATIONS[name].but("sampled_feddyn")
+        for name in (
+            *("1/P for 1/N in h", "no h", "wrong sign of h", "no memory", "half the memory"),
+            "one client for the mean",
+        )
+    },
+    "FedDyn: half of alpha*": parameters(FedDyn, lambda method, case: {"alpha": 0.5 * method.alpha}, "sampled_feddyn"),
+    "FedDyn: growth of the server alone": instead(FedDyn, "local", first_round, GROWTH),
+    "FedDyn: weight of the last round": edit(
+        FedDyn, "server", "self.alpha_of(round.n + 1)", "self.alpha_of(round.n)", caught=GROWTH
+    ),
+    "FedDyn: three times the growth": parameters(
+        FedDyn, lambda method, case: {"growth": 3.0 * (method.growth or 0.0)}, GROWTH
+    ),
+    **{
+        f"SampledDualFL: {name}": edit(SampledDualFL, *texts, caught="sampled_dualfl_potential")
+        for name, texts in {
+            "no momentum": ("server", "w = (1.0 - t) * theta + t * v", "w = theta"),
+            "t from 1": ("init", "self.least(copies.shape[0])", "1.0"),
+            "P/N forgotten in v": ("server", "moved / server.t", "moved / round.fraction / server.t"),
+            "the first weight always": (*W[1:], "weight=nu * (1.0 / self.fraction - 1.0), center=w"),
+            "no 1/t in the dual step": ("local", "nu / t, w - theta", "nu, w - theta"),
+            "proximal term at zero": (*W[1:], "weight=nu * (1.0 / t - 1.0), center=0.0 * w"),
+        }.items()
+    },
+    "FedSplit: half the step": edit(*STEP, "(x - message)", caught="sampled_fedsplit"),
+    "OptimizedDualFL: the plain mean": instead(
+        *(OptimizedDualFL, "local", lambda method, right, *arguments: (new := right(*arguments)[0], new.sent)),
+        "scaled_dualfl",
+    ),
+    "OptimizedDualFL: one nu in the local problems": instead(OptimizedDualFL, "local", own_weights, "scaled_dualfl"),
+    "Compressed FedSplit: 1/(1 + omega) forgotten": edit(
+        *(*STEP, "2.0 / kept(self.compressor, message.shape, round) * (x - message)"),
+        caught="compressed_fedsplit rounded_fedsplit",
+    ),
+    "Compressed FedSplit: the client keeps the whole change": edit(
+        *(*CHANGE, "z = c.z + 2.0 * (x - message)"), caught="compressed_fedsplit rounded_fedsplit"
+    ),
+    "Compressed FedDyn: the whole memory": edit(
+        *(FedDyn, "local", "theta = received(", "whole, theta = theta, received("),
+        *("local", "self._memory(message, round) * scales, theta", "self.alpha * scales, whole"),
+        caught="compressed_feddyn",
+    ),
+    "Compressed FedDyn: 1/(1 + omega) forgotten": instead(
+        FedDyn, "_memory", lambda method, right, model, round: method.alpha_of(round.n), "compressed_feddyn"
+    ),
+    "Compressed FedDyn: N for c": edit(
+        *(FedDyn, "server", "theta = x - h /"),
+        "theta = server.theta + kept(self.compressor, x.shape, round) * (x - server.theta) - h /",
+        caught="compressed_feddyn",
+    ),
+    "Rounded FedSplit: the nearest power": with_compressor(
+        *(*ROUNDED, "0.5 * (high - low) < size - low"), caught="rounded_fedsplit compressor_moments"
+    ),
+    "Rounded FedSplit: a coin in the logarithm": with_compressor(
+        *(*ROUNDED, LOGARITHM), caught="rounded_fedsplit compressor_moments"
+    ),
+    "Compressed FedSplit: always the same coordinates": with_compressor(
+        RandK, "compress", "rng.permutation(d)", "np.arange(d)", caught="compressed_fedsplit"
+    ),
+    "Compressed FedSplit: cohorts not scaled": with_compressor(
+        CoordinateCohorts, "compress", "scale * x", "x", caught="compressed_fedsplit compressed_feddyn"
+    ),
+    "FedSplit: weights forgotten": edit(
+        *(FedSplit, "local", "change = weights(tuple(1.0 / s for s in self.scales), round, z) * change", "pass"),
+        caught="sampled_fedsplit",
+    ),
+    "FedSplit: one step for all in the local problems": edit(
+        *(FedSplit, "local", "(self.step * of_clients(self.scales, round, message))", "self.step"),
+        caught="sampled_fedsplit",
+    ),
+    "FedSplit: 1/P for 1/N": edit(FedSplit, "server", "round.fraction * mean", "mean", caught="sampled_fedsplit"),
+}
+
+
+# Mixtures of points.
+
+
+def equal_weights(method: Any, right: Any, gram: Any, known: int) -> tuple[float, ...]:
+    """Return the mean of all points."""
+    return (0.0,) * (method.memory + 1 - known) + (1.0 / known,) * known
+
+
+def longer_weights(method: Any, right: Any, *arguments: Any) -> tuple[float, ...]:
+    """Return weights with the sum 1.01."""
+    return tuple(1.01 * a for a in right(*arguments))
+
+
+def largest(method: Any, right: Any, gram: Any, known: int) -> tuple[float, ...]:
+    """Return the largest mixture for the smallest."""
+    found = mixing_weights(np.linalg.pinv(gram[-known:, -known:]))
+    return (0.0,) * (method.memory + 1 - known) + tuple(map(float, found))
+
+
+def first_solution(method: Any, right: Any, c: Any, message: Any, *arguments: Any) -> Any:
+    """Upload the solution of the first client for those of all: its inverse Hessian alone."""
+    return first_client(method, right, c, message, *arguments) if message.solve else right(c, message, *arguments)
+
+
+QUADRATIC, SAFE = "anderson_quadratics", "anderson_safeguard"
+MIXED = (AndersonFedSplit, "_mixed")
+PRODUCTS = (AndersonFedSplit, "local", "Upload(r, products)")
+JUDGED = (Wild, "server", "self._judged(server.history, mean.products)")
+AGE = "age=min(server.history.age, 1) if self.memory > 1 else 0"
+ANDERSON: dict[str, Variant] = {
+    "weights with sum 1.01": instead(*MIXED, longer_weights, QUADRATIC),
+    "equal weights": instead(*MIXED, equal_weights, QUADRATIC),
+    "the first client's Gram matrix": edit(*PRODUCTS, "Upload(r, 0.0 * products + products[:1])", caught=QUADRATIC),
+    "products in the wrong order": edit(
+        *(*PRODUCTS, "Upload(r, np.concatenate([products[:, -2::-1], products[:, -1:]], axis=1))"), caught=QUADRATIC
+    ),
+    "the largest residual": instead(*MIXED, largest, QUADRATIC),
+    "points for images": edit(
+        AndersonFedSplit, "local", "(*c.images[1:], z + r)", "(*c.images[1:], z)", caught=f"{QUADRATIC} {SAFE}"
+    ),
+    "another consensus": edit(
+        *(AndersonFedSplit, "server", "mixture(weights, images)", "images[-1]"), caught=QUADRATIC
+    ),
+    "another consensus, wild weights": edit(Wild, "server", "mixture(weights, images)", "images[-1]", caught=SAFE),
+    "nothing refused": edit(
+        *(*JUDGED, "self._judged(server.history._replace(least=np.inf), mean.products)"), caught=SAFE
+    ),
+    # Weights that are not refused and do not help, and no plain step but after a refusal.
+    "no plain steps": edit(
+        *(*JUDGED, f"self._judged(server.history._replace({AGE}), mean.products)"),
+        *("_mixed", "tuple(map(float, drawn))", "(1.0,) + (0.0,) * (known - 1)"),
+        caught=SAFE,
+    ),
+    "plain steps from the newest point": instead(Wild, "_plain", lambda method, right, best: right(0), SAFE),
+    "the model of refused points": edit(Wild, "server", "server.theta if refused else ", "", caught=SAFE),
+    "local problems not solved": parameters(
+        AndersonFedSplit, lambda method, case: {"solver": Gradient(), "stop": Steps(steps=1)}, f"{QUADRATIC} {SAFE}"
+    ),
+}
+NORM = ("server", "-0.5 * (inner(r, q) + inner(p, g))")
+DANE: dict[str, Variant] = {
+    "the usual inner product": edit(AndersonDANE, *NORM, "inner(r, p)", caught="anderson_dane_quadratics"),
+    "one client's solution": instead(AndersonDANE, "local", first_solution, "anderson_dane_quadratics"),
+    "own gradients kept": edit(
+        *(AndersonDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"),
+        caught="anderson_dane_quadratics",
+    ),
+    "three times the step": edit(
+        *(AndersonDANE, "server", "mixture(weights, points) + eta", "mixture(weights, points) + 3.0 * eta"),
+        caught="anderson_dane_quadratics",
+    ),
+    "weights with sum 1.01": instead(AndersonDANE, "_mixed", longer_weights, "anderson_dane_quadratics"),
+    "equal weights": instead(AndersonDANE, "_mixed", equal_weights, "anderson_dane_quadratics"),
+}
+
+
+# Clients that are alike.
+
+
+def first_direction(method: Any, right: Any, c: Any, message: Any, *arguments: Any) -> Any:
+    """Upload the direction of the first client for those of all."""
+    asked = message.asks == DIRECTION
+    return first_client(method, right, c, message, *arguments) if asked else right(c, message, *arguments)
+
+
+def nothing_judged(method: Any, right: Any, server: Any, mean: Any) -> Any:
+    """Let the weight fall, and the share be alpha, whatever the solutions are."""
+    new, message = right(server, mean._replace(excess=0.0 * np.asarray(mean.excess)))
+    search = new.search._replace(weight=server.search.weight * FALL, accepted=True)
+    return new._replace(search=search), message._replace(weight=search.weight)
+
+
+def old_weight(method: Any, right: Any, server: Any, mean: Any) -> Any:
+    """Let the gradient of the bound, and the point that follows, belong to the weight before."""
+    return right(server._replace(search=server.search._replace(weight=server.search.weight / FALL)), mean)
+
+
+def point_of_the_old_weight(method: Any, right: Any, server: Any, mean: Any) -> Any:
+    """Make the next point for the weight that has just been judged."""
+    new, message = right(server, mean)
+    alpha, _ = growth(new.b, server.search.weight, method.mu)
+    point = (1.0 - alpha) * new.theta + alpha * new.v
+    return new._replace(point=point), message._replace(vector=point)
+
+
+def full_share(method: Any, right: Any, server: Any, mean: Any) -> Any:
+    """Make a refused step in full."""
+    new, message = right(server, mean)
+    if new.search.accepted is not False:
+        return new, message
+    full = right(server, mean._replace(excess=0.0 * np.asarray(mean.excess)))[0]
+    return full._replace(search=new.search._replace(share=full.search.share)), message
+
+
+def plain_steps(times: float, method: Any, right: Any, gram: Any) -> Any:
+    """Take plain steps of another length."""
+    step = right(gram)
+    return step if np.any(step[:-1]) else times * step
+
+
+def old_pairs(method: Any, right: Any, gram: Any) -> Any:
+    """Leave out the newest pair."""
+    wrong, newest = gram.copy(), [method.history - 1, 2 * method.history - 1]
+    wrong[newest, :] = 0.0
+    wrong[:, newest] = 0.0
+    return right(wrong)
+
+
+LINE, SENT = (GIANT, "server", "step = t *"), (GIANT, "server", "step=-mean, asked=SLOPES), Message(mean, SLOPES)")
+ADAPTIVE = "acc_s_dane_adaptive"
+SIMILAR: dict[str, Variant] = {
+    "GIANT: DANE's step": edit(
+        *(
+            GIANT,
+            "server",
+            "step = t * (1.0 - self.relaxation * max(0.0, 1.0 - t)) * server.step",
+            "step = server.step",
+        ),
+        caught="giant_quadratics",
+    ),
+    "GIANT: a third of the step": edit(*LINE, "step = t / 3.0 *", caught="giant_quadratics"),
+    "GIANT: steps far too short": edit(*LINE, "step = 1e-3 * t *", caught="giant_descent"),
+    "GIANT: the first client's direction": instead(GIANT, "local", first_direction, "giant_quadratics"),
+    "GIANT: own gradients": edit(
+        *(GIANT, "local", "message.vector, weight=self", "oracle.evaluate(c.theta).grad_f, weight=self"),
+        caught="giant_quadratics giant_descent",
+    ),
+    "GIANT: another relaxation": edit(GIANT, "server", "self.relaxation *", "0.6 *", caught="giant_quadratics"),
+    "GIANT: twice the direction": edit(
+        *SENT, "step=-2.0 * mean, asked=SLOPES), Message(2.0 * mean, SLOPES)", caught="giant_descent"
+    ),
+    "GIANT: a fifth of the direction": edit(
+        *SENT, "step=-0.2 * mean, asked=SLOPES), Message(0.2 * mean, SLOPES)", caught="giant_descent"
+    ),
+    "GIANT: everything is accepted": edit(
+        *(*LINE, "step = 4.0 * t *"),
+        *("_judged", "accepts(server.value, server.gradient, server.step, new)", "True"),
+        caught="giant_descent",
+    ),
+    "Acc-S-DANE: own gradients kept": edit(
+        *(AccSDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"),
+        caught=f"acc_s_dane {ADAPTIVE}",
+    ),
+    "Acc-S-DANE: no momentum": edit(
+        AccSDANE, "server", "self._extrapolated(mean, v,", "self._extrapolated(mean, mean,", caught="acc_s_dane"
+    ),
+    "Acc-S-DANE: half the weight": edit(
+        AccSDANE, "local", "self.weight is None else self", "self.weight is None else 0.5 * self", caught="acc_s_dane"
+    ),
+    "Acc-S-DANE: the third vector forgotten": edit(
+        AccSDANE, "server", "mu * mean - w * (y - mean)", "mu * mean", caught="acc_s_dane"
+    ),
+    "Acc-S-DANE: three times mu": edit(
+        *(AccSDANE, "server", "self.weight, self.mu, server", "self.weight, 3.0 * self.mu, server"),
+        *("_extrapolated", "self.mu", "3.0 * self.mu"),
+        caught="acc_s_dane",
+    ),
+    "Acc-S-DANE: sign of the distances": edit(
+        AccSDANE, "_judged", "- float(mean.excess)", "+ float(mean.excess)", caught=ADAPTIVE
+    ),
+    "Acc-S-DANE: nothing is judged": instead(AccSDANE, "_judged", nothing_judged, ADAPTIVE),
+    "Acc-S-DANE: the old weight": instead(AccSDANE, "_judged", old_weight, ADAPTIVE),
+    "Acc-S-DANE: the point of the old weight": instead(AccSDANE, "_judged", point_of_the_old_weight, ADAPTIVE),
+    "Acc-S-DANE: never raised": edit(AccSDANE, "_judged", "RISE if not", "FALL if not", caught=ADAPTIVE),
+    "Acc-S-DANE: raised too far": edit(AccSDANE, "_judged", "RISE if not", "8.0 * RISE if not", caught=ADAPTIVE),
+    "Acc-S-DANE: always taken": edit(
+        AccSDANE, "_judged", "else (server.theta, search.energy)", "else (new, search.energy)", caught=ADAPTIVE
+    ),
+    "Acc-S-DANE: the full share": instead(AccSDANE, "_judged", full_share, ADAPTIVE),
+    "L-BFGS on the dual: short plain steps": instead(
+        DualLBFGS, "_direction", partial(plain_steps, 0.2), "dual_lbfgs_descent"
+    ),
+    "L-BFGS on the dual: long plain steps": instead(
+        DualLBFGS, "_direction", partial(plain_steps, 2.5), "dual_lbfgs_is_central"
+    ),
+    "L-BFGS on the dual: nothing is refused": edit(
+        *(DualLBFGS, "server", "accepted = server.plain", "accepted = True"),
+        *("_direction", "return -inverse", "return -3.0 * inverse"),
+        caught="dual_lbfgs_descent",
+    ),
+    "L-BFGS on the dual: half of the mean": edit(
+        *(DualLBFGS, "local", "q = c.theta - message.theta", "q = c.theta - 0.5 * message.theta"),
+        *("local", "moved = theta - message.theta", "moved = theta - 0.5 * message.theta"),
+        caught="dual_lbfgs_descent dual_lbfgs_is_central",
+    ),
+    "L-BFGS on the dual: the shift of the mean forgotten": edit(
+        DualLBFGS, "server", "mean.theta - server.latest", "0.0 * mean.theta", caught="dual_lbfgs_is_central"
+    ),
+    "L-BFGS on the dual: old pairs": instead(DualLBFGS, "_direction", old_pairs, "dual_lbfgs_is_central"),
+}
+
+
+# Restarts of DualFL.
+
+
+def first_point(method: Any, right: Any, *arguments: Any) -> Any:
+    """Upload the first client's point where the mean belongs, and the scalars of all."""
+    c, sent = right(*arguments)
+    points, *scalars = sent if isinstance(sent, tuple) else (sent,)
+    first = np.broadcast_to(points[:1], points.shape)
+    return c, (first, *scalars) if scalars else first
+
+
+BETA = (DualFL, "server", "Message(theta, beta")
+RESTARTS: dict[str, Variant] = {
+    "momentum kept at a restart": edit(
+        DualFL, "server", "(1.0, 0.0) if again", "(1.0, 0.9) if again", caught="restart_gap"
+    ),
+    "no momentum": edit(*BETA, "Message(theta, 0.0", caught="restart_gap"),
+    "the first client for the mean": instead(DualFL, "local", first_point, "restart_gap"),
+    "the mean without weights": instead(DualFL, "weighted", lambda method, right, x, round: x, "restart_gap"),
+    "momentum beyond 1": edit(*BETA, "Message(theta, 1.3", caught="restart_energy"),
+    "epochs that end after any fall": edit(
+        DualFL, "server", "if again else", "if again or round.n % 3 == 2 else", caught="restart_epochs"
+    ),
+}
+
+
+# Coordinates of a metric.
+
+
+class GradientsLeft(InCoordinates):
+    """Points are changed, and gradients are not."""
+
+    def value_and_gradient(self, theta):
+        """Return those of the user."""
+        return self.objective.value_and_gradient(self.model(theta))
+
+    def gradient(self, theta):
+        """Return those of the user."""
+        return self.value_and_gradient(theta)[1]
+
+
+def in_metric(power: float) -> Any:
+    """Return what changes clients to the coordinates of a power of the metric."""
+    return lambda f, M: in_coordinates(f, M._replace(values=M.values**power, rest=M.rest**power))
+
+
+def gradients_left(f: Any, M: Metric) -> Any:
+    """Change points alone."""
+    return GradientsLeft(objective=f, metric=M) if isinstance(f, LinearModel) else in_coordinates(f, M)
+
+
+def linear_term_left(f: Any, M: Metric) -> Any:
+    """Change matrices alone."""
+    changed = in_coordinates(f, M)
+    return replace(changed, b=f.b) if isinstance(f, Quadratic) else changed
+
+
+IN_METRIC, LBFGS = "fedsplit_in_the_metric lbfgs_in_the_metric", "lbfgs_in_the_metric"
+KEPT = (DistributedLBFGS, "server", "mean.gradient, step, s, y), theta + step")
+METRIC: dict[str, Variant] = {
+    name: change(lambda case, changed=changed: case.but(changed=changed), IN_METRIC)
+    for name, changed in {
+        "no metric": in_metric(0.0),
+        "the metric squared": in_metric(2.0),
+        "the inverse metric": in_metric(-1.0),
+        "gradients left as they are": gradients_left,
+        "linear terms left as they are": linear_term_left,
+    }.items()
+} | {
+    "half the step": parameters(FedSplit, lambda method, case: {"step": 0.5 * method.step}, "fedsplit_in_the_metric"),
+    "twice the step": parameters(FedSplit, lambda method, case: {"step": 2.0 * method.step}, "fedsplit_in_the_metric"),
+    "the newest pair is forgotten": edit(
+        *(*KEPT, "mean.gradient, step, (*s[:-1], 0.0 * s[-1]), y), theta + step"), caught=LBFGS
+    ),
+    # No matrix of BFGS gives twice the step where there is a pair.
+    "twice the step of L-BFGS": edit(
+        *(DistributedLBFGS, "server", "step = -inverse", "step = -(1.0 + np.any(y[-1])) * inverse"), caught=LBFGS
+    ),
+}
