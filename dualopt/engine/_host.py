@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
 from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, is_numpy
@@ -91,6 +92,7 @@ class Host:
         types: Iterable[type] = (),
     ) -> None:
         self.objective: Any = without_regulariser(objective)
+        require(not isinstance(self.objective, Reweighted), "objective must not be reweighted on a host: give scales")
         self.project, self.types = project, tuple(types)
         n = self.objective.n_clients
         self.clients = tuple(range(clients, clients + n)) if isinstance(clients, int) else _tuple(clients)

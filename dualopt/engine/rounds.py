@@ -24,7 +24,7 @@ from dualopt.methods.participation import Full, Participation, Round, WeightedSu
 from dualopt.methods.preparation import Preparation, Prepared, prepared_by
 from dualopt.objectives import Objective, Reweighted
 from dualopt.objectives.composite import without_regulariser
-from dualopt.objectives.reweighted import own_clients, reweighted
+from dualopt.objectives.reweighted import own_clients, reweighted, scales_of
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
 from dualopt.spec._objects import as_compressor, with_objects
@@ -44,6 +44,7 @@ __all__ = [
     "rounds_of",
     "scaled",
     "shown",
+    "unscaled",
 ]
 
 
@@ -217,6 +218,7 @@ def iterate(
     """
     who = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
+    objective, scales = unscaled(objective, scales)
     objective = placed(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
@@ -256,6 +258,19 @@ def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objectiv
         return replace(s, server=server, solution=solution, _own=s.server)
 
     return map(one, snapshots)
+
+
+def unscaled(objective: Objective, scales: Sequence[float] | str | None) -> tuple[Objective, Any]:
+    """Return the clients of the user, of which snapshots and records tell, and the scales that a method sees them with.
+
+    Raises
+    ------
+    ValueError
+        If there are scales twice.
+    """
+    own = scales_of(objective)
+    require(not own or scales in (None, "none"), "scales must not be given for clients that are reweighted already")
+    return own_clients(objective), own or scales
 
 
 def scaled(

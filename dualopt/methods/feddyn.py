@@ -77,8 +77,9 @@ class FedDyn(Algorithm):
     two means of one upload, ``draw`` and ``mean``. If :math:`\pi_j = \min(1, Kw_j)`, as
     :class:`dualopt.methods.participation.WeightedSubset` draws (``--participation importance=P``), and
     :math:`L_j\mu_j\gamma^2 + 2(1 - \pi_j)m_j\gamma \le \pi_j` for all clients, a Lyapunov function falls by
-    :math:`\max_j1/(1 + 2\gamma m_j)` per round in the mean. Under other cohorts it may grow: with the weights .97 and .03 and one of two clients, drawn
-    uniformly, by 1.033 a round on quadratics where 0.843 would be promised (docs/weights.md).
+    :math:`\max_j1/(1 + 2\gamma m_j)` per round in the mean. Under other cohorts it may grow: with the weights .97 and
+    .03 and one of two clients, drawn uniformly, by 1.033 a round on quadratics where 0.843 would be promised
+    (docs/weights.md).
 
     One :math:`\alpha` for each client is the same on other clients: with :func:`dualopt.objectives.reweighted` and
     :math:`s_j` in the ratios of the :math:`\alpha_j`, local problems and memories have :math:`\alpha s_j` for the
@@ -196,8 +197,9 @@ class FedDyn(Algorithm):
 
     def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Array]:
         """Correct the average of the active models by the memory of all gradients."""
-        h = server.h - self._memory(server.theta, round) * round.fraction * (means.mean - server.theta)
-        theta = means.draw - h / self.alpha_of(round.n + 1)
+        x, moved = means.draw, means.mean - server.theta
+        h = server.h - self._memory(x, round) * round.fraction * moved
+        theta = x - h / self.alpha_of(round.n + 1)
         return Server(theta, h), theta
 
     def _memory(self, model: Array, round: Round) -> float:

@@ -151,6 +151,8 @@ def reweighted(objective: Any, scales: Sequence[float] | None) -> Any:
         return replace(objective, objective=reweighted(objective.objective, scales))
     numbers = positive("scales", scales, objective.n_clients)
     assert numbers is not None
+    if isinstance(objective, Reweighted):
+        return reweighted(objective.objective, [a * b for a, b in zip(objective.scales, numbers, strict=True)])
     center = mean_of(numbers, objective.weights)
     if all(s == numbers[0] for s in numbers):
         return objective
@@ -196,9 +198,10 @@ def own_clients(objective: Any) -> Any:
     >>> own_clients(reweighted(f, [1, 2])) is f is own_clients(f)
     True
     """
-    while isinstance(objective, Reweighted):
-        objective = objective.objective
-    return objective
+    if isinstance(objective, Composite):
+        inner = own_clients(objective.objective)
+        return objective if inner is objective.objective else replace(objective, objective=inner)
+    return objective.objective if isinstance(objective, Reweighted) else objective
 
 
 def in_own_units(problem: LocalProblem) -> LocalProblem:
@@ -225,9 +228,7 @@ def in_own_units(problem: LocalProblem) -> LocalProblem:
     plain = isinstance(problem.weight, float | int) and problem.weight == 0
     weight = problem.weight if plain else s * problem.weight
     unit = s if problem.unit is None else s * problem.unit
-    return in_own_units(
-        LocalProblem(objective=g.objective, linear=linear, weight=weight, center=problem.center, unit=unit)
-    )
+    return LocalProblem(objective=g.objective, linear=linear, weight=weight, center=problem.center, unit=unit)
 
 
 def _times(scales: Array, numbers: Array | None) -> Array | None:

@@ -15,6 +15,7 @@ from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.objectives._weights import total
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
+from dualopt.objectives.reweighted import own_clients
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
 
@@ -75,6 +76,7 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
     """
     if solution.evaluation is None:
         return None
+    objective = own_clients(objective)
     theta, f, grad_f = solution.theta, solution.evaluation.f, solution.evaluation.grad_f
     xp = array_namespace(theta)
     with silent():
@@ -221,7 +223,8 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     Parameters
     ----------
     objective : Objective
-        All clients; a :class:`dualopt.objectives.Composite` for a problem with a regulariser.
+        All clients; a :class:`dualopt.objectives.Composite` for a problem with a regulariser. Of reweighted clients
+        those of the user are certified, whose E is the same, and whose local solutions snapshots hold.
     theta : array, shape ``shape``
         The model.
     solution : LocalSolution or DualPoint, optional
@@ -243,7 +246,7 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     (2.0, 2.0, 'gradient')
     """
     with silent():
-        return _certificate(objective, theta, solution)
+        return _certificate(own_clients(objective), theta, solution)
 
 
 def _certificate(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None) -> Certificate:

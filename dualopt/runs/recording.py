@@ -21,7 +21,17 @@ from dualopt.engine import RemoteClients
 from dualopt.engine._errors import LostError
 from dualopt.engine._everywhere import everywhere
 from dualopt.engine.checkpoint import Checkpoint, Progress, table
-from dualopt.engine.rounds import Clustered, Snapshot, complete, initial_state, placed, rounds_of, scaled, shown
+from dualopt.engine.rounds import (
+    Clustered,
+    Snapshot,
+    complete,
+    initial_state,
+    placed,
+    rounds_of,
+    scaled,
+    shown,
+    unscaled,
+)
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Participation, as_participation
@@ -150,6 +160,7 @@ def run(
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
     _check_names(measure or {}, reference)
+    objective, scales = unscaled(objective, scales)
     objective = placed(objective, engine, prepare)
     _check_start(theta0, objective)
     who = as_participation(participation)
