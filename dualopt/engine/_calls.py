@@ -14,7 +14,7 @@ from dualopt.engine import _protocol as ask
 from dualopt.engine._answers import unsound, usable_rows
 from dualopt.engine._errors import LostError
 from dualopt.engine._rows import under_each_other
-from dualopt.engine._steps import mean
+from dualopt.engine._steps import averaged, means_of, weighed, weights_in
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
 
@@ -77,13 +77,21 @@ class Calls:
         self._told = [0] * len(self.hosts)
         self._held = [-1] * len(self.hosts)  # which message each host holds
         self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
+        self.weights: tuple[float, ...] | None = None  # of all clients, for the method; None where they are equal
         self._seen: set[Signature] = set()  # what uploads have looked like
 
     # --- a run --------------------------------------------------------------------------------------------------
 
-    def begin(self, algorithm: Algorithm, run: str, since: Elsewhere | None, rounds: int) -> None:
+    def begin(
+        self,
+        algorithm: Algorithm,
+        run: str,
+        since: Elsewhere | None,
+        rounds: int,
+        weights: tuple[float, ...] | None = None,
+    ) -> None:
         """Take up a run, new or after some rounds."""
-        self.algorithm, self.run, self.rounds = algorithm, run, rounds
+        self.algorithm, self.run, self.rounds, self.weights = algorithm, run, rounds, weights
         H = len(self.hosts)
         self.made, self.lost, self._seen = rounds, [], set()
         self._held, self._told, self._owed = [-1] * H, [0] * H, [[] for _ in self.hosts]
@@ -125,7 +133,8 @@ class Calls:
         self.rounds, self.asked = round.n, self._shares(round.clients)
         if not round.clients:
             return Found(round, None, None, None)
-        requests = {h: [self._work(h, own, round, message)] for h, own in self.asked.items()}
+        weights = self._weights_in(round)
+        requests = {h: [self._work(h, own, round, message, weights)] for h, own in self.asked.items()}
         answers, faults = self.exchange(requests, round.n)
         uploads = {h: found[0] for h, found in answers.items()}
         kept = self._sound(uploads, round, faults)
@@ -141,7 +150,7 @@ class Calls:
         if not round.communicate:
             return Found(round, None, None, gradients)
         upload, average = self._averaged([x.upload for x in parts], order, round)
-        return Found(round, upload, average, gradients)
+        return Found(weighed(round, self.weights), upload, average, gradients)
 
     def settle(self, round: Round, message: Any) -> None:
         """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""
@@ -228,12 +237,24 @@ class Calls:
         found = {h: tuple(ids[owners == h].tolist()) for h in np.unique(owners).tolist()}
         return {h: self.clients[h] if len(own) == len(self.clients[h]) else own for h, own in found.items()}
 
-    def _work(self, h: int, own: tuple[int, ...], round: Round, message: Any) -> ask.Work:
+    def _weights_in(self, round: Round) -> tuple[dict[int, float], ...]:
+        """Return the weights of the active clients in each mean, where hosts add with them; nothing for plain sums."""
+        assert self.algorithm is not None
+        found = weights_in(self.algorithm, round, self.weights) if self.engine.summed else ()
+        if all(own is None for own in found):
+            return ()
+        ones = (1.0,) * round.n_active
+        return tuple(dict(zip(round.clients, own or ones, strict=True)) for own in found)
+
+    def _work(
+        self, h: int, own: tuple[int, ...], round: Round, message: Any, weights: tuple[dict[int, float], ...]
+    ) -> ask.Work:
         will_hold = next((s.made for s in reversed(self._owed[h]) if s.message is not None), self._held[h])
         tree = None if will_hold == self.made else message
         whom = None if len(own) == len(self.clients[h]) else own
         n, N, summed = round.n, round.n_clients, self.engine.summed
-        return ask.Work(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, summed)
+        named = tuple(tuple(each[j] for j in own) for each in weights)
+        return ask.Work(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, summed, named)
 
     def _sound(
         self, uploads: dict[int, ask.Worked], round: Round, faults: dict[int, str]
@@ -316,14 +337,20 @@ class Calls:
         return np.array([place[j] for j in round.clients], dtype=np.int64)
 
     def _averaged(self, uploads: list[Any], order: np.ndarray | None, round: Round) -> tuple[Any, Any]:
-        """Return the uploads of all together, and their mean."""
+        """Return the uploads of all together, and their means."""
+        assert self.algorithm is not None
         if self.engine.summed:
             uploads = [x for x in uploads if x is not None]
             total = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *uploads)
-            return tree_map(lambda x: x[None, ...], total), tree_map(lambda x: x / round.n_active, total)
+            sizes = [sum(each.values()) for each in self._weights_in(round)]
+            if not sizes:
+                average = tree_map(lambda x: x / round.n_active, total)
+                return tree_map(lambda x: x[None, ...], total), means_of(self.algorithm, (average,))
+            averages = [tree_map(lambda x, size=size: x / size, each) for each, size in zip(total, sizes, strict=True)]
+            return tree_map(lambda x: x[None, ...], averages[0]), means_of(self.algorithm, averages)
         rows = uploads[0] if len(uploads) == 1 else tree_map(_concatenated, *uploads)
         rows = rows if order is None else take_rows(rows, order)
-        return rows, tree_map(lambda x: mean(x, round.n_active), rows)
+        return rows, averaged(self.algorithm, rows, round, self.weights)
 
 
 def _fault(batch: Sequence[Any], answers: Any, n: int, shape: tuple[int, ...]) -> str | None:

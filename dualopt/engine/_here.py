@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dualopt.arrays.client_states import ClientStates
-from dualopt.arrays.tree import tree_map
 from dualopt.engine._calls import Found
-from dualopt.engine._steps import Pending, mean, settled, worked
+from dualopt.engine._steps import Pending, averaged, settled, weighed, worked
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -49,7 +48,10 @@ class Here:
         self._pending = found
         if not round.communicate:
             return Found(round, None, None, None)
-        return Found(round, found.upload, tree_map(lambda x: mean(x, len(ids)), found.upload), None)
+        weights = self._objective.unequal_weights
+        return Found(
+            weighed(round, weights), found.upload, averaged(self._algorithm, found.upload, round, weights), None
+        )
 
     def settle(self, round: Round, message: Any) -> None:
         """End the round, which ended with this message."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
 from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, is_numpy
@@ -16,10 +17,11 @@ from dualopt.engine import _protocol as ask
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_file import HostFile, Kept
 from dualopt.engine._methods import read_method
-from dualopt.engine._steps import Pending, counted, settled, solver_states, worked
+from dualopt.engine._steps import Pending, counted, settled, solver_states, summed, worked
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
-from dualopt.objectives import LinearModel, Objective, ObjectiveWrapper
+from dualopt.objectives import LinearModel, Objective, ObjectiveWrapper, Reweighted
+from dualopt.objectives._weights import positive
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.objectives.wrapper import class_labels
@@ -90,6 +92,7 @@ class Host:
         types: Iterable[type] = (),
     ) -> None:
         self.objective: Any = without_regulariser(objective)
+        require(not isinstance(self.objective, Reweighted), "objective must not be reweighted on a host: give scales")
         self.project, self.types = project, tuple(types)
         n = self.objective.n_clients
         self.clients = tuple(range(clients, clients + n)) if isinstance(clients, int) else _tuple(clients)
@@ -97,6 +100,7 @@ class Host:
             raise ValueError(f"clients must be {n} numbers, one for each client of the objective.")
         self.run, self.n_clients, self._session = "", n, ""
         self.algorithm: Algorithm | None = None
+        self._scales: tuple[float, ...] | None = None
         self._everybody = tuple(range(n))
         self._places: dict[int, int] = {}
         self._now: Any = None  # Standing
@@ -141,6 +145,7 @@ class Host:
             mu=f.mu,
             mu_rounding=f.mu_rounding,
             L=f.L,
+            weights=f.weights,
             zero=f.zeros(),
             offers=tuple(sorted(f.offers)),
             gradient_cost=f.gradient_cost,
@@ -220,7 +225,7 @@ class Host:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self._now.latest.solution if request.dual and request.run == self.run else None
         if request.summed:
-            return ask.Summed(*certificate_sums(f, theta, solution))
+            return ask.Summed(*certificate_sums(f, theta, solution, f.weights)[:3])
         values, gradients = f.value_and_gradient(theta)
         rounding = f.rounding(theta, values, gradients)
         point = None if solution is None else dual_point(f, solution)
@@ -246,8 +251,9 @@ class Host:
             reason = "it has no states of this run: their file is lost, or the host was started without it"
             raise RefusedError(reason, code="states")
 
-    def _enter(self, run: str, algorithm: Algorithm, n_clients: int, clients: tuple[int, ...]) -> None:
-        self.run, self.algorithm, self.n_clients, self.clients = run, algorithm, n_clients, clients
+    def _enter(self, request: ask.Start, algorithm: Algorithm) -> None:
+        self.run, self.algorithm, clients = request.run, algorithm, request.clients
+        self.n_clients, self.clients, self._scales = request.n_clients, clients, request.scales
         here = clients == self._everybody
         self._places = {} if here else {j: place for place, j in enumerate(clients)}
         self._before = self._asked = self._over = self._pending = None
@@ -261,11 +267,15 @@ class Host:
         except ValueError as error:
             reason = f"the method cannot be read: {str(error).rstrip('.')}"
             raise RefusedError(reason, code="method") from None
+        try:
+            positive("scales", request.scales, len(request.clients))
+        except ValueError as error:
+            raise RefusedError(str(error).rstrip("."), code="asked") from None
         self.objective = with_max_rows(self.objective, request.max_rows)
         n, theta0 = self.objective.n_clients, self._own(request.theta0)
         _, _, clients = algorithm.init(theta0, broadcast(theta0, (n, *self.objective.shape)))
         solver = solver_states(algorithm, self.objective)
-        self._enter(request.run, algorithm, request.n_clients, request.clients)
+        self._enter(request, algorithm)
         latest = LatestSolutions(self.objective)
         self._now = Standing(ClientStates(clients, n), ClientStates(solver, n), latest, None, -1)
         self._rounds, self._saved = 0, False
@@ -278,7 +288,7 @@ class Host:
             raise ValueError(f"file {str(self._file)!r} is of other clients.")
         self.objective = with_max_rows(self.objective, request.max_rows)
         n = self.objective.n_clients
-        self._enter(request.run, algorithm, request.n_clients, request.clients)
+        self._enter(request, algorithm)
         latest = LatestSolutions(self.objective)
         latest.restore(kept.latest)
         self._now = Standing(
@@ -326,10 +336,11 @@ class Host:
                 seed=request.seed,
             )
             now = self._now
-            self._pending = worked(self.algorithm, self.objective, now.clients, now.solver, now.message, round, ids)
+            f = self.objective if self._scales is None else Reweighted(objective=self.objective, scales=self._scales)
+            self._pending = worked(self.algorithm, f, now.clients, now.solver, now.message, round, ids)
         upload, solution = self._pending.upload if request.communicate else None, self._pending.solution
         if request.summed and upload is not None:
-            upload = tree_map(lambda x: array_namespace(x).sum(x, axis=0), upload)
+            upload = summed(upload, request.weights)
         return ask.Worked(self.run, request.n, upload, None if solution is None else solution.gradients)
 
     def _end(self, request: ask.Settle) -> None:

@@ -17,7 +17,8 @@ from dualopt.engine._fetched import RemoteLatest
 from dualopt.engine._methods import spelled, types_in
 from dualopt.engine._rows import under_each_other
 from dualopt.methods import Algorithm
-from dualopt.objectives import Objective
+from dualopt.objectives import Objective, Reweighted
+from dualopt.objectives._weights import of_clients, positive
 from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
 
 __all__ = ["RemoteClients"]
@@ -86,6 +87,7 @@ class RemoteClients(Objective):
         self.latest = RemoteLatest(self.calls)
         self._mu, self._rounding = self._joined([x.mu for x in found]), self._joined([x.mu_rounding for x in found])
         self._L = self._joined([x.L for x in found])
+        self.weights = self._weights()
         first = found[0]
         self.usual_weight = first.usual_weight
         if first.max_rows is not None and first.n_features is not None:
@@ -144,6 +146,14 @@ class RemoteClients(Objective):
     def L(self) -> Array:
         """Smoothness constants of ``f_j``, shape ``(N,)``."""
         return self._L
+
+    def _weights(self) -> tuple[float, ...] | None:
+        """Return the weights of all clients, 1 where a host names none; None where all are 1."""
+        found = self._found
+        if all(x.weights is None for x in found):
+            return None
+        told = [w for x in found for w in (x.weights or (1.0,) * x.n_clients)]
+        return positive("weights", told if self._order is None else [told[k] for k in self._order], self.n_clients)
 
     @property
     def offers(self) -> frozenset[str]:
@@ -220,13 +230,14 @@ class RemoteClients(Objective):
             parts = [tuple(x) for x in self._evaluated(theta, dual=True, summed=True)]
             if any(dual is None for *_, dual in parts):
                 parts = [(columns[:5], gradient, None) for columns, gradient, _ in parts]
-            return Sums(*tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *parts))
+            columns, gradient, dual = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
+            return Sums(columns, gradient, dual, self.n_clients if self.weights is None else sum(self.weights))
         found = self._evaluated(theta, dual=True, summed=False)
         columns = list(zip(*found, strict=True))
         rows = [None if any(x is None for x in column) else self._joined(list(column)) for column in columns]
         value, gradient, value_error, gradient_error, dual, conjugate, error = rows
         point = None if dual is None or conjugate is None else DualPoint(dual, conjugate, error)
-        return sums_of_rows(value, gradient, value_error, gradient_error, point)
+        return sums_of_rows(value, gradient, value_error, gradient_error, point, self.unequal_weights)
 
     def _evaluated(self, theta: Array, *, dual: bool, summed: bool) -> list[Any]:
         self._require_model(theta)
@@ -250,7 +261,9 @@ class RemoteClients(Objective):
         self.calls = Calls(self.engine, self.calls.clients, self.shape)
         self.latest = RemoteLatest(self.calls)
 
-    def begin(self, algorithm: Algorithm, theta0: Array, state: Any, rounds: int) -> Calls:
+    def begin(
+        self, algorithm: Algorithm, theta0: Array, state: Any, rounds: int, reweighted: Reweighted | None = None
+    ) -> Calls:
         """Have all hosts take up a run: a new one, or one that has a state after some rounds."""
         if learn := getattr(self.engine, "learn", None):
             learn(types_in(algorithm))
@@ -259,11 +272,12 @@ class RemoteClients(Objective):
         run = f"{self.name} {secrets.token_hex(8)}" if known is None else known.run
         if known is not None and len(known.hosts) != len(calls.hosts):
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(calls.hosts)}.")
-        calls.begin(algorithm, run, known, rounds)
+        scales = None if reweighted is None else reweighted.scales
+        calls.begin(algorithm, run, known, rounds, (reweighted or self).unequal_weights)
         done = 0 if known is None else rounds
         session = "" if self.engine.together else secrets.token_hex(8)
         told = self.n_clients, method, theta0, self._widest, self.project, session
-        starts = [ask.Start(run, done, told[0], own, *told[1:]) for own in calls.clients]
+        starts = [ask.Start(run, done, told[0], own, *told[1:], of_clients(scales, own)) for own in calls.clients]
         calls.require_same_rounds(calls.ask_all(starts))
         if known is None and rounds:
             self._restore(state, rounds)

@@ -22,8 +22,9 @@ from dualopt.methods._base import informed, require_complete
 from dualopt.methods.compressors import Compressor, Identity
 from dualopt.methods.participation import Full, Participation, Round, WeightedSubset, as_participation
 from dualopt.methods.preparation import Preparation, Prepared, prepared_by
-from dualopt.objectives import Objective
+from dualopt.objectives import Objective, Reweighted
 from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.reweighted import own_clients, reweighted, scales_of
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
 from dualopt.spec._objects import as_compressor, with_objects
@@ -40,7 +41,9 @@ __all__ = [
     "iterate",
     "placed",
     "rounds_of",
+    "scaled",
     "shown",
+    "unscaled",
 ]
 
 
@@ -160,6 +163,7 @@ def iterate(
     seed: int = 0,
     prepare: Preparation | Sequence[Preparation] | None = None,
     compressor: Compressor | str | None = None,
+    scales: Sequence[float] | str | None = None,
     engine: Clustered | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
@@ -182,6 +186,10 @@ def iterate(
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
     compressor : Compressor, optional
         What uploads go through, in place of the method's own field ``compressor``.
+    scales : sequence of float, "suggested" or "none", optional
+        One scale for each client: the method runs on :func:`dualopt.objectives.reweighted` clients, by numbers or by
+        those that suit the method. Models, local solutions and their gradients remain those of ``objective``; the other
+        states are those of the method.
     engine : Blocks, optional
         Where the clients are, if not all in one block of this process (:mod:`dualopt.engine`). Snapshots of clients
         elsewhere ask for their states when somebody looks at them, before the next round begins.
@@ -209,11 +217,13 @@ def iterate(
     """
     who = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
+    objective, scales = unscaled(objective, scales)
     objective = placed(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
-    algorithm = complete(algorithm, prepared.objective, who, compressor)
-    return shown(rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed), prepared, objective)
+    clients = scaled(algorithm, prepared.objective, scales, who)
+    algorithm = complete(algorithm, clients, who, compressor)
+    return shown(rounds_of(algorithm, clients, prepared.theta0, who, seed), prepared, objective)
 
 
 def placed(objective: Objective, engine: Clustered | None, prepare: Any = None) -> Objective:
@@ -249,6 +259,51 @@ def shown(snapshots: Iterator[Snapshot], prepared: Prepared, objective: Objectiv
     return map(one, snapshots)
 
 
+def unscaled(objective: Objective, scales: Sequence[float] | str | None) -> tuple[Objective, Any]:
+    """Return the clients of the user, of which snapshots and records tell, and the scales that a method sees them with.
+
+    Raises
+    ------
+    ValueError
+        If there are scales twice.
+    """
+    own = scales_of(objective)
+    require(not own or scales in (None, "none"), "scales must not be given for clients that are reweighted already")
+    return own_clients(objective), own or scales
+
+
+def scaled(
+    algorithm: Algorithm | str,
+    objective: Objective,
+    scales: Sequence[float] | str | None,
+    participation: Participation | None = None,
+) -> Objective:
+    """Return the objective with its clients reweighted as ``iterate`` is asked for.
+
+    Raises
+    ------
+    ValueError
+        If there is not one positive number for each client, or none can be suggested.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import DualFL, FedSplit, Quadratic
+    >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([3.0, 12.0])]), b=np.zeros((2, 2)))
+    >>> scaled(FedSplit(), f, "suggested").scales, scaled(DualFL(), f, [1, 4]).weights
+    ((0.5, 1.5), (0.4, 1.6))
+    >>> scaled(DualFL(), f, "none") is f
+    True
+    """
+    if scales is None or (isinstance(scales, str) and scales == "none"):
+        return objective
+    if isinstance(scales, str):
+        require(scales == "suggested", "scales must be none, suggested or a number for each client", scales)
+        method = informed(with_objects(algorithm, objective), objective, participation)
+        scales = method.suggested_scales(objective)
+    return reweighted(objective, scales)
+
+
 def complete(
     algorithm: Algorithm | str,
     objective: Objective,
@@ -273,6 +328,7 @@ def complete(
         raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
     method = informed(method, objective, participation).suggested(objective)
     require_complete(method)
+    method.check_participation(objective, participation)
     return method
 
 
@@ -332,7 +388,7 @@ def rounds_of(
     n_clients = objective.n_clients
     compressor = getattr(algorithm, "compressor", Identity())
     if isinstance(participation, WeightedSubset) and participation.weights is None:
-        participation = replace(participation, weights=algorithm.sampling_weights())
+        participation = replace(participation, weights=objective.weights)
     done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
     calls, server, message = _taken_up(algorithm, objective, theta0, state, done)
     holding = holding.copy()
@@ -362,9 +418,10 @@ def _taken_up(
     algorithm: Algorithm, objective: Objective, theta0: Array, state: State | None, done: int
 ) -> tuple[Calls | Here, Any, Any]:
     """Return the conversation with the clients, after some rounds, and the server's state and message."""
-    if isinstance(objective, RemoteClients):
+    if isinstance(clients := own_clients(objective), RemoteClients):
         server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *objective.shape)))
-        return objective.begin(algorithm, theta0, state, done), server, message
+        scaled = objective if isinstance(objective, Reweighted) else None
+        return clients.begin(algorithm, theta0, state, done, scaled), server, message
     server, message, clients, solver = state or initial_state(algorithm, objective, theta0)
     return Here(algorithm, objective, clients, solver or solver_states(algorithm, objective)), server, message
 
@@ -417,6 +474,6 @@ def advance(
     here = Here(algorithm, objective, clients, solver or solver_states(algorithm, objective))
     found = here.work(round, message)
     if found.upload is not None:
-        server, message = algorithm.server(server, found.mean, round)
+        server, message = algorithm.server(server, found.mean, found.round)
     here.settle(round, message)
     return State(server, message, here.clients.tree, here.solver.tree), found.upload, here.solution

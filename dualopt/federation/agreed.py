@@ -35,12 +35,19 @@ def require_agreed_census(project: Project, found: Sequence[ask.Census]) -> None
     kind = project.loss_object.labels
     X = np.zeros((2, project.features), dtype=project.dtype)
     y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.zeros(2))
-    example = objective_of(project, X, y if kind == "class" else y.astype(X.dtype))
+    y = y if kind == "class" else y.astype(X.dtype)
+    example = objective_of(project, X, y)
     (expected,) = Host(example, 0).answer([ask.Describe()])
     for number, (site, census) in enumerate(zip(project.sites, found, strict=True)):
         _require_like(expected, census, site)
         of, rows = f"of site {site} must be", census.sizes
         require(census.clients == (number,), f"clients {of} its place among the sites, {number}", census.clients)
+        weights = objective_of(project, X, y, number).weights
+        if project.client_weights == "rows":
+            weights = None if rows is None else tuple(map(float, rows))
+        require(
+            census.weights == weights, f"client weight {of} what follows from the project, {weights}", census.weights
+        )
         if project.rows:
             require(rows == (project.rows[number],), f"sizes {of} what the project says, {project.rows[number]}", rows)
         if project.storage != "auto":
@@ -95,6 +102,8 @@ def _require_start(project: Project, number: int, request: ask.Start) -> None:
         raise RefusedError(f"the site is client {number} of {project.n_clients}", code="clients")
     if not request.run.startswith(f"{project.run_name} "):
         raise RefusedError(f"the run must be one of {project.run_name}", code="asked")
+    if project.scales == "none" and request.scales is not None:
+        raise RefusedError("clients have no scales in the project", code="asked")
     if reason := _other_method(project, request.method):
         raise RefusedError(f"the method is not that of the project: {reason}", code="method")
 

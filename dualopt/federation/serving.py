@@ -15,12 +15,14 @@ from typing import Any
 from dualopt.arrays._files import InUseError, locked
 from dualopt.engine import LostError, RemoteClients
 from dualopt.engine.checkpoint import Checkpoint
+from dualopt.engine.rounds import scaled
 from dualopt.federation.agreed import require_agreed_census
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
 from dualopt.federation.submission import OUTCOME
 from dualopt.methods.participation import parse_participation
 from dualopt.objectives import Composite
+from dualopt.objectives._weights import parse_numbers
 from dualopt.regularisers import parse_regulariser
 from dualopt.runs.recording import run
 
@@ -80,7 +82,9 @@ class Serving:
             if project.regulariser is not None:
                 objective = Composite(objective=clients, regulariser=parse_regulariser(project.regulariser))
             participation = parse_participation(project.participation)
-            algorithm = project.variant.build(objective, participation)
+            scales = parse_numbers(project.scales)
+            reweighted = scaled(project.variant.template, objective, scales, participation)
+            algorithm = project.variant.build(reweighted, participation)
             trace = run(
                 algorithm,
                 objective,
@@ -89,6 +93,7 @@ class Serving:
                 atol=project.atol or None,
                 certify_every=project.certify_every,
                 participation=participation,
+                scales=scales,
                 seed=project.seed,
                 checkpoint=Checkpoint(file, resume=True),
                 callback=self._note,
@@ -99,7 +104,7 @@ class Serving:
         return {
             "refused": None,
             "status": trace.status,
-            "theory": algorithm.guarantee(objective, participation),
+            "theory": algorithm.guarantee(reweighted, participation),
             "method": repr(algorithm),
             "lost": list(clients.calls.lost),
             "ms_per_round": _median(self._rounds),

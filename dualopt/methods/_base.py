@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.xp import Array
 from dualopt.methods._theorem import Known, Theorem, guarantee
 from dualopt.methods.oracle import Oracle
-from dualopt.methods.participation import Participation, Round, WeightedSubset, law_of
+from dualopt.methods.participation import Participation, Round, law_of
 from dualopt.objectives import Objective
+from dualopt.objectives.reweighted import common_scales
 from dualopt.solvers import LocalSolver, default_solver
 from dualopt.solvers.stopping import GradientReduction, Stop
 
-__all__ = ["OPEN", "UNKNOWN", "Algorithm", "informed", "parameters", "require_complete"]
+__all__ = ["OPEN", "UNKNOWN", "Algorithm", "Means", "informed", "parameters", "require_complete"]
 
 OPEN: Any = None
 """Default of a parameter that ``suggested`` fills in. Its type admits no None: a method may rely on a number."""
 
 UNKNOWN: Final = "unknown"
 """What ``fixed_point`` returns when a method does not say where it rests."""
+
+
+class Means(NamedTuple):
+    r"""The two means of the uploads of a cohort that a server with ``draws`` is given; one where both are the same."""
+
+    mean: Any  # with the weights w_j
+    draw: Any  # with weights proportional to w_j/pi_j, where client j is active with probability pi_j
+
 
 STEPS = ("init", "local", "server", "receive", "receive_inactive", "local_objective")
 
@@ -84,6 +93,9 @@ class Algorithm(Typed):
     listens: ClassVar[frozenset[str]] = frozenset()
     """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
 
+    draws: ClassVar[bool] = False
+    """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""
+
     rests: ClassVar[int] = 0
     """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
 
@@ -127,7 +139,11 @@ class Algorithm(Typed):
         raise NotImplementedError(f"{type(self).__name__} must define local.")
 
     def server(self, server: Any, mean: Any, round: Round) -> tuple[Any, Any]:
-        """Return (server state, message) from the uniform mean of the uploads over the active clients."""
+        """Return (server state, message) from the mean of the uploads over the active clients, with their weights.
+
+        ``round.fraction * mean`` is their part of the mean over all clients. A method with ``draws`` is given
+        ``Means(mean, draw)``.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define server.")
 
     def receive(self, clients: Any, message: Any) -> Any:
@@ -146,19 +162,25 @@ class Algorithm(Typed):
         """Return the method with every parameter left open filled in from ``mu``, ``L`` and ``N``; here the solver."""
         return self if self.solver is not None else replace(self, solver=default_solver(objective))
 
-    def sampling_weights(self) -> tuple[float, ...] | None:
-        """Return the weights with which a ``WeightedSubset`` that has none draws the clients; None for equal ones."""
-        return None
+    def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
+        r"""Return the scales with which ``reweighted`` clients suit the method best, up to a common factor.
+
+        With :math:`s_j = \sqrt{L_j\mu_j}` all :math:`L_j/s_j` and :math:`\mu_j/s_j` lie in an interval whose ends have
+        the ratio :math:`\max_jL_j/\mu_j`, the least that scales can do, in place of :math:`\max L_j/\min\mu_j`. Clients
+        that are not smooth have :math:`\mu_j`, those that are not strongly convex :math:`L_j`.
+
+        Raises
+        ------
+        ValueError
+            If neither all :math:`\mu_j` nor all :math:`L_j` are positive and finite.
+        """
+        return common_scales(objective)
+
+    def check_participation(self, objective: Objective, participation: Participation | None) -> None:
+        """Refuse by a ValueError of one sentence cohorts with which the method has no limit; here nothing."""
 
     def check(self, objective: Objective) -> None:
         """Refuse by a ValueError of one sentence what an assumption of the method excludes; here nothing."""
-
-    def known(self, objective: Objective, participation: Participation | None = None) -> tuple[Self, Known]:
-        """Return the method with no parameter open, and what its theorems may ask beside its parameters."""
-        method: Any = informed(self, objective, participation).suggested(objective)
-        if isinstance(participation, WeightedSubset) and participation.weights is None:
-            participation = replace(participation, weights=method.sampling_weights())
-        return method, Known(objective, law_of(participation, objective.n_clients))
 
     def guarantee(self, objective: Objective, participation: Participation | None = None) -> str:
         """Say what is proved for these parameters, these clients and those who take part; everybody when not given.
@@ -176,8 +198,8 @@ class Algorithm(Typed):
         >>> FedDyn().guarantee(f, Bernoulli(probability=0.5)).rpartition("; ")[2]
         'Theorem A needs cohorts of one size, not independent activity'
         """
-        method, known = self.known(objective, participation)
-        return guarantee(self.theorems, method, known, self.without_theorem)
+        method = informed(self, objective, participation).suggested(objective)
+        return guarantee(self.theorems, method, Known.of(objective, participation), self.without_theorem)
 
     def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """Return (server state, message, client states) at ``theta``, a minimiser, that communicating rounds keep.
@@ -188,7 +210,7 @@ class Algorithm(Typed):
 
 
 def informed(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
-    """Return the method with its parameters ``fraction`` and ``inclusion``, where open, as the participation has them.
+    """Return the method with its parameter ``fraction``, where open, as the participation has it.
 
     Examples
     --------
@@ -204,8 +226,6 @@ def informed(algorithm: Algorithm, objective: Objective, participation: Particip
     if participation is not None and "fraction" in open_:
         law = law_of(participation, objective.n_clients)
         known["fraction"] = law.fraction or None  # nobody, ever: nothing depends on it
-    if isinstance(participation, WeightedSubset) and participation.weights is not None and "inclusion" in open_:
-        known["inclusion"] = participation.inclusion(objective.n_clients)
     return replace(algorithm, **known) if known else algorithm
 
 

@@ -6,18 +6,8 @@ import math
 from typing import Any
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods._restarts import MOST
-from dualopt.methods._scales import same
-from dualopt.methods._theorem import (
-    ONE_SIZE,
-    SMOOTH,
-    Known,
-    Need,
-    Theorem,
-    at_most,
-    squares,
-)
+from dualopt.methods._theorem import DRAWN, ONE_SIZE, SMOOTH, Known, Need, Theorem, at_most, same, squares
 
 __all__ = [
     "FALL",
@@ -27,23 +17,23 @@ __all__ = [
     "OF_DUAL_LBFGS",
     "OF_OPTIMIZED_DUALFL",
     "OF_SAMPLED_DUALFL",
+    "RHO",
     "last_step",
 ]
 
 FALL = 0.1  # times |q|^2, by which a step of dual L-BFGS has to make D fall; a plain step does by a half of it
 NU = at_most("nu", "mu", lambda m, k: k.mu)
 
-# DualFL, with one nu for all clients or one for each: the methods say what fits and what the limit of rho is.
+RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)
 
-FITS = Need("nu <= mu", lambda m, k: m.fits(k.objective))
-RHO = at_most("rho", "nu/L", lambda m, k: m.limit(k.objective))
+# DualFL.
 
 
-def _without_momentum(method: Any) -> bool:
+def _without_momentum(method: Any, known: Known) -> bool:
     return method.restart is None and method.rho == 0
 
 
-def _with_momentum(method: Any) -> bool:
+def _with_momentum(method: Any, known: Known) -> bool:
     return method.restart is None and method.rho > 0
 
 
@@ -53,7 +43,7 @@ def _best(known: Known) -> dict[str, float]:
 
 def _of_gaps(method: Any, known: Known) -> str:
     """Return Theorem E: the gap of an epoch for smooth clients, the order of Theorem 3.2 for all."""
-    limit = method.limit(known.objective)
+    limit = method.nu / known.L
     if limit == 0:
         return "O(1/n^2) at the mean models"
     epoch = max(1, math.floor(2.0 * (1.0 + MOST) * math.sqrt(max(1.0 / limit - 1.0, 0.0))))
@@ -64,36 +54,36 @@ OF_DUALFL = (
     Theorem(
         source="Theorem 3.2",
         rate="|theta - theta*|^2 = O(1/n^2)",
-        needs=(FITS,),
+        needs=(NU,),
         about=_without_momentum,
     ),
     Theorem(
         source="Theorem 3.3",
         rate="E - E* = O((1 - sqrt(rho))^n), a factor of {factor} per round",
-        needs=(FITS, RHO),
+        needs=(NU, RHO),
         about=_with_momentum,
         factor=lambda m, k: 1.0 - math.sqrt(m.rho),
         best=_best,
     ),
-    Theorem(source="Theorem E", rate=_of_gaps, needs=(FITS,), about=lambda m: m.restart == "gap"),
+    Theorem(source="Theorem E", rate=_of_gaps, needs=(NU,), about=lambda m, k: m.restart == "gap"),
     Theorem(
         source="",
         rate="linear for smooth clients (theory/frontier/restarts.py), without a useful factor",
-        needs=(FITS, SMOOTH),
-        about=lambda m: m.restart == "gradient",
+        needs=(NU, SMOOTH),
+        about=lambda m, k: m.restart == "gradient",
     ),
 )
 OF_OPTIMIZED_DUALFL = (
     Theorem(
         source="2 |zeta*|^2/(N A_n)",
         rate="|theta - theta*|^2 = O(1/n^2)",
-        needs=(FITS,),
+        needs=(NU,),
         about=_without_momentum,
     ),
     Theorem(
         source="2 |zeta*|^2/(N A_n)",
         rate="|theta - theta*|^2 = O((1 - sqrt(rho))^(2n)), a factor of {factor} per round",
-        needs=(FITS, RHO),
+        needs=(NU, RHO),
         about=_with_momentum,
         factor=lambda m, k: (1.0 - math.sqrt(m.rho)) ** 2,
         best=_best,
@@ -115,38 +105,31 @@ def last_step(rho: float, fraction: float) -> float:
     return 2.0 * fraction * q / (q + math.sqrt(q * q + 4.0 * fraction * q)) if q > 0 else 0.0
 
 
-def _drawn(method: Any, known: Known) -> bool:
-    """Tell whether clients are active as often as Theorem F asks, and as the steps of the method suppose."""
-    size, chances = round(known.law.fraction * known.N), known.law.inclusion
-    wanted = inclusion_probabilities(method.scales or known.weights, size)
-    return same(chances, wanted) and same((method.least(known.N),), (min(chances),))
-
-
 def _where(method: Any, known: Known) -> str:
     """Return on what the constant of the bound depends where some are idle: with nu < mu it is finite."""
-    nus = [method.nu * s for s in method.scales or (1.0,) * known.N]
-    below = all(nu < mu * (1.0 - 1e-9) for nu, (mu, _) in zip(nus, known.bounds, strict=True))
-    return "" if known.p == 1 or below else "where all f_j - nu_j/2 |.|^2 are bounded below, "
+    below = method.nu < known.mu * (1.0 - 1e-9)
+    return "" if known.p == 1 or below else "where all f_j - nu/2 |.|^2 are bounded below, "
 
 
+LEAST = Need(
+    "cohorts in which a client is active with a probability of at least p",
+    lambda m, k: same((m.least,), (k.p,)),
+    lambda m, k: m.least,
+)
 _OF_SAMPLED: dict[str, Any] = {
     "source": "Theorem F",
-    "needs": (
-        FITS,
-        Need("cohorts of the given fraction, drawn with the weights nu_j", _drawn),
-        RHO,
-    ),
+    "needs": (NU, DRAWN, LEAST, RHO),
     "laws": ONE_SIZE,
 }
 OF_SAMPLED_DUALFL = (
     Theorem(
         rate=lambda m, k: f"{_where(m, k)}E |theta - theta*|^2 = O(1/n^2)",
-        about=lambda m: m.rho == 0,
+        about=lambda m, k: m.rho == 0,
         **_OF_SAMPLED,
     ),
     Theorem(
         rate=lambda m, k: f"{_where(m, k)}E |theta - theta*|^2 = O((1 - t)^n), a factor of {{factor}} per round",
-        about=lambda m: m.rho > 0,
+        about=lambda m, k: m.rho > 0,
         factor=lambda m, k: 1.0 - last_step(m.rho, k.p),
         best=_best,
         **_OF_SAMPLED,

@@ -13,13 +13,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.methods._parameters import suggested_weight, within
+from dualopt.methods._parameters import suggested_weight
 from dualopt.methods._pivotal import inclusion_probabilities
-from dualopt.methods._scales import constants, same
 from dualopt.methods._theorem import (
     ALL,
+    DRAWN,
     EQUALLY_WEIGHTED,
     ONE_SIZE,
     SMOOTH_STRONG,
@@ -33,17 +32,15 @@ from dualopt.methods._theorem import (
     squares,
 )
 from dualopt.methods.compressors import CoordinateCohorts, Identity
-from dualopt.methods.participation import UNIFORM, Law
+from dualopt.methods.participation import UNIFORM, Law, WeightedSubset
 from dualopt.objectives import Objective
 
 __all__ = [
-    "DRAWN",
     "THEOREMS",
     "best_weight",
     "best_weights",
     "half_harmonic_mean",
     "largest_growth",
-    "suggested_scales",
     "suggested_weights",
 ]
 
@@ -76,15 +73,18 @@ def best_weight(mu: float, L: float, fraction: float) -> float:
     return (m + math.sqrt(m * m + fraction * L * mu)) / fraction
 
 
-def best_weights(bounds: Sequence[tuple[float, float]], size: int) -> tuple[float, ...]:
+def best_weights(
+    bounds: Sequence[tuple[float, float]], size: int, weights: Sequence[float] | None = None
+) -> tuple[float, ...]:
     r"""Return the smallest :math:`\alpha_j` that Theorem A' admits for clients with bounds :math:`(\mu_j, L_j)`.
 
     They solve :math:`\alpha_j = \alpha^*(\mu_j, L_j, \pi_j)`, :math:`\alpha^*` the function :func:`best_weight`, and
-    :math:`\pi_j = \min(1, K\alpha_j)` with the sum P. No admitted :math:`\alpha_j` is smaller than its counterpart: for
-    given K the equation has one solution, since :math:`\alpha^*` falls with :math:`\pi`; all others that are admitted
-    need larger :math:`\pi_j`, so that K would be smaller, and all :math:`\alpha_j` larger. The solution is found as the
-    fixed point of :math:`\alpha_j \mapsto\sqrt{\alpha_j\alpha^*(\mu_j, L_j, \pi_j)}`, in logarithms a contraction
-    because :math:`\alpha^*` falls with :math:`\pi` by a power between 1/2 and 1.
+    :math:`\pi_j = \min(1, Kw_j\alpha_j)` with the sum P and the weights :math:`w_j` of the clients. No admitted
+    :math:`\alpha_j` is smaller than its counterpart: for given K the equation has one solution, since :math:`\alpha^*`
+    falls with :math:`\pi`; all others that are admitted need larger :math:`\pi_j`, so that K would be smaller, and all
+    :math:`\alpha_j` larger. The solution is found as the fixed point of :math:`\alpha_j
+    \mapsto\sqrt{\alpha_j\alpha^*(\mu_j, L_j, \pi_j)}`, in logarithms a contraction because :math:`\alpha^*` falls with
+    :math:`\pi` by a power between 1/2 and 1.
 
     Examples
     --------
@@ -93,9 +93,10 @@ def best_weights(bounds: Sequence[tuple[float, float]], size: int) -> tuple[floa
     >>> best_weights([(1.0, 100.0), (100.0, 10000.0)], 2)
     (10.0, 1000.0)
     """
+    weights = weights or (1.0,) * len(bounds)
     alphas = tuple(best_weight(*bound, size / len(bounds)) for bound in bounds)
     for _ in range(ITERATIONS):
-        probabilities = inclusion_probabilities(alphas, size)
+        probabilities = inclusion_probabilities([w * a for w, a in zip(weights, alphas, strict=True)], size)
         wanted = [best_weight(*bound, p) for bound, p in zip(bounds, probabilities, strict=True)]
         alphas = tuple(math.sqrt(alpha * other) for alpha, other in zip(alphas, wanted, strict=True))
     return alphas
@@ -113,28 +114,20 @@ def largest_growth(alpha: float, mu: float) -> float:
 
 
 def suggested_weights(
-    objective: Objective, alpha: float | None, growth: float | None, fraction: float
+    objective: Objective, alpha: float | None, growth: float | None, fraction: float, size: int
 ) -> tuple[float, float]:
-    """Return ``alpha`` and ``growth``, suggested where they are open: the best ones for uniform cohorts."""
+    """Return ``alpha`` and ``growth``, suggested where they are open: the best ones for cohorts of ``size`` clients."""
     if alpha is not None:
         return alpha, growth or 0.0
     known = Known(objective, Law(name=UNIFORM, n_clients=objective.n_clients, fraction=fraction))
     if SMOOTH_STRONG.holds(None, known):
+        if fraction < 1 and not known.equal:
+            drawn = Known.of(objective, WeightedSubset(size=size))
+            return THEOREM_A_WEIGHTED.suggests(drawn)["alpha"], growth or 0.0
         return THEOREM_A.suggests(known)["alpha"], growth or 0.0
     alpha = suggested_weight(objective, "alpha")
     grows = known.mu > 0 and fraction < 1 and growth is None
     return alpha, largest_growth(alpha, known.mu) if grows else growth or 0.0
-
-
-def suggested_scales(objective: Objective, size: int) -> tuple[float, ...]:
-    """Return the smallest ``alpha_j`` of Theorem A' for cohorts of ``size`` clients."""
-    bounds = constants(objective)
-    smooth = all(mu > 0 and math.isfinite(L) for mu, L in bounds)
-    require(smooth, "scaled must be False for clients that are not smooth and strongly convex")
-    return best_weights(bounds, size)
-
-
-# One weight for all clients.
 
 
 def _fraction(method: Any, known: Known) -> float:
@@ -142,24 +135,11 @@ def _fraction(method: Any, known: Known) -> float:
     return known.p / (1.0 + method.compressor.omega(known.objective.shape, known.N))
 
 
-def _size(known: Known) -> int:
-    """Return the number of active clients, where all cohorts have one size."""
-    return round(known.law.fraction * known.N)
-
-
-DRAWN = Need(
-    "clients to be active in proportion to their weights",
-    lambda m, k: same(k.law.inclusion, inclusion_probabilities(k.weights, _size(k))),
-)
 CONVEX = Need("convex clients", lambda m, k: k.mu >= 0)
 
 
-def _plain(method: Any) -> bool:
-    return method.scales is None and method.compressor == Identity()
-
-
-def _constant(method: Any) -> bool:
-    return _plain(method) and not method.growth
+def _constant(method: Any, known: Known) -> bool:
+    return method.compressor == Identity() and not method.growth
 
 
 def _dual_errors(method: Any, known: Known, theta: Array, state: Any, weights: Sequence[float]) -> float:
@@ -167,9 +147,9 @@ def _dual_errors(method: Any, known: Known, theta: Array, state: Any, weights: S
     return squares(state.clients.gradient - known.objective.gradient(theta), weights)
 
 
-def _away(method: Any, theta: Array, state: Any, n: int, scale: float = 1.0) -> float:
+def _away(method: Any, theta: Array, state: Any, n: int) -> float:
     r"""Return :math:`|x - \theta^*|^2`; x is the mean of the models of the last active clients."""
-    x = state.server.theta + state.server.h / (method.alpha_of(n) * scale)
+    x = state.server.theta + state.server.h / method.alpha_of(n)
     return float(array_namespace(theta).sum((x - theta) ** 2))
 
 
@@ -229,10 +209,10 @@ def _factor(method: Any, known: Known) -> float:
 
 
 def _psi(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
-    r"""Return Psi of Theorem A, with a weight :math:`\omega_j/\pi_j` for each memory."""
-    gamma, kept = 1.0 / method.alpha, 1.0 + method.compressor.omega(known.objective.shape, known.N)
-    C = _factor(method, known) * (gamma * gamma + 2.0 * gamma / (known.L + known.mu)) * kept
-    weights = [C * w / p for w, p in zip(known.weights, known.law.inclusion, strict=True)]
+    """Return Psi of Theorems A and D."""
+    gamma, p = 1.0 / method.alpha, _fraction(method, known)
+    C = _factor(method, known) / p * (gamma * gamma + 2.0 * gamma / (known.L + known.mu))
+    weights = [C * w for w in known.weights]
     return _away(method, theta, state, n) + _dual_errors(method, known, theta, state, weights)
 
 
@@ -243,7 +223,7 @@ THEOREM_A = Theorem(
     rate=FALLS,
     needs=(DRAWN, SMOOTH_STRONG, HEAVY),
     laws=ONE_SIZE,
-    about=_constant,
+    about=lambda m, k: _constant(m, k) and (k.equal or k.p == 1),
     factor=_factor,
     potential=_psi,
     best=lambda k: {"alpha": best_weight(k.mu, k.L, k.p)},
@@ -259,7 +239,7 @@ THEOREM_D = Theorem(
         HEAVY,
     ),
     laws=ALL,
-    about=lambda m: m.compressor != Identity(),
+    about=lambda m, k: m.compressor != Identity(),
     factor=_factor,
     potential=_psi,
 )
@@ -281,62 +261,39 @@ THEOREM_C = Theorem(
         at_most("growth", "sqrt(alpha^2 + 2 alpha mu) - alpha", lambda m, k: largest_growth(m.alpha, k.mu)),
     ),
     laws=ONE_SIZE,
-    about=lambda m: _plain(m) and bool(m.growth),
+    about=lambda m, k: m.compressor == Identity() and bool(m.growth),
     potential=_growing,
 )
 
-# One weight for each client.
+# Unequal weights, in cohorts that are drawn with them.
 
 
-def _alphas(method: Any) -> list[float]:
-    return [method.alpha * scale for scale in method.scales]
-
-
-def _lightest(method: Any, known: Known) -> list[float]:
-    """Return the least weights of the clients that Theorem A' admits with their probabilities."""
-    return [best_weight(*bound, p) for bound, p in zip(known.bounds, known.law.inclusion, strict=True)]
+def _lightest(known: Known) -> float:
+    """Return the least alpha that Theorem A' admits, with the constants and the probability of every client."""
+    return max(best_weight(*bound, p) for bound, p in zip(known.bounds, known.law.inclusion, strict=True))
 
 
 def _slowest(method: Any, known: Known) -> float:
-    clients = zip(_alphas(method), known.bounds, strict=True)
-    return max(1.0 / (1.0 + 2.0 * half_harmonic_mean(*bound) / alpha) for alpha, bound in clients)
+    return max(1.0 / (1.0 + 2.0 * half_harmonic_mean(*bound) / method.alpha) for bound in known.bounds)
 
 
-def _scaled_psi(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+def _weighted_psi(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
     """Return Psi of Theorem A'."""
-    alphas, r = _alphas(method), _slowest(method, known)
-    weights = []
-    for alpha, (mu, L), p in zip(alphas, known.bounds, known.law.inclusion, strict=True):
-        weights.append(r * (1.0 / alpha + 2.0 / (L + mu)) / (sum(alphas) * p))
-    scale = sum(method.scales) / known.N
-    return _away(method, theta, state, n, scale) + _dual_errors(method, known, theta, state, weights)
+    gamma, r, weights = 1.0 / method.alpha, _slowest(method, known), []
+    for w, (mu, L), p in zip(known.weights, known.bounds, known.law.inclusion, strict=True):
+        weights.append(r * w / p * (gamma * gamma + 2.0 * gamma / (L + mu)))
+    return _away(method, theta, state, n) + _dual_errors(method, known, theta, state, weights)
 
 
-THEOREM_A_SCALED = Theorem(
+THEOREM_A_WEIGHTED = Theorem(
     source="Theorem A'",
     rate=FALLS,
-    needs=(
-        EQUALLY_WEIGHTED,
-        Need(
-            "clients that are smooth and strongly convex, each of them",
-            lambda m, k: all(mu > 0 and math.isfinite(L) for mu, L in k.bounds),
-        ),
-        Need(
-            "cohorts drawn with the weights alpha_j",
-            lambda m, k: (
-                same(k.law.inclusion, inclusion_probabilities(_alphas(m), _size(k)))
-                and (m.inclusion is None or same(m.inclusion, k.law.inclusion))
-            ),
-        ),
-        Need(
-            "alpha_j >= alpha*_j",
-            lambda m, k: all(within(least, a) for least, a in zip(_lightest(m, k), _alphas(m), strict=True)),
-        ),
-    ),
+    needs=(DRAWN, SMOOTH_STRONG, at_least("alpha", "max_j alpha*_j", lambda m, k: _lightest(k))),
     laws=ONE_SIZE,
-    about=lambda m: m.scales is not None,
+    about=lambda m, k: _constant(m, k) and not k.equal and k.p < 1,
     factor=_slowest,
-    potential=_scaled_psi,
+    potential=_weighted_psi,
+    best=lambda k: {"alpha": _lightest(k)},
 )
 
-THEOREMS = (THEOREM_3, THEOREM_2, THEOREM_4, THEOREM_A, THEOREM_C, THEOREM_A_SCALED, THEOREM_D)
+THEOREMS = (THEOREM_3, THEOREM_2, THEOREM_4, THEOREM_A, THEOREM_C, THEOREM_A_WEIGHTED, THEOREM_D)

@@ -125,7 +125,7 @@ OF_GIANT = (
         source="",
         rate="E - E* falls by a factor of {factor} per iteration of three rounds on quadratics with exact directions",
         needs=(SMOOTH_STRONG, Need("a step of at least 1", lambda m, k: max(m.steps) >= 1)),
-        about=lambda m: m.weight == 0,
+        about=lambda m, k: m.weight == 0,
         factor=_steepest,
         rounds=3,
         potential=_accepted,
@@ -173,18 +173,18 @@ def _estimate(method: Any, known: Known, theta: Array, state: Any, n: int) -> fl
 
 
 OF_ACC_S_DANE = (
-    Theorem(source="", rate=_adaptive, needs=CONVEX, about=lambda m: m.weight is None),
+    Theorem(source="", rate=_adaptive, needs=CONVEX, about=lambda m, k: m.weight is None),
     Theorem(
         source="",
         rate=lambda m, k: f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
         needs=CONVEX,
-        about=lambda m: m.weight is not None and m.mu == 0,
+        about=lambda m, k: m.weight is not None and m.mu == 0,
     ),
     Theorem(
         source="",
         rate=lambda m, k: f"{_given(m, k)}E - E* = O(q^n), a factor of {{factor}} per two rounds",
         needs=CONVEX,
-        about=lambda m: m.weight is not None and m.mu > 0,
+        about=lambda m, k: m.weight is not None and m.mu > 0,
         factor=lambda m, k: limit_factor(m.weight, m.mu),
         rounds=2,
         potential=_estimate,

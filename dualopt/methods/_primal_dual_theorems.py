@@ -54,8 +54,8 @@ OF_A_FEDPD = (
 
 def _controlled(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
     weight = (step_of(method.solver) / method.probability) ** 2
-    controls = squares(state.clients.control - known.objective.gradient(theta))
-    return squares(state.clients.theta - theta) + weight * controls
+    controls = squares(state.clients.control - known.objective.gradient(theta), known.weights)
+    return squares(state.clients.theta - theta, known.weights) + weight * controls
 
 
 def _of_the_coin(method: Any, known: Known) -> float:
@@ -68,7 +68,6 @@ OF_SCAFFNEW = (
         source="",
         rate="E Psi falls by a factor of {factor} per round",
         needs=(
-            EQUALLY_WEIGHTED,
             Need("full gradients", lambda m, k: not isinstance(m.solver, SGD)),
             SMOOTH_STRONG,
             Need("a step < 2/L", lambda m, k: step_of(m.solver) * k.L < 2.0, lambda m, k: 2.0 / k.L),

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, to_numpy
-from dualopt.methods._parameters import largest, smallest, within
-from dualopt.methods._scales import constants, same
-from dualopt.methods.participation import COHORTS, EVERYBODY, INDEPENDENT, SKIPPED, UNIFORM, Law, law_of
+from dualopt.arrays.xp import Array, array_namespace, asarray_like
+from dualopt.methods._parameters import constants, largest, smallest, within
+from dualopt.methods._pivotal import inclusion_probabilities
+from dualopt.methods.participation import (
+    COHORTS,
+    EVERYBODY,
+    INDEPENDENT,
+    SKIPPED,
+    UNIFORM,
+    Law,
+    Participation,
+    WeightedSubset,
+    law_of,
+)
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
 
@@ -19,6 +29,7 @@ __all__ = [
     "ALL",
     "ANY_LAW",
     "COIN",
+    "DRAWN",
     "EQUALLY_WEIGHTED",
     "ONE_SIZE",
     "SMOOTH",
@@ -33,6 +44,7 @@ __all__ = [
     "at_most",
     "guarantee",
     "rounded_up",
+    "same",
     "squares",
 ]
 
@@ -71,9 +83,11 @@ class Known:
     law: Law
 
     @classmethod
-    def of(cls, objective: Objective) -> Known:
-        """Return what is known where everybody takes part."""
-        return cls(objective, law_of(None, objective.n_clients))
+    def of(cls, objective: Objective, participation: Participation | None = None) -> Known:
+        """Return what is known of a run: everybody takes part where nothing is said of it."""
+        if isinstance(participation, WeightedSubset) and participation.weights is None:
+            participation = replace(participation, weights=objective.weights)
+        return cls(objective, law_of(participation, objective.n_clients))
 
     @cached_property
     def mu(self) -> float:
@@ -103,15 +117,21 @@ class Known:
     @cached_property
     def weights(self) -> tuple[float, ...]:
         """The weights of the clients in the mean, with the sum 1."""
-        given = getattr(self.objective, "weights", None)
-        if given is None:
-            return (1.0 / self.N,) * self.N
-        numbers = [float(w) for w in to_numpy(given)]
-        return tuple(w / sum(numbers) for w in numbers)
+        return self.objective.shares or (1.0 / self.N,) * self.N
+
+    @property
+    def equal(self) -> bool:
+        """Whether all weights are equal."""
+        return self.objective.shares is None
+
+    @cached_property
+    def drawn(self) -> tuple[float, ...]:
+        r"""The probabilities :math:`\min(1, Kw_j)` of cohorts of this size that are drawn with the weights."""
+        return inclusion_probabilities(self.weights, max(1, round(self.law.fraction * self.N)))
 
     def mean(self, numbers: Array) -> float:
         """Return the mean of numbers of the clients, shape ``(N,)``, with their weights."""
-        return float(array_namespace(numbers).sum(asarray_like(self.weights, numbers) * numbers))
+        return float(self.objective.mean(numbers))
 
 
 def squares(x: Array, weights: Iterable[float] | None = None) -> float:
@@ -134,6 +154,11 @@ class Need(NamedTuple):
         return self.words if self.limit is None else f"{self.words} = {self.limit(method, known):.3g}"
 
 
+def same(some: Sequence[float], others: Sequence[float]) -> bool:
+    """Tell whether probabilities are the same, up to the rounding of the weights that they come from."""
+    return all(math.isclose(p, q, rel_tol=1e-9) for p, q in zip(some, others, strict=True))
+
+
 def at_most(parameter: str, words: str, limit: Callable[[Any, Known], float]) -> Need:
     """Return the assumption that a parameter is at most a limit, up to the rounding of what the limit is made of.
 
@@ -153,7 +178,8 @@ def at_least(parameter: str, words: str, limit: Callable[[Any, Known], float]) -
 STRONG = Need("strongly convex clients", lambda m, k: k.mu > 0)
 SMOOTH = Need("smooth clients", lambda m, k: math.isfinite(k.L))
 SMOOTH_STRONG = Need("smooth and strongly convex clients", lambda m, k: k.mu > 0 and math.isfinite(k.L))
-EQUALLY_WEIGHTED = Need("clients of equal weights", lambda m, k: same(k.weights, k.weights[:1] * k.N))
+EQUALLY_WEIGHTED = Need("clients of equal weight", lambda m, k: k.equal)
+DRAWN = Need("clients to be active in proportion to their weights", lambda m, k: same(k.law.inclusion, k.drawn))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +195,7 @@ class Theorem:
     laws : Laws
         Under which laws of :mod:`dualopt.methods.participation` it holds: nothing is promised under another one.
     about : callable
-        Whether it is about this form of the method, such as one weight for all clients; of others it is silent.
+        Whether it is about this form of the method and of the clients, such as equal weights; of others it is silent.
     rate : str or callable
         What falls and how fast, in words, with ``{factor}`` where the factor belongs.
     factor : callable, optional
@@ -188,7 +214,7 @@ class Theorem:
     rate: str | Callable[[Any, Known], str]
     needs: tuple[Need, ...] = ()
     laws: Laws = ALL
-    about: Callable[[Any], bool] = lambda method: True
+    about: Callable[[Any, Known], bool] = lambda method, known: True
     factor: Callable[[Any, Known], float] | None = None
     rounds: int = 1
     potential: Callable[[Any, Known, Array, Any, int], float] | None = None
@@ -229,7 +255,7 @@ def guarantee(theorems: Iterable[Theorem], method: Any, known: Known, otherwise:
 
     ``otherwise`` is why there is none where no theorem is about this form of the method.
     """
-    ours = [theorem for theorem in theorems if theorem.about(method)]
+    ours = [theorem for theorem in theorems if theorem.about(method, known)]
     lacks: dict[str, list[str]] = {}
     for theorem in ours:
         lacks.setdefault(theorem.fails(method, known), []).append(theorem.source or "its theorem")

@@ -299,7 +299,7 @@ class AccSDANE(Algorithm):
         value, gradient = objective.value_and_gradient(theta)
         server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
         if server.search is not None and clients.solution is not None:
-            server = server._replace(search=server.search._replace(energy=array_namespace(value).mean(value)))
+            server = server._replace(search=server.search._replace(energy=objective.mean(value)))
             clients = clients._replace(solution=clients.solution._replace(value=value, gradient=gradient))
         return server, message, clients._replace(gradient=gradient)
 

@@ -112,10 +112,9 @@ class DistributedLBFGS(Algorithm):
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, tuple[()]]:
         """At the minimiser, without pairs."""
-        xp = array_namespace(theta)
         start, message, clients = self.init(theta, theta)
         value, gradient = objective.value_and_gradient(theta)
-        found = start._replace(value=xp.mean(value), gradient=xp.mean(gradient, axis=0))
+        found = start._replace(value=objective.mean(value), gradient=objective.mean(gradient))
         return found, message, clients
 
 

@@ -149,7 +149,6 @@ class DistributedNewtonCG(Algorithm):
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser, before its evaluation."""
-        xp = array_namespace(theta)
         value, gradient = objective.value_and_gradient(theta)
         server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
-        return server._replace(value=xp.mean(value), gradient=xp.mean(gradient, axis=0)), message, clients
+        return server._replace(value=objective.mean(value), gradient=objective.mean(gradient)), message, clients

@@ -191,7 +191,7 @@ class DualLBFGS(Algorithm):
         start = broadcast(theta, gradient.shape)
         server, message, clients = self.init(theta, start)
         zeta = gradient / self.nu
-        dual = array_namespace(theta).mean(client_dot(zeta, start) - value / self.nu)
+        dual = objective.mean(client_dot(zeta, start) - value / self.nu)
         return server._replace(value=dual), message, clients._replace(zeta=zeta)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_fraction, require_positive
-from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._parameters import largest, require_local_gradients, smallest
 from dualopt.methods._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF
@@ -139,13 +139,13 @@ class FiveGCS(Algorithm):
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Correct the point that was sent by N/C times the change of the active duals, and find the next one."""
         theta = server.xhat - self.gamma * round.n_clients * mean
-        server = self._with_next(theta, server.dual + round.n_active * mean)
+        server = self._with_next(theta, server.dual + round.n_clients * round.fraction * mean)
         return server, server.xhat
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``u_m = grad F_m(theta*)``, whose sum is ``-mu theta*``."""
         duals = (objective.gradient(theta) - self.mu * theta) / objective.n_clients
-        server = self._with_next(theta, array_namespace(theta).sum(duals, axis=0))
+        server = self._with_next(theta, objective.n_clients * objective.mean(duals))
         return server, server.xhat, Client(duals)
 
     def _with_next(self, theta: Array, dual: Array) -> Server:

@@ -9,7 +9,7 @@ from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._gradient_theorems import OF_GRADIENT_DESCENT
-from dualopt.methods._parameters import mean_of, require_smooth_clients
+from dualopt.methods._parameters import require_smooth_clients
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -71,7 +71,7 @@ class GradientDescent(Algorithm):
         require_smooth_clients(objective, "gradient descent")
         if self.step is not None:
             return self
-        L = mean_of(objective.L)
+        L = float(objective.mean(objective.L))
         if not 0 < L < float("inf"):
             raise ValueError("step must be given: L is not known, so nothing can be suggested.")
         return replace(self, step=1.0 / L)

@@ -62,7 +62,7 @@ class OptimizedDualFL(DualParameters):
 
     Parameters
     ----------
-    rho, nu, solver, stop, corrected, scaled, scales
+    rho, nu, solver, stop, corrected
         As in :class:`dualopt.methods.DualFL`.
     restart : "gradient", optional
         As in :class:`dualopt.methods.DualFL`; for this method nothing is proved of it, and no gap restart is
@@ -98,7 +98,7 @@ class OptimizedDualFL(DualParameters):
 
     def server(self, server: Server, mean: Any, round: Round) -> tuple[Server, Message]:
         """Average; the coefficients depend on nothing but the round of the epoch and ``rho``."""
-        theta, again, _ = judged(self.restart, mean, server.theta, math.inf, self.mean_nu)
+        theta, again, _ = judged(self.restart, mean, server.theta, math.inf, self.nu)
         A, b, c = (0.0, 0.0, 0.0) if again else coefficients(server.A, self.rho)
         return Server(theta, A), Message(theta, b, c)
 

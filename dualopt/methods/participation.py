@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, cycle
 from typing import Any, Protocol
 
@@ -119,12 +119,16 @@ class Round:
         Whether uploads are averaged at the end of the round.
     seed : int
         Seed of the run.
+    inclusion : tuple of float, optional
+        The probabilities with which all clients are active; None where they are equal.
+    weight : float, optional
+        The weight of the active clients over that of all; None where all weights are equal. For the server alone.
 
     Examples
     --------
     >>> r = Round(n=3, n_clients=10, clients=(2, 5), communicate=True, seed=0)
-    >>> r.n_active, r.fraction
-    (2, 0.2)
+    >>> r.n_active, r.turnout, r.fraction
+    (2, 0.2, 0.2)
     >>> bool(r.rngs()[0].random() == r.rngs()[0].random())
     True
     """
@@ -134,6 +138,8 @@ class Round:
     clients: tuple[int, ...]
     communicate: bool
     seed: int
+    inclusion: tuple[float, ...] | None = field(default=None, repr=False)
+    weight: float | None = field(default=None, repr=False)
 
     @property
     def n_active(self) -> int:
@@ -141,9 +147,17 @@ class Round:
         return len(self.clients)
 
     @property
-    def fraction(self) -> float:
-        """The fraction ``P/N`` of active clients."""
+    def turnout(self) -> float:
+        """The number of the active clients over that of all, ``P/N``."""
         return self.n_active / self.n_clients
+
+    @property
+    def fraction(self) -> float:
+        """The weight of the active clients over that of all, with equal weights ``P/N``.
+
+        It times the mean of the active clients is their part of the mean of all.
+        """
+        return self.turnout if self.weight is None else self.weight
 
     def rngs(self) -> list[Generator]:
         """Return one random generator for each client of the call, the same whoever else takes part."""
@@ -299,8 +313,7 @@ class WeightedSubset(Typed):
     size : int
         Number ``P`` of active clients.
     weights : tuple of float, optional
-        The :math:`a_j`. When not given, those that the method of a run suggests: the weights :math:`\alpha_j` of FedDyn
-        and the :math:`\nu_j` of SampledDualFL with one scale for each client, otherwise equal ones.
+        The :math:`a_j`; in a run, when not given, the weights of the clients, with scales those of the reweighted ones.
 
     Raises
     ------
@@ -362,9 +375,13 @@ class WeightedSubset(Typed):
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with ``size`` active clients each."""
         rng, probabilities = _stream(seed), self.inclusion(n_clients)
+        common = {
+            "communicate": True,
+            "seed": seed,
+            "inclusion": None if len(set(probabilities)) == 1 else probabilities,
+        }
         for n in count():
-            chosen = drawn(probabilities, rng.random)
-            yield Round(n=n, n_clients=n_clients, clients=chosen, communicate=True, seed=seed)
+            yield Round(n=n, n_clients=n_clients, clients=drawn(probabilities, rng.random), **common)
 
 
 @dataclass(frozen=True, kw_only=True)

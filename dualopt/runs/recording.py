@@ -21,7 +21,17 @@ from dualopt.engine import RemoteClients
 from dualopt.engine._errors import LostError
 from dualopt.engine._everywhere import everywhere
 from dualopt.engine.checkpoint import Checkpoint, Progress, table
-from dualopt.engine.rounds import Clustered, Snapshot, complete, initial_state, placed, rounds_of, shown
+from dualopt.engine.rounds import (
+    Clustered,
+    Snapshot,
+    complete,
+    initial_state,
+    placed,
+    rounds_of,
+    scaled,
+    shown,
+    unscaled,
+)
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Participation, as_participation
@@ -29,6 +39,7 @@ from dualopt.methods.preparation import Preparation, Prepared, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.reweighted import scales_of
 from dualopt.objectives.wrapper import class_labels
 from dualopt.runs.certificates import Certificate, LatestSolutions, certificate
 from dualopt.runs.trace import Trace
@@ -65,6 +76,7 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     prepare: Preparation | Sequence[Preparation] | None = None,
     compressor: Compressor | str | None = None,
+    scales: Sequence[float] | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
     engine: Clustered | None = None,
@@ -73,7 +85,7 @@ def run(
 
     Parameters
     ----------
-    algorithm, objective, theta0, participation, seed, prepare, compressor, engine
+    algorithm, objective, theta0, participation, seed, prepare, compressor, scales, engine
         As in :func:`dualopt.iterate`.
     rounds : int, default 100
         Largest number of rounds.
@@ -148,6 +160,7 @@ def run(
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
     _check_names(measure or {}, reference)
+    objective, scales = unscaled(objective, scales)
     objective = placed(objective, engine, prepare)
     _check_start(theta0, objective)
     who = as_participation(participation)
@@ -156,9 +169,11 @@ def run(
     with threadpool_limits(limits=threads) if threads else nullcontext():
         prepared = prepared_by(prepare, objective, theta)
     seconds = time.perf_counter() - started if prepare else 0.0
-    algorithm = complete(algorithm, prepared.objective, who, compressor)
+    clients = scaled(algorithm, prepared.objective, scales, who)
+    algorithm = complete(algorithm, clients, who, compressor)
     if check_assumptions:
-        algorithm.check(prepared.objective)
+        algorithm.check(clients)
+    own = scales_of(clients)
     hosts = _hosts(objective)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     if measure_every is None:
@@ -172,16 +187,23 @@ def run(
         if checkpoint is not None:
             kept = checkpoint.begin(
                 _described(algorithm, objective, recorder, who, prepare, parameters)
-                | {"seed": seed, "tol": tol, "atol": atol, "every": every, "measure_every": measure_every},
+                | {
+                    "scales": own,
+                    "seed": seed,
+                    "tol": tol,
+                    "atol": atol,
+                    "every": every,
+                    "measure_every": measure_every,
+                },
                 (algorithm, objective, who),
-                _initial(algorithm, prepared, hosts) if checkpoint.resume else (),
+                _initial(algorithm, clients, prepared.theta0, hosts) if checkpoint.resume else (),
                 theta,
             )
             if kept is not None:
                 recorder.resume(kept, checkpoint)
                 still, last, theta, since = kept.still, kept.theta, kept.theta, kept.carried
                 _check_rounds(rounds, since.rounds)
-        rounds_here = rounds_of(algorithm, prepared.objective, prepared.theta0, who, seed, since)
+        rounds_here = rounds_of(algorithm, clients, prepared.theta0, who, seed, since)
         snapshots = shown(rounds_here, prepared, objective)
         try:
             while len(recorder.rows) <= rounds:
@@ -229,6 +251,7 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
+        **({"scales": own} if own else {}),
         **({} if prepare is None else {"prepare": [describe(p) for p in _listed(prepare)]}),
         **({} if hosts is None else hosts.described),
         "versions": dict(versions()),
@@ -268,11 +291,11 @@ def _hosts(objective: Any) -> RemoteClients | None:
     return clients if isinstance(clients, RemoteClients) else None
 
 
-def _initial(algorithm: Algorithm, prepared: Prepared, hosts: RemoteClients | None) -> Any:
+def _initial(algorithm: Algorithm, clients: Objective, theta0: Array, hosts: RemoteClients | None) -> Any:
     """Return the states before the first round; those of one client stand for those of clients elsewhere."""
     if hosts is not None:
-        return algorithm.init(prepared.theta0, broadcast(prepared.theta0, (1, *hosts.shape)))
-    return initial_state(algorithm, without_regulariser(prepared.objective), prepared.theta0)
+        return algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
+    return initial_state(algorithm, without_regulariser(clients), theta0)
 
 
 def _check_rounds(rounds: int, done: int) -> None:
@@ -428,7 +451,7 @@ class _Recorder:
     def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
         if bound is None:
             values = self.objective.value(theta)
-            energy = float(array_namespace(values).mean(values)) + self.objective.regulariser.value(theta)
+            energy = float(self.objective.mean(values)) + self.objective.regulariser.value(theta)
             gap, relative, norm = math.nan, math.nan, math.nan
         else:
             energy, gap, relative, norm = bound.energy, bound.gap, bound.relative, bound.gradient_norm

@@ -141,7 +141,7 @@ SAID = [
         "sampled-dualfl",
         STRONG,
         {"who": ONE},
-        "Theorem F: where all f_j - nu_j/2 |.|^2 are bounded below, E |theta",
+        "Theorem F: where all f_j - nu/2 |.|^2 are bounded below, E |theta",
     ),
     (
         "sampled-dualfl",
@@ -149,7 +149,12 @@ SAID = [
         {"nu": 0.4, "who": ONE},
         f"{OF_SAMPLED} {up(1 - 1 / (1 + math.sqrt(1 + 2 * 24)))} per round",
     ),
-    ("sampled-dualfl", STRONG, {"fraction": 0.5}, "none: Theorem F needs cohorts of the given fraction"),
+    (
+        "sampled-dualfl",
+        STRONG,
+        {"fraction": 0.5},
+        "none: Theorem F needs cohorts in which a client is active with a probability of at least p = 0.5",
+    ),
     (
         "sampled-dualfl",
         STRONG,
@@ -200,7 +205,7 @@ SAID = [
         STRONG,
         {"step": 0.1},
         f"the residual falls by a factor of {up(0.95 / 1.05 * (1 + 2e-11))} per round on quadratics; by"
-        f" {up(0.95 / 1.05)} between plain steps, one in 11 rounds, whatever the loss",
+        f" {up(0.95 / 1.05)} between plain steps, one in 11 rounds, for any loss",
     ),
     (
         "anderson-fedsplit",

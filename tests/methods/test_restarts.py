@@ -97,10 +97,10 @@ def began(kind: type, server: Any) -> bool:
 def test_gradient_restarts_are_those_of_the_definition(kind: type, scaled: bool) -> None:
     f = lopsided().objective
     nu = f.mu if scaled else np.full(4, f.mu.min())
-    method = kind(restart="gradient", solver=Exact(), scaled=scaled)
+    method = kind(restart="gradient", solver=Exact())
     found = 0
     for s, (theta, again) in islice(
-        zip(iterate(method, f), restarted_loop(f, nu, kind), strict=False), 60
+        zip(iterate(method, f, scales=nu), restarted_loop(f, nu, kind), strict=False), 60
     ):  # then rounding decides
         np.testing.assert_allclose(s.server.theta, theta, rtol=0, atol=1e-12)
         assert began(kind, s.server) == again

@@ -20,6 +20,7 @@ from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.objectives.reweighted import own_clients
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
@@ -63,7 +64,7 @@ def one_step(case: Case, errors: Errors, factor: float, turns: Iterator[Turn] | 
     """
     for n, turn in enumerate(turns or path_of(case, errors), start=1):
         yield Inequality(n, mean_after(turn, errors), factor * errors.squared(turn.before), "mean after a round")
-    if isinstance(case.objective, Quadratic):
+    if isinstance(own_clients(case.objective), Quadratic):
         method, f = case.algorithm, case.objective
         growth = worst_growth(method, f, case.events(), errors.state, errors.of, errors.size)
         yield Inequality(0, growth, factor, "worst growth")
