@@ -62,6 +62,7 @@ from .objectives import (
     SharpnessAware as SharpnessAware,
     linear_model as linear_model,
     mlp as mlp,
+    reweighted as reweighted,
 )
 from .regularisers import L1 as L1, L2 as L2
 from .runs.certificates import certificate as certificate

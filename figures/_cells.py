@@ -93,7 +93,7 @@ def cases(settings: Settings) -> list[Case]:
     found = list(_embedded())
     if not settings.quick and home(settings.data_home) is not None:
         found += _in_folder()
-    shared: dict[str, Any] = {"data_home": settings.data_home, "weights": "rows", "seed": 0}
+    shared: dict[str, Any] = {"data_home": settings.data_home, "client_weights": "rows", "seed": 0}
     return [replace(case, options=replace(case.options, **shared)) for case in found]
 
 
@@ -157,7 +157,7 @@ def _in_folder() -> Iterable[Case]:
 
 def _of_one(settings: Settings) -> Iterable[Case]:
     shared: dict[str, Any] = {"data": settings.data, "data_home": settings.data_home, "rows": settings.rows}
-    shared |= {"weights": "rows", "seed": 0}
+    shared |= {"client_weights": "rows", "seed": 0}
     name = settings.whole.name
     yield from _both(f"{name}, {{}}", "everybody", **shared, clients=4)
     few = ProblemOptions(**shared, clients=8, partition="by-label")

@@ -14,7 +14,7 @@ import numpy as np
 
 import dualopt.methods
 from dualopt.arrays.xp import width
-from dualopt.engine.rounds import Snapshot, iterate, resolve
+from dualopt.engine.rounds import Snapshot, iterate, resolve, scaled
 from dualopt.methods import Algorithm, Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability, Full, Participation
 from dualopt.methods.preparation import Prepared, prepared_by
@@ -36,19 +36,22 @@ EVERY = 1.01  # the error is measured when this many times as much has been sent
 
 @dataclass(frozen=True)
 class Contestant:
-    """A method with what makes it, as it is suggested, and what happens before its first round."""
+    """A method with what makes it, as it is suggested, what happens before its first round, and its scales."""
 
     make: Callable[[], Algorithm]
     prepare: Any = None
+    scales: str = "none"
 
     def described(self) -> Any:
         """Return what defines it, in terms of JSON."""
         plain = described(self.make())
+        if self.scales != "none":
+            plain = {"algorithm": plain, "scales": self.scales}
         return plain if self.prepare is None else {"algorithm": plain, "prepare": repr(self.prepare)}
 
 
 VARIANTS = {
-    "fedsplit, scaled=true": Contestant(lambda: dualopt.methods.FedSplit(scaled=True)),
+    "fedsplit, scales=suggested": Contestant(dualopt.methods.FedSplit, scales="suggested"),
     **{name: Contestant(partial(replace, entry.algorithm), entry.prepare) for name, entry in PREPARED.items()},
 }
 """Methods in other than their plain form, by their names in the tables."""
@@ -59,7 +62,7 @@ def contestants() -> dict[str, Contestant]:
 
     Examples
     --------
-    >>> "fedsplit" in contestants(), "fedsplit, scaled=true" in contestants()
+    >>> "fedsplit" in contestants(), "fedsplit, scales=suggested" in contestants()
     (True, True)
     """
     plain: dict[str, Any] = dict(discover(dualopt.methods))
@@ -85,11 +88,12 @@ def measured(name: str, case: Case) -> Trace:
             algorithm, participation = _with_coin(algorithm, objective, participation)
         if contestant.prepare is not None and not isinstance(participation, Full):
             raise ValueError("a preparation asks all clients.")
-        resolve(algorithm, objective, participation).check(objective)
+        clients = scaled(algorithm, objective, contestant.scales, participation)
+        resolve(algorithm, clients, participation).check(clients)
         begun = time.process_time()
         prepared = prepared_by(contestant.prepare, objective, objective.initial())
         f, theta0 = prepared.objective, prepared.theta0
-        snapshots = iterate(algorithm, f, theta0=theta0, participation=participation)
+        snapshots = iterate(algorithm, f, theta0=theta0, participation=participation, scales=contestant.scales)
         first = next(snapshots)  # a local solver may refuse the loss
         seconds = time.process_time() - begun
     except ValueError as refusal:

@@ -95,7 +95,7 @@ def trace_curves(curves: Mapping[str, Curve], settings: Settings) -> dict[str, T
                 participation=curve.participation,
                 callback=advance,
                 interruptible=False,
-                parameters={"guarantee": curve.algorithm.guarantee(objective)},
+                parameters={"guarantee": curve.algorithm.guarantee(objective, curve.participation)},
                 **curve.problem.options(objective),
             )
         errors = trace["error"].copy()

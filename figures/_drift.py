@@ -173,10 +173,10 @@ def _residuals(objective: Any) -> dict[str, Any]:
 
 
 def _options(settings: Settings) -> ProblemOptions:
-    return replace(settings.options(CLIENTS), partition="dirichlet", alpha=CONCENTRATION, weights="clients")
+    return replace(settings.options(CLIENTS), partition="dirichlet", alpha=CONCENTRATION, client_weights="equal")
 
 
 def _described(settings: Settings, kind: str) -> dict[str, Any]:
     """Return everything that defines a problem."""
-    own = {"partition": "dirichlet", "alpha": CONCENTRATION, "weights": "clients", "kind": kind, "scale": SCALE}
+    own = {"partition": "dirichlet", "alpha": CONCENTRATION, "client_weights": "equal", "kind": kind, "scale": SCALE}
     return settings.described(CLIENTS) | own

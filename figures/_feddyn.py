@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from dualopt.losses import Multinomial
 from dualopt.methods import Algorithm, FedAvg, FedDyn, FedProx, Scaffold
 from dualopt.methods.participation import UniformSubset
@@ -46,7 +48,8 @@ def problem(setting: str) -> LinearModel:
     clients = [rows.tolist() for rows in natural(data.clients)]
     loss = Multinomial(classes=CLASSES)
     y = encode_labels(data.y, loss.labels)
-    return linear_model(data.X, y, loss=loss, mu=WEIGHT_DECAY, clients=clients, weights="rows")
+    weights = np.full(len(y), len(clients) / len(y))
+    return linear_model(data.X, y, loss=loss, mu=WEIGHT_DECAY, clients=clients, weights=weights)
 
 
 def local_solver(rate: float, epochs: int | None) -> SGD:

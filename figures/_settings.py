@@ -173,7 +173,7 @@ class Settings:
             rows=self.rows,
             clients=clients,
             partition=self.partition,
-            weights="rows",
+            client_weights="rows",
             mu=self.mu,
             seed=SEED,
         )

@@ -46,9 +46,9 @@ METHODS: dict[str, Any] = {
     "feddyn": FedDyn(),
     "sampled-dualfl": SampledDualFL(),
 }
-WEIGHTED = (FedDyn, SampledDualFL)  # with scales they draw the clients with weights
+DRAWN = (FedDyn, SampledDualFL)  # whose cohorts are drawn with the weights of the reweighted clients
 DIMENSION, KAPPA = 10, 100.0
-FORMS = {False: "one scale", True: "one per client"}
+FORMS = {"none": "one scale", "suggested": "one per client"}
 
 
 class Clients(NamedTuple):
@@ -74,10 +74,10 @@ def compute(settings: Settings) -> dict[str, Trace]:
     found = {}
     for kind, (problem, seeds) in problems.items():
         described = settings.described(N) if kind == "data" else {"kappa": KAPPA, "dimension": DIMENSION}
-        for active, name, scaled in product(ACTIVE, METHODS, FORMS):
-            label = f"{kind}, {active} of {N}: {name}, {FORMS[scaled]}"
-            method = replace(METHODS[name], scaled=scaled)
-            columns = partial(_columns, [partial(problem, spread) for spread in spreads], method, active, most, seeds)
+        for active, name, scales in product(ACTIVE, METHODS, FORMS):
+            label = f"{kind}, {active} of {N}: {name}, {FORMS[scales]}"
+            run = partial(rounds, method=METHODS[name], scales=scales, active=active, most=most)
+            columns = partial(_columns, [partial(problem, spread) for spread in spreads], run, seeds)
             common = {"figure": "scales", "curve": label, "spreads": spreads, "most": most, "seeds": seeds}
             found[label] = settings.stored_columns(
                 f"the curve {label!r}",
@@ -87,13 +87,9 @@ def compute(settings: Settings) -> dict[str, Trace]:
     return found
 
 
-def _columns(
-    problems: Sequence[Callable[[], Clients]], method: Algorithm, active: int, most: int, seeds: int
-) -> list[float]:
+def _columns(problems: Sequence[Callable[[], Clients]], run: Callable[..., float], seeds: int) -> list[float]:
     """Return the rounds on each problem, means over the seeds."""
-    return [
-        float(np.mean([rounds(problem(), method, active, most, seed) for seed in range(seeds)])) for problem in problems
-    ]
+    return [float(np.mean([run(problem(), seed=seed) for seed in range(seeds)])) for problem in problems]
 
 
 @cache
@@ -125,12 +121,12 @@ def scaled_rows(settings: Settings, spread: float) -> Clients:
     return Clients(f, lambda theta: float(np.mean(f.value(theta))) / least - 1.0, 1e-6)
 
 
-def rounds(clients: Clients, method: Algorithm, active: int, most: int, seed: int) -> float:
+def rounds(clients: Clients, method: Algorithm, scales: str, active: int, most: int, seed: int) -> float:
     """Return the rounds to the accuracy, NaN if there are more than ``most``."""
     exactly = replace(method, solver=Exact()) if isinstance(clients.objective, Quadratic) else method
-    weighted = isinstance(method, WEIGHTED) and method.scaled
-    chance: Participation = WeightedSubset(size=active) if weighted else UniformSubset(size=active)
-    run = islice(iterate(exactly, clients.objective, participation=chance, seed=seed), most)
+    drawn = isinstance(method, DRAWN) and scales != "none"
+    chance: Participation = WeightedSubset(size=active) if drawn else UniformSubset(size=active)
+    run = islice(iterate(exactly, clients.objective, participation=chance, scales=scales, seed=seed), most)
     for n, snapshot in enumerate(run, start=1):
         if clients.error(snapshot.server.theta) <= clients.accuracy:
             return float(n)
@@ -151,7 +147,7 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
         for name, title in LEGEND.items():
             colour, marker = look[name]
             for form in FORMS.values():
-                trace, own = traces[f"{kind}, {active} of {N}: {name}, {form}"], form == FORMS[True]
+                trace, own = traces[f"{kind}, {active} of {N}: {name}, {form}"], form == FORMS["suggested"]
                 panel.plot(
                     trace["spread"],
                     trace["rounds"],
@@ -176,9 +172,9 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
 def tabulate(traces: Mapping[str, Trace]) -> list[dict[str, str]]:
     """Return the rounds of both forms at every spread; a dash where they are too many."""
     rows = []
-    for label in (label for label in traces if label.endswith(FORMS[False])):
+    for label in (label for label in traces if label.endswith(FORMS["none"])):
         where, name, _ = (part.strip() for part in label.replace(":", ",").rsplit(",", 2))
-        own = traces[label.removesuffix(FORMS[False]) + FORMS[True]]
+        own = traces[label.removesuffix(FORMS["none"]) + FORMS["suggested"]]
         for spread, *counts in zip(traces[label]["spread"], traces[label]["rounds"], own["rounds"], strict=True):
             row = {"problem": where, "method": LEGEND[name], "spread": f"{spread:g}"}
             words = [f"{count:.0f}" if math.isfinite(count) else "-" for count in counts]

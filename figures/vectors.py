@@ -117,7 +117,7 @@ def problems(settings: Settings) -> dict[str, ProblemOptions]:
     MNIST (6,000 rows) and a9a are in the user's folder of data sets; without one, breast_cancer takes their places.
     Whoever names another data set than digits gets that one alone.
     """
-    common: dict[str, Any] = {"data_home": settings.data_home, "weights": "rows", "seed": SEED, "clients": 8}
+    common: dict[str, Any] = {"data_home": settings.data_home, "client_weights": "rows", "seed": SEED, "clients": 8}
     chosen: dict[str, dict[str, Any]] = {"digits": {"data": "digits", "mu": 1e-2}}
     if settings.data != "digits":
         chosen = {settings.whole.name: {"data": settings.data, "mu": settings.mu, "rows": settings.rows}}

@@ -21,7 +21,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import array_api_strict
@@ -281,20 +281,22 @@ def truth_of(objective: Any) -> Truth:
     if isinstance(objective, NonconvexPenalty):
         lam, alpha, objective = mpf(objective.lam), mpf(objective.alpha), objective.objective
     n, N = math.prod(objective.shape), objective.n_clients
+    given = [mpf(w) for w in objective.weights or (1.0,) * N]
+    shares = [w / mp.fsum(given) for w in given]
     ridge, rows, b, c, outputs = mpf(0), [], [mpf(0)] * n, mpf(0), 1
     A = [[mpf(0)] * n for _ in range(n)]
     if isinstance(objective, Quadratic):
         for j in range(N):
             matrix = [exactly(row) for row in numbers(objective.A)[j]]
-            A = [[A[i][k] + (matrix[i][k] + matrix[k][i]) / (2 * N) for k in range(n)] for i in range(n)]
-        b = [mp.fsum(mpf(float(t)) for t in numbers(objective.b)[:, i]) / N for i in range(n)]
-        c = mpf(0) if objective.c is None else mp.fsum(exactly(objective.c)) / N
+            A = [[A[i][k] + shares[j] * (matrix[i][k] + matrix[k][i]) / 2 for k in range(n)] for i in range(n)]
+        b = [mp.fdot(zip(shares, exactly(numbers(objective.b)[:, i]), strict=True)) for i in range(n)]
+        c = mpf(0) if objective.c is None else mp.fdot(zip(shares, exactly(objective.c), strict=True))
     else:
         assert isinstance(objective, LinearModel)
         ridge, outputs = mpf(objective.ridge), objective.loss.outputs
-        for X, y, w in objective.client_rows():
+        for share, (X, y, w) in zip(shares, objective.client_rows(), strict=True):
             for x, label, weight in zip(numbers(X), numbers(y), numbers(w), strict=True):
-                rows.append(Row(mpf(float(weight)) / N, exactly(x), loss_term(objective.loss, float(label))))
+                rows.append(Row(share * mpf(float(weight)), exactly(x), loss_term(objective.loss, float(label))))
     entries = []
     if isinstance(h, L2):
         ridge += mpf(h.weight)
@@ -395,6 +397,7 @@ def draw_quadratic(rng: np.random.Generator, dtype: Any) -> tuple[Quadratic, str
         b[-1] -= b.sum(axis=0) * (rng.random() < 0.5)
     with silent():
         f = Quadratic(A=A.astype(dtype), b=b.astype(dtype), c=None if c is None else c.astype(dtype))
+        f = replace(f, weights=draw_weights(rng, f.n_clients))
     return f, f"quadratic {kind}, constants {offsets}, N = {f.n_clients}, d = {d}, scale {scale:.0e}", 1.0
 
 
@@ -408,6 +411,12 @@ def draw_loss(rng: np.random.Generator, scale: float) -> Any:
         SmoothedHinge(gamma=log_uniform(rng, 1e-2, 1e2)),
         Multinomial(classes=int(rng.integers(2, 4))),
     ][int(rng.integers(7))]
+
+
+def draw_weights(rng: np.random.Generator, N: int) -> tuple[float, ...] | None:
+    """In a third of the cases weights of clients that differ by up to ten orders, from a stream of their own."""
+    (own,) = rng.spawn(1)
+    return tuple(log_uniform(own, 1e-5, 1e5) for _ in range(N)) if own.random() < 1 / 3 else None
 
 
 def draw_linear(rng: np.random.Generator, dtype: Any) -> tuple[LinearModel, str, float]:
@@ -429,17 +438,17 @@ def draw_linear(rng: np.random.Generator, dtype: Any) -> tuple[LinearModel, str,
         y = rng.integers(0, loss.outputs, m) if loss.labels == "class" else rng.choice([-1.0, 1.0], m).astype(dtype)
     if rng.random() < 0.05:
         X = 0.0 * X
-    weights: Any = choose(rng, clients=2, rows=1, own=1)
-    if weights == "own":
+    weights, how = None, choose(rng, clients=2, rows=1, own=1)
+    if how == "own":
         weights = (log_uniform(rng, 1e-5, 1e5) * rng.uniform(0, 1, m) * (rng.random(m) < 0.9)).astype(dtype)
+    of_clients: Any = "rows" if how == "rows" else draw_weights(rng, N) or "equal"
     how = choose(rng, any=1, like_data=3)
     mu = log_uniform(rng, 1e-8, 1e2)
     if how == "like_data":
         mu = float(np.clip(log_uniform(rng, 1e-4, 10.0) * scale**2, 1e-250, 1e250))
     mu = 0.0 if rng.random() < 0.1 else mu if not single else float(np.clip(mu, 1e-30, 1e30))
-    f = linear_model(
-        X.astype(dtype), y, loss=loss, mu=mu, clients=N, intercept=bool(rng.random() < 0.3), weights=weights
-    )
+    options: dict[str, Any] = {"clients": N, "intercept": bool(rng.random() < 0.3), "client_weights": of_clients}
+    f = linear_model(X.astype(dtype), y, loss=loss, mu=mu, weights=weights, **options)
     words = f"{loss}, N = {N}, rows {f.sizes}, shape {f.shape}, mu {mu:.1e}, scales {scale:.0e} {label_scale:.0e}"
     return f, f"{words}, offset {offset}", label_scale if loss.labels == "real" else 1.0
 
@@ -486,7 +495,7 @@ def draw(seed: int) -> Case:
         f, words, scale = make(rng, dtype)
         if isinstance(f, Quadratic) and rng.random() < 0.15:  # the other library
             c = None if f.c is None else array_api_strict.asarray(f.c)
-            f = Quadratic(A=array_api_strict.asarray(f.A), b=array_api_strict.asarray(f.b), c=c)
+            f = Quadratic(A=array_api_strict.asarray(f.A), b=array_api_strict.asarray(f.b), c=c, weights=f.weights)
             words += ", array-api-strict"
         if rng.random() < 0.1:
             lam = min(log_uniform(rng, 1e-6, 1.0), max(float(np.mean(numbers(f.mu))), 1e-9))

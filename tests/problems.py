@@ -63,4 +63,4 @@ def unequal_rows() -> LinearModel:
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
     parts = [list(range(2)), list(range(2, 7)), list(range(7, 20))]
-    return linear_model(X, 2.0 + y, loss=Squared(), mu=0.3, clients=parts, weights="rows")
+    return linear_model(X, 2.0 + y, loss=Squared(), mu=0.3, clients=parts, client_weights="rows")

@@ -149,7 +149,18 @@ def test_options_reach_what_they_name(program):
     code, out, _ = program(
         *("run", "--data", "synthetic-regression", "--data-param", "m=60", "--data-param", "d=4", "--clients", "3"),
         *("--loss", "huber", "--loss-param", "delta=0.5", "--mu", "0.2", "--dtype", "float32", "--no-intercept"),
-        *("--partition", "lognormal", "--sigma", "0.5", "--weights", "rows", "--rounds", "2", "--out", "deep/er"),
+        *(
+            "--partition",
+            "lognormal",
+            "--sigma",
+            "0.5",
+            "--client-weights",
+            "rows",
+            "--rounds",
+            "2",
+            "--out",
+            "deep/er",
+        ),
         *("--solver", "newton", "--solver-param", "max_cg=7", "--stop", "gradient=1e-3", "--threads", "1"),
         *("-p", "rho=1e-3", "--param", "nu=0.1", "-p", "corrected=true"),
     )

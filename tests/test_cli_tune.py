@@ -275,7 +275,7 @@ def test_other_data_under_the_same_name_are_refused(program):
 def test_other_clients_of_the_same_rows_are_other_data(program):
     rng = np.random.default_rng(0)
     X, owners = rng.standard_normal((60, 2)), np.repeat([0, 1, 2], 20)
-    search = ["tune", "--data", "mine.npz", "--partition", "natural", "--weights", "rows", "--rounds", "2"]
+    search = ["tune", "--data", "mine.npz", "--partition", "natural", "--client-weights", "rows", "--rounds", "2"]
     search += ["--grid", "rho=0"]
     np.savez("mine.npz", X=X, y=np.sign(X[:, 0]), clients=owners)
     assert program(*search)[0] == 0

@@ -17,8 +17,8 @@ import pytest
 
 import dualopt.methods
 from dualopt.engine.rounds import Snapshot, State, advance, iterate
-from dualopt.methods import Algorithm
-from dualopt.methods.participation import CommunicateWithProbability, Schedule
+from dualopt.methods._theorem import ANY_LAW, COIN
+from dualopt.methods.participation import COHORTS, EVERYBODY, SKIPPED, UNIFORM, CommunicateWithProbability, Schedule
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import GradientReduction, Steps
 from dualopt.spec.discover import discover
@@ -225,9 +225,34 @@ def test_suggested_parameters(name: str) -> None:
 def test_suggestions_outside_the_proved_range_are_called_so(name: str) -> None:
     f, told = quadratic(), row(name)
     method = ALGORITHMS[name]().suggested(f)
-    says = type(method).guarantee is not Algorithm.guarantee
-    if says and told["range that is proved"] != NOTHING:
-        assert ("outside" in told["suggested"]) == method.guarantee(f).startswith("none")
+    if ALGORITHMS[name].theorems:
+        said = method.guarantee(f, assumed(method))
+        assert told["range that is proved"] != NOTHING
+        assert ("outside" in told["suggested"]) == said.startswith("none")
+
+
+SHORT = {
+    EVERYBODY: "all",
+    UNIFORM: "uniform cohorts",
+    COHORTS: "cohorts of one size",
+    ANY_LAW.words: "any law",
+    COIN.words: "all, a coin",
+    SKIPPED: "skipped rounds",
+}
+
+
+@every_method
+def test_who_takes_part_is_what_the_theorems_cover(name: str) -> None:
+    told, theorems = row(name)["who takes part"], ALGORITHMS[name].theorems
+    assert (told == NOTHING) == (row(name)["range that is proved"] == NOTHING)
+    if theorems:
+        assert told.split("; ") == list(dict.fromkeys(SHORT[theorem.laws.words] for theorem in theorems))
+
+
+def assumed(method: Any) -> Any:
+    """Who takes part where it is not told: everybody, with communication as often as the method has it."""
+    probability = getattr(method, "probability", None)
+    return None if probability is None else CommunicateWithProbability(probability=probability)
 
 
 def test_every_link_leads_to_what_it_names() -> None:

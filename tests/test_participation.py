@@ -129,7 +129,7 @@ def test_what_is_needed_depends_on_the_number_of_clients() -> None:
 def test_the_fraction_is_what_takes_part_on_average(participation) -> None:
     """3000 rounds of 5 clients: within five standard deviations of independent clients, which is never less."""
     rounds = first(participation, 5, 3000)
-    p = participation.fraction(5)
+    p = participation.law(5).fraction
     assert abs(np.mean([r.fraction for r in rounds]) - p) <= 5.0 * (p * (1.0 - p) / 15000) ** 0.5
 
 

@@ -54,7 +54,9 @@ def classes(*, backend=np.array, mu: float = 0.05, clients=(7, 12, 5, 12), d: in
     y = np.argmax(X[:, :3] + 0.3 * rng.standard_normal((m, 3)), axis=1)
     cuts = np.cumsum((0, *clients))
     parts = [list(range(a, b)) for a, b in pairwise(cuts)]
-    return linear_model(backend(X), backend(y), loss=Multinomial(classes=3), mu=mu, clients=parts, weights="rows")
+    return linear_model(
+        backend(X), backend(y), loss=Multinomial(classes=3), mu=mu, clients=parts, client_weights="rows"
+    )
 
 
 def moments(f) -> np.ndarray:
@@ -73,7 +75,7 @@ def test_the_start_is_the_mean_of_the_own_minimisers():
     f = quadratic()
     start = OneShotAverage(solver=Exact()).prepare(f, np.ones(4))
     own = np.linalg.solve(f.A, f.b[..., None])[..., 0]
-    np.testing.assert_allclose(start.theta0, np.mean(own, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(start.theta0, f.mean(own), rtol=1e-12)
     assert start.objective is f
     assert (start.floats_up, start.floats_down, start.gradients, start.exchanges) == (20, 20, (1.0,) * 5, 1)
 
@@ -104,7 +106,7 @@ def test_the_jackknife_is_two_of_the_whole_less_the_mean_of_the_halves():
             )
             halves[side].append(LBFGS()(LocalProblem(objective=part), zero, ACCURATE["stop"]).theta[0])
     own = LBFGS()(LocalProblem(objective=f), np.zeros((4, *f.shape)), ACCURATE["stop"]).theta
-    expected = np.mean(2.0 * own - 0.5 * (np.stack(halves[0]) + np.stack(halves[1])), axis=0)
+    expected = np.average(2.0 * own - 0.5 * (np.stack(halves[0]) + np.stack(halves[1])), axis=0, weights=f.sizes)
     np.testing.assert_allclose(start.theta0, expected, atol=1e-9)
     assert start.floats_up == 4 * math.prod(f.shape)
     whole = OneShotAverage(**ACCURATE).prepare(f, f.zeros())
@@ -150,7 +152,9 @@ def test_a_sketch_of_full_rank_is_the_metric_itself(common, backend):
     plain, f = classes(), classes(backend=backend)
     prepared = SketchedMetric(rank=plain.n_features, common=common).prepare(f, f.zeros())
     M = metric_of(prepared)
-    expected = 0.2 * plain.loss.curvature * np.mean(moments(plain), axis=0) + plain.ridge * np.eye(plain.n_features)
+    expected = 0.2 * plain.loss.curvature * np.average(
+        moments(plain), axis=0, weights=plain.sizes
+    ) + plain.ridge * np.eye(plain.n_features)
     found = matrix((to_numpy(M.vectors), to_numpy(M.values), M.rest))
     np.testing.assert_allclose(found, expected, atol=1e-10 * np.max(expected))
 
@@ -171,7 +175,9 @@ def test_the_server_uses_sums_alone():
 def test_the_trace_is_kept(common):
     f = classes()
     M = metric_of(SketchedMetric(rank=2, common=common).prepare(f, f.zeros()))
-    expected = 0.2 * f.loss.curvature * np.trace(np.mean(moments(f), axis=0)) + f.ridge * f.n_features
+    expected = (
+        0.2 * f.loss.curvature * np.trace(np.average(moments(f), axis=0, weights=f.sizes)) + f.ridge * f.n_features
+    )
     assert np.trace(matrix(M)) == pytest.approx(expected, rel=1e-10)
     assert np.linalg.eigvalsh(matrix(M))[0] >= f.ridge
 
@@ -180,10 +186,10 @@ def test_own_sketches_hold_the_largest_pairs():
     f = classes()
     M = metric_of(SketchedMetric(rank=1, common=False).prepare(f, f.zeros()))
     mean = np.zeros((f.n_features, f.n_features))
-    for G in moments(f):
+    for G, share in zip(moments(f), f.shares, strict=True):
         values, vectors = np.linalg.eigh(G)
         t = np.sum(values[:-1]) / (len(values) - 1)
-        mean += (t * np.eye(len(G)) + (values[-1] - t) * np.outer(vectors[:, -1], vectors[:, -1])) / f.n_clients
+        mean += (t * np.eye(len(G)) + (values[-1] - t) * np.outer(vectors[:, -1], vectors[:, -1])) * share
     expected = 0.2 * f.loss.curvature * mean + f.ridge * np.eye(len(mean))
     np.testing.assert_allclose(matrix(M), expected, atol=1e-10 * np.max(expected))
 
@@ -205,9 +211,8 @@ def test_the_seed_and_sparse_rows():
     X, y = (np.concatenate(c) for c in zip(*((X, y) for X, y, _ in f.client_rows()), strict=True))
     w = np.concatenate([w for *_, w in f.client_rows()])
     parts = np.split(np.arange(len(y)), np.cumsum(f.sizes)[:-1])
-    thin = linear_model(
-        sparse.csr_array(X), y, loss=f.loss, mu=f.ridge, clients=parts, intercept=False, weights=w, storage="sparse"
-    )
+    common = {"loss": f.loss, "mu": f.ridge, "clients": parts, "client_weights": "rows", "intercept": False}
+    thin = linear_model(sparse.csr_array(X), y, weights=w, storage="sparse", **common)
     for prepare in (SketchedMetric(rank=2), SketchedMetric(rank=2, common=False), OneShotAverage(jackknife=True)):
         a, b = (prepare.prepare(g, g.zeros()) for g in (f, thin))
         assert (a.floats_up, a.floats_down) == (b.floats_up, b.floats_down)
@@ -274,7 +279,8 @@ def test_the_trace_begins_with_what_that_took(prepare):
     assert trace["floats_down"].tolist() == [prepared.floats_down + n * size for n in range(3)]
     assert trace["gradients"][0] == pytest.approx(np.mean(prepared.gradients))
     assert trace["communications"].tolist() == [prepared.exchanges + n for n in range(3)]
-    assert trace["energy"][0] == pytest.approx(np.mean(f.value(prepared.in_user_coordinates(prepared.theta0))))
+    start = f.value(prepared.in_user_coordinates(prepared.theta0))
+    assert trace["energy"][0] == pytest.approx(np.average(start, weights=f.sizes))
     assert trace["seconds"][0] > 0
     assert len(trace.parameters["prepare"]) == prepared.exchanges
     assert "prepare" not in run(FedSplit(), f, rounds=0).parameters
@@ -306,7 +312,7 @@ def test_runs_report_in_the_coordinates_of_the_user(algorithm, prepare):
 
     def look(snapshot, row):
         theta = snapshot.server.theta
-        assert row["energy"] == pytest.approx(float(np.mean(f.value(theta))), rel=1e-14)
+        assert row["energy"] == pytest.approx(float(np.average(f.value(theta), weights=f.sizes)), rel=1e-14)
         assert row["energy"] - best.energy <= row["certificate"]
         values, gradients = f.value_and_gradient(snapshot.solution.theta)
         np.testing.assert_allclose(snapshot.solution.evaluation.f, values, rtol=1e-12)

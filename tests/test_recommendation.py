@@ -139,7 +139,7 @@ def test_who_takes_part_is_passed_on():
     assert few.measured is None
     half = recommend(f, Bernoulli(probability=0.5))
     assert isinstance(half.algorithm, FedSplit)
-    assert half.algorithm.scaled
+    assert half.scales == "suggested"
     assert half.facts.fraction == pytest.approx(0.5, abs=0.01)
     assert recommend(f, CommunicateWithProbability(probability=0.5)).method == "scaffnew"
     assert recommend(f, dear="gradients").method == "distributed-lbfgs"
@@ -209,7 +209,8 @@ def test_the_command_passes_participation_and_parameters_on(program):
     assert code == 0
     last = out.strip().splitlines()[-1]
     assert last == (
-        "dualopt run --algorithm fedsplit -p scaled=true --rows 200 --clients 4 --participation subset=2 --rounds 1000"
+        "dualopt run --algorithm fedsplit --scales suggested --rows 200 --clients 4 --participation subset=2 "
+        "--rounds 1000"
     )
     code, out, _ = program(*shlex.split(last)[1:-1], "3")
     assert code == 0

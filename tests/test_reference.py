@@ -28,7 +28,9 @@ def problem(name: str):
         y = np.digitize(score, [-1.0, 0.0, 1.0])
     else:
         y = np.sign(score) if loss.labels == "binary" else score
-    return linear_model(X, y, loss=loss, mu=0.02, clients=[range(20), range(20, 50), range(50, 90)], weights="rows")
+    return linear_model(
+        X, y, loss=loss, mu=0.02, clients=[range(20), range(20, 50), range(50, 90)], client_weights="rows"
+    )
 
 
 @pytest.mark.parametrize("name", LOSSES)

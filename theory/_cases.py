@@ -15,8 +15,9 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import Snapshot, State, initial_state, iterate
 from dualopt.lab import claims
 from dualopt.methods.participation import Full, Participation, Round, first_round
-from dualopt.objectives import Quadratic
-from dualopt.objectives.local_problem import client_dot
+from dualopt.objectives import Quadratic, reweighted
+from dualopt.objectives.local_problem import client_dot, per_client
+from dualopt.objectives.reweighted import own_clients
 from dualopt.solvers import Exact, NewtonCG
 from dualopt.solvers.stopping import GradientNorm
 from theory._chance import Event, events_of
@@ -131,7 +132,7 @@ class Case(claims.Case):
 
         method = algorithm.suggested(objective)
         problem = solved(name or type(algorithm).__name__, objective)
-        lowest = float(np.mean(objective.value(problem.theta)))
+        lowest = problem.value(problem.theta)
         return problem.case(method, rounds, **{"lowest": lowest, "remember": True, **more})
 
     def case(self, algorithm: Any, rounds: int, note: str = "", **more: Any) -> Self:
@@ -159,7 +160,7 @@ class Case(claims.Case):
     @property
     def fraction(self) -> float:
         """The fraction ``P/N`` of the clients that take part in a round, unless a proof knows it otherwise."""
-        return self.known["fraction"] if "fraction" in self.known else self.events()[0].round.fraction
+        return self.known["fraction"] if "fraction" in self.known else self.events()[0].round.turnout
 
     def first(self) -> State:
         """Return the state before the first round."""
@@ -175,6 +176,33 @@ class Case(claims.Case):
     def schedule(self) -> list[Round]:
         """Return the rounds of the path that ``participation`` and ``seed`` sample."""
         return list(islice(self.participation.rounds(self.n_clients, self.seed), self.rounds))
+
+    @cached_property
+    def masses(self) -> Array:
+        r"""The :math:`Nw_j/\sum_iw_i` of the clients, which are 1 where all weights are equal, shape (N,)."""
+        return self.n_clients * np.array(self.objective.shares or (1.0 / self.n_clients,) * self.n_clients)
+
+    @cached_property
+    def own_masses(self) -> Array:
+        """Those of the clients of the user, of which snapshots tell, where the clients are reweighted."""
+        return self.but(objective=own_clients(self.objective)).masses
+
+    @cached_property
+    def plain(self) -> Any:
+        r"""The clients :math:`Nw_jf_j/\sum_iw_i`, whose plain mean is E: proofs are written for them."""
+        f = own_clients(self.objective)
+        return f if f.shares is None else reweighted(f, [1.0 / w for w in f.weights])
+
+    @property
+    def plain_subgradients(self) -> Array:
+        """The subgradients of these clients, shape (N, *shape)."""
+        return per_client(self.masses, self.subgradients) * self.subgradients
+
+    def reweighted(self, scales: Any) -> Self:
+        """Return the problem with :func:`dualopt.objectives.reweighted` clients."""
+        f = reweighted(self.objective, scales)
+        ratios = self.masses / self.but(objective=f).masses
+        return self.but(objective=f, subgradients=per_client(ratios, self.subgradients) * self.subgradients)
 
     def models(self) -> Array:
         """Return the server's model after every round, shape (rounds, *shape)."""
@@ -200,7 +228,7 @@ class Case(claims.Case):
 
     def value(self, theta: Array) -> float:
         r"""Return :math:`E(\theta)`."""
-        return float(np.mean(self.objective.value(theta)))
+        return float(self.objective.mean(self.objective.value(theta)))
 
     def error(self, theta: Array) -> float:
         r"""Return :math:`E(\theta) - E^*`, or its difference from the number below :math:`E^*`."""
@@ -233,11 +261,11 @@ class Case(claims.Case):
         values, gradients = self.objective.value_and_gradient(theta)
         norm = float(np.linalg.norm(theta))
         slopes = np.sqrt(client_dot(gradients, gradients)) + self.objective.L * norm
-        return float(np.mean(np.abs(values) + slopes * norm))
+        return float(self.objective.mean(np.abs(values) + slopes * norm))
 
     def squared_gradient(self, theta: Array) -> float:
         r"""Return :math:`|\nabla E(\theta)|^2`."""
-        return float(np.sum(np.mean(self.objective.gradient(theta), axis=0) ** 2))
+        return float(np.sum(self.objective.mean(self.objective.gradient(theta)) ** 2))
 
     def but(self, **changes: Any) -> Self:
         """Return the case with some attributes changed; those that it has not are added to what is known."""
@@ -265,4 +293,5 @@ def accurately(objective: Any, *, tol: float = 1e-12) -> dict[str, Any]:
     >>> type(accurately(quadratic().objective)["solver"]).__name__
     'Exact'
     """
-    return {"solver": Exact() if isinstance(objective, Quadratic) else NewtonCG(), "stop": GradientNorm(tol=tol)}
+    quadratic = isinstance(own_clients(objective), Quadratic)
+    return {"solver": Exact() if quadratic else NewtonCG(), "stop": GradientNorm(tol=tol)}

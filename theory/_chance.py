@@ -168,7 +168,9 @@ def events_of(participation: Participation, n_clients: int, *, n: int = 0, seed:
     if isinstance(participation, UniformSubset):
         return subsets(n_clients, participation.size, **common)
     if isinstance(participation, WeightedSubset):
-        rounds = Round(n_clients=n_clients, clients=(), communicate=True, **common)
+        chances = participation.inclusion(n_clients)
+        inclusion = None if len(set(chances)) == 1 else chances
+        rounds = Round(n_clients=n_clients, clients=(), communicate=True, inclusion=inclusion, **common)
         found = participation.cohorts(n_clients).items()
         return [Event(chance, replace(rounds, clients=clients)) for clients, chance in found]
     if isinstance(participation, CommunicateWithProbability):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.arrays._checks import require
+from dualopt.arrays._checks import is_number, require
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine import _protocol as protocol
@@ -55,6 +55,9 @@ def require_sound(info: protocol.ClientInfo, host: Any) -> None:
     require(bool(xp.all(unknown | (rounding < math.inf))), f"mu_rounding {of} must be finite")
     enough = unknown | (mu - ROUNDING * xp.abs(mu) <= L)
     require(bool(xp.all((L >= 0.0) & enough)), f"L {of} must be at least 0, and at least mu")
+    weights = info.weights
+    good = weights is None or (len(weights) == n and all(is_number(w) and 0.0 < w < math.inf for w in weights))
+    require(good, f"weights {of} must be {n} positive finite numbers, one for each client")
     zero = array_namespace(info.zero)
     require(
         zero.isdtype(info.zero.dtype, "real floating") and not bool(zero.any(info.zero != 0.0)),

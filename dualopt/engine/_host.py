@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
 from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, is_numpy
@@ -16,6 +17,8 @@ from dualopt.engine._host_file import HostFile, Kept
 from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
+from dualopt.objectives import Reweighted
+from dualopt.objectives._weights import positive
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation
 from dualopt.runs.certificates import LatestSolutions
@@ -65,6 +68,8 @@ class Host:
         local solutions, is in the coordinates of ``objective``.
     certified : bool, default True
         Whether to keep the latest local solution of every client, from which certificates are made.
+    alone : bool, default False
+        Whether these are all clients of a federation: then it is known here whether their weights are equal.
 
     Raises
     ------
@@ -99,9 +104,11 @@ class Host:
         types: Iterable[type] = (),
         prepared: Prepared | None = None,
         certified: bool = True,
+        alone: bool = False,
     ) -> None:
         self.objective: Any = without_regulariser(objective)
-        self._prepared, self._certified = prepared, certified
+        require(not isinstance(self.objective, Reweighted), "objective must not be reweighted on a host: give scales")
+        self._prepared, self._certified, self._alone = prepared, certified, alone
         self._worked_on = self.objective if prepared is None else without_regulariser(prepared.objective)
         self.project, self.types = project, tuple(types)
         n = self.objective.n_clients
@@ -110,6 +117,7 @@ class Host:
             raise ValueError(f"clients must be {n} numbers, one for each client of the objective.")
         self.run, self.n_clients, self._session = "", n, ""
         self.algorithm: Any = None
+        self._scales: tuple[float, ...] | None = None
         self._everybody = tuple(range(n))
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
@@ -213,7 +221,8 @@ class Host:
     def _evaluate(self, request: protocol.Evaluate) -> protocol.Evaluated | protocol.PartialSums:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
-        return evaluated(f, theta, solution, partial_sums=request.partial_sums)
+        weights = f.unequal_weights if self._alone else f.weights  # of a part nobody knows whether all are equal
+        return evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
 
     def _states(self, request: protocol.States) -> protocol.StatesFound:
         self._require(request)
@@ -245,8 +254,9 @@ class Host:
             solutions.restore(latest)
         self.state = HostState(ClientStates(clients, n), ClientStates(solver, n), solutions, message, made)
 
-    def _enter(self, run: str, algorithm: Algorithm, n_clients: int, clients: tuple[int, ...]) -> None:
-        self.run, self.algorithm, self.n_clients, self.clients = run, algorithm, n_clients, clients
+    def _enter(self, request: protocol.Start, algorithm: Algorithm) -> None:
+        self.run, self.algorithm, clients = request.run, algorithm, request.clients
+        self.n_clients, self.clients, self._scales = request.n_clients, clients, request.scales
         here = clients == self._everybody
         self._places = {} if here else {j: place for place, j in enumerate(clients)}
         self._before = self._asked = self._over = self._proposed = None
@@ -262,12 +272,16 @@ class Host:
         except ValueError as error:
             reason = f"the method cannot be read: {str(error).rstrip('.')}"
             raise RefusedError(reason, code="method") from None
+        try:
+            positive("scales", request.scales, len(request.clients))
+        except ValueError as error:
+            raise RefusedError(str(error).rstrip("."), code="asked") from None
         self._set_max_rows(request.max_rows)
         if request.theta0 is not None:
             theta0, shape = self._own(request.theta0), (self.objective.n_clients, *self.objective.shape)
             _, _, clients = algorithm.init(theta0, broadcast(theta0, shape))
             self._set_states(clients, solver_states(algorithm, self._worked_on), None)
-        self._enter(request.run, algorithm, request.n_clients, request.clients)
+        self._enter(request, algorithm)
         self._rounds, self._saved = 0, request.theta0 is None
         if self._file is not None:
             self._file.describe(request)
@@ -277,7 +291,7 @@ class Host:
         if self.clients is not None and self.clients != request.clients:
             raise ValueError(f"file {str(self._file)!r} is of other clients.")
         self._set_max_rows(request.max_rows)
-        self._enter(request.run, algorithm, request.n_clients, request.clients)
+        self._enter(request, algorithm)
         self._set_states(kept.clients, kept.solver, kept.latest, kept.message, kept.made)
         self._rounds, self._asked = kept.rounds, kept.asked
         if kept.over is not None:
@@ -312,7 +326,7 @@ class Host:
             self._proposed = self._worked(request)
         upload, solution = self._proposed.upload if request.communicate else None, self._proposed.solution
         if request.partial_sums and upload is not None:
-            upload = partial_sums(upload)
+            upload = partial_sums(upload, request.weights)
         return protocol.Uploaded(self.run, request.n, upload, None if solution is None else solution.gradients)
 
     def _worked(self, request: protocol.Propose) -> Proposed:
@@ -327,7 +341,8 @@ class Host:
             seed=request.seed,
         )
         now = self.state
-        found = propose(self.algorithm, self._worked_on, now.clients, now.solver, now.message, round, ids)
+        f = self._worked_on if self._scales is None else Reweighted(objective=self._worked_on, scales=self._scales)
+        found = propose(self.algorithm, f, now.clients, now.solver, now.message, round, ids)
         if self._prepared is None or self._prepared.model is None:
             return found
         solution = self._prepared.solution_in_user_coordinates(found.solution, self.objective.select(ids))

@@ -25,6 +25,7 @@ def client_info(f: Any, clients: tuple[int, ...] | None, project: str) -> protoc
         mu=f.mu,
         mu_rounding=f.mu_rounding,
         L=f.L,
+        weights=f.weights,
         zero=f.zeros(),
         offers=tuple(sorted(f.offers)),
         gradient_cost=f.gradient_cost,
@@ -40,11 +41,14 @@ def client_info(f: Any, clients: tuple[int, ...] | None, project: str) -> protoc
 
 
 def evaluated(
-    f: Any, theta: Array, solution: LocalSolution | None, *, partial_sums: bool
+    f: Any, theta: Array, solution: LocalSolution | None, weights: tuple[float, ...] | None, *, partial_sums: bool
 ) -> protocol.Evaluated | protocol.PartialSums:
-    """Return all that a certificate of ``theta`` is made from, with the dual points of a solution if there is one."""
+    """Return all that a certificate of ``theta`` is made from, with the dual points of a solution if there is one.
+
+    Sums have ``weights``, or 1 each.
+    """
     if partial_sums:
-        return protocol.PartialSums(*certificate_sums(f, theta, solution))
+        return protocol.PartialSums(*certificate_sums(f, theta, solution, weights)[:3])
     values, gradients = f.value_and_gradient(theta)
     rounding = f.rounding(theta, values, gradients)
     point = None if solution is None else dual_point(f, solution)

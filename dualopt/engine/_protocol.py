@@ -63,6 +63,7 @@ class ClientInfo(NamedTuple):
     mu: Array  # (n,)  strong convexity constants
     mu_rounding: Array  # (n,)  what is to be taken off them for proven ones
     L: Array  # (n,)  smoothness constants
+    weights: tuple[float, ...] | None  # in the mean of all clients; None: 1 each
     zero: Array  # the zero model: its shape, type and array library are those of the data
     offers: tuple[str, ...]  # what the objective has beside the common members
     gradient_cost: float
@@ -112,6 +113,7 @@ class Start(NamedTuple):
     max_rows: int | None  # of the largest client of the federation
     project: str  # refused where the host has another
     session: str  # names the server's process, of which another one may take a host back by one round; "": no other
+    scales: tuple[float, ...] | None = None  # of the host's clients, as `dualopt.objectives.reweighted` has them
 
 
 class Started(NamedTuple):
@@ -133,6 +135,7 @@ class Propose(NamedTuple):
     made: int  # which message they start from: the number of messages made before it
     message: Any  # it, a tree; None where the host holds it
     partial_sums: bool = False  # whether to return the sum of the uploads in place of their rows
+    weights: tuple[tuple[float, ...], ...] = ()  # of the clients, for each sum that is asked for; (): one plain sum
 
 
 class Uploaded(NamedTuple):

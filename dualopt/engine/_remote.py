@@ -15,6 +15,7 @@ from dualopt.engine._answers import require_sound
 from dualopt.engine._errors import LostError
 from dualopt.engine._server import Server
 from dualopt.objectives import Objective
+from dualopt.objectives._weights import positive
 from dualopt.runs.certificates import Sums
 
 __all__ = ["RemoteClients"]
@@ -75,7 +76,9 @@ class RemoteClients(Objective):
         require_agreement(found, engine.hosts, project)
         for host, info in zip(engine.hosts, found, strict=True):
             require_sound(info, host)
-        self._server = Server(engine, numbered(found, engine.hosts), self.shape, name=run, project=project)
+        places = numbered(found, engine.hosts)
+        self.weights = _weights(found, places)
+        self._server = Server(engine, places, self.shape, name=run, project=project, weights=self.weights)
         rows = self._server.rows
         self._mu, self._rounding = rows([x.mu for x in found]), rows([x.mu_rounding for x in found])
         self._L = rows([x.L for x in found])
@@ -197,6 +200,15 @@ class RemoteClients(Objective):
     def _require_model(self, theta: Array) -> None:
         if tuple(theta.shape) != self.shape:
             _refuse()
+
+
+def _weights(found: Sequence[protocol.ClientInfo], places: Sequence[tuple[int, ...]]) -> tuple[float, ...] | None:
+    """Return the weights of all clients, 1 where a host names none; None where no host names any."""
+    if all(x.weights is None for x in found):
+        return None
+    told = [w for x in found for w in (x.weights or (1.0,) * x.n_clients)]
+    ids = [j for own in places for j in own]
+    return positive("weights", [w for _, w in sorted(zip(ids, told, strict=True))], len(ids))
 
 
 def _refuse() -> NoReturn:

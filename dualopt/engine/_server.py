@@ -18,9 +18,12 @@ from dualopt.engine._errors import LostError
 from dualopt.engine._host import HostState
 from dualopt.engine._rows import under_each_other
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
-from dualopt.engine._uploads import UploadChecks, averaged, joined
+from dualopt.engine._steps import weighed, weights_in
+from dualopt.engine._uploads import UploadChecks, from_rows, from_sums, joined
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
+from dualopt.objectives._weights import of_clients, unequal
+from dualopt.objectives.reweighted import scales_of
 from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
 from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec, types_in
@@ -70,6 +73,8 @@ class Server:
         What all must agree on.
     max_rows : int, optional
         Number of rows of the largest client of the federation.
+    weights : tuple of float, optional
+        Those of all clients, with which certificates are made; 1 each when not given.
     """
 
     def __init__(
@@ -81,9 +86,12 @@ class Server:
         name: str = "run",
         project: str = "",
         max_rows: int | None = None,
+        weights: tuple[float, ...] | None = None,
     ) -> None:
         self.engine, self.hosts, self.clients, self.shape = engine, list(engine.hosts), list(clients), shape
-        self.name, self.project, self.max_rows = name, project, max_rows
+        self.name, self.project, self.max_rows, self.own_weights = name, project, max_rows, weights
+        self.weights = unequal(weights)  # those with which the method averages; None where they are equal
+        self.scales: tuple[float, ...] | None = None  # of the clients that the method sees
         self.run, self.made, self.rounds = "", 0, 0
         self.algorithm: Algorithm | None = None
         self.lost: list[str] = []  # sentences, one for each answer that did not count
@@ -103,7 +111,12 @@ class Server:
     def anew(self) -> Server:
         """Return a session with the same hosts for another run."""
         told = self.engine, self.clients, self.shape
-        return Server(*told, name=self.name, project=self.project, max_rows=self.max_rows)
+        named = {"name": self.name, "project": self.project}
+        return Server(*told, **named, max_rows=self.max_rows, weights=self.own_weights)
+
+    def reweight(self, clients: Any) -> None:
+        """Show the clients to the method as this objective has them, which may be reweighted."""
+        self.scales, self.weights = tuple(scales_of(clients)) or None, clients.unequal_weights
 
     # --- a run --------------------------------------------------------------------------------------------------
 
@@ -145,7 +158,12 @@ class Server:
         told = self.n_clients, method, None if given else theta0, self.max_rows, self.project, session
         done = 0 if known is None else rounds
         self._require_same_rounds(
-            self.ask_all([protocol.Start(self.run, done, told[0], own, *told[1:]) for own in self.clients])
+            self.ask_all(
+                [
+                    protocol.Start(self.run, done, told[0], own, *told[1:], of_clients(self.scales, own))
+                    for own in self.clients
+                ]
+            )
         )
         if given:
             self.ask_all([self._restored(own, state, rounds, solutions) for own in self.clients])
@@ -197,8 +215,9 @@ class Server:
         if not round.clients:
             return RoundResult(round, None, None, None)
         requests, uploads, kept = {}, {}, self.asked
+        weights = self._weights_in(round)
         for h, own in self.asked.items():
-            requests[h] = [self._request(h, own, round, message)]
+            requests[h] = [self._request(h, own, round, message, weights)]
         answers, faults = self.exchange(requests, round.n)
         for h, found in answers.items():
             uploads[h] = found[0]
@@ -216,8 +235,12 @@ class Server:
         solution = self._solution(parts, order)
         if not round.communicate:
             return RoundResult(round, None, None, solution)
-        sums = self.engine.partial_sums
-        return RoundResult(round, *averaged(parts, order, round, partial_sums=sums), solution)
+        assert self.algorithm is not None
+        if self.engine.partial_sums:
+            found = from_sums(self.algorithm, parts, round, self._weights_in(round))
+        else:
+            found = from_rows(self.algorithm, parts, order, round, self.weights)
+        return RoundResult(weighed(round, self.weights), *found, solution)
 
     def commit(self, round: Round, message: Any) -> None:
         """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""
@@ -281,17 +304,19 @@ class Server:
 
         All of it is means over the clients; rows are gathered so that these are rounded as in one process.
         """
+        weights = self.own_weights if self._host is None else unequal(self.own_weights)
         if self.engine.partial_sums or self._host is not None:
             parts = [tuple(x) for x in self._evaluated(theta, dual=True, partial_sums=True)]
             if any(dual is None for *_, dual in parts):
                 parts = [(columns[:5], gradient, None) for columns, gradient, _ in parts]
-            return Sums(*tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *parts))
+            columns, gradient, dual = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
+            return Sums(columns, gradient, dual, self.n_clients if weights is None else sum(weights))
         found = self._evaluated(theta, dual=True, partial_sums=False)
         columns = list(zip(*found, strict=True))
         rows = [None if any(x is None for x in column) else self.rows(list(column)) for column in columns]
         value, gradient, value_error, gradient_error, dual, conjugate, error = rows
         point = None if dual is None or conjugate is None else DualPoint(dual, conjugate, error)
-        return sums_of_rows(value, gradient, value_error, gradient_error, point)
+        return sums_of_rows(value, gradient, value_error, gradient_error, point, unequal(weights))
 
     def _evaluated(self, theta: Array, *, dual: bool, partial_sums: bool) -> list[Any]:
         dual = dual and bool(self.run)  # before a run hosts may hold solutions of an earlier one
@@ -361,14 +386,26 @@ class Server:
         found = {h: tuple(ids[owners == h].tolist()) for h in np.unique(owners).tolist()}
         return {h: self.clients[h] if len(own) == len(self.clients[h]) else own for h, own in found.items()}
 
-    def _request(self, h: int, own: tuple[int, ...], round: Round, message: Any) -> protocol.Propose:
+    def _weights_in(self, round: Round) -> tuple[dict[int, float], ...]:
+        """Return the weights of the active clients in each mean, where hosts add with them; nothing for plain sums."""
+        assert self.algorithm is not None
+        found = weights_in(self.algorithm, round, self.weights) if self.engine.partial_sums else ()
+        if all(own is None for own in found):
+            return ()
+        ones = (1.0,) * round.n_active
+        return tuple(dict(zip(round.clients, own or ones, strict=True)) for own in found)
+
+    def _request(
+        self, h: int, own: tuple[int, ...], round: Round, message: Any, weights: tuple[dict[int, float], ...]
+    ) -> protocol.Propose:
         will_hold = self._held[h]
         for end in self._pending[h]:
             will_hold = will_hold if end.message is None else end.made
         tree = None if will_hold == self.made else message
         whom = None if len(own) == len(self.clients[h]) else own
         n, N, sums = round.n, round.n_clients, self.engine.partial_sums
-        return protocol.Propose(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, sums)
+        named = tuple(tuple(each[j] for j in own) for each in weights)
+        return protocol.Propose(self.run, n, N, round.seed, round.communicate, whom, self.made, tree, sums, named)
 
     def _solution(self, parts: Sequence[protocol.Uploaded], order: np.ndarray | None) -> LocalSolution | None:
         if self._host is not None:

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
-from dualopt.arrays.xp import Array, array_namespace, broadcast
+from dualopt.arrays.xp import Array, broadcast
 from dualopt.methods import Algorithm
+from dualopt.methods._base import Means
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
+from dualopt.objectives._weights import mean, of_clients, shares, total
+from dualopt.objectives.reweighted import own_clients
 from dualopt.solvers import LocalSolution
 
-__all__ = ["Proposed", "commit", "counted", "mean", "partial_sums", "propose", "solver_states", "stacked"]
+__all__ = [
+    "Proposed",
+    "averaged",
+    "commit",
+    "counted",
+    "means_of",
+    "partial_sums",
+    "propose",
+    "solver_states",
+    "stacked",
+    "weighed",
+    "weights_in",
+]
+
+Weights = tuple[float, ...] | None
 
 
 class Proposed(NamedTuple):
@@ -31,7 +50,7 @@ class Proposed(NamedTuple):
 
 def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
     """Return the states of the local solvers before their first call; methods that never solve have no solver."""
-    return () if algorithm.solver is None else algorithm.solver.initial_state(objective)
+    return () if algorithm.solver is None else algorithm.solver.initial_state(own_clients(objective))
 
 
 def propose(
@@ -91,16 +110,45 @@ def counted(proposed: Proposed, rows: Sequence[int]) -> Proposed | None:
     return proposed._replace(ids=ids, active=active, solver=solver)
 
 
-def partial_sums(upload: Any) -> Any:
-    """Return the sums of an upload over the clients that are its rows."""
-    return tree_map(lambda x: array_namespace(x).sum(x, axis=0), upload)
+def weights_in(algorithm: Algorithm, round: Round, weights: Weights) -> tuple[Weights, ...]:
+    """Return the weights of the active clients in each mean that the server asks for, from the weights of all."""
+    own = of_clients(weights, round.clients)
+    if not algorithm.draws or round.inclusion is None:
+        return (own,)
+    chances = [round.inclusion[j] for j in round.clients]
+    return own, tuple(w / pi for w, pi in zip(own or (1.0,) * len(chances), chances, strict=True))
 
 
-def mean(upload: Array, n_active: int) -> Array:
+def means_of(algorithm: Algorithm, means: Sequence[Any]) -> Any:
+    """Return what the server is given: the mean, or both where the method asks for them; one may stand for both."""
+    return Means(means[0], means[-1]) if algorithm.draws else means[0]
+
+
+def averaged(algorithm: Algorithm, upload: Any, round: Round, weights: Weights) -> Any:
+    """Return the means of the rows of an upload over the active clients, whose weights are among those of all."""
+    parts = map(shares, weights_in(algorithm, round, weights))
+    return means_of(algorithm, [tree_map(partial(_mean, n=round.n_active, parts=own), upload) for own in parts])
+
+
+def partial_sums(upload: Any, weights: Sequence[Weights] = ()) -> Any:
+    """Return sums of rows, plain or with weights, of several kinds of weights a tuple."""
+    if not weights:
+        return tree_map(total, upload)
+    return tuple(tree_map(partial(total, weights=own), upload) for own in weights)
+
+
+def weighed(round: Round, weights: Weights) -> Round:
+    """Return the round with the weight of its clients, as the server needs it."""
+    if weights is None:
+        return round
+    return replace(round, weight=sum(weights[j] for j in round.clients) / sum(weights))
+
+
+def _mean(upload: Array, n: int, parts: Weights) -> Array:
     """Return the mean over the active clients; without their axis an average would be one of the entries."""
-    if tuple(upload.shape[:1]) != (n_active,):
-        raise ValueError(f"upload must have shape ({n_active}, ...), one row per active client, not {upload.shape}.")
-    return array_namespace(upload).sum(upload, axis=0) / n_active
+    if tuple(upload.shape[:1]) != (n,):
+        raise ValueError(f"upload must have shape ({n}, ...), one row per active client, not {upload.shape}.")
+    return mean(upload, parts)
 
 
 def stacked(before: Any, after: Any) -> Any:

@@ -12,10 +12,11 @@ from dualopt.arrays.tree import leaves, take_rows, tree_map
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import usable_rows
 from dualopt.engine._rows import under_each_other
-from dualopt.engine._steps import mean
+from dualopt.engine._steps import averaged, means_of
+from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
 
-__all__ = ["UploadChecks", "averaged", "joined"]
+__all__ = ["UploadChecks", "from_rows", "from_sums", "joined"]
 
 Signature = tuple[str, tuple[tuple[tuple[Any, ...], str], ...]]
 """The structure of an upload, and the shape of a row and the type of each of its parts."""
@@ -98,19 +99,28 @@ class UploadChecks:
         return {best}
 
 
-def averaged(
-    parts: Sequence[protocol.Uploaded], order: np.ndarray | None, round: Round, *, partial_sums: bool
+def from_rows(
+    algorithm: Algorithm, parts: Sequence[protocol.Uploaded], order: np.ndarray | None, round: Round, weights: Any
 ) -> tuple[Any, Any]:
-    """Return the uploads of all together, and their mean."""
-    n = round.n_active
-    if partial_sums:
-        uploads = [x.upload for x in parts if x.upload is not None]
-        total = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *uploads)
-        return tree_map(lambda x: x[None, ...], total), tree_map(lambda x: x / n, total)
+    """Return the uploads of all together, a row each, and what the server is given of their means."""
     one = len(parts) == 1
     rows = parts[0].upload if one else tree_map(lambda *x: under_each_other(x), *(part.upload for part in parts))
     rows = rows if order is None else take_rows(rows, order)
-    return rows, tree_map(lambda x: mean(x, n), rows)
+    return rows, averaged(algorithm, rows, round, weights)
+
+
+def from_sums(
+    algorithm: Algorithm, parts: Sequence[protocol.Uploaded], round: Round, weights: Sequence[Mapping[int, float]]
+) -> tuple[Any, Any]:
+    """Return the same of sums that hosts have made with these weights, or plain ones; in one row."""
+    uploads = [x.upload for x in parts if x.upload is not None]
+    total = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *uploads)
+    if not weights:
+        average = tree_map(lambda x: x / round.n_active, total)
+        return tree_map(lambda x: x[None, ...], total), means_of(algorithm, (average,))
+    sizes = [sum(each[j] for j in round.clients) for each in weights]
+    averages = [tree_map(lambda x, size=size: x / size, each) for each, size in zip(total, sizes, strict=True)]
+    return tree_map(lambda x: x[None, ...], averages[0]), means_of(algorithm, averages)
 
 
 def joined(parts: list[Any], order: np.ndarray | None) -> tuple[float, ...]:

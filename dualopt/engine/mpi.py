@@ -109,7 +109,8 @@ class MPI:
         mpi = MPI()
         rng = np.random.default_rng(mpi.peers.rank)  # each process has rows of its own
         X, y = rng.standard_normal((400, 20)), rng.integers(0, 3, 400)
-        block = linear_model(X, y, loss=Multinomial(classes=3), mu=0.01, clients=4, weights="rows", peers=mpi.peers)
+        common = {"loss": Multinomial(classes=3), "mu": 0.01, "clients": 4, "client_weights": "rows"}
+        block = linear_model(X, y, **common, peers=mpi.peers)
         trace = run("dualfl", block, rounds=200, tol=1e-6, engine=mpi)  # the same trace in all processes
         if mpi.peers.rank == 0:
             print(trace.status, trace.last["certified_error"])
@@ -169,7 +170,7 @@ class MPI:
             self.end(tree_of(trace))
         return trace
 
-    def clients(self, objective: Objective) -> NoReturn:
+    def clients(self, objective: Objective, prepared: Any = None) -> NoReturn:
         """Refuse: there is no one process that could go through the rounds of all.
 
         Raises

@@ -18,12 +18,13 @@ from dualopt.engine._server import RoundResult, Server
 from dualopt.engine._steps import solver_states
 from dualopt.engine.traffic import NOTHING, of_message, of_upload
 from dualopt.methods import Algorithm
-from dualopt.methods._base import parameters, require_complete
+from dualopt.methods._base import require_complete, with_participation
 from dualopt.methods.compressors import Compressor, Identity
 from dualopt.methods.participation import Full, Participation, Round, WeightedSubset, as_participation
 from dualopt.methods.preparation import Preparation, Prepared, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
+from dualopt.objectives.reweighted import own_clients, reweighted, scales_of
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
 from dualopt.solvers.stopping import Gap
@@ -43,7 +44,9 @@ __all__ = [
     "on_engine",
     "resolve",
     "rounds_of",
-    "with_participation",
+    "scaled",
+    "unscaled",
+    "with_objects",
 ]
 
 
@@ -159,6 +162,7 @@ def iterate(
     seed: int = 0,
     prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
+    scales: Sequence[float] | Array | str | None = None,
     engine: Clustered | str | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the federation after each round, without end (use ``zip``, ``itertools.islice`` or ``takewhile``).
@@ -182,6 +186,10 @@ def iterate(
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
     compressor : Compressor, optional
         What uploads go through, in place of the method's own field ``compressor``.
+    scales : sequence of float, "suggested" or "none", optional
+        One scale for each client: the method runs on :func:`dualopt.objectives.reweighted` clients, by numbers or by
+        those that suit the method. Models, local solutions and their gradients remain those of ``objective``; the other
+        states are those of the method.
     engine : Blocks or str, optional
         Where the clients are, if not all on one host of this process (:mod:`dualopt.engine`), such as "blocks=3".
         Snapshots of hosts elsewhere ask for their states when somebody looks at them, before the next round begins.
@@ -209,11 +217,13 @@ def iterate(
     """
     who = as_participation(participation)
     algorithm = with_objects(algorithm, objective)
+    objective, scales = unscaled(objective, scales)
     engine = check_engine(objective, engine, prepare)
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
-    algorithm = resolve(algorithm, prepared.objective, who, compressor)
-    _, server = on_engine(objective, engine, prepared, certified=False)
+    clients = scaled(algorithm, prepared.objective, scales, who)
+    algorithm = resolve(algorithm, clients, who, compressor)
+    _, server = on_engine(objective, engine, prepared, clients, certified=False)
     return in_user_coordinates(rounds_of(algorithm, server, prepared.theta0, who, seed), prepared)
 
 
@@ -239,6 +249,7 @@ def on_engine(
     objective: Objective,
     engine: Clustered | None = None,
     prepared: Prepared | None = None,
+    clients: Objective | None = None,
     *,
     certified: bool = True,
 ) -> tuple[Objective, Server]:
@@ -254,17 +265,23 @@ def on_engine(
         The engine.
     prepared : Prepared, optional
         What a preparation has made of them.
+    clients : Objective, optional
+        The clients as the method sees them, which may be reweighted; as they are when not given.
     certified : bool, default True
         Whether certificates will be asked for: the host of this process keeps local solutions for them.
     """
     changed = None if prepared is None or prepared.objective is objective else prepared
     if engine is not None:
         objective = engine.clients(objective) if changed is None else engine.clients(objective, changed)
-    clients = without_regulariser(objective)
-    if isinstance(clients, RemoteClients):
-        return objective, clients.new_session()
-    host = Host(clients, 0, prepared=changed, certified=certified)
-    return objective, Server(LocalHost(host), [tuple(range(clients.n_clients))], clients.shape)
+    own = without_regulariser(objective)
+    if isinstance(own, RemoteClients):
+        server = own.new_session()
+    else:
+        host = Host(own, 0, prepared=changed, certified=certified, alone=True)
+        server = Server(LocalHost(host), [tuple(range(own.n_clients))], own.shape, weights=own.weights)
+    if clients is not None:
+        server.reweight(clients)
+    return objective, server
 
 
 def in_user_coordinates(snapshots: Iterator[Snapshot], prepared: Prepared) -> Iterator[Snapshot]:
@@ -307,6 +324,51 @@ def _what(x: Any) -> str:
     return f"the class {x.__name__}" if isinstance(x, type) else f"a {type(x).__name__}"
 
 
+def unscaled(objective: Objective, scales: Sequence[float] | Array | str | None) -> tuple[Objective, Any]:
+    """Return the clients of the user, of which snapshots and records tell, and the scales that a method sees them with.
+
+    Raises
+    ------
+    ValueError
+        If there are scales twice.
+    """
+    own = scales_of(objective)
+    require(not own or scales in (None, "none"), "scales must not be given for clients that are reweighted already")
+    return own_clients(objective), own or scales
+
+
+def scaled(
+    algorithm: Algorithm | str,
+    objective: Objective,
+    scales: Sequence[float] | Array | str | None,
+    participation: Participation | None = None,
+) -> Objective:
+    """Return the objective with its clients reweighted as ``iterate`` is asked for.
+
+    Raises
+    ------
+    ValueError
+        If there is not one positive number for each client, or none can be suggested.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import DualFL, FedSplit, Quadratic
+    >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([3.0, 12.0])]), b=np.zeros((2, 2)))
+    >>> scaled(FedSplit(), f, "suggested").scales, scaled(DualFL(), f, [1, 4]).weights
+    ((0.5, 1.5), (0.4, 1.6))
+    >>> scaled(DualFL(), f, "none") is f
+    True
+    """
+    if scales is None or (isinstance(scales, str) and scales == "none"):
+        return objective
+    if isinstance(scales, str):
+        require(scales == "suggested", "scales must be none, suggested or a number for each client", scales)
+        method = with_participation(with_objects(algorithm, objective), objective, participation)
+        scales = method.suggested_scales(objective)
+    return reweighted(objective, scales)
+
+
 def resolve(
     algorithm: Algorithm | str,
     objective: Objective,
@@ -335,6 +397,7 @@ def resolve(
         least = float(array_namespace(objective.mu).min(objective.mu))
         constants = {"nu": getattr(method, "nu", least), "rho": getattr(method, "rho", 0.0)}
         method = replace(method, stop=method.stop.scheduled(**constants))
+    method.check_participation(objective, participation)
     return method
 
 
@@ -360,27 +423,6 @@ def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm
         raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
     changes: dict[str, Any] = {"compressor": built(compressor, "compressor")}
     return replace(algorithm, **changes)
-
-
-def with_participation(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
-    """Return the method with its parameters ``fraction`` and ``inclusion``, where open, as the participation has them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualopt import FedDyn, Quadratic
-    >>> from dualopt.methods.participation import UniformSubset
-    >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
-    >>> with_participation(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
-    FedDyn(..., fraction=0.25, ...)
-    """
-    open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
-    known: dict[str, Any] = {}
-    if participation is not None and "fraction" in open_:
-        known["fraction"] = participation.fraction(objective.n_clients) or None  # nobody, ever: nothing depends on it
-    if isinstance(participation, WeightedSubset) and participation.weights is not None and "inclusion" in open_:
-        known["inclusion"] = participation.inclusion(objective.n_clients)
-    return replace(algorithm, **known) if known else algorithm
 
 
 def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:
@@ -417,7 +459,7 @@ def rounds_of(
     n_clients = hosts.n_clients
     compressor = getattr(algorithm, "compressor", Identity())
     if isinstance(participation, WeightedSubset) and participation.weights is None:
-        participation = replace(participation, weights=algorithm.sampling_weights())
+        participation = replace(participation, weights=hosts.weights)
     done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
     server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
     hosts.begin(algorithm, theta0, state, done, solutions)
@@ -481,7 +523,7 @@ def advance(
     require_complete(algorithm)
     if not round.clients:
         return state, None, None
-    _, hosts = on_engine(objective, certified=False)
+    _, hosts = on_engine(own_clients(objective), clients=objective, certified=False)
     hosts.begin(algorithm, None, state, round.n)
     server, message, found = _one_round(algorithm, hosts, state.server, state.message, round)
     after = hosts.states(found.round)

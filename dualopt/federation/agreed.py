@@ -35,12 +35,17 @@ def require_agreed_client_info(project: Project, found: Sequence[protocol.Client
     kind = project.loss_object.labels
     X = np.zeros((2, project.features), dtype=project.dtype)
     y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.zeros(2))
-    example = objective_of(project, X, y if kind == "class" else y.astype(X.dtype))
+    y = y if kind == "class" else y.astype(X.dtype)
+    example = objective_of(project, X, y)
     (expected,) = Host(example, 0).answer([protocol.Describe()])
     for number, (site, info) in enumerate(zip(project.sites, found, strict=True)):
         _require_like(expected, info, site)
         of, rows = f"of site {site} must be", info.sizes
         require(info.clients == (number,), f"clients {of} its place among the sites, {number}", info.clients)
+        weights = objective_of(project, X, y, number).weights
+        if project.client_weights == "rows":
+            weights = None if rows is None else tuple(map(float, rows))
+        require(info.weights == weights, f"client weight {of} what follows from the project, {weights}", info.weights)
         if project.rows:
             require(rows == (project.rows[number],), f"sizes {of} what the project says, {project.rows[number]}", rows)
         if project.storage != "auto":
@@ -95,6 +100,8 @@ def _require_start(project: Project, number: int, request: protocol.Start) -> No
         raise RefusedError(f"the site is client {number} of {project.n_clients}", code="clients")
     if not request.run.startswith(f"{project.run_name} "):
         raise RefusedError(f"the run must be one of {project.run_name}", code="asked")
+    if project.scales == "none" and request.scales is not None:
+        raise RefusedError("clients have no scales in the project", code="asked")
     if reason := _other_method(project, request.method):
         raise RefusedError(f"the method is not that of the project: {reason}", code="method")
 

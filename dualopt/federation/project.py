@@ -18,6 +18,7 @@ from dualopt.losses import Loss
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
+from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.problem.data.scaling import check_scale
 from dualopt.runs.recording import check_run
 from dualopt.spec import Spec, toml
@@ -36,10 +37,8 @@ TITLE = """\
 class Project(Typed):
     r"""What the parties of a federation agree on.
 
-    Each site is one client. With ``weights="clients"`` its cost is the mean over its own rows and
-    :math:`E = \frac1N \sum_j f_j`; with ``"rows"`` every row of the federation counts alike, for which the number of
-    rows of all sites must be known to each of them: a shard whose weights are computed from it alone poses another
-    problem, silently.
+    Each site is one client, whose cost is the mean over its own rows, and :math:`E = \sum_j w_j f_j / \sum_j w_j` with
+    the weights that ``client_weights`` says: with ``"rows"`` every row of the federation counts alike.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class Project(Typed):
     sites : tuple of str
         Names of the sites, in the order of the clients; certificates are made out to them.
     rows : tuple of int
-        Number of rows of each site; needed for ``weights="rows"``, and checked by each site where it is given.
+        Number of rows of each site; checked by each site where it is given.
     algorithm : str
         The method, such as "fedsplit: solver=lbfgs" (:mod:`dualopt.spec`); what is not given, it suggests.
     loss : str
@@ -68,13 +67,13 @@ class Project(Typed):
     scale : str
         none, unit-rows, or a number to divide by. What a site would compute from its own rows alone, such as their
         largest number, is refused.
-    weights : str
-        clients or rows.
+    client_weights : str
+        Weights of the sites in the mean: equal, rows, or numbers such as 3,1,2, in the order of the sites.
     dtype : str
         float64 or float32.
     storage : str
         How features are kept: dense, sparse or auto (for the faster; sites may differ).
-    rounds, tol, atol, certify_every, participation, seed
+    rounds, tol, atol, certify_every, participation, scales, seed
         As in :func:`dualopt.run`; 0 stands for no ``tol`` or ``atol``.
     deadline : float
         Seconds that a site has for an answer. Methods that admit absence go on without a site that is late.
@@ -108,7 +107,7 @@ class Project(Typed):
     feature_names: tuple[str, ...] = ()
     intercept: bool = True
     scale: str = "none"
-    weights: str = "clients"
+    client_weights: str = "equal"
     dtype: str = "float64"
     storage: str = "auto"
     rounds: int = 100
@@ -116,6 +115,7 @@ class Project(Typed):
     atol: float = 0.0
     certify_every: int = 1
     participation: str = "full"
+    scales: str = "none"
     seed: int = 0
     deadline: float = 60.0
     package: str = field(default_factory=lambda: version("dualopt"))
@@ -252,12 +252,16 @@ class Project(Typed):
 
     def _check_problem(self) -> None:
         for name, words in (
-            ("weights", ("clients", "rows")),
             ("dtype", ("float64", "float32")),
             ("storage", ("auto", "dense", "sparse")),
         ):
             require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))
-        require(self.weights == "clients" or self.rows, "rows of all sites must be given for weights = rows")
+        weights = as_client_weights(parse_numbers(self.client_weights))
+        positive("client_weights", weights, None if weights is None else self.n_clients)
+        scales = parse_numbers(self.scales)
+        known = not isinstance(scales, str) or scales in ("none", "suggested")
+        require(known, "scales must be none, suggested or a number for each site", self.scales)
+        positive("scales", None if isinstance(scales, str) else scales, self.n_clients)
         require(math.isfinite(self.mu) and self.mu >= 0, "mu must be a finite number, at least 0", self.mu)
         require_at_least(1, features=self.features)
         if self.feature_names:

@@ -15,13 +15,14 @@ from typing import Any
 from dualopt.arrays._files import InUseError, locked
 from dualopt.engine import LostError, RemoteClients
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import resolve
+from dualopt.engine.rounds import resolve, scaled
 from dualopt.federation.agreed import require_agreed_client_info
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
 from dualopt.federation.submission import OUTCOME
 from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite
+from dualopt.objectives._weights import parse_numbers
 from dualopt.runs.recording import run
 
 __all__ = ["PROGRESS", "Serving"]
@@ -80,7 +81,9 @@ class Serving:
             if project.regulariser is not None:
                 objective = Composite(objective=clients, regulariser=project.regulariser_object)
             participation = as_participation(project.participation)
-            algorithm = resolve(project.method, objective, participation)
+            scales = parse_numbers(project.scales)
+            reweighted = scaled(project.method, objective, scales, participation)
+            algorithm = resolve(project.method, reweighted, participation)
             trace = run(
                 algorithm,
                 objective,
@@ -89,6 +92,7 @@ class Serving:
                 atol=project.atol or None,
                 certify_every=project.certify_every,
                 participation=participation,
+                scales=scales,
                 seed=project.seed,
                 checkpoint=Checkpoint(file, resume=True),
                 callback=self._note,
@@ -99,7 +103,7 @@ class Serving:
         return {
             "refused": None,
             "status": trace.status,
-            "theory": algorithm.guarantee(objective),
+            "theory": algorithm.guarantee(reweighted, participation),
             "method": repr(algorithm),
             "lost": list(clients.server.lost),
             "ms_per_round": _median(self._rounds),

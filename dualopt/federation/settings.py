@@ -16,6 +16,7 @@ from dualopt.engine import RefusedError
 from dualopt.federation.project import Project
 from dualopt.federation.refusals import refusing
 from dualopt.objectives import LinearModel, linear_model
+from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.data import encode_labels, load
 from dualopt.problem.data._libsvm import load as _libsvm
 from dualopt.problem.data._registry import _reader
@@ -144,14 +145,14 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
         with refusing("rows"):
             require(rows == told, f"data {str(data)!r} must have the {told} rows that the project says of {site}", rows)
     with refusing("problem"):
-        return objective_of(project, X, y)
+        return objective_of(project, X, y, project.sites.index(site))
 
 
-def objective_of(project: Project, X: Any, y: Any) -> LinearModel:
-    """Return the cost of a site that has these rows."""
-    weights: Any = "clients"
-    if project.weights == "rows":
-        weights = np.full(X.shape[0], project.n_clients / sum(project.rows), dtype=X.dtype)
+def objective_of(project: Project, X: Any, y: Any, number: int = 0) -> LinearModel:
+    """Return the cost of the site with this number if it has these rows."""
+    weights = parse_numbers(project.client_weights)
+    if isinstance(weights, list):
+        weights = weights[number : number + 1]
     return linear_model(
         X,
         y,
@@ -159,7 +160,7 @@ def objective_of(project: Project, X: Any, y: Any) -> LinearModel:
         mu=project.mu,
         clients=1,
         intercept=project.intercept,
-        weights=weights,
+        client_weights=weights,
         storage=project.storage,
     )
 

@@ -1,4 +1,5 @@
-from ._base import OPEN as OPEN, UNKNOWN as UNKNOWN, Algorithm as Algorithm, parameters as parameters
+from ._base import OPEN as OPEN, UNKNOWN as UNKNOWN, Algorithm as Algorithm, Means as Means, parameters as parameters
+from ._theorem import Known as Known, Need as Need, Theorem as Theorem
 from .a_fedpd import AFedPD as AFedPD
 from .a_fedpdsam import AFedPDSAM as AFedPDSAM
 from .acc_s_dane import AccSDANE as AccSDANE

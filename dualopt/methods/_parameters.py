@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
-from dualopt.arrays._checks import require
-from dualopt.arrays.xp import Array, array_namespace
-from dualopt.methods._scales import constants
+from dualopt.arrays.xp import Array, array_namespace, to_numpy
 from dualopt.objectives import Objective
 from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah
 from dualopt.solvers._loop import is_smooth
 
 __all__ = [
     "common_step",
+    "constants",
     "fedpd_step_limit",
     "largest",
-    "mean_of",
     "plain_steps",
     "reflection_factor",
     "require_convex_local_problem",
@@ -25,8 +22,8 @@ __all__ = [
     "require_plain_steps",
     "require_smooth_clients",
     "smallest",
+    "smooth_and_strongly_convex",
     "step_of",
-    "step_scales",
     "suggested_weight",
     "within",
 ]
@@ -40,11 +37,6 @@ def smallest(numbers: Array) -> float:
 def largest(numbers: Array) -> float:
     """Return the greatest of ``(N,)`` constants."""
     return float(array_namespace(numbers).max(numbers))
-
-
-def mean_of(numbers: Array) -> float:
-    """Return the mean of ``(N,)`` constants, which is a constant of ``E``."""
-    return float(array_namespace(numbers).mean(numbers))
 
 
 def within(value: float, limit: float) -> bool:
@@ -91,30 +83,26 @@ def suggested_weight(objective: Objective, name: str, factor: float = 1.0) -> fl
     return factor * 2.0 / fedpd_step_limit(L)
 
 
-def step_scales(objective: Objective) -> tuple[float, ...]:
-    r"""Return the steps :math:`1/\sqrt{L_j\mu_j}` of the clients in units of :math:`1/\sqrt{L\mu}`."""
-    products = [mu * L for mu, L in constants(objective)]
-    usable = all(0 < product < math.inf for product in products)
-    require(usable, "scaled must be False for clients that are not smooth and strongly convex")
-    return tuple(suggested_weight(objective, "scales") / math.sqrt(product) for product in products)
+def constants(objective: Objective) -> list[tuple[float, float]]:
+    """Return ``(mu_j, L_j)`` of every client."""
+    pairs = zip(to_numpy(objective.mu), to_numpy(objective.L), strict=True)
+    return [(float(mu), float(L)) for mu, L in pairs]
 
 
-def reflection_factor(objective: Objective, step: float | Sequence[float]) -> float | None:
+def smooth_and_strongly_convex(objective: Objective) -> bool:
+    """Tell whether all ``mu_j`` are positive and all ``L_j`` finite."""
+    return smallest(objective.mu) > 0 and math.isfinite(largest(objective.L))
+
+
+def reflection_factor(objective: Objective, step: float) -> float | None:
     r"""Return how much reflections in the clients' proximal maps contract, None where they need not.
 
     For step ``s`` it is :math:`\max(\frac{1 - s\mu}{1 + s\mu}, \frac{sL - 1}{sL + 1})`, below 1 for strongly convex
-    smooth clients; for one step for each client the largest with the client's own constants.
+    smooth clients.
     """
-    mu, L = smallest(objective.mu), largest(objective.L)
-    if not (mu > 0 and math.isfinite(L)):
+    if not smooth_and_strongly_convex(objective):
         return None
-    if isinstance(step, Sequence):
-        clients = zip(step, constants(objective), strict=True)
-        return max(_reflection(s, *bounds) for s, bounds in clients)
-    return _reflection(step, mu, L)
-
-
-def _reflection(step: float, mu: float, L: float) -> float:
+    mu, L = smallest(objective.mu), largest(objective.L)
     return max((1.0 - step * mu) / (1.0 + step * mu), (step * L - 1.0) / (step * L + 1.0))
 
 

@@ -2,30 +2,30 @@ r"""When DualFL and OptimizedDualFL with ``rho = 0`` forget their momentum: two 
 
 A restart at the end of a round sets :math:`t = 1` and :math:`\zeta = v`.
 
-**By the gradient** (O'Donoghue and Candès 2015), one scalar up. On :math:`\sum_j\nu_j\zeta_j = 0` the gradient of the
+**By the gradient** (O'Donoghue and Candès 2015), one scalar up. On :math:`\sum_jw_j\zeta_j = 0` the gradient of the
 dual function at :math:`\zeta` is :math:`\zeta - v = (\theta_j - \theta)_j` in the inner product with the weights
-:math:`\nu_j`. The momentum leads uphill when
+:math:`w_j` of the clients. The momentum leads uphill when
 
-.. math:: \sum_j\nu_j\langle\theta_j - \theta, v_j - v_j^{\text{prev}}\rangle > 0, \qquad
+.. math:: \sum_jw_j\langle\theta_j - \theta, v_j - v_j^{\text{prev}}\rangle > 0, \qquad
           v_j = \zeta_j - (\theta_j - \theta).
 
 The clients do not know :math:`\theta` when they upload, and need not: with :math:`\delta_j = \theta_j -
 \theta^{\text{prev}}` and its weighted mean :math:`\bar\delta = \theta - \theta^{\text{prev}}` the sum is
 
-.. math:: \sum_j\nu_j\langle\delta_j, \zeta_j - v_j^{\text{prev}} - \delta_j\rangle
-          + \sum_j\nu_j\,|\bar\delta|^2 \tag{1}
+.. math:: \sum_jw_j\langle\delta_j, \zeta_j - v_j^{\text{prev}} - \delta_j\rangle
+          + \sum_jw_j\,|\bar\delta|^2 \tag{1}
 
-because :math:`\sum_j\nu_j(\zeta_j - v_j^{\text{prev}}) = 0`. So the server decides in the same round. All terms of (1)
+because :math:`\sum_jw_j(\zeta_j - v_j^{\text{prev}}) = 0`. So the server decides in the same round. All terms of (1)
 vanish with the changes of a round: nothing large cancels. It cannot be positive in the first round of an epoch, where
 :math:`\zeta = v^{\text{prev}}`.
 
 **By the gap** (Theorem E, :mod:`theory.frontier.restarts`), two scalars up. The gap
 
-.. math:: \tfrac1NG_n = E(\bar w_n) + \tfrac1NE_d(\xi^n)
-          = \tfrac1N\sum_j\bigl(f_j(\bar w_n) + g_j^*(\xi_j^n)\bigr) + \tfrac{\bar\nu}2|\theta^n|^2 \tag{2}
+.. math:: G_n = \sum_j\omega_j\bigl(f_j(\bar w_n) + g_j^*(\xi_j^n)\bigr) + \tfrac\nu2|\theta^n|^2, \qquad
+          \omega_j = w_j \big/ \sum_iw_i \tag{2}
 
 bounds the error of the mean :math:`\bar w_n = \frac1{T_n}\sum_it_iw_{i-1}` of the extrapolated models :math:`w =
-\theta + \beta(\theta - \theta^{\text{prev}})`; here :math:`g_j = f_j - \frac{\nu_j}2|\cdot|^2`. An epoch ends when the
+\theta + \beta(\theta - \theta^{\text{prev}})`; here :math:`g_j = f_j - \frac\nu2|\cdot|^2`. An epoch ends when the
 gap has fallen to a ninth and the momentum leads uphill, and when it has fallen to a hundredth. Clients know the models
 and :math:`\beta` from the messages; if these hold t too, :math:`\bar w` costs a client two arrays and, in each round,
 one value of :math:`f_j`, half a gradient. The first round is an epoch of its own: before it no gap is known.
@@ -65,7 +65,7 @@ def slope(sent: Array, theta: Array, zeta: Array, v: Array) -> Array:
     return client_dot(moved, zeta - v - moved)
 
 
-def conjugate(solution: LocalSolution, nu: float | Array) -> Array:
+def conjugate(solution: LocalSolution, nu: float) -> Array:
     r"""Return :math:`g_j^*(\nabla g_j(\theta_j))`, shape ``(P,)``; an inexact subgradient adds its excess."""
     theta, f, gradient = solution.theta, solution.evaluation.f, solution.evaluation.grad_f
     found = client_dot(gradient, theta) - f - 0.5 * client_dot(nu * theta, theta)
@@ -87,7 +87,7 @@ def judged(rule: str | None, mean: Any, theta: Array, gap: float, nu: float) -> 
     gap : float
         With which the epoch began, infinite before the first round.
     nu : float
-        The mean of the :math:`\nu_j`.
+        ``nu``.
 
     Examples
     --------

@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import largest, require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._primal_dual_theorems import OF_A_FEDPD
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -77,6 +78,7 @@ class AFedPD(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     listens: ClassVar[frozenset[str]] = frozenset({"inactive"})
+    theorems = OF_A_FEDPD
 
     rho: float = OPEN
 
@@ -91,13 +93,6 @@ class AFedPD(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse ``rho`` with which local problems are not strongly convex."""
         require_convex_local_problem(objective, self.rho, "rho")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what is proved for ``rho`` when all clients take part (theory/afedpd)."""
-        rho, L = self.suggested(objective).rho, largest(objective.L)
-        if rho > 2.0 * L:
-            return "Theorem 1, corrected, if all clients take part: the mean of |grad E|^2 = O(1/T)"
-        return f"none: rho does not exceed 2 L = {2.0 * L:.3g}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""

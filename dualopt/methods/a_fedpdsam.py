@@ -44,6 +44,8 @@ class AFedPDSAM(AFedPD):
     0.1
     """
 
+    without_theorem = "the limit is biased"
+
     stop: Stop = Steps(steps=10)
     radius: float = 0.1
     epsilon: float = 1e-2
@@ -57,10 +59,6 @@ class AFedPDSAM(AFedPD):
         """Fill in ``rho`` and plain gradient steps."""
         rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
         return replace(self, rho=rho, solver=plain_steps(objective, rho) if self.solver is None else self.solver)
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say that the limit is biased."""
-        return "none: the limit is biased"
 
     def local_objective(self, objective: Objective) -> Objective:
         """Return the losses with sharpness-aware gradients."""

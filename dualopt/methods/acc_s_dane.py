@@ -10,21 +10,22 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._estimate import Bound, advanced, growth
+from dualopt.methods._gradient_theorems import CURVATURE, OF_ACC_S_DANE
 from dualopt.methods._line_search import inner
 from dualopt.methods._parameters import (
     largest,
     require_convex_local_problem,
     require_smooth_clients,
     smallest,
-    within,
 )
+from dualopt.methods._theorem import Known
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
 from dualopt.solvers.stopping import GradientReduction, Stop
 
-__all__ = ["AccSDANE", "growth", "limit_factor"]
+__all__ = ["AccSDANE", "growth", "widest"]
 
 POINT, SOLVE, JUDGE = range(3)  # what the clients do with a vector
 RISE = 2.0  # of a refused weight
@@ -177,6 +178,7 @@ class AccSDANE(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset()
     rests: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
+    theorems = OF_ACC_S_DANE
 
     weight: float | None = None
     mu: float = OPEN
@@ -204,30 +206,13 @@ class AccSDANE(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse a ``mu`` that is not proved, and local problems without a unique solution."""
         least = smallest(objective.mu)
-        require(within(self.mu, least), f"mu must not exceed that of any client, {least:g}", self.mu)
+        proved = CURVATURE.holds(self, Known.of(objective))
+        require(proved, f"mu must not exceed that of any client, {least:g}", self.mu)
         if self.weight is None:
             require(self.first > 0, "first must be positive", self.first)
             return
         require(self.weight + self.mu > 0, "weight must be positive where mu is zero", self.weight)
         require_convex_local_problem(objective, self.weight, "weight")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the potential falls: for a fixed weight, if the clients are at most as different."""
-        method = self.suggested(objective)
-        mu, least, widest_weight = method.mu, smallest(objective.mu), widest(objective)
-        if not (least >= 0 and within(mu, least)):
-            return "none: the clients are not convex with constant mu"
-        if method.weight is None:
-            where = "where no Hessian is below their mean by more than delta"
-            steps = f"after n accepted iterations of three rounds, w = max({method.first:g}, 2 delta), {where}"
-            if mu == 0:
-                return f"E - E* <= 2 w |theta0 - theta*|^2/n^2 {steps}"
-            return f"E - E* = O(q^n), q = 1 - 2/(1 + sqrt(1 + 4 w/{mu:g})), {steps}"
-        sure = within(widest_weight, method.weight)
-        given = "" if sure else "where no Hessian is below their mean by more than the weight, "
-        if mu == 0:
-            return f"{given}E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds"
-        return f"{given}E - E* = O(q^n), q = {limit_factor(method.weight, mu):.4f} per two rounds"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Gradients at ``theta0`` are asked for."""
@@ -314,20 +299,9 @@ class AccSDANE(Algorithm):
         value, gradient = objective.value_and_gradient(theta)
         server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
         if server.search is not None and clients.solution is not None:
-            server = server._replace(search=server.search._replace(energy=array_namespace(value).mean(value)))
+            server = server._replace(search=server.search._replace(energy=objective.mean(value)))
             clients = clients._replace(solution=clients.solution._replace(value=value, gradient=gradient))
         return server, message, clients._replace(gradient=gradient)
-
-
-def limit_factor(weight: float, mu: float) -> float:
-    r"""Return :math:`1 - \alpha` in the limit, for ``mu > 0``.
-
-    Examples
-    --------
-    >>> limit_factor(2.0, 1.0)
-    0.5
-    """
-    return 1.0 - growth(mu, weight, mu)[0]
 
 
 def widest(objective: Objective) -> float:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_at_least, require_positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
+from dualopt.methods._gradient_theorems import OF_ANDERSON_DANE
 from dualopt.methods._line_search import inner
-from dualopt.methods._parameters import largest, require_convex_local_problem, require_smooth_clients, smallest
+from dualopt.methods._parameters import require_convex_local_problem, require_smooth_clients
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.solvers.stopping import GradientReduction, Stop
 
-__all__ = ["AndersonDANE", "spectrum"]
+__all__ = ["AndersonDANE"]
 
 
 class Server(NamedTuple):
@@ -105,6 +105,7 @@ class AndersonDANE(Mixing):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    theorems = OF_ANDERSON_DANE
 
     weight: float = 0.0
     eta: float = 0.2
@@ -124,17 +125,6 @@ class AndersonDANE(Mixing):
     def check(self, objective: Objective) -> None:
         """Refuse a weight with which local problems are not strongly convex."""
         require_convex_local_problem(objective, self.weight, "weight")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the residual falls on quadratics, where mu and L are enough to know it."""
-        mu, L = smallest(objective.mu), largest(objective.L)
-        if not (mu > 0 and math.isfinite(L)):
-            return "none: the clients are not strongly convex and smooth"
-        least, most = spectrum(mu, L, self.weight)
-        factor = max(abs(1.0 - self.eta * least), abs(1.0 - self.eta * most))
-        if factor >= 1:
-            return f"none: eta is not below {2.0 / most:.3g}, which clients of this mu and L may need if not alike"
-        return f"the residual contracts by {factor:.4f} per two rounds on quadratics"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No gradients are known: the clients minimise their own losses at first."""
@@ -176,17 +166,3 @@ class AndersonDANE(Mixing):
         gradient = objective.gradient(theta)
         server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
         return server, message, clients._replace(gradient=gradient)
-
-
-def spectrum(mu: float, L: float, weight: float = 0.0) -> tuple[float, float]:
-    r"""Return bounds of the eigenvalues of :math:`\frac1N\sum_j (H_j + w)^{-1}\,\frac1N\sum_j H_j`.
-
-    They are :math:`\frac\mu{\mu + w}` and :math:`\frac{(L + \mu + 2w)^2}{4(L + w)(\mu + w)}\frac L{L + w}`.
-
-    Examples
-    --------
-    >>> spectrum(1.0, 4.0)
-    (1.0, 1.5625)
-    """
-    kantorovich = (L + mu + 2.0 * weight) ** 2 / (4.0 * (L + weight) * (mu + weight))
-    return mu / (mu + weight), kantorovich * L / (L + weight)

@@ -9,7 +9,8 @@ from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
 from dualopt.methods._base import OPEN
-from dualopt.methods._parameters import reflection_factor, require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._splitting_theorems import OF_ANDERSON
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -109,6 +110,7 @@ class AndersonFedSplit(Mixing):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    theorems = OF_ANDERSON
 
     step: float = OPEN
     memory: int = 10
@@ -126,14 +128,6 @@ class AndersonFedSplit(Mixing):
     def check(self, objective: Objective) -> None:
         """Refuse a step with which local problems are not strongly convex."""
         require_convex_local_problem(objective, 1.0 / self.step, "step")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the residual falls: on quadratics, and at least."""
-        factor = reflection_factor(objective, self.suggested(objective).step)
-        if factor is None:
-            return "none: the clients are not strongly convex and smooth"
-        every = f"by {factor:.4f} in every {self.memory + 1} rounds"
-        return f"the residual contracts by {factor:.4f} per round on quadratics, {every} always"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Every client at ``theta0``, without history."""

@@ -83,6 +83,7 @@ class APDAInexact(Algorithm):
     """
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    without_theorem = "this is a reconstruction, without a theorem"
 
     eta_x: float = OPEN
     eta_y: float = OPEN
@@ -105,10 +106,6 @@ class APDAInexact(Algorithm):
         theta = max(2.0 / (2.0 + mu * eta_x), 1.0 - beta_y * eta_y) if self.theta is None else self.theta
         solver = Gradient() if self.solver is None else self.solver
         return replace(self, eta_x=eta_x, eta_y=eta_y, beta_y=beta_y, theta=theta, solver=solver)
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say that it is a reconstruction."""
-        return "none: this is a reconstruction, without a theorem"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""

@@ -72,6 +72,7 @@ class DistributedLBFGS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    without_theorem = "no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
     rests: ClassVar[int] = 30  # refused points
 
     history: int = 40
@@ -85,10 +86,6 @@ class DistributedLBFGS(Algorithm):
         """Refuse clients that are not smooth; there is nothing to fill in."""
         require_smooth_clients(objective, "L-BFGS")
         return self
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what is known of its convergence."""
-        return "none: no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """No pairs; the first point is ``theta0``, which is accepted whatever its value is."""
@@ -115,10 +112,9 @@ class DistributedLBFGS(Algorithm):
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, tuple[()]]:
         """At the minimiser, without pairs."""
-        xp = array_namespace(theta)
         start, message, clients = self.init(theta, theta)
         value, gradient = objective.value_and_gradient(theta)
-        found = start._replace(value=xp.mean(value), gradient=xp.mean(gradient, axis=0))
+        found = start._replace(value=objective.mean(value), gradient=objective.mean(gradient))
         return found, message, clients
 
 

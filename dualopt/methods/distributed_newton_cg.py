@@ -79,6 +79,7 @@ class DistributedNewtonCG(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    without_theorem = "no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
     rests: ClassVar[int] = 250  # the products of a step and refused points
 
     max_cg: int = 200
@@ -95,10 +96,6 @@ class DistributedNewtonCG(Algorithm):
         if "hessian" not in objective.offers:
             raise ValueError("objective must offer Hessian products for Newton's method.")
         return self
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what is known of its convergence."""
-        return "none: no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""
@@ -152,7 +149,6 @@ class DistributedNewtonCG(Algorithm):
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser, before its evaluation."""
-        xp = array_namespace(theta)
         value, gradient = objective.value_and_gradient(theta)
         server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
-        return server._replace(value=xp.mean(value), gradient=xp.mean(gradient, axis=0)), message, clients
+        return server._replace(value=objective.mean(value), gradient=objective.mean(gradient)), message, clients

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import largest, smallest, within
+from dualopt.methods._dual_theorems import NU, OF_DUAL_ASCENT
+from dualopt.methods._parameters import smallest
+from dualopt.methods._theorem import Known
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -69,6 +70,7 @@ class DualAscent(Algorithm):
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     supports: ClassVar[frozenset[str]] = frozenset()
+    theorems = OF_DUAL_ASCENT
 
     nu: float = OPEN
 
@@ -84,18 +86,9 @@ class DualAscent(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory: steps of ``1/nu`` are then too long."""
-        mu = smallest(objective.mu)
-        require(within(self.nu, mu), f"nu = {self.nu:g} must not exceed mu = {mu:g}, unless check_assumptions is False")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the model approaches the minimiser, for exact local solutions."""
-        nu, mu, L = self.suggested(objective).nu, smallest(objective.mu), largest(objective.L)
-        if not within(nu, mu):
-            return "none: nu exceeds mu"
-        if not math.isfinite(L):
-            return "|theta - theta*|^2 <= |zeta*|^2/(N (2n - 1))"
-        factor = max(1.0 - nu / L, 0.0) ** 2
-        return f"|theta - theta*|^2 = O((1 - nu/L)^(2n)), a factor of {factor:.4f} per round"
+        known = Known.of(objective)
+        wrong = f"nu = {self.nu:g} must not exceed mu = {known.mu:g}, unless check_assumptions is False"
+        require(NU.holds(self, known), wrong)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """All duals zero; message 0 is the zero model."""

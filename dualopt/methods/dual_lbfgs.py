@@ -10,17 +10,17 @@ from dualopt.arrays._checks import require, require_kept, require_positive
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, device, to_numpy, zeros_like
 from dualopt.methods._anderson import mixture
 from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._dual_theorems import FALL, NU, OF_DUAL_LBFGS
 from dualopt.methods._line_search import falls, inner
-from dualopt.methods._parameters import largest, require_local_gradients, smallest, within
+from dualopt.methods._parameters import require_local_gradients, smallest
+from dualopt.methods._theorem import Known
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
 
-__all__ = ["FALL", "DualLBFGS", "next_gram"]
-
-FALL = 0.1  # times |q|^2, by which a step has to make D fall; a plain step does by a half of it
+__all__ = ["DualLBFGS", "next_gram"]
 
 
 class Server(NamedTuple):
@@ -116,6 +116,7 @@ class DualLBFGS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    theorems = OF_DUAL_LBFGS
 
     nu: float = OPEN
     history: int = 20
@@ -134,18 +135,8 @@ class DualLBFGS(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, with which plain steps may be too long."""
-        mu = smallest(objective.mu)
-        require(within(self.nu, mu), f"nu = {self.nu:g} must not exceed mu = {mu:g}")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the dual function falls, for exact local solutions."""
-        nu, L = self.suggested(objective).nu, largest(objective.L)
-        if not within(nu, smallest(objective.mu)):
-            return "none: nu exceeds mu"
-        if not math.isfinite(L):
-            return "the dual function falls with every accepted point; no rate without smoothness"
-        factor = 1.0 - 2.0 * FALL * nu / L
-        return f"the dual error falls by a factor of at most {factor:.4f} in any two rounds"
+        known = Known.of(objective)
+        require(NU.holds(self, known), f"nu = {self.nu:g} must not exceed mu = {known.mu:g}")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero but the model; the first point is accepted whatever its value is."""
@@ -200,7 +191,7 @@ class DualLBFGS(Algorithm):
         start = broadcast(theta, gradient.shape)
         server, message, clients = self.init(theta, start)
         zeta = gradient / self.nu
-        dual = array_namespace(theta).mean(client_dot(zeta, start) - value / self.nu)
+        dual = objective.mean(client_dot(zeta, start) - value / self.nu)
         return server._replace(value=dual), message, clients._replace(zeta=zeta)
 
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._dual_parameters import DualParameters
-from dualopt.methods._parameters import within
+from dualopt.methods._dual_theorems import OF_DUALFL
 from dualopt.methods._restarts import MOST, Averages, conjugate, judged, slope
 from dualopt.methods.oracle import Oracle
-from dualopt.methods.participation import Round, first_round
+from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 
 __all__ = ["DualFL", "momentum"]
@@ -64,12 +64,6 @@ class DualFL(DualParameters):
         Duality parameter; suggested: ``min mu``.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
-    scaled : bool, default False
-        Whether ``scales`` are suggested: :math:`\nu_j = \mu_j` for each client.
-    scales : tuple of float, optional
-        The clients' duality parameters :math:`\nu_j` in units of ``nu``; 1 when not given. The clients then count with
-        the weights :math:`\nu_j` in (3.2), and ``rho`` may be the least :math:`\nu_j/L_j` in place of
-        :math:`\min\nu_j/\max L_j`.
     corrected : bool, default False
         Upload the dual-corrected point ``theta_j - grad/nu``, for which the inexact theorems hold at every accuracy
         (the gap (3.6) of the plain point is usually infinite), and restart from the plain one: the
@@ -96,21 +90,8 @@ class DualFL(DualParameters):
     """
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    theorems = OF_DUALFL
     restarts: ClassVar[tuple[str, ...]] = ("gradient", "gap")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say which theorem covers these parameters, for exact local solutions."""
-        method = self.suggested(objective)
-        rho, limit = method.rho, method.limit(objective)
-        if not method.fits(objective):
-            return "none: nu exceeds mu"
-        if method.restart is not None:
-            return self._of_restarts(limit)
-        if rho == 0:
-            return "Theorem 3.2: |theta - theta*|^2 = O(1/n^2)"
-        if not within(rho, limit):
-            return f"none: rho exceeds nu/L = {limit:.3g}"
-        return f"Theorem 3.3: E - E* = O((1 - sqrt(rho))^n), a factor of {1 - math.sqrt(rho):.4f} per round"
 
     def _of_restarts(self, limit: float) -> str:
         """Say what is proved of the restart; ``limit`` is 1/kappa."""
@@ -129,21 +110,20 @@ class DualFL(DualParameters):
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Any]:
         """Solve (3.1); with a restart its scalars are uploaded too."""
-        nu = self.nu_of(round, c.zeta)
-        solution = oracle.solve(start=c.theta, linear=-nu * c.zeta)
+        solution = oracle.solve(start=c.theta, linear=-self.nu * c.zeta)
         theta = solution.theta
-        sent = theta - solution.evaluation.gradient / nu if self.corrected else theta
-        new, upload = c._replace(theta=theta, sent=sent), self.weighted(sent, round)
+        sent = theta - solution.evaluation.gradient / self.nu if self.corrected else theta
+        new = c._replace(theta=theta, sent=sent)
         if self.restart is None:
-            return new, upload
-        slopes = self.weighted(slope(sent, message.theta, c.zeta, c.v), round)
+            return new, sent
+        slopes = slope(sent, message.theta, c.zeta, c.v)
         if c.averages is None:
-            return new, (upload, slopes)
-        return new, (upload, slopes, oracle.value(c.averages.mean) + conjugate(solution, nu))
+            return new, (sent, slopes)
+        return new, (sent, slopes, oracle.value(c.averages.mean) + conjugate(solution, self.nu))
 
     def server(self, server: Server, mean: Any, round: Round) -> tuple[Server, Message]:
         """Average (3.2), and restart where the rule says so."""
-        theta, again, gap = judged(self.restart, mean, server.theta, server.gap, self.mean_nu)
+        theta, again, gap = judged(self.restart, mean, server.theta, server.gap, self.nu)
         t, beta = (1.0, 0.0) if again else momentum(server.t, self.rho)
         return Server(theta, t, gap), Message(theta, beta, t if self.restart == "gap" else None)
 
@@ -160,7 +140,7 @@ class DualFL(DualParameters):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
         gradient = objective.gradient(theta)
-        zeta = gradient / self.nu_of(first_round(objective.n_clients), gradient)
+        zeta = gradient / self.nu
         start = broadcast(theta, zeta.shape)
         averages = Averages(start, start) if self.restart == "gap" else None
         message = Message(theta, 0.0, None if averages is None else 1.0)

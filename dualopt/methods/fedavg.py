@@ -45,16 +45,13 @@ class FedAvg(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    without_theorem = "the limit is biased when the clients differ"
 
     stop: Stop = Steps(steps=10)
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in gradient steps of length ``1/L_j``."""
         return replace(self, solver=Gradient()) if self.solver is None else self
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say that the limit is biased."""
-        return "none: the limit is biased when the clients differ"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """Nothing but the model."""

@@ -66,6 +66,7 @@ class FedCM(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    without_theorem = "the limit is biased when the clients differ"
 
     alpha: float = 0.1
     server_step: float | None = None
@@ -85,10 +86,6 @@ class FedCM(Algorithm):
     def suggested(self, objective: Objective) -> Self:
         """Fill in the local steps."""
         return replace(self, solver=common_step(objective, self.solver, 1.0 / (self.alpha * self.stop.steps)))
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say that the limit is biased."""
-        return "none: the limit is biased when the clients differ"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Server, tuple[()]]:
         """No momentum."""

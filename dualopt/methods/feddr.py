@@ -6,17 +6,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
-from dualopt.arrays.xp import Array, array_namespace, broadcast
+from dualopt.arrays.xp import Array, broadcast
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._parameters import (
-    reflection_factor,
     require_convex_local_problem,
-    step_scales,
     suggested_weight,
 )
-from dualopt.methods._scales import multiplied, of_clients, require_scales, weights
+from dualopt.methods._splitting_theorems import OF_FEDDR
 from dualopt.methods.oracle import Oracle
-from dualopt.methods.participation import Round, first_round
+from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.regularisers import Regulariser, Zero
 
@@ -45,11 +43,12 @@ class FedDR(Algorithm):
     .. math::
         y_j &\mathrel{+}= a(\theta - x_j), \quad x_j \approx \mathrm{prox}_{\eta f_j}(y_j), \quad
         \hat x_j = 2x_j - y_j && j \text{ active} \\
-        \theta &= \mathrm{prox}_{\eta g}\bigl(\tfrac1N \textstyle\sum_j \hat x_j\bigr)
+        \theta &= \mathrm{prox}_{\eta g}\bigl(\text{mean of all } \hat x_j\bigr)
 
-    The server adds ``1/N`` times the sum of the uploaded changes of :math:`\hat x_j`, so that inactive clients count
-    with their latest point. Start: :math:`x_j = y_j = \hat x_j` at ``theta0``; local solvers go on from the client's
-    own :math:`x_j`. The paper was not at hand.
+    The server adds the uploaded changes of the :math:`\hat x_j` with their parts of the mean, so that inactive clients
+    count with their latest point. Start: :math:`x_j = y_j = \hat x_j` at ``theta0``; local solvers go on from the
+    client's own :math:`x_j`. The points :math:`y_j` contract (Theorem B, ``theory/frontier``) once every client has
+    been active: before that its :math:`x_j` is no proximal point. The paper was not at hand.
 
     Parameters
     ----------
@@ -60,11 +59,6 @@ class FedDR(Algorithm):
         ``g``; suggested: that of the objective, the zero function if it has none.
     relaxation : float, default 1
         The factor ``a`` in (0, 2]; 2 is the Peaceman-Rachford splitting of FedSplit.
-    scaled : bool, default False
-        Whether ``scales`` are suggested: :math:`s_j = 1/\sqrt{L_j\mu_j}` for each client.
-    scales : tuple of float, optional
-        The clients' steps :math:`s_j` in units of ``eta``; 1 when not given. The mean of the :math:`\hat x_j` has the
-        weights :math:`1/s_j` then, the proximal map of ``g`` the step :math:`N/\sum_j(1/s_j)`.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 
@@ -80,42 +74,28 @@ class FedDR(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
+    theorems = OF_FEDDR
 
     eta: float = OPEN
     regulariser: Regulariser = Zero()
     relaxation: float = 1.0
-    scaled: bool = False
-    scales: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         require_positive(eta=self.eta)
-        require_scales(self.scales)
         if not 0 < self.relaxation <= 2:
             raise ValueError(f"relaxation must lie in (0, 2], not {self.relaxation}.")
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in ``eta``, the scales if they are asked for, the regulariser and the solver."""
+        """Fill in ``eta``, the regulariser and the solver."""
         eta = 1.0 / suggested_weight(objective, "eta") if self.eta is None else self.eta
         g = objective.regulariser if self.regulariser == Zero() else self.regulariser
-        scales = step_scales(objective) if self.scaled and self.scales is None else self.scales
-        return replace(super().suggested(objective), eta=eta, regulariser=g, scales=scales)
+        return replace(super().suggested(objective), eta=eta, regulariser=g)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``eta`` with which local problems are not strongly convex, and another ``g`` than the objective's."""
-        require_scales(self.scales, objective.n_clients)
-        require_convex_local_problem(objective, 1.0 / (self.eta * max(self.scales or (1.0,))), "eta")
+        require_convex_local_problem(objective, 1.0 / self.eta, "eta")
         if self.regulariser != objective.regulariser:
             raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the Douglas-Rachford points contract when all clients take part (Giselsson and Boyd 2017)."""
-        method = self.suggested(objective)
-        steps = [method.eta * scale for scale in method.scales or (1.0,) * objective.n_clients]
-        delta = reflection_factor(objective, steps)
-        if delta is None:
-            return "none: the clients are not strongly convex and smooth"
-        kept = 1.0 - 0.5 * self.relaxation * (1.0 - delta)
-        return f"contraction by {kept:.4f} per round, whatever the regulariser"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""
@@ -124,31 +104,20 @@ class FedDR(Algorithm):
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step and upload the change of the reflected point."""
         y = c.y + self.relaxation * (message - c.x)
-        eta = self.eta * of_clients(self.scales, round, message)
-        x = oracle.solve(start=c.x, weight=1.0 / eta, center=y).theta
+        x = oracle.solve(start=c.x, weight=1.0 / self.eta, center=y).theta
         reflected = 2.0 * x - y
-        change = reflected - c.reflected
-        if self.scales is not None:
-            change = weights(self._inverses, round, change) * change
-        return Client(y, x, reflected), change
+        return Client(y, x, reflected), reflected - c.reflected
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average the reflected points of all clients and apply the proximal map of the regulariser."""
         xtilde = server.mean + round.fraction * mean
-        theta = self.regulariser.prox(xtilde, self.eta * len(self._inverses) / sum(self._inverses))
+        theta = self.regulariser.prox(xtilde, self.eta)
         return Server(theta, xtilde), theta
 
-    @property
-    def _inverses(self) -> tuple[float, ...]:
-        """The inverse scales, which are weights of the clients."""
-        return tuple(1.0 / scale for scale in self.scales or (1.0,))
-
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
-        """At the minimiser ``y_j = theta* + s_j grad f_j(theta*)``."""
+        """At the minimiser ``y_j = theta* + eta grad f_j(theta*)``."""
         gradient = objective.gradient(theta)
-        everybody = first_round(objective.n_clients)
-        y = theta + multiplied(self.eta * of_clients(self.scales, everybody, gradient), gradient)
+        y = theta + self.eta * gradient
         x = broadcast(theta, y.shape)
         reflected = 2.0 * x - y
-        weighted = reflected if self.scales is None else weights(self._inverses, everybody, y) * reflected
-        return Server(theta, array_namespace(theta).mean(weighted, axis=0)), theta, Client(y, x, reflected)
+        return Server(theta, objective.mean(reflected)), theta, Client(y, x, reflected)

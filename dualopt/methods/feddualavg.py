@@ -75,6 +75,7 @@ class FedDualAvg(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "regulariser"})
+    without_theorem = "the limit is biased when the clients differ"
 
     regulariser: Regulariser = Zero()
     server_step: float = 1.0
@@ -97,10 +98,6 @@ class FedDualAvg(Algorithm):
         """Refuse another ``g`` than the objective's."""
         if self.regulariser != objective.regulariser:
             raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say that the limit is biased."""
-        return "none: the limit is biased when the clients differ"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, tuple[()]]:
         """Start with the model as dual variable."""

@@ -8,16 +8,9 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_fraction, require_positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._feddyn_rules import (
-    compressed_guarantee,
-    guarantee,
-    scaled_guarantee,
-    suggested_scales,
-    suggested_weights,
-)
-from dualopt.methods._parameters import require_convex_local_problem
-from dualopt.methods._scales import cohort_weights, multiplied, of_clients, require_scales
+from dualopt.methods._base import OPEN, Algorithm, Means
+from dualopt.methods._feddyn_theorems import THEOREMS, best_weights, suggested_weights
+from dualopt.methods._parameters import constants, require_convex_local_problem, smooth_and_strongly_convex
 from dualopt.methods.compressors import Compressor, CoordinateCohorts, Identity, kept, received
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -31,13 +24,6 @@ class Server(NamedTuple):
 
     theta: Array  # theta^t
     h: Array  # h^t, the mean of all gradient memories
-
-
-class Upload(NamedTuple):
-    """What a client sends where there is one scale for each of them."""
-
-    theta: Array  # theta_j, with its weight in the mean of the cohort
-    moved: Array  # theta_j - theta, times its scale
 
 
 class Client(NamedTuple):
@@ -58,9 +44,8 @@ class FedDyn(Algorithm):
 
     Start: :math:`g_j = 0`, ``theta0``; local solvers start from the server's model, as in the authors' code.
 
-    Clients of unequal size carry their weight :math:`w_j = N n_j/\sum n` as a factor inside :math:`f_j`
-    (``linear_model(..., weights="rows")``). The local problem divided by :math:`w_j` then has the proximal weight
-    :math:`\alpha/w_j`, which is what the authors' code does for unbalanced data.
+    The authors' code has :math:`\alpha/w_j` for unbalanced data, :math:`w_j = N n_j/\sum n`, and averages plainly: that
+    is this method on ``reweighted(f, [1/w for w in weights])``, the clients :math:`w_jf_j` with equal weights.
 
     With one active client the method is Point-SAGA, with all of them Douglas-Rachford splitting. For strongly convex
     clients, exact local solutions and uniform cohorts of :math:`P = pN` clients (``theory/frontier``), with
@@ -75,22 +60,26 @@ class FedDyn(Algorithm):
     factor e, where Theorem 3 has :math:`\kappa`. Without smoothness, :math:`\alpha` that grows by ``growth`` in each
     round gives :math:`\mathbb E|x - \theta^*|^2 = O(1/n^2)` (Theorem C).
 
-    **One weight for each client** (Theorem A'). With :math:`\alpha_j = \alpha s_j` in the local problems and
-    memories, cohorts of fixed size that contain client j with probability :math:`\pi_j`, and :math:`\omega_j =
-    \alpha_j/\sum_i\alpha_i`, the server takes
+    **Weights of the clients** (Theorem A'). With :math:`\omega_j = w_j/\sum_iw_i` and cohorts of fixed size that hold
+    client j with probability :math:`\pi_j`, the server takes
 
     .. math::
         x^+ = \textstyle\sum_{\text{active}} \frac{\omega_j}{\pi_j}\theta_j, \quad
-        h^+ = h - \tfrac1N\textstyle\sum_{\text{active}} \alpha_j(\theta_j - \theta), \quad
-        \theta^+ = x^+ - h^+ / \bigl(\tfrac1N\textstyle\sum_i\alpha_i\bigr).
+        h^+ = h - \alpha\textstyle\sum_{\text{active}} \omega_j(\theta_j - \theta), \quad
+        \theta^+ = x^+ - h^+ / \alpha,
 
-    If :math:`\pi_j = \min(1, K\alpha_j)` and :math:`L_j\mu_j\gamma_j^2 + 2(1 - \pi_j)m_j\gamma_j \le \pi_j` for
-    all :math:`\gamma_j = 1/\alpha_j`, a Lyapunov function falls by :math:`\max_j1/(1 + 2\gamma_jm_j)` per round in
-    the mean. Where scales spread over a factor S, and the :math:`\kappa_j` do not, the best weights are as the scales
-    to the power 2/3, and take about :math:`S^{1/3}` times the rounds of equal clients, at most; one weight takes
-    :math:`S^{1/2}` times as many. The server needs two sums over the cohort, unless all :math:`\alpha_j` are equal or
-    all clients active, where they are one: two vectors go up here. A server that sees the vectors of the single clients
-    knows both sums from one vector each.
+    two means of one upload, ``draw`` and ``mean``. If :math:`\pi_j = \min(1, Kw_j)`, as
+    :class:`dualopt.methods.participation.WeightedSubset` draws (``--participation importance=P``), and
+    :math:`L_j\mu_j\gamma^2 + 2(1 - \pi_j)m_j\gamma \le \pi_j` for all clients, a Lyapunov function falls by
+    :math:`\max_j1/(1 + 2\gamma m_j)` per round in the mean. Under other cohorts it may grow: with the weights .97 and
+    .03 and one of two clients, drawn uniformly, by 1.033 a round on quadratics where 0.843 would be promised
+    (docs/weights.md).
+
+    One :math:`\alpha` for each client is the same on other clients: with :func:`dualopt.objectives.reweighted` and
+    :math:`s_j` in the ratios of the :math:`\alpha_j`, local problems and memories have :math:`\alpha s_j` for the
+    :math:`f_j`. Where curvatures spread over a factor S, and the :math:`\kappa_j` do not, the best scales are as the
+    curvatures to the power 2/3, and take about :math:`S^{1/3}` times the rounds of equal clients, at most; one
+    :math:`\alpha` takes :math:`S^{1/2}` times as many.
 
     With a compressor C the server receives :math:`\theta + C_j(\theta_j - \theta)` for :math:`\theta_j`, and both ends
     take :math:`\alpha/(1 + \omega)` for :math:`\alpha` in the memories. If every coordinate comes from c of the N
@@ -110,29 +99,19 @@ class FedDyn(Algorithm):
         which is suggested with the suggested ``alpha`` if the clients are not smooth and some of them are idle;
         otherwise nothing.
     fraction : float, optional
-        The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` and the guarantee use and
-        nothing else; in a run that of its participation, else 1.
-    scaled : bool, default False
-        Whether ``scales`` are suggested: the smallest :math:`\alpha_j` that Theorem A' admits, all at once.
-    scales : tuple of float, optional
-        The clients' weights :math:`\alpha_j` in units of ``alpha``; 1 when not given.
-        :class:`dualopt.methods.participation.WeightedSubset` draws cohorts with them (``--participation
-        importance=P``).
-    inclusion : tuple of float, optional
-        The :math:`\pi_j`, which the server's mean uses where there are scales; in a run those of a
-        ``WeightedSubset`` whose weights are given, else those of Theorem A'.
+        The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` uses and nothing else, as if
+        cohorts were of one size; in a run that of its participation, else 1.
     compressor : Compressor
         What :math:`\theta_j - \theta` goes through; only :class:`CoordinateCohorts` has a theorem, whose c/N the
-        suggestion of ``alpha`` and the guarantee use.
+        suggestion of ``alpha`` uses.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or there are scales and growth, or scales and a compressor; from ``check`` if
-        the local problems have no unique solution, the compressor is not one that the theory covers, or clients are
-        idle beside it.
+        If a parameter is out of range; from ``check`` if the local problems have no unique solution, the compressor is
+        not one that the theory covers, or clients are idle beside it.
 
     Examples
     --------
@@ -141,33 +120,23 @@ class FedDyn(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    theorems = THEOREMS
+    draws: ClassVar[bool] = True
 
     alpha: float = OPEN
     growth: float | None = None
     fraction: float | None = None
-    scaled: bool = False
-    scales: tuple[float, ...] | None = None
-    inclusion: tuple[float, ...] | None = None
     compressor: Compressor = Identity()
 
     def __post_init__(self) -> None:
         require_positive(alpha=self.alpha)
         require(0 <= (self.growth or 0.0) < math.inf, "growth must be a finite number, at least 0", self.growth)
         require_fraction(fraction=self.fraction)
-        require_scales(self.scales)
-        if self.growth and (self.scaled or self.scales):
-            raise ValueError("growth must be 0 with one scale for each client: no theorem has both.")
-        if self.compressor != Identity() and (self.scaled or self.scales):
-            raise ValueError("compressor must not be given with one scale for each client: no theorem has both.")
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in ``alpha``, ``growth``, the scales if they are asked for, and the solver."""
-        if self.scaled and self.scales is None:
-            alphas = suggested_scales(objective, self._size(objective))
-            mean = sum(alphas) / len(alphas)
-            alpha = mean if self.alpha is None else self.alpha
-            return replace(self, alpha=alpha, scales=tuple(a / mean for a in alphas)).suggested(objective)
-        alpha, growth = suggested_weights(objective, self.alpha, self.growth, self._p(objective))
+        """Fill in ``alpha``, ``growth`` and the solver."""
+        p, size = self._p(objective), self._size(objective)
+        alpha, growth = suggested_weights(objective, self.alpha, self.growth, p, size)
         return replace(super().suggested(objective), alpha=alpha, growth=growth)
 
     def _p(self, objective: Objective) -> float:
@@ -178,9 +147,11 @@ class FedDyn(Algorithm):
         """Return the number P of active clients."""
         return max(1, round((self.fraction or 1.0) * objective.n_clients))
 
-    def sampling_weights(self) -> tuple[float, ...] | None:
-        """Return the weights with which Theorem A' has cohorts drawn."""
-        return self.scales
+    def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
+        """Return the smallest ``alpha_j`` that Theorem A' admits, all at once; for everybody the common rule."""
+        if self._size(objective) == objective.n_clients or not smooth_and_strongly_convex(objective):
+            return super().suggested_scales(objective)
+        return best_weights(constants(objective), self._size(objective), objective.weights)
 
     def alpha_of(self, n: int) -> float:
         """Return the weight in round ``n``, counted from 0."""
@@ -188,50 +159,30 @@ class FedDyn(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """Refuse weights with which local problems are not strongly convex, and compressors without a theorem."""
-        require_scales(self.scales, objective.n_clients)
         covered = isinstance(self.compressor, Identity | CoordinateCohorts)
         require(covered, "compressor must be cohorts=NUMBER for FedDyn (FedSplit takes all)", self.compressor)
         alone = self.compressor == Identity() or self.fraction in (None, 1.0)
         require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
         self.compressor.omega(objective.shape, objective.n_clients)
-        require_convex_local_problem(objective, self.alpha * min(self.scales or (1.0,)), "alpha")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say which theorems cover the weights when the expected fraction of the clients takes part."""
-        method, p = self.suggested(objective), self._p(objective)
-        if method.scales is not None:
-            alphas = [method.alpha * scale for scale in method.scales]
-            return scaled_guarantee(objective, alphas, self._size(objective), self.inclusion)
-        weights = method.alpha, method.growth or 0.0
-        if self.compressor != Identity():
-            return compressed_guarantee(objective, *weights, p, isinstance(self.compressor, CoordinateCohorts))
-        return guarantee(objective, *weights, p, self.inclusion)
+        require_convex_local_problem(objective, self.alpha, "alpha")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No gradients are remembered."""
         zero, zeros = zeros_like(theta0), zeros_like(copies)
         return Server(theta0, zero), theta0, Client(zeros)
 
-    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array | Upload]:
+    def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve the regularised problem (1) and follow its gradient by (2)."""
-        scales = of_clients(self.scales, round, message)
-        alpha = self.alpha_of(round.n) * scales
+        alpha = self.alpha_of(round.n)
         theta = oracle.solve(start=message, linear=-c.gradient, weight=alpha, center=message).theta
         theta = received(self.compressor, message, theta, round)
-        client = Client(c.gradient - multiplied(self._memory(message, round) * scales, theta - message))
-        if self.scales is None:
-            return client, theta
-        weights = cohort_weights(self.scales, self.inclusion, round, message)
-        return client, Upload(multiplied(weights, theta), multiplied(scales, theta - message))
+        return Client(c.gradient - self._memory(message, round) * (theta - message)), theta
 
-    def server(self, server: Server, mean: Array | Upload, round: Round) -> tuple[Server, Array]:
+    def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Array]:
         """Correct the average of the active models by the memory of all gradients."""
-        if isinstance(mean, Upload):
-            x, moved, scale = mean.theta, mean.moved, sum(self.scales or ()) / round.n_clients
-        else:
-            x, moved, scale = mean, mean - server.theta, 1.0
+        x, moved = means.draw, means.mean - server.theta
         h = server.h - self._memory(x, round) * round.fraction * moved
-        theta = x - h / (self.alpha_of(round.n + 1) * scale)
+        theta = x - h / self.alpha_of(round.n + 1)
         return Server(theta, h), theta
 
     def _memory(self, model: Array, round: Round) -> float:

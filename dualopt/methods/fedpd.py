@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import fedpd_step_limit, largest, require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._primal_dual_theorems import OF_FEDPD
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -69,6 +70,7 @@ class FedPD(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    theorems = OF_FEDPD
 
     eta: float = OPEN
     old_dual: bool = False
@@ -84,14 +86,6 @@ class FedPD(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse ``eta`` with which local problems are not strongly convex."""
         require_convex_local_problem(objective, 1.0 / self.eta, "eta")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say which theorems cover ``eta``: whether rounds are skipped is not known here."""
-        limit = fedpd_step_limit(largest(objective.L))
-        if self.suggested(objective).eta < limit:
-            communicates = "Theorem 1 if every round communicates: the mean of |grad E|^2 = O(1/T)"
-            return f"{communicates}; Theorem 3 if rounds are skipped: a bound that does not vanish"
-        return f"none: eta is not below (sqrt(5) - 1)/(4L) = {limit:.3g}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""

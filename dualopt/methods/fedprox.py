@@ -51,7 +51,7 @@ class FedProx(FedAvg):
     mu_prox: float = OPEN
     stop: Stop = GradientReduction()
 
-    guarantee = FedAvg.guarantee
+    without_theorem = FedAvg.without_theorem
 
     def __post_init__(self) -> None:
         require_positive(mu_prox=self.mu_prox)

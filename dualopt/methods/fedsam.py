@@ -52,7 +52,7 @@ class FedSAM(FedAvg):
     radius: float = 0.05
     epsilon: float = 1e-2
 
-    guarantee = FedAvg.guarantee
+    without_theorem = FedAvg.without_theorem
 
     def __post_init__(self) -> None:
         require_positive(radius=self.radius, epsilon=self.epsilon)

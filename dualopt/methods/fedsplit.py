@@ -9,17 +9,14 @@ from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._parameters import (
-    reflection_factor,
     require_convex_local_problem,
-    step_scales,
     suggested_weight,
 )
-from dualopt.methods._scales import of_clients, require_scales, weights
+from dualopt.methods._splitting_theorems import OF_FEDSPLIT
 from dualopt.methods.compressors import Compressor, Identity, damped
 from dualopt.methods.oracle import Oracle
-from dualopt.methods.participation import Round, first_round
+from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.objectives.local_problem import per_client
 
 __all__ = ["FedSplit"]
 
@@ -72,13 +69,6 @@ class FedSplit(Algorithm):
         Whose :math:`z_j` the server averages.
     model : "solutions" or "consensus"
         Which model is reported, the mean of the :math:`x_j` or :math:`\bar z^+`; the clients' work is the same.
-    scaled : bool, default False
-        Whether ``scales`` are suggested: :math:`s_j = 1/\sqrt{L_j\mu_j}` for each client.
-    scales : tuple of float, optional
-        The clients' steps :math:`s_j` in units of ``step``; 1 when not given. The mean of the :math:`z_j` has the
-        weights :math:`1/s_j` then, and :math:`\sum_j|z_j - z_j^*|^2/s_j` contracts as fast as the slowest client would
-        by itself, however different their curvatures are: the largest :math:`L_j/\mu_j` takes the place of
-        :math:`L/\mu`.
     compressor : Compressor
         What the changes of the :math:`z_j` go through; nothing is compressed by default.
     solver, stop
@@ -87,7 +77,7 @@ class FedSplit(Algorithm):
     Raises
     ------
     ValueError
-        If a parameter is out of range, or scales or a compressor are given for the mean of the active clients; from
+        If a parameter is out of range, or a compressor is given for the mean of the active clients; from
         ``check`` if local problems have no unique solution, or the compressor does not fit the model.
 
     Examples
@@ -97,19 +87,15 @@ class FedSplit(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    theorems = OF_FEDSPLIT
 
     step: float = OPEN
     average: str = "all"
     model: str = "solutions"
-    scaled: bool = False
-    scales: tuple[float, ...] | None = None
     compressor: Compressor = Identity()
 
     def __post_init__(self) -> None:
         require_positive(step=self.step)
-        require_scales(self.scales)
-        if self.average != "all" and (self.scaled or self.scales):
-            raise ValueError("average must be 'all' with one scale for each client: no other mean has a limit.")
         if self.average != "all" and self.compressor != Identity():
             raise ValueError("average must be 'all' with a compressor: it compresses changes of the z_j.")
         if self.average not in AVERAGES:
@@ -118,32 +104,14 @@ class FedSplit(Algorithm):
             raise ValueError(f"model must be 'solutions' or 'consensus', not {self.model!r}.")
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in the step, the scales if they are asked for, and the solver."""
+        """Fill in the step and the solver."""
         step = 1.0 / suggested_weight(objective, "step") if self.step is None else self.step
-        scales = step_scales(objective) if self.scaled and self.scales is None else self.scales
-        return replace(super().suggested(objective), step=step, scales=scales)
+        return replace(super().suggested(objective), step=step)
 
     def check(self, objective: Objective) -> None:
-        """Refuse a step with which local problems are not strongly convex, scales and compressors that do not fit."""
+        """Refuse a step with which local problems are not strongly convex, and compressors that do not fit."""
         self.compressor.omega(objective.shape, objective.n_clients)
-        require_scales(self.scales, objective.n_clients)
-        require_convex_local_problem(objective, 1.0 / (self.step * max(self.scales or (1.0,))), "step")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the method contracts when all clients take part."""
-        method = self.suggested(objective)
-        scales = method.scales or (1.0,) * objective.n_clients
-        factor = reflection_factor(objective, [method.step * scale for scale in scales])
-        if factor is None:
-            return "none: the clients are not strongly convex and smooth"
-        if self.compressor == Identity():
-            return f"contraction by {factor:.4f} per round"
-        if not self.compressor.unbiased:
-            return "none: the compressor is biased"
-        kept = 1.0 / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
-        return (
-            f"Theorem D: E of the squared distances falls by a factor of {1.0 - kept * (1.0 - factor**2):.6f} per round"
-        )
+        require_convex_local_problem(objective, 1.0 / self.step, "step")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""
@@ -151,12 +119,9 @@ class FedSplit(Algorithm):
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step at the reflected point."""
-        weight = 1.0 / (self.step * of_clients(self.scales, round, message))
-        x = oracle.solve(start=c.x, weight=weight, center=2.0 * message - c.z).theta
+        x = oracle.solve(start=c.x, weight=1.0 / self.step, center=2.0 * message - c.z).theta
         change = damped(self.compressor, 2.0 * (x - message), round)
         z = c.z + change
-        if self.scales is not None:
-            change = weights(tuple(1.0 / s for s in self.scales), round, z) * change
         return Client(z, x), change if self.average == "all" else z
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
@@ -168,6 +133,5 @@ class FedSplit(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``z_j = theta* - s grad f_j(theta*)``; for active averages only if all take part."""
         gradient = objective.gradient(theta)
-        step = self.step * of_clients(self.scales, first_round(objective.n_clients), gradient)
-        z = theta - per_client(step, gradient) * gradient
+        z = theta - self.step * gradient
         return Server(theta, theta), theta, Client(z, broadcast(theta, z.shape))

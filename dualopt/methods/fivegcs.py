@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require_fraction, require_positive
-from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.arrays._checks import require, require_fraction, require_positive
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import largest, require_local_gradients, smallest, within
+from dualopt.methods._parameters import largest, require_local_gradients, smallest
+from dualopt.methods._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF
+from dualopt.methods._theorem import Known
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -85,6 +87,7 @@ class FiveGCS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    theorems = OF_FIVEGCS
 
     gamma: float = OPEN
     tau: float = OPEN
@@ -112,21 +115,11 @@ class FiveGCS(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """Refuse what is outside the theory."""
-        mu, product = smallest(objective.mu), self.gamma * self.tau * objective.n_clients
-        if not within(self.mu, mu):
-            raise ValueError(f"mu = {self.mu:g} must not exceed {mu:g}, the strong convexity of the clients.")
-        if not within(product, 1.0):
-            raise ValueError(f"tau must be at most 1/(gamma N), but tau gamma N = {product:g}.")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast Psi contracts with exact proximal maps."""
-        factor = self.suggested(objective).factor(objective, self.fraction or 1.0)
-        return f"the mean of Psi contracts by {factor:.4f} per round with exact proximal maps (recalled)"
-
-    def factor(self, objective: Objective, fraction: float) -> float:
-        """Return the factor of Psi when a uniform cohort of this fraction of the clients takes part."""
-        curvature = (largest(objective.L) - self.mu) / objective.n_clients
-        return max(1.0 / (1.0 + self.gamma * self.mu), 1.0 - fraction * self.tau / (curvature + self.tau))
+        known = Known.of(objective)
+        own = f"mu = {self.mu:g} must not exceed {known.mu:g}, the strong convexity of the clients"
+        require(SPLIT_OFF.holds(self, known), own)
+        product = self.gamma * self.tau * known.N
+        require(PRODUCT.holds(self, known), f"tau must be at most 1/(gamma N), but tau gamma N = {product:g}")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals."""
@@ -144,13 +137,13 @@ class FiveGCS(Algorithm):
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Correct the point that was sent by N/C times the change of the active duals, and find the next one."""
         theta = server.xhat - self.gamma * round.n_clients * mean
-        server = self._with_next(theta, server.dual + round.n_active * mean)
+        server = self._with_next(theta, server.dual + round.n_clients * round.fraction * mean)
         return server, server.xhat
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser ``u_m = grad F_m(theta*)``, whose sum is ``-mu theta*``."""
         duals = (objective.gradient(theta) - self.mu * theta) / objective.n_clients
-        server = self._with_next(theta, array_namespace(theta).sum(duals, axis=0))
+        server = self._with_next(theta, objective.n_clients * objective.mean(duals))
         return server, server.xhat, Client(duals)
 
     def _with_next(self, theta: Array, dual: Array) -> Server:

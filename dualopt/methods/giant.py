@@ -10,9 +10,9 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, to_numpy
 from dualopt.methods._base import Algorithm
+from dualopt.methods._gradient_theorems import OF_GIANT
 from dualopt.methods._line_search import Upload, accepts, inner, shortened
-from dualopt.methods._parameters import largest, require_convex_local_problem, require_smooth_clients, smallest
-from dualopt.methods.anderson_dane import spectrum
+from dualopt.methods._parameters import require_convex_local_problem, require_smooth_clients
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -111,6 +111,7 @@ class GIANT(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset()
     rests: ClassVar[int] = 32  # a direction, slopes, and refused points
+    theorems = OF_GIANT
 
     weight: float = 0.0
     reduction: float = 0.01
@@ -138,17 +139,6 @@ class GIANT(Algorithm):
     def check(self, objective: Objective) -> None:
         """Refuse a weight with which local systems may be singular."""
         require_convex_local_problem(objective, self.weight, "weight")
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how much the energy falls on quadratics, and that it falls always."""
-        mu, L = smallest(objective.mu), largest(objective.L)
-        if not (mu > 0 and math.isfinite(L)):
-            return "none: the clients are not strongly convex and smooth"
-        if self.weight > 0:
-            return "E falls in every iteration, by a factor"
-        _, k = spectrum(mu, L)
-        factor = 1.0 - (1.0 - self.relaxation**2) * 4.0 * k / (k + 1.0) ** 2
-        return f"E falls in every iteration, by a factor; E - E* by {factor:.4f} on quadratics with exact directions"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""
@@ -190,10 +180,9 @@ class GIANT(Algorithm):
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser, before its evaluation."""
-        xp = array_namespace(theta)
         value, gradient = objective.value_and_gradient(theta)
         server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
-        return server._replace(value=xp.mean(value), gradient=xp.mean(gradient, axis=0)), message, clients
+        return server._replace(value=objective.mean(value), gradient=objective.mean(gradient)), message, clients
 
 
 def best_step(steps: Sequence[float], slopes: Sequence[float]) -> float:

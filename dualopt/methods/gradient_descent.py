@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import mean_of, require_smooth_clients
+from dualopt.methods._gradient_theorems import OF_GRADIENT_DESCENT
+from dualopt.methods._parameters import require_smooth_clients
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -56,6 +57,7 @@ class GradientDescent(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    theorems = OF_GRADIENT_DESCENT
 
     step: float = OPEN
     solver: None = field(default=None, init=False)
@@ -69,18 +71,10 @@ class GradientDescent(Algorithm):
         require_smooth_clients(objective, "gradient descent")
         if self.step is not None:
             return self
-        L = mean_of(objective.L)
+        L = float(objective.mean(objective.L))
         if not 0 < L < float("inf"):
             raise ValueError("step must be given: L is not known, so nothing can be suggested.")
         return replace(self, step=1.0 / L)
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast the distance to the minimiser falls."""
-        step, mu, L = self.suggested(objective).step, mean_of(objective.mu), mean_of(objective.L)
-        factor = max(abs(1.0 - step * mu), abs(1.0 - step * L))
-        if not (mu > 0 and factor < 1):
-            return f"none: it needs a strongly convex mean and a step below 2/L = {2.0 / L:.3g}"
-        return f"|theta - theta*| contracts by {factor:.4f} per round"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """Nothing but the model."""

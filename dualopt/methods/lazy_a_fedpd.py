@@ -48,8 +48,7 @@ class LazyAFedPD(AFedPD):
     """
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
-
-    guarantee = AFedPD.guarantee  # of the same iterates
+    theorems = AFedPD.theorems  # of the same iterates
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""

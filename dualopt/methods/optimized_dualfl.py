@@ -10,6 +10,7 @@ from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods import dualfl
 from dualopt.methods._base import parameters
 from dualopt.methods._dual_parameters import DualParameters
+from dualopt.methods._dual_theorems import OF_OPTIMIZED_DUALFL
 from dualopt.methods._restarts import judged
 from dualopt.methods.dualfl import Client, DualFL
 from dualopt.methods.oracle import Oracle
@@ -61,7 +62,7 @@ class OptimizedDualFL(DualParameters):
 
     Parameters
     ----------
-    rho, nu, solver, stop, corrected, scaled, scales
+    rho, nu, solver, stop, corrected
         As in :class:`dualopt.methods.DualFL`.
     restart : "gradient", optional
         As in :class:`dualopt.methods.DualFL`; for this method nothing is proved of it, and no gap restart is
@@ -80,22 +81,11 @@ class OptimizedDualFL(DualParameters):
     """
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    theorems = OF_OPTIMIZED_DUALFL
 
     def _dualfl(self) -> DualFL:
         """Return the method that has the same local problems and states of the clients."""
         return DualFL(**{name: getattr(self, name) for name in parameters(type(self))})
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say what the bound promises for these parameters, for exact local solutions."""
-        method = self.suggested(objective)
-        theorem = method._dualfl().guarantee(objective)
-        if theorem.startswith("none"):
-            return theorem
-        if method.restart is not None:
-            return "none: no theorem covers restarts of this method"
-        factor = (1.0 - math.sqrt(method.rho)) ** 2
-        rate = f"O((1 - sqrt(rho))^(2n)), a factor of {factor:.4f} per round" if method.rho else "O(1/n^2)"
-        return f"2 |zeta*|^2/(N A_n): |theta - theta*|^2 = {rate}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
@@ -108,7 +98,7 @@ class OptimizedDualFL(DualParameters):
 
     def server(self, server: Server, mean: Any, round: Round) -> tuple[Server, Message]:
         """Average; the coefficients depend on nothing but the round of the epoch and ``rho``."""
-        theta, again, _ = judged(self.restart, mean, server.theta, math.inf, self.mean_nu)
+        theta, again, _ = judged(self.restart, mean, server.theta, math.inf, self.nu)
         A, b, c = (0.0, 0.0, 0.0) if again else coefficients(server.A, self.rho)
         return Server(theta, A), Message(theta, b, c)
 

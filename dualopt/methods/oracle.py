@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, broadcast, to_numpy
 from dualopt.methods.participation import Round
-from dualopt.objectives import LocalProblem, Objective
+from dualopt.objectives import LocalProblem, Objective, Reweighted
 from dualopt.objectives.local_problem import Evaluation
+from dualopt.objectives.reweighted import in_own_units
 from dualopt.solvers import LocalSolution, LocalSolver
 from dualopt.solvers._loop import evaluated, norm
 from dualopt.solvers.newton import conjugate_gradients
@@ -105,11 +107,13 @@ class Oracle:
             With ``theta``, the ``evaluation`` there and the ``length`` of the steps.
         """
         proximal = not (isinstance(weight, float | int) and weight == 0)
-        problem = LocalProblem(
-            objective=self.objective,
-            linear=None if linear is None else self._stacked(linear),
-            weight=weight,
-            center=self.objective.zeros() if proximal and center is None else center if proximal else None,
+        problem = in_own_units(
+            LocalProblem(
+                objective=self.objective,
+                linear=None if linear is None else self._stacked(linear),
+                weight=weight,
+                center=self.objective.zeros() if proximal and center is None else center if proximal else None,
+            )
         )
         stop = self._stop if stop is None else stop
         if solver is None:
@@ -118,7 +122,7 @@ class Oracle:
         else:
             self._last = solver(problem, self._stacked(start), stop, (), self._round)
         self._charge(self._last.gradients)
-        return self._last
+        return self._asked(self._last)
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Return ``f_j`` and its gradient at ``theta``, shape ``(P, *shape)`` or ``shape``; one gradient.
@@ -130,10 +134,10 @@ class Oracle:
             if not last.charged:
                 self._charge((self.objective.gradient_cost,) * self.objective.n_clients)
                 self._last = last._replace(charged=True)
-            return last.evaluation
-        self._last = evaluated(LocalProblem(objective=self.objective), self._stacked(theta))
+            return self._asked(last).evaluation
+        self._last = evaluated(in_own_units(LocalProblem(objective=self.objective)), self._stacked(theta))
         self._charge(self._last.gradients)
-        return self._last.evaluation
+        return self._asked(self._last).evaluation
 
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta_j)`` at ``theta``, shape ``(P, *shape)`` or ``shape``; half a gradient."""
@@ -173,9 +177,22 @@ class Oracle:
         self._worked(theta)
         return direction
 
+    def _asked(self, solution: LocalSolution) -> LocalSolution:
+        """Return a solution in the units of the method's clients; solvers know those of the user's alone."""
+        g = self.objective
+        if not isinstance(g, Reweighted):
+            return solution
+        found, mu = solution.evaluation, None if solution.mu is None else g.over_scales(solution.mu)
+        bound, excess = (None if x is None else g.over_scales(x) for x in (solution.bound, solution.excess))
+        evaluation = None if found is None else _OverScales(found, g.over_scales)
+        return solution._replace(evaluation=evaluation, bound=bound, mu=mu, excess=excess)
+
     @property
     def solution(self) -> LocalSolution | None:
-        """The latest solution or evaluation, or the first product or value, with all charges; None if there is none."""
+        """The latest solution or evaluation, or the first product or value, with all charges; None if there is none.
+
+        Of clients that are :func:`dualopt.objectives.reweighted` it is of the ``f_j`` of the user.
+        """
         return None if self._last is None else self._last._replace(gradients=tuple(self.gradients))
 
     def _worked(self, theta: Array) -> None:
@@ -189,3 +206,15 @@ class Oracle:
 
     def _charge(self, counts: tuple[float, ...]) -> None:
         self.gradients = [charged + count for charged, count in zip(self.gradients, counts, strict=True)]
+
+
+class _OverScales:
+    """An ``Evaluation`` divided by the scales of the clients, each part when somebody asks for it."""
+
+    def __init__(self, evaluation: Any, over_scales: Callable[[Array], Array]) -> None:
+        self._of_own, self._over = evaluation, over_scales
+
+    def __getattr__(self, name: str) -> Array:
+        if name not in Evaluation._fields:
+            raise AttributeError(name)
+        return self._over(getattr(self._of_own, name))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, cycle
 from typing import Any, Protocol
 
@@ -33,10 +33,18 @@ from dualopt.methods._pivotal import Cohort, cohorts, drawn, inclusion_probabili
 from dualopt.spec import built
 
 __all__ = [
+    "COHORTS",
+    "EVERYBODY",
+    "GIVEN",
+    "INDEPENDENT",
     "RULES",
+    "SKIPPED",
+    "UNIFORM",
+    "UNSTATED",
     "Bernoulli",
     "CommunicateWithProbability",
     "Full",
+    "Law",
     "Participation",
     "Round",
     "Schedule",
@@ -44,8 +52,55 @@ __all__ = [
     "WeightedSubset",
     "as_participation",
     "first_round",
+    "law_of",
     "preparation_rng",
 ]
+
+
+EVERYBODY = "everybody in every round"
+UNIFORM = "uniform cohorts of one size"
+COHORTS = "cohorts of one size"
+INDEPENDENT = "independent activity"
+SKIPPED = "rounds that skip communication"
+GIVEN = "given cohorts"
+UNSTATED = "a law that is not stated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """How chance chooses who is active in a round: independently of all others, the same in every round.
+
+    Attributes
+    ----------
+    name : str
+        Which law it is, as narrow as it is: one of EVERYBODY, UNIFORM (every subset of a size is equally likely),
+        COHORTS (any other law of subsets of one size), INDEPENDENT (of one another), SKIPPED (everybody works, a coin
+        decides whether a round communicates), GIVEN (no chance at all) and UNSTATED.
+    n_clients : int
+        Number ``N`` of clients.
+    fraction : float
+        The expected fraction of active clients.
+    chances : tuple of float, optional
+        The probabilities with which the clients are active, where these are not all ``fraction``.
+    communication : float, default 1
+        The probability with which a round communicates.
+
+    Examples
+    --------
+    >>> UniformSubset(size=1).law(4).inclusion, Bernoulli(probability=0.5).law(2).name
+    ((0.25, 0.25, 0.25, 0.25), 'independent activity')
+    """
+
+    name: str
+    n_clients: int
+    fraction: float = 1.0
+    chances: tuple[float, ...] | None = None
+    communication: float = 1.0
+
+    @property
+    def inclusion(self) -> tuple[float, ...]:
+        """The probabilities with which the clients are active."""
+        return self.chances or (self.fraction,) * self.n_clients
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +119,16 @@ class Round:
         Whether uploads are averaged at the end of the round.
     seed : int
         Seed of the run.
+    inclusion : tuple of float, optional
+        The probabilities with which all clients are active; None where they are equal.
+    weight : float, optional
+        The weight of the active clients over that of all; None where all weights are equal. For the server alone.
 
     Examples
     --------
     >>> r = Round(n=3, n_clients=10, clients=(2, 5), communicate=True, seed=0)
-    >>> r.n_active, r.fraction
-    (2, 0.2)
+    >>> r.n_active, r.turnout, r.fraction
+    (2, 0.2, 0.2)
     >>> bool(r.rngs()[0].random() == r.rngs()[0].random())
     True
     """
@@ -79,6 +138,8 @@ class Round:
     clients: tuple[int, ...]
     communicate: bool
     seed: int
+    inclusion: tuple[float, ...] | None = field(default=None, repr=False)
+    weight: float | None = field(default=None, repr=False)
 
     @property
     def n_active(self) -> int:
@@ -86,9 +147,17 @@ class Round:
         return len(self.clients)
 
     @property
-    def fraction(self) -> float:
-        """The fraction ``P/N`` of active clients."""
+    def turnout(self) -> float:
+        """The number of the active clients over that of all, ``P/N``."""
         return self.n_active / self.n_clients
+
+    @property
+    def fraction(self) -> float:
+        """The weight of the active clients over that of all, with equal weights ``P/N``.
+
+        It times the mean of the active clients is their part of the mean of all.
+        """
+        return self.turnout if self.weight is None else self.weight
 
     def rngs(self) -> list[Generator]:
         """Return one random generator for each client of the call, the same whoever else takes part."""
@@ -140,8 +209,8 @@ class Participation(Protocol):
         """
         ...
 
-    def fraction(self, n_clients: int) -> float:
-        """Return the expected fraction of the clients that take part in a round."""
+    def law(self, n_clients: int) -> Law:
+        """Return how chance chooses; what theorems say of a run depends on it."""
         ...
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
@@ -164,9 +233,9 @@ class Full:
         """Return the empty set."""
         return frozenset()
 
-    def fraction(self, n_clients: int) -> float:
-        """Return 1."""
-        return 1.0
+    def law(self, n_clients: int) -> Law:
+        """Return EVERYBODY."""
+        return Law(name=EVERYBODY, n_clients=n_clients)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds in which all ``n_clients`` clients are active."""
@@ -210,13 +279,14 @@ class UniformSubset(Typed):
         """
         return frozenset() if self.size == n_clients else frozenset({"partial"})
 
-    def fraction(self, n_clients: int) -> float:
-        """Return ``P/N``.
+    def law(self, n_clients: int) -> Law:
+        """Return UNIFORM, or EVERYBODY if the subset is.
 
-        >>> UniformSubset(size=2).fraction(5)
-        0.4
+        >>> UniformSubset(size=2).law(5).fraction, UniformSubset(size=5).law(5).name
+        (0.4, 'everybody in every round')
         """
-        return self.size / n_clients
+        name = EVERYBODY if self.size == n_clients else UNIFORM
+        return Law(name=name, n_clients=n_clients, fraction=self.size / n_clients)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with ``size`` active clients each."""
@@ -243,8 +313,7 @@ class WeightedSubset(Typed):
     size : int
         Number ``P`` of active clients.
     weights : tuple of float, optional
-        The :math:`a_j`. When not given, those that the method of a run suggests: the weights :math:`\alpha_j` of FedDyn
-        and the :math:`\nu_j` of SampledDualFL with one scale for each client, otherwise equal ones.
+        The :math:`a_j`; in a run, when not given, the weights of the clients, with scales those of the reweighted ones.
 
     Raises
     ------
@@ -279,9 +348,16 @@ class WeightedSubset(Typed):
         """
         return frozenset() if self.size == n_clients else frozenset({"partial", "unequal"})
 
-    def fraction(self, n_clients: int) -> float:
-        """Return ``P/N``."""
-        return self.size / n_clients
+    def law(self, n_clients: int) -> Law:
+        """Return COHORTS, or EVERYBODY if the subset is.
+
+        >>> WeightedSubset(size=2, weights=(1.0, 1.0, 2.0)).law(3).inclusion
+        (0.5, 0.5, 1.0)
+        """
+        if self.size == n_clients:
+            return Law(name=EVERYBODY, n_clients=n_clients)
+        fraction, chances = self.size / n_clients, self.inclusion(n_clients)
+        return Law(name=COHORTS, n_clients=n_clients, fraction=fraction, chances=chances)
 
     def inclusion(self, n_clients: int) -> tuple[float, ...]:
         """Return the probabilities with which the clients are active."""
@@ -299,9 +375,13 @@ class WeightedSubset(Typed):
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with ``size`` active clients each."""
         rng, probabilities = _stream(seed), self.inclusion(n_clients)
+        common = {
+            "communicate": True,
+            "seed": seed,
+            "inclusion": None if len(set(probabilities)) == 1 else probabilities,
+        }
         for n in count():
-            chosen = drawn(probabilities, rng.random)
-            yield Round(n=n, n_clients=n_clients, clients=chosen, communicate=True, seed=seed)
+            yield Round(n=n, n_clients=n_clients, clients=drawn(probabilities, rng.random), **common)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,9 +414,10 @@ class Bernoulli(Typed):
         """Return "partial", unless the probability is 1."""
         return frozenset() if self.probability == 1 else frozenset({"partial"})
 
-    def fraction(self, n_clients: int) -> float:
-        """Return the probability."""
-        return self.probability
+    def law(self, n_clients: int) -> Law:
+        """Return INDEPENDENT, or EVERYBODY if the probability is 1."""
+        name = EVERYBODY if self.probability == 1 else INDEPENDENT
+        return Law(name=name, n_clients=n_clients, fraction=self.probability)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with a random number of active clients."""
@@ -376,9 +457,10 @@ class CommunicateWithProbability(Typed):
         """Return "skip", unless the probability is 1."""
         return frozenset() if self.probability == 1 else frozenset({"skip"})
 
-    def fraction(self, n_clients: int) -> float:
-        """Return 1: everybody works in every round."""
-        return 1.0
+    def law(self, n_clients: int) -> Law:
+        """Return SKIPPED, or EVERYBODY if the probability is 1."""
+        name = EVERYBODY if self.probability == 1 else SKIPPED
+        return Law(name=name, n_clients=n_clients, communication=self.probability)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with all clients, of which a random part communicates."""
@@ -436,13 +518,16 @@ class Schedule:
         skips = not all(self.communicate or ())
         return frozenset({"partial"} if not everybody else ()) | frozenset({"skip"} if skips else ())
 
-    def fraction(self, n_clients: int) -> float:
-        """Return the mean over the rounds of the schedule.
+    def law(self, n_clients: int) -> Law:
+        """Return GIVEN with the mean fraction of the rounds, or EVERYBODY if all rounds have all clients.
 
-        >>> Schedule(clients=((0, 1), (2,))).fraction(3)
+        >>> Schedule(clients=((0, 1), (2,))).law(3).fraction
         0.5
         """
-        return sum(len(chosen) for chosen in self.clients) / (len(self.clients) * n_clients)
+        if not self.needs(n_clients):
+            return Law(name=EVERYBODY, n_clients=n_clients)
+        fraction = sum(len(chosen) for chosen in self.clients) / (len(self.clients) * n_clients)
+        return Law(name=GIVEN, n_clients=n_clients, fraction=fraction)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield the rounds of the schedule, again and again."""
@@ -452,6 +537,20 @@ class Schedule:
         communicates = self.communicate or (True,) * len(self.clients)
         for n, (chosen, coin) in enumerate(cycle(zip(self.clients, communicates, strict=True))):
             yield Round(n=n, n_clients=n_clients, clients=_sorted(chosen), communicate=coin, seed=seed)
+
+
+def law_of(participation: Participation | None, n_clients: int) -> Law:
+    """Return the law of a participation; EVERYBODY where there is none, UNSTATED where it does not say.
+
+    Examples
+    --------
+    >>> law_of(None, 3).name
+    'everybody in every round'
+    """
+    if participation is None:
+        return Full().law(n_clients)
+    found = getattr(participation, "law", None)
+    return Law(name=UNSTATED, n_clients=n_clients) if found is None else found(n_clients)
 
 
 RULES: dict[str, Any] = {

@@ -6,17 +6,16 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require_fraction
+from dualopt.arrays._checks import require, require_fraction
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import within
+from dualopt.methods._base import OPEN, Algorithm, Means
+from dualopt.methods._dual_theorems import OF_SAMPLED_DUALFL
 from dualopt.methods._pivotal import inclusion_probabilities
-from dualopt.methods._scales import cohort_weights, multiplied, of_clients, same, weights
+from dualopt.methods._theorem import DRAWN, ONE_SIZE, Known
 from dualopt.methods.dualfl import DualFL
 from dualopt.methods.oracle import Oracle
-from dualopt.methods.participation import Round, first_round
+from dualopt.methods.participation import Participation, Round
 from dualopt.objectives import Objective
-from dualopt.objectives.local_problem import per_client
 
 __all__ = ["SampledDualFL", "next_step"]
 
@@ -35,13 +34,6 @@ class Message(NamedTuple):
 
     w: Array  # w^(n)
     t: float  # t_n
-
-
-class Upload(NamedTuple):
-    """What a client sends where there is one scale for each of them."""
-
-    theta: Array  # theta_j, with its weight in the mean of the cohort
-    moved: Array  # theta_j - w, times nu_j
 
 
 class Client(NamedTuple):
@@ -79,17 +71,18 @@ class SampledDualFL(Algorithm):
     :math:`4/((n-1)p + 2)^2`: Theorem 3.2 of DualFL if all clients are active. For ``rho`` in (0, nu/L] it falls by
     :math:`1 - t`, :math:`t \approx \sqrt{p\rho}`: about :math:`\sqrt{\kappa N/P}` rounds per factor e.
 
-    **One duality parameter for each client.** With :math:`\nu_j` in the local problems, :math:`\omega_j =
-    \nu_j/\sum_i\nu_i` and cohorts of fixed size that hold client j with probability :math:`\pi_j = \min(1, K\nu_j)`,
-    the server takes
+    **Weights of the clients.** With :math:`\omega_j = w_j/\sum_iw_i` and cohorts of fixed size that hold client j with
+    probability :math:`\pi_j = \min(1, Kw_j)`, as :class:`dualopt.methods.participation.WeightedSubset` draws
+    (``--participation importance=P``), the server takes two means of one upload, ``draw`` and ``mean``:
 
     .. math:: \theta^+ = \textstyle\sum_{\text{active}}\frac{\omega_j}{\pi_j}\theta_j, \quad
               v^+ = v - \tfrac1t\textstyle\sum_{\text{active}}\omega_j(w - \theta_j).
 
-    Theorem F holds with :math:`p = \min_j\pi_j`, :math:`\sum_j\nu_j` for :math:`N\nu` and ``rho`` up to
-    :math:`\min_j\nu_j/L_j`: about :math:`\sqrt{\kappa N\bar\nu/(P\nu_{\min})}` rounds per factor e,
-    :math:`\kappa` the largest :math:`L_j/\nu_j`. The server needs two sums over the cohort unless all clients are
-    active: two vectors go up here.
+    Theorem F holds with :math:`p = \min_j\pi_j` and sums with the weights :math:`N\omega_j`. Other cohorts are refused:
+    with the weights .97 and .03 and one of two clients, drawn uniformly, the error grows without limit
+    (docs/weights.md). With :func:`dualopt.objectives.reweighted` and the scales :math:`\mu_j` every client has its own
+    :math:`\nu_j = \mu_j`: about :math:`\sqrt{\kappa N\bar\nu/(P\nu_{\min})}` rounds per factor e, :math:`\kappa` the
+    largest :math:`L_j/\mu_j`.
 
     Parameters
     ----------
@@ -98,16 +91,10 @@ class SampledDualFL(Algorithm):
     nu : float, optional
         Duality parameter; suggested: ``min mu``.
     fraction : float, optional
-        The expected fraction p of active clients; in a run that of its participation, else 1.
-    scaled : bool, default False
-        Whether ``scales`` are suggested: :math:`\nu_j = \mu_j` for each client.
-    scales : tuple of float, optional
-        The clients' :math:`\nu_j` in units of ``nu``; 1 when not given.
-        :class:`dualopt.methods.participation.WeightedSubset` draws cohorts with them (``--participation
-        importance=P``).
-    inclusion : tuple of float, optional
-        The :math:`\pi_j`, where there are scales; in a run those of a ``WeightedSubset`` whose weights are given, else
-        those of the theorem.
+        The expected fraction P/N of active clients; in a run that of its participation, else 1.
+    least : float, optional
+        The least probability p with which a client is active; suggested: ``fraction`` if all weights are equal, else
+        that of cohorts of this size drawn with the weights.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 
@@ -123,96 +110,69 @@ class SampledDualFL(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    theorems = OF_SAMPLED_DUALFL
+    draws: ClassVar[bool] = True
 
     rho: float = OPEN
     nu: float = OPEN
     fraction: float | None = None
-    scaled: bool = False
-    scales: tuple[float, ...] | None = None
-    inclusion: tuple[float, ...] | None = None
+    least: float = OPEN
 
     def __post_init__(self) -> None:
         self._dualfl()
-        require_fraction(fraction=self.fraction)
+        require_fraction(fraction=self.fraction, least=self.least)
 
     def _dualfl(self) -> DualFL:
         """Return the method that shares the parameters."""
-        common = {"rho": self.rho, "nu": self.nu, "scaled": self.scaled, "scales": self.scales}
-        return DualFL(**common, solver=self.solver, stop=self.stop)
+        return DualFL(rho=self.rho, nu=self.nu, solver=self.solver, stop=self.stop)
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j``, ``rho = nu / max_j L_j``, and the scales if they are asked for."""
-        filled = self._dualfl().suggested(objective)
-        return replace(self, rho=filled.rho, nu=filled.nu, scales=filled.scales, solver=filled.solver)
+        """Fill in ``nu = min_j mu_j``, ``rho = nu / max_j L_j``, and ``least``."""
+        filled, fraction = self._dualfl().suggested(objective), self.fraction or 1.0
+        least = self.least
+        if least is None and (weights := objective.unequal_weights) is not None:
+            least = min(inclusion_probabilities(weights, max(1, round(fraction * len(weights)))))
+        return replace(self, rho=filled.rho, nu=filled.nu, least=least or fraction, solver=filled.solver)
 
-    def sampling_weights(self) -> tuple[float, ...] | None:
-        """Return the weights with which Theorem F has cohorts drawn."""
-        return self.scales
+    def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
+        """Return the ``mu_j``, as for DualFL."""
+        return self._dualfl().suggested_scales(objective)
 
-    def least(self, n_clients: int) -> float:
-        """Return p, the least probability with which a client is active."""
-        fraction = self.fraction or 1.0
-        return fraction if self.scales is None else min(self.inclusion or self._needed(self.scales, n_clients))
-
-    def _needed(self, scales: tuple[float, ...], n_clients: int) -> tuple[float, ...]:
-        """Return the probabilities of Theorem F."""
-        return inclusion_probabilities(scales, max(1, round((self.fraction or 1.0) * n_clients)))
+    def check_participation(self, objective: Objective, participation: Participation | None) -> None:
+        """Refuse cohorts that are not drawn with unequal weights: the iterates grow without limit."""
+        known = Known.of(objective, participation)
+        words = "participation must be importance=P for SampledDualFL where weights are unequal: others diverge"
+        require(known.equal or (known.law.name in ONE_SIZE.names and DRAWN.holds(self, known)), words)
 
     def check(self, objective: Objective) -> None:
         """Refuse ``nu > mu``, outside the theory."""
         self._dualfl().check(objective)
 
-    def guarantee(self, objective: Objective) -> str:
-        """Say what Theorem F promises for these parameters, for exact local solutions."""
-        method, N = self._dualfl().suggested(objective), objective.n_clients
-        if not method.fits(objective):
-            return "none: nu exceeds mu"
-        if self.inclusion is not None and not same(self.inclusion, self._needed(method.scales or (1.0,) * N, N)):
-            return "none: Theorem F needs cohorts drawn with the weights nu_j"
-        drawn = ", for cohorts drawn with the weights nu_j" if method.scales and self.fraction else ""
-        if method.rho == 0:
-            return f"Theorem F: E |theta - theta*|^2 = O(1/n^2){drawn}"
-        limit = method.limit(objective)
-        if not within(method.rho, limit):
-            return f"none: rho exceeds nu/L = {limit:.3g}"
-        factor = 1.0 - last_step(method.rho, replace(self, scales=method.scales).least(N))
-        return f"Theorem F: E |theta - theta*|^2 = O((1 - t)^n), a factor of {factor:.4f} per round{drawn}"
-
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
-        """All zero; t is the fraction of active clients."""
-        zero, zeros, t = zeros_like(theta0), zeros_like(copies), self.least(copies.shape[0])
+        """All zero; t is the least probability with which a client is active."""
+        zero, zeros, t = zeros_like(theta0), zeros_like(copies), self.least
         return Server(zero, zero, zero, t), Message(zero, t), Client(copies, zeros)
 
-    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array | Upload]:
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step on the dual variable."""
         w, t = message
-        nu = self.nu * of_clients(self.scales, round, w)
-        linear = -(c.z + per_client(nu, c.z) * w)
-        theta = oracle.solve(start=c.theta, linear=linear, weight=nu * (1.0 / t - 1.0), center=w).theta
-        client = Client(theta, c.z + multiplied(nu / t, w - theta))
-        if self.scales is None:
-            return client, theta
-        mean = multiplied(cohort_weights(self.scales, self.inclusion, round, w), theta)
-        return client, Upload(mean, weights(self.scales, round, theta) * (theta - w))
+        linear = -(c.z + self.nu * w)
+        theta = oracle.solve(start=c.theta, linear=linear, weight=self.nu * (1.0 / t - 1.0), center=w).theta
+        return Client(theta, c.z + self.nu / t * (w - theta)), theta
 
-    def server(self, server: Server, mean: Array | Upload, round: Round) -> tuple[Server, Message]:
+    def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Message]:
         """Follow the sum of the dual variables; a cohort that is larger than expected counts for more."""
-        p = self.least(round.n_clients)
-        if isinstance(mean, Upload):
-            theta, moved = mean.theta, round.fraction * mean.moved
-        else:
-            moved = round.fraction * (mean - server.w)
-            theta = server.w + moved / p
+        moved = round.fraction * (means.mean - server.w)
+        theta = server.w + moved / self.least if round.inclusion is None else means.draw
         v = server.v + moved / server.t
-        t = next_step(server.t, self.rho, p)
+        t = next_step(server.t, self.rho, self.least)
         w = (1.0 - t) * theta + t * v
         return Server(theta, v, w, t), Message(w, t)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser ``z_j = grad f_j(theta*) - nu_j theta*``, and every local solution is ``theta*``."""
-        gradient, t = objective.gradient(theta), self.least(objective.n_clients)
-        nu = self.nu * of_clients(self.scales, first_round(objective.n_clients), gradient)
-        z = gradient - multiplied(nu, broadcast(theta, gradient.shape))
+        """At the minimiser ``z_j = grad f_j(theta*) - nu theta*``, and every local solution is ``theta*``."""
+        gradient, t = objective.gradient(theta), self.least
+        z = gradient - self.nu * broadcast(theta, gradient.shape)
         return Server(theta, theta, theta, t), Message(theta, t), Client(broadcast(theta, z.shape), z)
 
 
@@ -228,15 +188,3 @@ def next_step(t: float, rho: float, fraction: float) -> float:
     kept = t * (t + q)
     linear = kept + q * (1.0 - fraction)
     return 2.0 * kept / (linear + math.sqrt(linear * linear + 4.0 * kept))
-
-
-def last_step(rho: float, fraction: float) -> float:
-    r"""Return the limit of t, the root of :math:`t^2 + qt = pq`.
-
-    Examples
-    --------
-    >>> round(last_step(0.5, 1.0), 6), last_step(0.0, 0.5)
-    (0.618034, 0.0)
-    """
-    q = rho / (1.0 - rho)
-    return 2.0 * fraction * q / (q + math.sqrt(q * q + 4.0 * fraction * q)) if q > 0 else 0.0

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._parameters import common_step, largest, require_plain_steps, smallest, step_of
+from dualopt.methods._primal_dual_theorems import OF_SCAFFNEW
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -48,7 +49,7 @@ class Scaffnew(Algorithm):
 
     since gradient steps are Lipschitz and averages orthogonal projections; quadratics attain it. For :math:`s \le 1/L`
     it is at most the paper's :math:`1 - \min(s\mu, p^2)`. The probability stands in the update and in the rule of
-    participation, and the method cannot see the latter: give both the same number, as below. With every round
+    participation, and the theorem needs both to be the same: give both the same number, as below. With every round
     communicating it is gradient descent. Start: no controls, every client at ``theta0``. The paper was not at hand.
 
     Parameters
@@ -75,6 +76,7 @@ class Scaffnew(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    theorems = OF_SCAFFNEW
 
     probability: float = OPEN
     solver: Gradient | SGD = OPEN
@@ -94,16 +96,6 @@ class Scaffnew(Algorithm):
             raise ValueError("probability must be given: it is suggested for strongly convex clients only.")
         probability = math.sqrt(mu / largest(objective.L)) if self.probability is None else self.probability
         return replace(self, probability=probability, solver=solver)
-
-    def guarantee(self, objective: Objective) -> str:
-        """Say how fast Psi contracts."""
-        self = self.suggested(objective)
-        step, p = step_of(self.solver), self.probability
-        mu, L = smallest(objective.mu), largest(objective.L)
-        if isinstance(self.solver, SGD) or not mu > 0 or step * L >= 2.0:
-            return f"none: it needs full gradients of strongly convex clients and a step below 2/L = {2.0 / L:.3g}"
-        factor = max((1.0 - step * mu) ** 2, (1.0 - step * L) ** 2, 1.0 - p * p)
-        return f"the mean of Psi contracts by {factor:.4f} per round if communication has probability {p:.3g}"
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No controls; every client at ``theta0``."""

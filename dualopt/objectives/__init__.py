@@ -9,6 +9,7 @@ from dualopt.objectives.network import MLP, mlp
 from dualopt.objectives.nonconvex_penalty import NonconvexPenalty
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.quadratic import Quadratic
+from dualopt.objectives.reweighted import Reweighted, reweighted
 from dualopt.objectives.rows import ClientRows
 from dualopt.objectives.sharpness_aware import SharpnessAware
 from dualopt.objectives.wrapper import ObjectiveWrapper
@@ -26,8 +27,10 @@ __all__ = [
     "Objective",
     "ObjectiveWrapper",
     "Quadratic",
+    "Reweighted",
     "SharpnessAware",
     "ZeroChain",
     "linear_model",
     "mlp",
+    "reweighted",
 ]

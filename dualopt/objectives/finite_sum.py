@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, reshape
 from dualopt.losses import Loss
+from dualopt.objectives._weights import of_clients
 from dualopt.objectives.local_problem import client_dot
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.rows import Block, ClientRows, Sample
@@ -32,11 +33,14 @@ class FiniteSum(Objective):
         Weight of the squared norm.
     rows : ClientRows
         Features ``x_ji``, labels ``y_ji`` and weights ``w_ji``.
+    weights : tuple of float, optional
+        The weights ``w_j`` of the clients in ``E``.
     """
 
     loss: Loss
     ridge: float
     rows: ClientRows
+    weights: tuple[float, ...] | None = None
 
     def _stacked(self, theta: Array) -> Array:
         """Bring ``shape`` to ``(1, *shape)``, one point for all, and whatever else can be to ``(N, *shape)``."""
@@ -172,7 +176,8 @@ class FiniteSum(Objective):
     def select(self, ids: Sequence[int]) -> Self:
         """Return the objective of the clients ``ids``; data and cached factors are shared, not copied."""
         rows = self.rows.select(ids)
-        return self if rows is self.rows else replace(self, rows=rows)  # pyright: ignore[reportArgumentType]
+        weights = of_clients(self.weights, ids)
+        return self if rows is self.rows else replace(self, rows=rows, weights=weights)  # pyright: ignore
 
     def _predictors(self, points: Array, block: Block) -> tuple[Array, Any]:
         """Return predictors in the layout of the loss, ``(c, k, b)`` or ``(c, b)``, and what ``_backward`` needs."""

@@ -14,6 +14,7 @@ from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
+from dualopt.objectives._weights import as_client_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
@@ -43,6 +44,8 @@ class LinearModel(FiniteSum):
         Weight of the squared norm; the strong convexity constant ``mu`` of every ``f_j``.
     rows : ClientRows
         Features ``x_ji``, labels ``y_ji`` and weights ``w_ji``.
+    weights : tuple of float, optional
+        The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
     classes : tuple, optional
         The labels that were encoded, in the order of their codes (for a binary loss those of -1 and +1); None where
         labels were codes already.
@@ -60,6 +63,7 @@ class LinearModel(FiniteSum):
     loss: Loss
     ridge: float
     rows: ClientRows
+    weights: tuple[float, ...] | None = None
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
@@ -265,7 +269,8 @@ def linear_model(
     mu: float,
     clients: Any = 1,
     intercept: bool = True,
-    weights: Any = "clients",
+    weights: Any = None,
+    client_weights: Any = "equal",
     storage: str = "auto",
     peers: Peers = ALONE,
 ) -> LinearModel:
@@ -294,9 +299,12 @@ def linear_model(
         DataFrame, also the name of a column.
     intercept : bool, default True
         Whether to append a constant column of ones (its weights are regularised too, as in the paper).
-    weights : "clients", "rows" or vector of shape (m,)
-        ``"clients"``: ``w_ji = 1/m_j``, every client counts alike. ``"rows"``: ``w_ji = N/m``, so that ``E`` is the
-        mean over all rows. A vector gives ``w`` itself.
+    weights : vector of shape (m,), optional
+        The weights ``w_ji`` of the rows inside their client; ``1/m_j`` when not given, the mean over its rows.
+    client_weights : "equal", "rows", numbers or dict, default "equal"
+        The weights ``w_j`` of the clients in ``E = sum_j w_j f_j / sum_j w_j``, one number for each client, or for each
+        of their names. ``"rows"`` is ``m_j``: the data part of ``E`` is the mean over all rows then. Every ``f_j`` has
+        the whole ridge whatever its weight, and so has ``E``.
     storage : "auto", "sparse" or "dense"
         How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
         faster. Every method works with both. Products with dense NumPy features of four million numbers and more are
@@ -305,7 +313,7 @@ def linear_model(
         1 does it for small data, too.
     peers : Peers, optional
         The processes that hold the other clients, such as ``dualopt.engine.MPI()``; all of them call this function,
-        each with its own rows and clients. What depends on all rows, such as ``weights="rows"``, is agreed among them.
+        each with its own rows and clients. What depends on all rows, such as the storage, is agreed among them.
         The loss has its number of classes then, and ``y`` is encoded.
 
     Raises
@@ -332,6 +340,7 @@ def linear_model(
     require_flags(intercept=intercept)
     with peers.together():
         data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights)
+        as_client_weights(client_weights)  # before rows are copied
         if peers.size > 1 and (data.classes is not None or isinstance(_loss(loss), type)):
             raise ValueError(
                 "y must be encoded, and the loss have its number of classes, where other processes have other rows: "
@@ -351,6 +360,7 @@ def linear_model(
         loss=data.loss,
         ridge=float(mu),
         rows=rows,
+        weights=as_client_weights(client_weights, rows.sizes, data.client_names),
         classes=data.classes,
         feature_names=data.feature_names,
         client_names=data.client_names,

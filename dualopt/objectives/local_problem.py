@@ -73,6 +73,8 @@ class LocalProblem:
         Weight of the proximal term.
     center : array, shape (N, *shape) or shape, optional
         Center of the proximal term; needed when ``weight`` is not zero.
+    unit : array, shape (N,), optional
+        How many times ``F_j`` is the function that a method asks for, whose steps and tolerances are in its own units.
 
     Raises
     ------
@@ -93,6 +95,7 @@ class LocalProblem:
     linear: Array | None = None
     weight: float | Array = 0.0
     center: Array | None = None
+    unit: Array | None = None
 
     def __post_init__(self) -> None:
         if self.center is None and not self._plain:
@@ -115,6 +118,10 @@ class LocalProblem:
     def L(self) -> Array:
         """Smoothness constants of ``F_j``, shape ``(N,)``."""
         return self.objective.L if self._plain else self.objective.L + self.weight
+
+    def asked(self, gradient: Array) -> Array:
+        """Return gradients of ``F_j`` in the units of the method: what its steps are lengths of."""
+        return gradient if self.unit is None else gradient / per_client(self.unit, gradient)
 
     @property
     def _plain(self) -> bool:
@@ -183,6 +190,7 @@ class LocalProblem:
             linear=take_clients(self.linear, ids),
             weight=self.weight if isinstance(self.weight, float | int) else take_clients(self.weight, ids),
             center=self.center if shared_center else take_clients(self.center, ids),
+            unit=take_clients(self.unit, ids),
         )
 
     def added_value(self, theta: Array) -> Array | float:

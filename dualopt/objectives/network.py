@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_sparse
 from dualopt.losses import Multinomial
+from dualopt.objectives._weights import as_client_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
 from dualopt.problem.data._random import generator
@@ -65,12 +66,15 @@ class MLP(FiniteSum):
         Features ``x_ji``, labels ``y_ji`` and weights ``w_ji``; no intercept column.
     layers : tuple of int
         Widths, from the number of features to the number of classes: ``(784, 200, 100, 10)`` has ``p = 178110``.
+    weights : tuple of float, optional
+        The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
     """
 
     loss: Multinomial
     ridge: float
     rows: ClientRows
     layers: tuple[int, ...]
+    weights: tuple[float, ...] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -192,7 +196,8 @@ def mlp(
     classes: int | None = None,
     clients: Any = 1,
     ridge: float = 0.0,
-    weights: Literal["clients", "rows"] | Array = "clients",
+    weights: Array | None = None,
+    client_weights: Any = "equal",
     peers: Peers = ALONE,
 ) -> MLP:
     """Build an :class:`MLP` from rows and a partition.
@@ -211,8 +216,9 @@ def mlp(
         As in :func:`dualopt.objectives.linear_model`; the names of clients are not kept.
     ridge : float, default 0
         Weight decay of all parameters, at least 0.
-    weights : "clients", "rows" or array of shape (m,)
-        As in :func:`dualopt.objectives.linear_model`.
+    weights : array of shape (m,), optional
+    client_weights : "equal", "rows" or numbers, default "equal"
+        Both as in :func:`dualopt.objectives.linear_model`.
     peers : Peers, optional
         The processes that hold the other clients; ``classes`` must be given then.
 
@@ -245,4 +251,5 @@ def mlp(
     with peers.together():
         clients, _ = as_clients(clients, X.shape[0])
     rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, outputs=widths[0], peers=peers)
-    return MLP(loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *widths))
+    weights_of_clients = as_client_weights(client_weights, rows.sizes)
+    return MLP(loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *widths), weights=weights_of_clients)

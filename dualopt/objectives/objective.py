@@ -11,6 +11,7 @@ from typing import Self
 from dualopt.arrays.tree import take_clients
 from dualopt.arrays.xp import Array, array_namespace, epsilon
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
+from dualopt.objectives._weights import mean, shares
 from dualopt.regularisers import Regulariser, Zero
 
 __all__ = ["OPTIONAL_MEMBERS", "Objective", "pass_on"]
@@ -33,8 +34,9 @@ def pass_on(names: Sequence[str], whole: Objective, part: Objective, ids: Sequen
 class Objective(ABC):
     r"""The local cost functions ``f_1, ..., f_N`` of all clients at once.
 
-    The federated problem is always :math:`\min_\theta E(\theta) = \frac1N \sum_j f_j(\theta)`; unequal client weights
-    are factors inside ``f_j``. Every method returns one row per client and treats the clients independently.
+    The federated problem is always :math:`\min_\theta E(\theta) = \sum_j w_j f_j(\theta) / \sum_j w_j` with the
+    ``weights`` :math:`w_j`, which are never factors inside ``f_j``: without any, E is the mean
+    :math:`\frac1N \sum_j f_j`. Every method returns one row per client and treats the clients independently.
     Wherever ``theta`` is taken it has shape ``(N, *shape)`` (a point for each client) or ``shape`` (one point
     for all).
 
@@ -87,6 +89,9 @@ class Objective(ABC):
     regulariser: Regulariser = Zero()
     """The convex function ``g`` of the composite problem ``min E + g``; zero but for ``Composite``."""
 
+    weights: tuple[float, ...] | None = None
+    """The weights ``w_j`` of the clients, positive numbers; None where all are 1."""
+
     usual_weight: float | None = None
     """A proximal weight that is known to suit; by default None, and methods suggest one from ``mu`` and ``L``."""
 
@@ -122,9 +127,25 @@ class Objective(ABC):
     @cached_property
     def mean_mu(self) -> float:
         """A lower bound of the mean of the proven constants: a strong convexity constant of ``E``."""
-        xp, mu, N = array_namespace(self.proven_mu), self.proven_mu, self.n_clients
-        room = gamma(N, mu) * float(xp.mean(xp.abs(mu))) if N > 1 else 0.0
-        return float(xp.mean(mu)) - room
+        mu, N = self.proven_mu, self.n_clients
+        room = gamma(N, mu) if self.shares is None else gamma(2 * N + 4, mu)
+        room = room * float(self.mean(array_namespace(mu).abs(mu))) if N > 1 else 0.0
+        room += 0.0 if self.shares is None else N * tiny(mu)
+        return float(self.mean(mu)) - room
+
+    @cached_property
+    def unequal_weights(self) -> tuple[float, ...] | None:
+        """The weights of the clients; None where all are equal, so that means need no products."""
+        return None if self.shares is None else self.weights
+
+    @cached_property
+    def shares(self) -> tuple[float, ...] | None:
+        """The parts ``w_j / sum w`` of the clients in ``E``; None where all weights are equal."""
+        return shares(self.weights)
+
+    def mean(self, rows: Array) -> Array:
+        """Return ``sum_j w_j x_j / sum_j w_j`` for rows ``x_j`` of all clients, shape ``(N, ...)``."""
+        return mean(rows, self.shares)
 
     @property
     @abstractmethod

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dualopt.arrays.tree import is_everybody, take_clients
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
+from dualopt.objectives._weights import of_clients, positive
 from dualopt.objectives.objective import Objective, pass_on
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ class Quadratic(Objective):
         Linear terms.
     c : array, shape (N,), optional
         Constants; zero when not given.
+    weights : tuple of float, optional
+        The weights :math:`w_j` of the clients in ``E``; all are 1 when not given.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, or an entry is not finite, or ``A`` is not symmetric.
+        If the shapes do not fit, or an entry is not finite, or ``A`` is not symmetric, or a weight is not positive.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Quadratic(Objective):
     A: Array
     b: Array
     c: Array | None = None
+    weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, array in (("A", self.A), ("b", self.b)):
@@ -79,6 +83,7 @@ class Quadratic(Objective):
         # Products that are symmetric on paper differ by rounding of the type of A: 4e-11 in double, 2e-5 in single.
         if float(asymmetry) > epsilon(self.A) ** (2 / 3) * float(xp.max(xp.abs(self.A))):
             raise ValueError("A must be symmetric for every client.")
+        object.__setattr__(self, "weights", positive("weights", self.weights, self.n_clients))
 
     @property
     def n_clients(self) -> int:
@@ -238,14 +243,14 @@ class Quadratic(Objective):
     def minimiser(self) -> Array:
         """Return the minimiser of ``E``, shape ``(d,)``."""
         xp = array_namespace(self.b)
-        return xp.linalg.solve(xp.mean(self.A, axis=0), xp.mean(self.b, axis=0)[..., None])[..., 0]
+        return xp.linalg.solve(self.mean(self.A), self.mean(self.b)[..., None])[..., 0]
 
     def select(self, ids: Sequence[int]) -> Quadratic:
         """Return the clients ``ids``."""
         if is_everybody(ids, self.n_clients):
             return self
         A, b, c = take_clients((self.A, self.b, self.c), ids)
-        chosen = Quadratic(A=A, b=b, c=c)
+        chosen = Quadratic(A=A, b=b, c=c, weights=of_clients(self.weights, ids))
         pass_on(COMPUTED, self, chosen, ids)
         return chosen
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.tree import is_everybody
@@ -93,7 +93,7 @@ class ClientRows:
         loss: Loss,
         clients: Sequence[Sequence[int]] | int = 1,
         intercept: bool = False,
-        weights: Literal["clients", "rows"] | Array = "clients",
+        weights: Array | None = None,
         storage: str = "auto",
         outputs: int | None = None,
         peers: Peers = ALONE,
@@ -113,9 +113,8 @@ class ClientRows:
             consecutive clients.
         intercept : bool, default False
             Whether to append a constant column of ones.
-        weights : "clients", "rows" or array of shape (m,)
-            ``"clients"``: ``w_ji = 1/m_j``, every client counts alike. ``"rows"``: ``w_ji = N/m``, so that the mean
-            over clients is the mean over all rows. An array gives ``w`` itself.
+        weights : array of shape (m,), optional
+            The ``w_ji``; ``1/m_j`` when not given.
         storage : "auto", "sparse" or "dense"
             How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
             faster (``dualopt.objectives._sparse.sparse_is_faster``).
@@ -124,8 +123,8 @@ class ClientRows:
             (``dualopt.objectives._compiled.dense_group``).
         peers : Peers, optional
             The processes that hold the other clients, each with rows and a partition of its own. Their numbers enter
-            where those of the whole federation count: in ``weights="rows"``, ``storage="auto"``, ``max_rows``, and in
-            how products are computed.
+            where those of the whole federation count: in ``storage="auto"``, ``max_rows``, and in how products are
+            computed.
 
         Raises
         ------
@@ -138,10 +137,10 @@ class ClientRows:
         with peers.together():
             _check_data(X, like, y, loss)
             rows, sizes = _partition(X.shape[0], clients)
-        m, n_clients = peers.total(X.shape[0]), peers.total(sizes.shape[0])
+        m = peers.total(X.shape[0])
         columns, outputs = X.shape[1] + intercept, loss.outputs if outputs is None else outputs
         dense = Group if is_sparse(X) else dense_group(X, columns=columns, outputs=outputs, rows=m)
-        row_weights = _weights(X.shape[0], like, sizes, rows, weights, n_clients / m)
+        row_weights = _weights(X.shape[0], like, sizes, rows, weights)
         host = array_namespace(rows)
         starts = host.cumulative_sum(sizes) - sizes
         values, first, group, _ = host.unique_all(sizes)
@@ -513,16 +512,11 @@ def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> tuple[Array, A
     return rows, sizes
 
 
-def _weights(
-    m: int, like: Array, sizes: Array, rows: Array, weights: Literal["clients", "rows"] | Array, of_rows: float
-) -> Callable[[Array], Array]:
+def _weights(m: int, like: Array, sizes: Array, rows: Array, weights: Array | None) -> Callable[[Array], Array]:
     """Return the function from places in ``rows`` to the weights of the rows there, arrays like the features."""
     xp, host = array_namespace(like), array_namespace(rows)
-    if isinstance(weights, str):
-        if weights not in ("clients", "rows"):
-            raise ValueError(f"weights must be 'clients', 'rows' or an array, not {weights!r}.")
-        each = 1.0 / sizes if weights == "clients" else host.full(sizes.shape, of_rows)
-        values = host.repeat(each, sizes)
+    if weights is None:
+        values = host.repeat(1.0 / sizes, sizes)
         return lambda places: asarray_like(values[places], like)
     fits = tuple(weights.shape) == (m,) and weights.dtype == like.dtype
     if not fits or not bool(xp.all(xp.isfinite(weights))) or bool(xp.any(weights < 0)):

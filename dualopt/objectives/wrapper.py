@@ -47,6 +47,11 @@ class ObjectiveWrapper(Objective):
         return self.objective.shape
 
     @property
+    def weights(self) -> tuple[float, ...] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The weights ``w_j`` of the clients."""
+        return self.objective.weights
+
+    @property
     def mu(self) -> Array:
         """Strong convexity constants of ``f_j``, shape ``(N,)``."""
         return self.objective.mu

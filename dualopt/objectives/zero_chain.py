@@ -55,7 +55,7 @@ class ZeroChain(Objective):
 
     Parameters
     ----------
-    weights : array, shape (N, d)
+    split : array, shape (N, d)
         The :math:`w_{jk}`, not negative.
     height : float, default 1
         Unit of the losses.
@@ -65,7 +65,7 @@ class ZeroChain(Objective):
     Raises
     ------
     ValueError
-        If a weight is negative or not finite, or a unit is not positive.
+        If an entry of ``split`` is negative or not finite, or a unit is not positive.
 
     Examples
     --------
@@ -73,36 +73,36 @@ class ZeroChain(Objective):
     second has none:
 
     >>> import numpy as np
-    >>> weights = np.zeros((2, 4))
-    >>> weights[0, 0::2] = weights[1, 1::2] = 2.0
-    >>> f = ZeroChain(weights=weights).scaled(L=1.0, eps=0.01)
+    >>> split = np.zeros((2, 4))
+    >>> split[0, 0::2] = split[1, 1::2] = 2.0
+    >>> f = ZeroChain(split=split).scaled(L=1.0, eps=0.01)
     >>> (f.gradient(np.zeros(4)) != 0).astype(int).tolist()
     [[1, 0, 0, 0], [0, 0, 0, 0]]
     >>> f.L.round(12).tolist(), round(float(np.sum(np.mean(f.gradient(np.zeros(4)), axis=0) ** 2)), 12)
     ([1.0, 1.0], 0.01)
     """
 
-    weights: Array
+    split: Array
     height: float = 1.0
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        xp = array_namespace(self.weights)
-        if self.weights.ndim != 2 or 0 in self.weights.shape:
-            raise ValueError(f"weights must have shape (N, d), not {tuple(self.weights.shape)}.")
-        if not bool(xp.all(xp.isfinite(self.weights) & (self.weights >= 0))):
-            raise ValueError("weights must be finite and not negative.")
+        xp = array_namespace(self.split)
+        if self.split.ndim != 2 or 0 in self.split.shape:
+            raise ValueError(f"split must have shape (N, d), not {tuple(self.split.shape)}.")
+        if not bool(xp.all(xp.isfinite(self.split) & (self.split >= 0))):
+            raise ValueError("split must be finite and not negative.")
         require_positive(height=self.height, width=self.width)
 
     @property
     def n_clients(self) -> int:
         """Number ``N`` of clients."""
-        return self.weights.shape[0]
+        return self.split.shape[0]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape ``(d,)`` of the model."""
-        return (self.weights.shape[1],)
+        return (self.split.shape[1],)
 
     @property
     def mu(self) -> Array:
@@ -116,8 +116,8 @@ class ZeroChain(Objective):
         Entry ``k`` occurs in the terms ``k`` and ``k + 1``, so that the sum of their bounds, at the worst ``k``, bounds
         the Hessian.
         """
-        xp = array_namespace(self.weights)
-        bounds = xp.concat([CURVATURE_1 * self.weights[:, :1], CURVATURE * self.weights[:, 1:]], axis=1)
+        xp = array_namespace(self.split)
+        bounds = xp.concat([CURVATURE_1 * self.split[:, :1], CURVATURE * self.split[:, 1:]], axis=1)
         return self.height / self.width**2 * xp.max(bounds + _earlier(bounds), axis=1)
 
     @property
@@ -127,8 +127,8 @@ class ZeroChain(Objective):
         There :math:`\Theta_1 \to -4\pi(1 - 1/e)` and :math:`\Theta_k \to -4\pi`, the least that each can be. The mean
         of these is the infimum of ``E``.
         """
-        xp = array_namespace(self.weights)
-        return -4.0 * math.pi * self.height * (PSI_1 * self.weights[:, 0] + xp.sum(self.weights[:, 1:], axis=1))
+        xp = array_namespace(self.split)
+        return -4.0 * math.pi * self.height * (PSI_1 * self.split[:, 0] + xp.sum(self.split[:, 1:], axis=1))
 
     def scaled(self, *, L: float, eps: float) -> ZeroChain:
         r"""Return the chain in units with ``max L_j = L`` and ``|grad E|^2 >= eps`` while the last entry is zero.
@@ -140,10 +140,10 @@ class ZeroChain(Objective):
         """
         if not (L > 0 and eps > 0):
             raise ValueError(f"L and eps must be positive, not {L} and {eps}.")
-        xp = array_namespace(self.weights)
-        least = float(xp.min(xp.mean(self.weights, axis=0)))
+        xp = array_namespace(self.split)
+        least = float(xp.min(xp.mean(self.split, axis=0)))
         if least == 0:
-            raise ValueError("weights must give every term to some client.")
+            raise ValueError("split must give every term to some client.")
         plain = replace(self, height=1.0, width=1.0)
         constant, slope = float(xp.max(plain.L)), math.sqrt(eps) / (FLOOR * least)  # slope is height/width
         return replace(self, height=constant * slope**2 / L, width=constant * slope / L)
@@ -155,7 +155,7 @@ class ZeroChain(Objective):
 
     def zeros(self) -> Array:
         """Return the zero model, shape ``(d,)``."""
-        return array_namespace(self.weights).zeros(self.shape, dtype=self.weights.dtype, device=device(self.weights))
+        return array_namespace(self.split).zeros(self.shape, dtype=self.split.dtype, device=device(self.split))
 
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta_j)``, shape ``(N,)``."""
@@ -170,9 +170,9 @@ class ZeroChain(Objective):
         xp = array_namespace(theta)
         before, x = self._pairs(theta)
         terms = psi(-before) * phi(-x) - psi(before) * phi(x)
-        along_before = -self.weights * (psi_slope(-before) * phi(-x) + psi_slope(before) * phi(x))
-        along_x = -self.weights * psi(xp.abs(before)) * phi_slope(x)
-        value = self.height * xp.sum(self.weights * terms, axis=-1)
+        along_before = -self.split * (psi_slope(-before) * phi(-x) + psi_slope(before) * phi(x))
+        along_x = -self.split * psi(xp.abs(before)) * phi_slope(x)
+        value = self.height * xp.sum(self.split * terms, axis=-1)
         return value, self.height / self.width * (along_x + _earlier(along_before))
 
     def hessian_operator(self, theta: Array) -> Callable[[Array], Array]:
@@ -180,12 +180,12 @@ class ZeroChain(Objective):
         xp = array_namespace(theta)
         before, x = self._pairs(theta)
         squares = psi_curvature(-before) * phi(-x) - psi_curvature(before) * phi(x)
-        diagonal = _earlier(self.weights * squares) - self.weights * psi(xp.abs(before)) * phi_curvature(x)
-        mixed = self.weights * (psi_slope(-before) - psi_slope(before)) * phi_slope(x)
+        diagonal = _earlier(self.split * squares) - self.split * psi(xp.abs(before)) * phi_curvature(x)
+        mixed = self.split * (psi_slope(-before) - psi_slope(before)) * phi_slope(x)
         unit = self.height / self.width**2
 
         def product(v: Array) -> Array:
-            v = xp.broadcast_to(v, self.weights.shape)
+            v = xp.broadcast_to(v, self.split.shape)
             return unit * (diagonal * v + mixed * _later(v, 0.0) + _earlier(mixed * v))
 
         return product
@@ -194,11 +194,11 @@ class ZeroChain(Objective):
         """Return the clients ``ids``."""
         if is_everybody(ids, self.n_clients):
             return self
-        return replace(self, weights=take_clients(self.weights, ids))
+        return replace(self, split=take_clients(self.split, ids))
 
     def _pairs(self, theta: Array) -> tuple[Array, Array]:
         """Return the two arguments of every term, ``x_{k-1}`` and ``x_k``, each ``(N, d)``."""
-        x = array_namespace(theta).broadcast_to(theta / self.width, self.weights.shape)
+        x = array_namespace(theta).broadcast_to(theta / self.width, self.split.shape)
         return _later(x, 1.0), x
 
 

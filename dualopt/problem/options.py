@@ -14,6 +14,7 @@ from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploa
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
+from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.objectives.rows import predictors
 from dualopt.problem.data import (
     Dataset,
@@ -73,8 +74,8 @@ class ProblemOptions:
         Concentration of the Dirichlet partitions.
     sigma : float, optional
         Spread of the log-normal sizes; default: 1, and 0 with dirichlet-clients.
-    weights : str
-        clients: each client counts alike; rows: each row does.
+    client_weights : str
+        Weights of the clients in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
     loss : str
         A loss, such as huber or huber:delta=0.5 (see: dualopt list losses); auto lets the labels decide.
     loss_param : list of str
@@ -114,7 +115,7 @@ class ProblemOptions:
     partition: str = "auto"
     alpha: float = 0.3
     sigma: float | None = None
-    weights: str = "clients"
+    client_weights: str = "equal"
     loss: str = "auto"
     loss_param: list[str] = field(default_factory=list)
     model: str = "linear"
@@ -356,6 +357,10 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: P
     )
     sizes = tuple(map(len, clients))
     mine = block(len(clients), peers)
+    weights = parse_numbers(options.client_weights)
+    if isinstance(weights, list):
+        positive("client_weights", weights, len(clients))
+        weights = weights[mine.start : mine.stop]
     client_names = data.client_names if options.partition == "natural" else None
     names = {
         "classes": class_names(data.y, loss.labels),
@@ -368,7 +373,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: P
     else:
         X, y, clients = rows_of_block(data, y, chosen, clients, load_options["scale"], options.dtype, peers)
     objective, rows, network = _objective(
-        options, layers, upload(X), upload(y), loss, [part.tolist() for part in clients], names, peers
+        options, layers, weights, upload(X), upload(y), loss, [part.tolist() for part in clients], names, peers
     )
     held_out = None
     if test and peers.rank == 0:
@@ -482,9 +487,9 @@ def _check_options(options: ProblemOptions) -> None:
         close = get_close_matches(options.partition, rules, 1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ValueError(f"partition must be one of {', '.join(rules)}, got {options.partition!r}{hint}")
-    for name, words in (("weights", ("clients", "rows")), ("storage", ("auto", "sparse", "dense"))):
-        if (value := getattr(options, name)) not in words:
-            raise ValueError(f"{name} must be one of {', '.join(words)}; not {value!r}.")
+    if options.storage not in (words := ("auto", "sparse", "dense")):
+        raise ValueError(f"storage must be one of {', '.join(words)}; not {options.storage!r}.")
+    as_client_weights(parse_numbers(options.client_weights))
     if options.regulariser is not None:
         built(options.regulariser, "regulariser")
 
@@ -520,6 +525,7 @@ def _loss(text: str, texts: list[str], labels: Any) -> Any:
 def _objective(
     options: ProblemOptions,
     layers: tuple[int, ...] | None,
+    weights: str | list[float],
     X: Array,
     y: Array,
     loss: Loss,
@@ -527,7 +533,7 @@ def _objective(
     names: Mapping[str, Any],
     peers: Peers,
 ) -> tuple[Any, FiniteSum, MLP | None]:
-    """Return the objective, the rows of the clients, and the network if there is one."""
+    """Return the objective, the rows of the clients, and the network if there is one; weights are of these clients."""
     network: MLP | None = None
     if layers is None:
         model = linear_model(
@@ -537,7 +543,7 @@ def _objective(
             mu=options.mu,
             intercept=options.intercept,
             clients=clients,
-            weights=options.weights,
+            client_weights=weights,
             storage=options.storage,
             peers=peers,
         )
@@ -551,7 +557,7 @@ def _objective(
             classes=loss.outputs,
             ridge=options.mu,
             clients=clients,
-            weights=options.weights,
+            client_weights=weights,
             peers=peers,
         )
         objective, rows = network, network

@@ -17,7 +17,7 @@ PIECE = 2**24  # bytes that one process sends at once
 
 
 def data_hash(problem: Any, peers: Peers = ALONE) -> str:
-    """Return a hash of features, labels, row weights and who has which row, and of the test part where it is loaded.
+    """Return a hash of features, labels, weights and who has which row, and of the test part where it is loaded.
 
     Scaling, the choice of rows, the encoding of labels and the partition have their effect on all of these, so that
     they need no place in it. The storage counts: sparse and dense features of the same values differ.
@@ -50,6 +50,8 @@ def data_hash(problem: Any, peers: Peers = ALONE) -> str:
             _add(digest, x, shape, peers)
     for x in (numbers, positions):
         _add(digest, x if peers.rank == 0 else x[:0], x.shape, peers)
+    if (weights := problem.objective.weights) is not None:
+        _add(digest, np.asarray(weights), sizes.shape, peers)
     if problem.test is not None and peers.rank == 0:
         X, y = problem.test
         for x in (*_stored(X), y):

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple, Self, TypeGuard
 
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import is_everybody
-from dualopt.arrays.xp import Array, array_namespace, epsilon, silent, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, silent, to_numpy
 from dualopt.objectives import Objective
 from dualopt.objectives._rounding import client_norm, gamma, tiny
+from dualopt.objectives._weights import total
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
+from dualopt.objectives.reweighted import own_clients
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
 
@@ -75,6 +77,7 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
     """
     if solution.evaluation is None:
         return None
+    objective = own_clients(objective)
     theta, f, grad_f = solution.theta, solution.evaluation.f, solution.evaluation.grad_f
     xp = array_namespace(theta)
     with silent():
@@ -190,11 +193,12 @@ class LatestSolutions:
 def certificate(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None = None) -> Certificate:
     r"""Certify the model ``theta``.
 
-    Let :math:`g_j = f_j - \frac{\mu_j}{2}|\cdot|^2`, :math:`m = \frac1N \sum_j \mu_j`, and ``h`` the regulariser of the
-    objective, zero if it has none. Because :math:`g_j(x) \ge \langle \xi_j, x\rangle - g_j^*(\xi_j)` for all ``x``, any
-    dual points :math:`\xi_j` with the mean :math:`\bar\xi` give the bound
+    Let :math:`g_j = f_j - \frac{\mu_j}{2}|\cdot|^2`, :math:`m` the mean of the :math:`\mu_j`, and ``h`` the regulariser
+    of the objective, zero if it has none; all means have the weights of the clients, :math:`\omega_j = w_j/\sum_iw_i`.
+    Because :math:`g_j(x) \ge \langle \xi_j, x\rangle - g_j^*(\xi_j)` for all ``x``, any dual points :math:`\xi_j` with
+    the mean :math:`\bar\xi` give the bound
 
-    .. math:: (E + h)(\theta) - \min(E + h) \le (E + h)(\theta) + \frac1N \sum_j g_j^*(\xi_j)
+    .. math:: (E + h)(\theta) - \min(E + h) \le (E + h)(\theta) + \sum_j \omega_jg_j^*(\xi_j)
               - \min_x \Bigl( \langle \bar\xi, x\rangle + \frac m2 |x|^2 + h(x) \Bigr),
 
     whose minimum is attained at :math:`\mathrm{prox}_{h/m}(-\bar\xi/m)`; without a regulariser it is
@@ -219,14 +223,16 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     with those of the means themselves, and :math:`m` that of the proven :math:`\mu_j`, the form "gradient" becomes
     :math:`(|s| + \bar s)^2 / (2(m + \mu_h)) + 2 \bar v`. Points :math:`\xi_j` known to :math:`d_j` take
     :math:`\bar d |x| + \bar d^2/(2m)` off the minimum at its minimiser ``x``, since the function is ``m``-strongly
-    convex. All sums are charged :math:`\gamma_n` times the sizes of their terms. A regulariser is taken to be right to
+    convex. All sums are charged :math:`\gamma_n` times the sizes of their terms, those with weights
+    :math:`\gamma_{2n}`. A regulariser is taken to be right to
     :math:`\gamma_{n+8}` of its value, and its proximal map and subgradient to a few units in the last place. For data
     in single precision all this is computed in double precision, at several times the price of a gradient in single.
 
     Parameters
     ----------
     objective : Objective
-        All clients; a :class:`dualopt.objectives.Composite` for a problem with a regulariser.
+        All clients; a :class:`dualopt.objectives.Composite` for a problem with a regulariser. Of reweighted clients
+        those of the user are certified, whose E is the same, and whose local solutions snapshots hold.
     theta : array, shape ``shape``
         The model.
     solution : LocalSolution or DualPoint, optional
@@ -247,14 +253,15 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     >>> c.energy, round(c.gap, 12), c.kind
     (2.0, 2.0, 'gradient')
     """
-    asked = getattr(without_regulariser(objective), "certificate_sums", None)  # of clients elsewhere
-    return certificate_from(objective, theta, asked or (lambda x: certificate_sums(objective, x, solution)))
+    f = own_clients(objective)
+    asked = getattr(without_regulariser(f), "certificate_sums", None)  # of clients elsewhere
+    return certificate_from(f, theta, asked or (lambda x: certificate_sums(f, x, solution, f.unequal_weights)))
 
 
 def certificate_from(objective: Objective, theta: Array, sums_at: Callable[[Array], Sums]) -> Certificate:
     """Certify the model ``theta`` from what ``sums_at`` returns of the clients for a model in double precision."""
     with silent():
-        return _certificate(objective, theta, sums_at)
+        return _certificate(own_clients(objective), theta, sums_at)
 
 
 def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], Sums]) -> Certificate:
@@ -262,27 +269,30 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
     theta = theta if theta.dtype == xp.float64 else xp.astype(theta, xp.float64)
     regulariser = objective.regulariser
     sums = sums_at(theta)
-    gradient = sums.gradient / N
-    energy, sizes, value_error, slope_error, slopes, *of_dual = (sums.columns / N).tolist()
+    gradient = sums.gradient / sums.total
+    energy, sizes, value_error, slope_error, slopes, *of_dual = (sums.columns / sums.total).tolist()
     m = objective.mean_mu
-    of_clients, of_model = gamma(N + 2, theta), gamma(n + 8, theta)
+    of_clients, of_model = gamma(N + 2 if objective.weights is None else 2 * N + 4, theta), gamma(n + 8, theta)
     h = regulariser.value(theta)
     energy += h
     # v, twice: E(theta) may be larger than the energy by as much as the lower bound of E* is smaller
     value_error += of_clients * sizes + of_model * abs(h) + n * tiny(theta) * (1.0 + regulariser.mu)
+    if objective.weights is not None:  # products with weights that underflow
+        lost = N * n * tiny(theta) / sums.total
+        value_error, slope_error = value_error + lost, slope_error + lost
     subgradient = regulariser.minimal_subgradient(theta, gradient)
     best = Certificate(energy, math.inf, "gradient", _norm(subgradient))
-    total = m + regulariser.mu
-    total -= sys.float_info.epsilon * (abs(m) + regulariser.mu) if regulariser.mu else 0.0
-    if total > 0:
+    convexity = m + regulariser.mu
+    convexity -= sys.float_info.epsilon * (abs(m) + regulariser.mu) if regulariser.mu else 0.0
+    if convexity > 0:
         slope_error += of_clients * slopes
         slope_error += 4.0 * epsilon(theta) * (0.0 if subgradient is gradient else _norm(subgradient - gradient))
         norm = best.gradient_norm * (1.0 + of_model) + slope_error
-        gap = _rounded_up(norm * (norm / (2.0 * total)) + 2.0 * value_error)
-        best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * total)))
+        gap = _rounded_up(norm * (norm / (2.0 * convexity)) + 2.0 * value_error)
+        best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * convexity)))
     if sums.dual is not None and m > 0:
         conjugate, conjugates, duals, error = of_dual
-        least, room = _least(sums.dual / N, of_clients * duals + error, m, regulariser)
+        least, room = _least(sums.dual / sums.total, of_clients * duals + error, m, regulariser)
         room += value_error + of_clients * conjugates + 4.0 * sys.float_info.epsilon * abs(energy)
         gap = energy + conjugate - least
         # false for NaN; a bound that is negative beyond rounding is none
@@ -292,40 +302,62 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
 
 
 class Sums(NamedTuple):
-    """All that a certificate takes from the clients: sums over them."""
+    """All that a certificate takes from the clients: sums over them, with their weights."""
 
     columns: Any  # (5,) in host memory: f_j, |f_j|, its error, that of the gradient, |grad f_j|; (9,) with those below
     gradient: Array  # shape; of grad f_j
     dual: Array | None  # shape; of xi_j: then also g_j*, |g_j*|, |xi_j| and its error
+    total: float  # the sum of the weights
 
 
-def certificate_sums(objective: Objective, theta: Array, solution: LocalSolution | DualPoint | None = None) -> Sums:
-    """Return what a certificate of ``theta``, in double precision, takes from the clients of ``objective``."""
+def certificate_sums(
+    objective: Objective,
+    theta: Array,
+    solution: LocalSolution | DualPoint | None = None,
+    weights: Sequence[float] | None = None,
+) -> Sums:
+    """Return what a certificate of ``theta``, in double precision, takes from the clients of ``objective``.
+
+    Without ``weights`` all are 1, whatever those of the objective are: where one process has a part of the clients, it
+    cannot tell whether all are equal.
+    """
     values, gradients = objective.value_and_gradient(theta)
     rounding = objective.rounding(theta, values, gradients)
     columns = [rounding.value, rounding.gradient, client_norm(gradients)]
-    gradient = array_namespace(gradients).sum(gradients, axis=0)
+    gradient = total(gradients, weights)
     del gradients  # as large as all local models, and as what a dual point takes
     point = dual_point(objective, solution) if _of_everybody(solution, objective.n_clients) else solution
-    return _added(values, columns, gradient, point if isinstance(point, DualPoint) else None)
+    return _added(values, columns, gradient, point if isinstance(point, DualPoint) else None, weights)
 
 
-def sums_of_rows(values: Array, gradients: Array, value_error: Array, slope_error: Array, point: Any = None) -> Sums:
+def sums_of_rows(
+    values: Array,
+    gradients: Array,
+    value_error: Array,
+    slope_error: Array,
+    point: DualPoint | None = None,
+    weights: Sequence[float] | None = None,
+) -> Sums:
     """Return the same from what the clients say, a row each."""
     columns = [value_error, slope_error, client_norm(gradients)]
-    return _added(values, columns, array_namespace(gradients).sum(gradients, axis=0), point)
+    return _added(values, columns, total(gradients, weights), point, weights)
 
 
-def _added(values: Array, columns: list[Array], gradient: Array, point: DualPoint | None) -> Sums:
+def _added(
+    values: Array, columns: list[Array], gradient: Array, point: DualPoint | None, weights: Sequence[float] | None
+) -> Sums:
     xp = array_namespace(values)
     columns = [values, xp.abs(values), *columns]
     dual = None
     if point is not None:
         error = xp.zeros_like(values) if point.error is None else point.error
         columns += [point.conjugate, xp.abs(point.conjugate), client_norm(point.dual), error]
-        dual = xp.sum(point.dual, axis=0)
+        dual = total(point.dual, weights)
     rows = xp.stack([c if c.dtype == xp.float64 else xp.astype(c, xp.float64) for c in columns])
-    return Sums(to_numpy(xp.sum(rows, axis=1)), gradient, dual)
+    if weights is not None:
+        rows = rows * asarray_like(weights, rows)
+    whole = rows.shape[1] if weights is None else sum(weights)
+    return Sums(to_numpy(xp.sum(rows, axis=1)), gradient, dual, whole)
 
 
 def _of_everybody(solution: LocalSolution | DualPoint | None, n_clients: int) -> TypeGuard[LocalSolution]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.engine.rounds import iterate, resolve
+from dualopt.engine.rounds import iterate, resolve, scaled
 from dualopt.methods import Algorithm, AndersonDANE
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
@@ -77,15 +77,14 @@ def similarity(objective: Objective) -> Similarity:
     f = without_regulariser(objective)
     first = next(iterate(AndersonDANE(), f))  # whose first round averages the minimisers of the clients
     assert first.solution is not None  # everybody takes part
-    start, end = (_norm_of_mean(f.gradient(theta)) for theta in (f.initial(), first.server.theta))
+    start, end = (_norm(f.mean(f.gradient(theta))) for theta in (f.initial(), first.server.theta))
     gradients = sum(first.solution.gradients) / f.n_clients + 2.0 * f.gradient_cost
     return Similarity(factor=end / start if start > 0 else 0.0, vectors=3, gradients=gradients)
 
 
-def _norm_of_mean(gradients: Array) -> float:
-    xp = array_namespace(gradients)
-    mean = xp.mean(gradients, axis=0)
-    return float(xp.sqrt(xp.sum(mean * mean)))
+def _norm(x: Array) -> float:
+    xp = array_namespace(x)
+    return float(xp.sqrt(xp.sum(x * x)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +94,7 @@ class Recommendation:
     Attributes
     ----------
     algorithm : Algorithm
-        The method with no parameter open, ready for :func:`dualopt.run`.
+        The method with no parameter open, ready for :func:`dualopt.run` with the same ``scales``.
     rule : Rule
         The rule that chose it, with the runner-up and the reasons.
     facts : Facts
@@ -113,6 +112,11 @@ class Recommendation:
     def method(self) -> str:
         """Name of the method in ``dualopt list algorithms``."""
         return self.rule.method
+
+    @property
+    def scales(self) -> str:
+        """The scales of the clients, none or suggested."""
+        return self.rule.scales
 
     @cached_property
     def reasons(self) -> str:
@@ -156,7 +160,7 @@ def recommend(
     >>> from dualopt import Quadratic, UniformSubset, run
     >>> f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([2.0, 3.0])]), b=np.array([[3.0, 0.0], [0.0, 7.0]]))
     >>> found = recommend(f)
-    >>> found.method, run(found.algorithm, f, rounds=36).theta.round(6).tolist()
+    >>> found.method, run(found.algorithm, f, scales=found.scales, rounds=36).theta.round(6).tolist()
     ('giant', [1.0, 1.0])
     >>> recommend(f, UniformSubset(size=1)).method
     'fedsplit'
@@ -172,7 +176,8 @@ def recommend(
         measured = similarity(objective)
         facts = replace(facts, similarity=measured.factor)
     rule = choose(facts)
-    algorithm = resolve(Spec(rule.method, rule.parameters).build("algorithm"), objective, participation)
+    method = Spec(rule.method).build("algorithm")
+    algorithm = resolve(method, scaled(method, objective, rule.scales, participation), participation)
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 
@@ -185,7 +190,7 @@ def facts_of(objective: Objective, participation: Participation, dear: str = "ve
         mu=float(xp.min(objective.mu)),
         L=float(xp.max(objective.L)),
         least_L=float(xp.min(objective.L)),
-        fraction=participation.fraction(N),
+        fraction=participation.law(N).fraction,
         needs=participation.needs(N),
         smooth=is_smooth(objective),
         regularised=objective.regulariser != Zero(),

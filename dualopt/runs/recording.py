@@ -29,6 +29,8 @@ from dualopt.engine.rounds import (
     on_engine,
     resolve,
     rounds_of,
+    scaled,
+    unscaled,
     with_objects,
 )
 from dualopt.methods import Algorithm
@@ -37,6 +39,7 @@ from dualopt.methods.participation import Participation, as_participation
 from dualopt.methods.preparation import Preparation, Prepared, as_preparations, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
+from dualopt.objectives.reweighted import scales_of
 from dualopt.objectives.wrapper import class_labels
 from dualopt.runs.certificates import Certificate, certificate_from
 from dualopt.runs.trace import Trace
@@ -73,6 +76,7 @@ def run(
     parameters: Mapping[str, Any] | None = None,
     prepare: Preparation | str | Sequence[Preparation | str] | None = None,
     compressor: Compressor | str | None = None,
+    scales: Sequence[float] | Array | str | None = None,
     checkpoint: Checkpoint | None = None,
     interruptible: bool = True,
     engine: Clustered | str | None = None,
@@ -81,7 +85,7 @@ def run(
 
     Parameters
     ----------
-    algorithm, objective, theta0, participation, seed, prepare, compressor, engine
+    algorithm, objective, theta0, participation, seed, prepare, compressor, scales, engine
         As in :func:`dualopt.iterate`.
     rounds : int, default 100
         Largest number of rounds.
@@ -158,6 +162,7 @@ def run(
     fits = checkpoint is None or isinstance(checkpoint, Checkpoint)
     require(fits, "checkpoint must be a Checkpoint, such as Checkpoint('run.npz')", checkpoint)
     _check_names(measure or {}, reference)
+    objective, scales = unscaled(objective, scales)
     engine = check_engine(objective, engine, prepare)
     steps = as_preparations(prepare)
     _check_start(theta0, objective)
@@ -167,10 +172,12 @@ def run(
     with threadpool_limits(limits=threads) if threads else nullcontext():
         prepared = prepared_by(steps, objective, theta)
     seconds = time.perf_counter() - started if steps else 0.0
-    algorithm = resolve(algorithm, prepared.objective, who, compressor)
+    clients = scaled(algorithm, prepared.objective, scales, who)
+    algorithm = resolve(algorithm, clients, who, compressor)
     if check_assumptions:
-        algorithm.check(prepared.objective)
-    objective, hosts = on_engine(objective, engine, prepared)
+        algorithm.check(clients)
+    own = scales_of(clients)
+    objective, hosts = on_engine(objective, engine, prepared, clients)
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     if measure_every is None:
         measure_every = 1 if hosts.engine.in_process else every or max(rounds, 1)
@@ -183,9 +190,16 @@ def run(
         if checkpoint is not None:
             kept = checkpoint.begin(
                 _described(algorithm, objective, recorder, who, steps, parameters)
-                | {"seed": seed, "tol": tol, "atol": atol, "every": every, "measure_every": measure_every},
+                | {
+                    "scales": own,
+                    "seed": seed,
+                    "tol": tol,
+                    "atol": atol,
+                    "every": every,
+                    "measure_every": measure_every,
+                },
                 (algorithm, objective, who),
-                initial_state(algorithm, prepared.objective, prepared.theta0) if checkpoint.resume else (),
+                initial_state(algorithm, clients, prepared.theta0) if checkpoint.resume else (),
                 theta,
             )
             if kept is not None:
@@ -241,6 +255,7 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
+        **({"scales": own} if own else {}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
         "versions": dict(versions()),
@@ -423,7 +438,7 @@ class _Recorder:
     def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
         if bound is None:
             values = self.objective.value(theta)
-            energy = float(array_namespace(values).mean(values)) + self.objective.regulariser.value(theta)
+            energy = float(self.objective.mean(values)) + self.objective.regulariser.value(theta)
             gap, relative, norm = math.nan, math.nan, math.nan
         else:
             energy, gap, relative, norm = bound.energy, bound.gap, bound.relative, bound.gradient_norm

@@ -17,6 +17,7 @@ from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, is_sparse, to_numpy
 from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
 from dualopt.objectives._rounding import gamma
+from dualopt.objectives._weights import mean, shares
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.rows import predictors, pulled_back, row_norms
 from dualopt.regularisers import L2, Zero
@@ -119,13 +120,13 @@ def minimiser(
     peers : Peers, optional
         The processes that have the other clients; all call this, take the same steps, and have the same result.
     """
-    mean = _Mean(objective, peers)
+    E = _Mean(objective, peers)
     start = objective.zeros()[None, ...]
-    problem = LocalProblem(objective=mean, weight=objective.regulariser.mu, center=start)
+    problem = LocalProblem(objective=E, weight=objective.regulariser.mu, center=start)
     xp = array_namespace(start)
-    first = float(xp.sqrt(xp.sum(mean.gradient(start) ** 2)))
+    first = float(xp.sqrt(xp.sum(E.gradient(start) ** 2)))
     mu = float(problem.mu[0])
-    energy = abs(float(mean.value(start)[0]))
+    energy = abs(float(E.value(start)[0]))
     # a thousandth of what is needed: the last Newton steps are cheap and converge quadratically
     target = max(epsilon(start) * first, 1e-3 * (math.sqrt(mu * tol * energy) if mu > 0 else tol * first))
     found = NewtonCG(max_iter=max_iter, max_cg=2000)(problem, start, GradientNorm(tol=max(target, 1e-300)))
@@ -199,7 +200,7 @@ def _checked(
     bound = certificate(objective, theta, dual)
     norm, zero = bound.gradient_norm, objective.zeros()
     values = objective.value(zero)
-    allowed, start = tol * abs(bound.energy), float(array_namespace(values).mean(values))
+    allowed, start = tol * abs(bound.energy), float(objective.mean(values))
     start = tol * abs(start + objective.regulariser.value(zero))
     doubtful = 0 <= bound.energy <= bound.gap if math.isfinite(bound.gap) else 0 <= bound.energy <= start
     if doubtful:
@@ -236,28 +237,27 @@ def _into_the_kinks(objective: Objective, theta: Array) -> Array:
     """Take one proximal gradient step for a regulariser with kinks; its length is 0 for nonsmooth losses."""
     if _is_smooth_regulariser(objective):
         return theta
-    xp = array_namespace(theta)
-    step = 1.0 / float(xp.mean(objective.L))
-    return objective.regulariser.prox(theta - step * xp.mean(objective.gradient(theta), axis=0), step)
+    step = 1.0 / float(objective.mean(objective.L))
+    return objective.regulariser.prox(theta - step * objective.mean(objective.gradient(theta)), step)
 
 
 def _linear_energy(cp: Any, objective: LinearModel, theta: Any) -> tuple[Any, list[tuple[Any, Any]]]:
     """Return E and, for each client, its constraint ``z = theta X'`` with the factor that turns multipliers into u."""
     energy = 0.5 * objective.ridge * cp.sum_squares(theta)
-    links = []
-    for X, y, w in objective.client_rows():
+    links, shares = [], objective.shares or (1.0 / objective.n_clients,) * objective.n_clients
+    for (X, y, w), share in zip(objective.client_rows(), shares, strict=True):
         X, y, w = X if is_sparse(X) else to_numpy(X), to_numpy(y), to_numpy(w)
         predictor = X @ theta if objective.loss.outputs == 1 else theta @ X.T
         z = cp.Variable(predictor.shape)
-        energy = energy + cp.sum(cp.multiply(w, objective.loss.cvxpy(z, y))) / objective.n_clients
+        energy = energy + share * cp.sum(cp.multiply(w, objective.loss.cvxpy(z, y)))
         positive = w > 0  # a row of weight zero has no say, and no multiplier
-        links.append((z == predictor, -objective.n_clients * positive / (w + (1.0 - positive))))
+        links.append((z == predictor, -1.0 * positive / (share * w + (1.0 - positive))))
     return energy, links
 
 
 def _quadratic_energy(cp: Any, objective: Quadratic, theta: Any) -> Any:
-    A, b = to_numpy(objective.A).mean(axis=0), to_numpy(objective.b).mean(axis=0)
-    constant = 0.0 if objective.c is None else float(to_numpy(objective.c).mean())
+    A, b = to_numpy(objective.mean(objective.A)), to_numpy(objective.mean(objective.b))
+    constant = 0.0 if objective.c is None else float(objective.mean(objective.c))
     return 0.5 * cp.quad_form(theta, cp.psd_wrap(0.5 * (A + A.T))) - b @ theta + constant
 
 
@@ -297,6 +297,18 @@ class _Mean(ObjectiveWrapper):
     @property
     def n_clients(self) -> int:
         return 1
+
+    @property
+    def weights(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return None
+
+    @cached_property
+    def _shares(self) -> tuple[float, ...] | None:
+        """The parts of the clients of all processes, which process 0 knows."""
+        f = self.objective
+        own = asarray_like(f.weights or (1.0,) * f.n_clients, f.mu)
+        parts = [own] if self.peers.size == 1 else self.peers.collected(own)
+        return None if parts is None else shares([w for part in parts for w in to_numpy(part).tolist()])
 
     @property
     def offers(self) -> frozenset[str]:
@@ -345,8 +357,8 @@ class _Mean(ObjectiveWrapper):
 
     def _mean(self, rows: Array) -> Array:
         """Return the mean over the clients, those of the other processes included, in their order."""
-        xp = array_namespace(rows)
+        xp, own = array_namespace(rows), self._shares
         if self.peers.size == 1:
-            return xp.mean(rows, axis=0)
+            return mean(rows, own)
         parts = self.peers.collected(rows)
-        return self.peers.shared(xp.zeros_like(rows[0, ...]) if parts is None else xp.mean(xp.concat(parts), axis=0))
+        return self.peers.shared(xp.zeros_like(rows[0, ...]) if parts is None else mean(xp.concat(parts), own))

@@ -7,8 +7,8 @@ tests hold them against every problem that the page measures.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 __all__ = ["DEAR", "RULES", "Facts", "Rule", "choose"]
 
@@ -100,8 +100,8 @@ class Rule:
         The next best.
     because : str
         The reasons, in whole sentences.
-    parameters : dict of str to str
-        Parameters of the method that are not as it suggests them, as the command line takes them.
+    scales : str
+        The scales of the clients, none or suggested.
     """
 
     when: str
@@ -109,12 +109,12 @@ class Rule:
     method: str
     runner_up: str | None
     because: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    scales: str = "none"
 
     @property
     def label(self) -> str:
-        """The method with its parameters, as tables name it."""
-        return ", ".join([self.method, *(f"{name}={value}" for name, value in self.parameters.items())])
+        """The method with its scales, as tables name it."""
+        return self.method if self.scales == "none" else f"{self.method}, scales={self.scales}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -171,7 +171,7 @@ RULES: tuple[Rule, ...] = (
         when="a quarter of the clients or more in each round",
         applies=lambda facts: facts.partial and facts.fraction >= FEW,
         method="fedsplit",
-        parameters={"scaled": "true"},
+        scales="suggested",
         runner_up="sampled-dualfl",
         because="FedSplit's rounds grow with N/P, not with its root, but their constant is half of FedDyn's.",
     ),

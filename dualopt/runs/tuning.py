@@ -41,6 +41,8 @@ class Candidate:
         The method.
     participation : Participation
         Everybody when not given.
+    scales : sequence of float or str, optional
+        One scale for each client, as :func:`dualopt.run` takes them.
     rounds : int, optional
         Largest number of rounds, if it is not that of the search: a method that rarely communicates needs more.
 
@@ -53,6 +55,7 @@ class Candidate:
 
     algorithm: Algorithm
     participation: Participation = field(default_factory=Full)
+    scales: Sequence[float] | str | None = None
     rounds: int | None = None
 
 
@@ -258,6 +261,7 @@ class _Search:
             self.objective,
             rounds=self.rounds if candidate.rounds is None else candidate.rounds,
             participation=candidate.participation,
+            scales=candidate.scales,
             seed=self.seed,
             tol=self.target if certified else None,
             reference=self.reference,

@@ -6,6 +6,7 @@ from typing import Any
 
 from dualopt.objectives import LinearModel
 from dualopt.objectives._sparse import LARGEST_GRAM
+from dualopt.objectives.reweighted import own_clients
 from dualopt.solvers._loop import LocalSolver, is_smooth
 from dualopt.solvers.dual_coordinate import DualCoordinate
 from dualopt.solvers.exact import Exact
@@ -50,6 +51,7 @@ def default_solver(objective: Any) -> LocalSolver:
     >>> [type(default_solver(linear_model(X, y, loss=loss, mu=0.1))).__name__ for loss in (Logistic(), Hinge())]
     ['LBFGS', 'DualCoordinate']
     """
+    objective = own_clients(objective)
     smooth = is_smooth(objective)
     if smooth and (isinstance(objective, LinearModel) or getattr(objective, "is_linear", False)) and is_wide(objective):
         return RowLBFGS()

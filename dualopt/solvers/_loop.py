@@ -162,7 +162,7 @@ def drive(
             stalled = to_numpy(state.stalled) if host or last else xp.zeros_like(running)
             done = xp.full_like(running, last) & (host | ~stalled)
         else:
-            done = to_numpy(stop.finished(Progress(steps, round, value, previous, mu, now, first_norm)))
+            done = to_numpy(stop.finished(_progress(problem, steps, round, value, previous, mu, now, first_norm)))
             stalled = to_numpy(state.stalled)
             if steps == 0:
                 stalled = now < NOISE * epsilon(now) * xp.sqrt(squares)
@@ -198,6 +198,14 @@ def drive(
         if not isinstance(stop, Steps):
             value, now, *sizes = to_host(*measure(problem, state))
     return assemble([*finished, (clients, state)]), tuple(status)
+
+
+def _progress(problem: LocalProblem, steps: int, round: Round, *numbers: Array) -> Progress:
+    """Return what rules are told, in the units of the method."""
+    if problem.unit is not None:
+        (unit,) = to_host(problem.unit)
+        numbers = tuple(x / unit for x in numbers)
+    return Progress(steps, round, *numbers)
 
 
 def _squares(problem: LocalProblem, state: Any) -> Array:

@@ -73,8 +73,10 @@ class Gradient(Typed):
         xp = array_namespace(start)
 
         def step(problem: LocalProblem, s: State) -> State:
-            length = self.step if self.step is not None else per_client(1.0 / problem.L, s.theta)
-            theta = s.theta - length * s.evaluation.gradient
+            gradient = s.evaluation.gradient
+            fixed = self.step is not None
+            change = self.step * problem.asked(gradient) if fixed else per_client(1.0 / problem.L, gradient) * gradient
+            theta = s.theta - change
             evaluation = problem.evaluate(theta)
             return State(theta, evaluation, s.gradients + 1.0, xp.logical_not(xp.isfinite(evaluation.value)))
 
@@ -87,7 +89,7 @@ class Gradient(Typed):
             problem,
             state.theta,
             state.evaluation,
-            length=steps * (1.0 / problem.L if self.step is None else self.step),
+            length=steps * (self.step or (1.0 / problem.L if problem.unit is None else problem.unit / problem.L)),
             gradients=steps if fixed else state.gradients,
             charged=not fixed,
             status=status,

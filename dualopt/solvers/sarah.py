@@ -102,9 +102,10 @@ class Sarah(Typed):
         estimate, rows = self._start(f, start, solver_state or self.initial_state(f), round)
         rngs = round.rngs()
         theta, linear = start, problem.linear_term()
-        shrink = per_client(1.0 + self.gamma * problem.weight, start)
+        gamma = self.gamma if problem.unit is None else self.gamma / problem.unit
+        shrink, gamma = per_client(1.0 + gamma * problem.weight, start), per_client(gamma, start)
         for _ in range(stop.steps):
-            last, theta = theta, (theta - self.gamma * (estimate + linear)) / shrink
+            last, theta = theta, (theta - gamma * (estimate + linear)) / shrink
             sample = f.draw(rngs, self.batch)
             estimate = estimate + (f.sample_gradient(theta, sample) - f.sample_gradient(last, sample))
             rows = [used + 2 * len(drawn) for used, drawn in zip(rows, sample, strict=True)]

@@ -102,7 +102,7 @@ class SGD(Typed):
                 theta, problem, running = take_clients(theta, keep), problem.select(keep), clients
             for j, drawn in zip(clients, sample, strict=True):
                 rows[j] += len(drawn)
-            change = -length * self._clip(problem.sample_gradient(theta, sample))
+            change = -length * self._clip(problem.asked(problem.sample_gradient(theta, sample)))
             change += theta
             theta = change
         theta = assemble([*finished, (running, theta)])

@@ -14,7 +14,7 @@ from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine.rounds import State, advance, iterate, resolve
 from dualopt.lab.contracts.test_algorithms import require_one_process_per_client
 from dualopt.methods import DualFL, FedDyn, FedSplit, SampledDualFL
-from dualopt.methods._feddyn_rules import best_weight
+from dualopt.methods._feddyn_theorems import best_weight
 from dualopt.methods._parameters import reflection_factor
 from dualopt.methods.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, TopK
 from dualopt.methods.participation import Bernoulli, Full, UniformSubset, first_round
@@ -46,7 +46,7 @@ def enough(f, compressor, fraction: float = 1.0) -> int:
 @pytest.mark.parametrize("compressor", UNBIASED, ids=str)
 def test_fedsplit_ends_at_the_minimiser(compressor, participation) -> None:
     f = quadratic(L=4.0)
-    rounds = enough(f, compressor, participation.fraction(f.n_clients))
+    rounds = enough(f, compressor, participation.law(f.n_clients).fraction)
     theta = last(FedSplit(solver=Exact(), compressor=compressor), f, rounds, participation=participation).server.theta
     np.testing.assert_allclose(theta, f.minimiser(), atol=1e-13)
 
@@ -178,10 +178,10 @@ def test_guarantees_say_what_the_theorem_says() -> None:
     f = quadratic(L=4.0)  # delta = 1/3
     assert FedSplit(compressor=NaturalCompression()).suggested(f).guarantee(f).endswith("0.209877 per round")  # 17/81
     assert FedSplit(compressor=RandK(size=1)).suggested(f).guarantee(f).endswith("0.777778 per round")  # 7/9
-    assert FedSplit(compressor=TopK(size=1)).suggested(f).guarantee(f) == "none: the compressor is biased"
+    assert FedSplit(compressor=TopK(size=1)).suggested(f).guarantee(f) == "none: Theorem D needs an unbiased compressor"
     cohorts = FedDyn(compressor=CoordinateCohorts(size=1)).suggested(f)
-    assert cohorts.guarantee(f) == FedDyn(fraction=0.2).suggested(f).guarantee(f)
-    assert FedDyn(alpha=1e6, compressor=CoordinateCohorts(size=1)).guarantee(f).startswith("Theorem A")
+    assert cohorts.guarantee(f) == FedDyn().guarantee(f, UniformSubset(size=1)).replace("A", "D", 1)
+    assert FedDyn(alpha=1e6, compressor=CoordinateCohorts(size=1)).guarantee(f).startswith("Theorem D")
     assert FedDyn(alpha=1e-3, compressor=CoordinateCohorts(size=1)).guarantee(f).startswith("none")
     for method in (
         FedDyn(compressor=RandK(size=1)),

@@ -3,13 +3,14 @@
 ``mpiexec -n 3 python -m mpi4py tests/engine/mpi_runs.py [NAME...]`` prints a line for each run, and ends with exit
 code 1 where one differs. The clients are unequal: in size, in mu_j, and in L_j.
 
-What the environment variable MUTANT names is done wrong: "weights" has each process make the weights of its rows alone,
-"order" adds up what each process has first. The comparison must find both. HEAD is the size of the first part of a
-header; the rest of a long one is sent behind it.
+What the environment variable MUTANT names is done wrong: "weights" has each process divide those of its clients by
+their sum, "order" adds up what each process has first. The comparison must find both. HEAD is the size of the first
+part of a header; the rest of a long one is sent behind it.
 """
 
 import os
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -43,7 +44,7 @@ def rows(mine, peers):
     starts = np.cumsum([0] + [sizes[j] for j in mine])
     clients = [np.arange(a, b) for a, b in pairwise(starts)]
     own = np.concatenate([X[j] for j in mine]), np.concatenate([y[j] for j in mine])
-    return linear_model(*own, loss=Multinomial(classes=3), mu=0.1, clients=clients, weights="rows", peers=peers)
+    return linear_model(*own, loss=Multinomial(classes=3), mu=0.1, clients=clients, client_weights="rows", peers=peers)
 
 
 def quadratics(mine, peers):
@@ -86,8 +87,10 @@ def main(names):
     mpi, wrong = MPI(reduce="fast" if mutant == "order" else "gather"), 0
     for name in names or RUNS:
         make, method, options = RUNS[name]
-        peers = ALONE if mutant == "weights" else mpi.peers
-        found = run(method, make(block(CLIENTS, mpi.peers), peers), engine=mpi, **options)
+        own = make(block(CLIENTS, mpi.peers), mpi.peers)
+        if mutant == "weights":
+            own = replace(own, weights=tuple(w / sum(own.weights) for w in own.weights))
+        found = run(method, own, engine=mpi, **options)
         if mpi.peers.rank == 0:
             expected = run(method, make(range(CLIENTS), ALONE), **options)
             differs = differing(expected, found)

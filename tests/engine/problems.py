@@ -42,7 +42,7 @@ def lopsided_rows(loss: Any, mu: float, dtype: Any = np.float64) -> LinearModel:
     X = np.concatenate([scale * rng.standard_normal((m, 4)) for m, scale in zip(sizes, scales, strict=True)])
     y = np.sign(X @ np.array([1.0, -0.5, 0.2, 0.1]) + 0.7 * rng.standard_normal(len(X)))
     clients = [part.tolist() for part in np.split(np.arange(len(X)), np.cumsum(sizes)[:-1])]
-    return linear_model(X.astype(dtype), y.astype(dtype), loss=loss, mu=mu, clients=clients, weights="rows")
+    return linear_model(X.astype(dtype), y.astype(dtype), loss=loss, mu=mu, clients=clients, client_weights="rows")
 
 
 @cache

@@ -62,16 +62,19 @@ CASES = {
     "LIBSVM, sparse": (libsvm, {"clients": 7, "partition": "lognormal"}),
     "LIBSVM, by label, unit rows": (libsvm, {"clients": 7, "partition": "by-label", "scale": "unit-rows"}),
     "LIBSVM, largest, some rows": (libsvm, {"clients": 5, "scale": "max", "rows": 50}),
-    "LIBSVM, kept dense": (libsvm, {"clients": 5, "storage": "dense", "weights": "rows", "partition": "dirichlet"}),
+    "LIBSVM, kept dense": (
+        libsvm,
+        {"clients": 5, "storage": "dense", "client_weights": "rows", "partition": "dirichlet"},
+    ),
     "LIBSVM, read dense": (libsvm, {"clients": 5, "data_param": ["storage=dense"], "scale": "standard"}),
-    "npz, standard": (npz, {"clients": 6, "scale": "standard", "weights": "rows", "partition": "dirichlet"}),
-    "npz, standard, some rows": (npz, {"clients": 6, "scale": "standard", "rows": 41, "weights": "rows"}),
+    "npz, standard": (npz, {"clients": 6, "scale": "standard", "client_weights": "rows", "partition": "dirichlet"}),
+    "npz, standard, some rows": (npz, {"clients": 6, "scale": "standard", "rows": 41, "client_weights": "rows"}),
     "npz, single precision": (npz, {"clients": 6, "scale": "standard", "dtype": "float32", "partition": "lognormal"}),
-    "npz, natural": (npz, {"clients": 7, "partition": "natural", "weights": "rows"}),
-    "npz, network": (npz, {"clients": 5, "model": "mlp=7", "partition": "lognormal", "weights": "rows"}),
+    "npz, natural": (npz, {"clients": 7, "partition": "natural", "client_weights": "rows"}),
+    "npz, network": (npz, {"clients": 5, "model": "mlp=7", "partition": "lognormal", "client_weights": "rows"}),
     "npz by columns": (by_columns, {"clients": 4, "scale": "max"}),
-    "csv": (csv, {"scale": "standard", "weights": "rows"}),
-    "parquet": (parquet, {"scale": "standard", "weights": "rows"}),
+    "csv": (csv, {"scale": "standard", "client_weights": "rows"}),
+    "parquet": (parquet, {"scale": "standard", "client_weights": "rows"}),
     "digits": (None, {"data": "digits", "rows": 300, "clients": 9, "partition": "dirichlet", "mu": 1e-9}),
     "drawn": (None, {"data": "synthetic-logistic", "clients": 5, "penalty": 0.1, "regulariser": "l1=0.1"}),
 }
@@ -106,6 +109,8 @@ def test_together_they_have_the_problem_of_one_process(case, processes, tmp_path
         assert all(same(a, b) for a, b in zip(here, there, strict=True)), client
     for name in ("mu", "L"):
         assert same(np.concatenate([getattr(part.objective, name) for part in parts]), getattr(whole.objective, name))
+    told = [part.objective.weights for part in parts]
+    assert (None if None in told else sum(told, ())) == whole.objective.weights
     theta = whole.objective.initial(3) + 0.1
     value = np.concatenate([part.objective.value(theta) for part in parts])
     assert same(value, whole.objective.value(theta))
@@ -131,8 +136,8 @@ def test_together_they_have_the_problem_of_one_process(case, processes, tmp_path
         assert type(part.rows.rows.groups[0]) is type(whole.rows.rows.groups[0])
 
 
-def test_weights_of_rows_made_by_each_process_alone_are_noticed(tmp_path, monkeypatch):
-    """The mutant: a process that takes the numbers of clients and rows from its own part."""
+def test_numbers_of_each_process_alone_are_noticed(tmp_path, monkeypatch):
+    """The mutant: a process that takes the number of rows of the largest client from its own part."""
     build = ClientRows.build.__func__
 
     def alone(cls, *arguments, peers=None, **options):

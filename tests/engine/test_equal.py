@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from dualopt.engine._server import Server
 from dualopt.losses import Logistic
 from dualopt.methods import AFedPD, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent, Scaffnew
 from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, TopK
+from dualopt.methods.participation import WeightedSubset
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._sparse import LARGEST_GRAM
 from dualopt.regularisers import Zero
@@ -108,17 +110,24 @@ def test_compressed_uploads(compressor: Any) -> None:
         FedAvg(solver=SGD(step=0.1, batch=2), stop=Steps(steps=4)),
         DualFL(solver=LBFGS()),
         DualFL(restart="gap"),
-        DualFL(scaled=True),
         FedDyn(solver=Exact()),
         Scaffnew(solver=SGD(step=0.05, batch=3)),
     ],
     ids=str,
 )
 def test_what_is_chosen_by_data_or_chance(method: Any) -> None:
-    """Samples, options that a solver takes from the largest client, infinite uploads, parameters for each client."""
+    """Samples, options that a solver takes from the largest client, infinite uploads."""
     for problem in ("smooth", "quadratic"):
         f = problems()[problem]
         require_equal(method, f, ways(f), rounds=6, tol=1e-12)
+
+
+@pytest.mark.parametrize("name", discover(dualopt.methods))
+def test_scales_of_clients_elsewhere(name: str) -> None:
+    """Every method on reweighted clients, by numbers and as suggested."""
+    f, method = problems()["quadratic"], discover(dualopt.methods)[name]()
+    for scales in ("suggested", (1.0, 2.0, 0.5, 4.0, 1.5, 3.0)):
+        require_equal(method, f, ways(f), rounds=4, tol=1e-12, scales=scales)
 
 
 def test_columns_of_the_users_own_and_how_runs_end() -> None:
@@ -197,13 +206,18 @@ def test_single_precision(problem: str) -> None:
         require_equal(method, f, ways(f), rounds=6, participation=who, tol=1e-6)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", discover(dualopt.methods))
-def test_means_suffice_for_every_method(name: str) -> None:
+def test_means_suffice_for_every_method(name: str, weighted: bool) -> None:
     """Sums over hosts in place of rows, as secure aggregation has them: equal up to rounding in three rounds."""
-    f = quadratic()
-    method = discover(dualopt.methods)[name]()
-    whole = recorded(method, f, rounds=3, tol=1e-13)
-    sums = recorded(method, f, rounds=3, tol=1e-13, engine=Blocks(number=2, partial_sums=True))
+    f, method = quadratic(), discover(dualopt.methods)[name]()
+    if weighted:
+        f = replace(f, weights=(1.0, 5.0, 0.3, 2.0, 1.2))
+    options: dict[str, Any] = {"rounds": 3, "tol": 1e-13}
+    if weighted and "unequal" in method.supports:  # both means
+        options["participation"] = WeightedSubset(size=2)
+    whole = recorded(method, f, **options)
+    sums = recorded(method, f, engine=Blocks(number=2, partial_sums=True), **options)
     assert isinstance(whole, Trace), whole
     assert isinstance(sums, Trace), sums
     np.testing.assert_allclose(sums.theta, whole.theta, rtol=1e-9, atol=1e-9)
@@ -220,12 +234,8 @@ def own_rows(sizes: list[int], features: int, storage: str = "auto") -> tuple[Li
     edges = np.cumsum([0, *sizes])
     parts = [list(range(a, b)) for a, b in pairwise(edges.tolist())]
     common: dict[str, Any] = {"loss": Logistic(), "mu": 0.05, "storage": storage}
-    whole = linear_model(X, y, clients=parts, weights="rows", **common)
-    weight = len(sizes) / sum(sizes)
-    hosts = [
-        lambda part=part: Host(linear_model(X[part], y[part], weights=np.full(len(part), weight), **common))
-        for part in parts
-    ]
+    whole = linear_model(X, y, clients=parts, client_weights="rows", **common)
+    hosts = [lambda part=part: Host(linear_model(X[part], y[part], client_weights="rows", **common)) for part in parts]
     return whole, hosts
 
 

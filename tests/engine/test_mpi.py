@@ -131,13 +131,13 @@ def test_runs_have_the_digits_of_one_process(n, head):
 @needs_mpi
 @pytest.mark.parametrize(("mutant", "name"), [("weights", "dualfl corrected"), ("order", "anderson_fedsplit")])
 def test_the_comparison_finds_what_is_done_wrong(mutant, name):
-    """Row weights of each process alone; sums of each process, added in the order of the processes."""
+    """Weights of the clients of each process alone; sums of each process, added in the order of the processes."""
     found = on(3, "-m", "mpi4py", RUNS, name, MUTANT=mutant)
     assert found.returncode == 1
     assert "theta" in found.stdout
 
 
-OPTIONS = ["--data", "digits", "--rows", 300, "--clients", 7, "--partition", "dirichlet", "--weights", "rows"]
+OPTIONS = ["--data", "digits", "--rows", 300, "--clients", 7, "--partition", "dirichlet", "--client-weights", "rows"]
 
 
 @needs_mpi

@@ -43,7 +43,7 @@ def weights_of(model: Any) -> np.ndarray:
 
 
 def distance_allowed(ours: Any, theirs: Any, X: np.ndarray, y: np.ndarray, loss: Any, mu: float) -> float:
-    f = linear_model(X, y, loss=loss, mu=mu, weights="rows")  # with a column of ones, on which 0 may stand
+    f = linear_model(X, y, loss=loss, mu=mu, client_weights="rows")  # with a column of ones, on which 0 may stand
 
     def energy(model: Any) -> float:
         return float(np.mean(f.value(weights_of(model).reshape(f.shape))))

@@ -47,6 +47,8 @@ LIES: dict[str, Callable[[Any], Any]] = {
     "zero": lambda x: x._replace(zero=np.zeros(22)),
     "clients": put(clients=(2,)),
     "sizes": put(sizes=(71,), max_rows=71),
+    "client weight": put(weights=(9.0,)),
+    "weights that are no numbers": put(weights=("x",)),
     "gradient_cost": put(gradient_cost=2.0),
     "usual_weight": put(usual_weight=3.0),
     "linear_ridge": put(linear_ridge=0.2),
@@ -180,12 +182,12 @@ def test_a_server_that_leaves_the_project_gets_a_refusal_and_no_state_changes(tm
         assert not (tmp_path / "x" / "basel" / "state" / f"{project.run_name}.npz").exists()
 
 
-@pytest.mark.parametrize("weights", ["clients", "rows"])
+@pytest.mark.parametrize("weights", ["equal", "rows", "3,1,2"])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "multinomial", "squared"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_constants_that_certificates_rest_on_do_not_depend_on_data(loss: str, weights: str, dtype: str) -> None:
     classes = {"squared": (), "multinomial": (0, 1, 2)}.get(loss, (0, 1))
-    project = project_of(loss=loss, classes=classes, weights=weights, rows=(30, 70, 80), dtype=dtype)
+    project = project_of(loss=loss, classes=classes, client_weights=weights, dtype=dtype)
     rng = np.random.default_rng(0)
     found = []
     for m in (2, 70):

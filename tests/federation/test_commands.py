@@ -33,13 +33,13 @@ def shard(tmp_path: Path) -> Path:
 def test_a_new_project(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     folder = tmp_path / "study"
     words = ["new", folder, "--site", "lyon=20", "--site", "basel=30", "--features", 3, "--classes", "0,1"]
-    words += ["--weights", "rows"]
+    words += ["--client-weights", "rows"]
     words += ["--param", "rho=0.1", "--host", "fl.example.org", "--port", 9000]
     code, said, wrong = typed(capsys, *words)
     assert (code, wrong) == (0, "")
     project = Project.read(folder / "project.toml")
     assert (project.name, project.sites, project.rows) == ("study", ("lyon", "basel"), (20, 30))
-    assert (project.loss, project.classes, project.algorithm, project.weights) == (
+    assert (project.loss, project.classes, project.algorithm, project.client_weights) == (
         "logistic",
         (0, 1),
         "dualfl: rho=0.1",

@@ -46,7 +46,8 @@ CHANGES: dict[str, Any] = {
     "feature_names": tuple("abcde"),
     "intercept": False,
     "scale": "255",
-    "weights": "rows",
+    "client_weights": "rows",
+    "scales": "1,2,0.5",
     "dtype": "float32",
     "storage": "dense",
     "rounds": 7,
@@ -60,7 +61,6 @@ CHANGES: dict[str, Any] = {
 }
 WITH: dict[str, dict[str, Any]] = {
     "regulariser": {"algorithm": "feddr"},
-    "weights": {"rows": (30, 70, 80)},
     "participation": {"algorithm": "feddyn"},
 }
 
@@ -103,7 +103,11 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         ({"algorithm": "fedpd: solver=mine.py:Mine"}, "solver names 'mine.py:Mine', which is not known here"),
         ({"loss": "dualfl"}, "loss names 'dualfl', which is not known here"),
         ({"loss": "multinomial: classes=2"}, "loss must not have classes"),
-        ({"weights": "rows"}, "rows of all sites must be given for weights = rows"),
+        ({"client_weights": "sizes"}, "client_weights must be 'equal', 'rows' or numbers, not sizes"),
+        ({"client_weights": "1,2"}, "client_weights must be 3 numbers, one for each client, not 2"),
+        ({"client_weights": "1,2,-1"}, "client_weights must be positive finite numbers"),
+        ({"scales": "own"}, "scales must be none, suggested or a number for each site, not own"),
+        ({"scales": "1,2"}, "scales must be 3 numbers, one for each client, not 2"),
         ({"rows": (1, 2)}, "rows must be given for each of the 3 sites"),
         ({"scale": "max"}, "scale must be none, unit-rows or a number, which all sites share, not max"),
         ({"scale": "standard"}, "scale must be none"),
@@ -132,12 +136,13 @@ def test_what_does_not_fit_gives_one_sentence(changes: dict[str, Any], complaint
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("weights", ["clients", "rows"])
+@pytest.mark.parametrize("weights", ["equal", "rows", "3,1,2"])
 def test_sites_alone_have_the_costs_of_one_process(tmp_path: Path, weights: str) -> None:
     X, y = rows()
     paths = shards(tmp_path, X, y)
-    project = replace(PROJECT, weights=weights, rows=SIZES)
-    whole = linear_model(X, 2.0 * y - 1.0, loss=Logistic(), mu=0.1, clients=_cuts(), weights=weights)
+    project = replace(PROJECT, client_weights=weights)
+    given = (3, 1, 2) if "," in weights else weights
+    whole = linear_model(X, 2.0 * y - 1.0, loss=Logistic(), mu=0.1, clients=_cuts(), client_weights=given)
     theta = np.linspace(-1, 1, 6)
     for j, (site, path) in enumerate(zip(project.sites, paths, strict=True)):
         own = site_objective(project, site, path)
@@ -145,23 +150,7 @@ def test_sites_alone_have_the_costs_of_one_process(tmp_path: Path, weights: str)
         assert own.value(theta).tolist() == part.value(theta).tolist()
         assert own.gradient(theta).tolist() == part.gradient(theta).tolist()
         assert own.L.tolist() == part.L.tolist()
-
-
-def test_row_weights_of_a_shard_alone_are_another_problem(tmp_path: Path) -> None:
-    """What a project without the number of all rows would do: the weights 1/m_j of a federation of one."""
-    X, y = rows()
-    paths = shards(tmp_path, X, y)
-    whole = linear_model(X, 2.0 * y - 1.0, loss=Logistic(), mu=0.1, clients=_cuts(), weights="rows")
-    expected = [float(part) for part in whole.value(np.ones(6))]
-    mutant = []
-    for path in paths:
-        with np.load(path) as shard:
-            alone = linear_model(shard["X"], 2.0 * shard["y"] - 1.0, loss=Logistic(), mu=0.1, weights="rows")
-        mutant.append(float(alone.value(np.ones(6))[0]))
-    project = replace(PROJECT, weights="rows", rows=SIZES)
-    own = [float(site_objective(project, s, p).value(np.ones(6))[0]) for s, p in zip("abc", paths, strict=True)]
-    assert own == expected
-    assert all(abs(m - e) > 0.1 * e for m, e in zip(mutant[:1] + mutant[2:], expected[:1] + expected[2:], strict=True))
+        assert own.weights == part.weights
 
 
 def _cuts() -> list[list[int]]:

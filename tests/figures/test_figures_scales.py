@@ -53,8 +53,8 @@ def test_features_are_scaled(settings: Settings) -> None:
 
 
 def test_runs_that_are_too_long_have_a_dash(traces, settings: Settings) -> None:
-    assert math.isnan(scales.rounds(scales.quadratics(1.0), FedSplit(), 2, 3, 0))
-    assert math.isnan(scales.rounds(scales.scaled_rows(settings, 1.0), FedDyn(scaled=True), 2, 3, 0))
+    assert math.isnan(scales.rounds(scales.quadratics(1.0), FedSplit(), "none", 2, 3, 0))
+    assert math.isnan(scales.rounds(scales.scaled_rows(settings, 1.0), FedDyn(), "suggested", 2, 3, 0))
     rows = scales.tabulate(traces)
     assert [row["method"] for row in rows] == ["FedSplit", "FedSplit", "FedDyn", "FedDyn"] * 2
     trace = traces["data, 5 of 20: feddyn, one scale"]

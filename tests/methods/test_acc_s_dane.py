@@ -11,7 +11,8 @@ import pytest
 from dualopt.engine.rounds import iterate
 from dualopt.methods import AccSDANE
 from dualopt.methods._estimate import Bound, advanced
-from dualopt.methods.acc_s_dane import growth, limit_factor
+from dualopt.methods._gradient_theorems import limit_factor
+from dualopt.methods.acc_s_dane import growth
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from tests.problems import hinge, lopsided, quadratic

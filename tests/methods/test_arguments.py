@@ -82,7 +82,6 @@ RANGES = [
     ("dual-lbfgs", "history", (1, 2, 1000), (0, -1, 1001, 10**30)),
     ("distributed-lbfgs", "history", (1, 2, 1000), (0, -1, 1001, 10**30)),
     ("distributed-newton-cg", "max_cg", (1, 2), (0, -1)),
-    ("fedsplit", "scales", ((1.0,), (1e-3, 10.0), None), ((0.0,), (1.0, -1.0), (math.inf,), (math.nan,))),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import dualopt.methods
 from dualopt.engine.rounds import advance, initial_state, iterate
-from dualopt.methods import OPEN, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD, Scaffnew
+from dualopt.methods import OPEN, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD, Scaffnew, Theorem
 from dualopt.methods._base import parameters, require_complete
 from dualopt.methods.participation import Full, UniformSubset, first_round
 from dualopt.regularisers import L1
@@ -112,15 +112,14 @@ def test_every_step_counts(step: str) -> None:
     assert kind().guarantee(quadratic()).startswith("none")
 
 
-def test_an_own_guarantee_and_an_unchanged_method_keep_theirs() -> None:
+def test_own_theorems_and_an_unchanged_method_keep_theirs() -> None:
     f = quadratic()
 
     class Proved(DualFL):
         def server(self, server, mean, round):
             return super().server(server, mean, round)
 
-        def guarantee(self, objective):
-            return "mine"
+        theorems = (Theorem(source="Mine", rate="at once"),)
 
     class Suggested(DualFL):
         """Other parameters are no other method."""
@@ -130,7 +129,7 @@ def test_an_own_guarantee_and_an_unchanged_method_keep_theirs() -> None:
 
         def check(self, objective): ...
 
-    assert Proved().guarantee(f) == "mine"
+    assert Proved().guarantee(f) == "Mine: at once"
     assert Suggested().guarantee(f) == DualFL().guarantee(f)
 
 
@@ -194,7 +193,7 @@ def test_an_optional_parameter_may_stay_open() -> None:
 
 
 def test_parameters_of_the_method_come_before_its_solver_and_rule() -> None:
-    assert list(parameters(DualFL)) == ["rho", "nu", "corrected", "scaled", "scales", "restart", "solver", "stop"]
+    assert list(parameters(DualFL)) == ["rho", "nu", "corrected", "restart", "solver", "stop"]
     assert list(parameters(Scaffnew)) == ["probability", "solver"]
     assert list(parameters(Mine)) == ["weight", "solver", "stop"]
 

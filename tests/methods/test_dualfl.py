@@ -300,8 +300,8 @@ def test_default_parameters_are_the_optimal_ones_of_theorem_3_3() -> None:
         ({}, "Theorem 3.3"),
         ({"rho": 0.0}, "Theorem 3.2"),
         ({"rho": 0.04}, "Theorem 3.3"),
-        ({"rho": 0.041}, "none: rho exceeds nu/L = 0.04"),
-        ({"rho": 0.0, "nu": 2.1}, "none: nu exceeds mu"),
+        ({"rho": 0.041}, "none: Theorem 3.3 needs rho <= nu/L = 0.04"),
+        ({"rho": 0.0, "nu": 2.1}, "none: Theorem 3.2 needs nu <= mu"),
     ],
 )
 def test_says_which_theorem_applies(options: dict, said: str) -> None:

@@ -330,9 +330,10 @@ def test_weights_of_rows_are_the_authors_alpha_of_unbalanced_clients(size: int) 
     """FedDyn's published code: own means, alpha_j = alpha/w_j, local parameters beside cloud models."""
     rng, alpha, parts = np.random.default_rng(0), 3.0, ([0, 1], [2, 3, 4, 5, 6], list(range(7, 17)))
     X, y = rng.standard_normal((17, D)), rng.standard_normal(17)
-    f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, weights="rows")
+    f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, client_weights="rows")
     rounds = UniformSubset(size=size)
-    run = iterate(FedDyn(alpha=alpha, solver=EXACT), f, participation=rounds)
+    weights = [1.0 / len(part) for part in parts]  # the clients w_j f_j, which all count alike
+    run = iterate(FedDyn(alpha=alpha, solver=EXACT), f, participation=rounds, scales=weights)
     local, cloud = np.zeros((3, D)), np.zeros(D)
     for s, round in zip(islice(run, ROUNDS), rounds.rounds(3, seed=0), strict=False):
         ends = []

@@ -201,10 +201,10 @@ def test_refuses_nu_above_mu_and_missing_rho() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "a factor of 0.6400 per round"),
+        ({}, "a factor of 0.640000 per round"),
         ({"rho": 0.0}, "O(1/n^2)"),
-        ({"rho": 0.041}, "none: rho exceeds nu/L = 0.04"),
-        ({"rho": 0.0, "nu": 2.1}, "none: nu exceeds mu"),
+        ({"rho": 0.041}, "none: 2 |zeta*|^2/(N A_n) needs rho <= nu/L = 0.04"),
+        ({"rho": 0.0, "nu": 2.1}, "none: 2 |zeta*|^2/(N A_n) needs nu <= mu"),
     ],
 )
 def test_says_what_is_promised(options: dict, said: str) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import SampledDualFL
+from dualopt.methods._dual_theorems import last_step
 from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset
-from dualopt.methods.sampled_dualfl import last_step, next_step
+from dualopt.methods.sampled_dualfl import next_step
 from dualopt.solvers import Exact
 from tests.problems import lopsided, quadratic
 
@@ -35,7 +36,7 @@ def approx(f, chosen, *, nu: float, rho: float, p: float):
 @pytest.mark.parametrize("rho", [0.0, 0.02])
 @pytest.mark.parametrize("chance", [Full(), UniformSubset(size=2), UniformSubset(size=1)], ids=str)
 def test_it_is_coordinate_descent_on_the_dual(chance: Participation, rho: float) -> None:
-    f, p = quadratic(), chance.fraction(5)
+    f, p = quadratic(), chance.law(5).fraction
     method = SampledDualFL(rho=rho, nu=0.7, solver=Exact())
     written = approx(f, (r.clients for r in chance.rounds(5, 0)), nu=0.7, rho=rho, p=p)
     for s, (theta, z) in islice(zip(iterate(method, f, participation=chance), written, strict=False), 20):

@@ -124,9 +124,13 @@ def test_the_step_is_common_where_smoothness_differs() -> None:
 
 def test_guarantees() -> None:
     f = quadratic(mu=1.0, L=20.0)
-    assert "contracts by 0.9500 per round" in Scaffnew().guarantee(f)
-    assert Scaffnew(solver=Gradient(step=0.101)).guarantee(f).startswith("none: it needs full gradients")
-    assert Scaffnew(solver=SGD(step=0.01)).guarantee(f).startswith("none")
+    coin = CommunicateWithProbability(probability=20.0**-0.5)
+    assert Scaffnew().guarantee(f, coin) == "E Psi falls by a factor of 0.950000 per round"
+    assert (
+        Scaffnew().guarantee(f).startswith("none: its theorem needs rounds that communicate with probability p = 0.224")
+    )
+    assert Scaffnew(solver=Gradient(step=0.101)).guarantee(f, coin) == "none: its theorem needs a step < 2/L = 0.1"
+    assert Scaffnew(solver=SGD(step=0.01)).guarantee(f, coin) == "none: its theorem needs full gradients"
 
 
 @pytest.mark.parametrize(

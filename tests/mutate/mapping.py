@@ -55,6 +55,27 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
     return Judges((*found, Selected(own), *tests), claims)
 
 
+def _theorems(module: str, *claims: str) -> Judges:
+    """What is promised: what the strings say on both sides of every condition, and exact expectations."""
+    found = (
+        Selected(f"dualopt/methods/{module}.py"),
+        Selected("tests/methods/test_theorems.py"),
+        Selected("tests/methods/test_guarantees.py"),
+        Selected("tests/methods/test_borders.py"),
+        Selected("tests/methods/test_base.py"),
+        Selected("tests/test_unequal_clients.py", "suggestions"),
+    )
+    return Judges(found, claims)
+
+
+THEOREMS: dict[str, tuple[str, ...]] = {
+    "_theorem": (),
+    "_dual_theorems": ("dual_ascent_linear", "dual_lbfgs_descent"),
+    "_feddyn_theorems": ("sampled_feddyn_rounds", "weighted_feddyn", "growing_feddyn"),
+    "_gradient_theorems": (),
+    "_primal_dual_theorems": (),
+    "_splitting_theorems": (),
+}
 DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition_3_1", "lemma_6_5", "gap_3_6")
 FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
 FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_theorem_3", "feddyn_theorem_4")
@@ -85,6 +106,7 @@ METHODS = {
             Selected("tests/methods/test_fedsam.py"),
         )
     ),
+    **{name: _theorems(name, *claims) for name, claims in THEOREMS.items()},
     "_scales": Judges(
         (
             Selected("dualopt/methods/_scales.py"),

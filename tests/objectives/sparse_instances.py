@@ -44,7 +44,7 @@ def messy(X: np.ndarray, *, index: Any = np.int64, seed: int = 0) -> Any:
     return sparse.csr_array(arrays, shape=X.shape)
 
 
-def pair(loss: Any, *, d: int = 6, mu: float = 0.1, weights: Any = "clients", dtype: Any = np.float64, **more) -> Pair:
+def pair(loss: Any, *, d: int = 6, mu: float = 0.1, weights: Any = None, dtype: Any = np.float64, **more) -> Pair:
     """Return a model of lopsided clients, one of a single row, in both forms."""
     sizes = (3, 7, 3, 1, 12, 7, 3)
     _, y, clients = rows(loss, sizes=sizes)

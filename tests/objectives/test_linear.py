@@ -279,22 +279,41 @@ def test_a_client_larger_than_a_block():
 @every_loss
 def test_weights(loss):
     data = rows(loss)
-    m, n = len(data.y), len(data.clients)
+    m = len(data.y)
     own = np.random.default_rng(4).uniform(size=m)
     own[::5] = 0.0
-    cases = {"rows": np.full(m, n / m), "clients": None}
-    for name, expected in cases.items():
-        f = model(loss, data, weights=name)
-        theta = points(f)
-        assert_close(f.value(theta), literal(loss, data, theta, weights=expected)[0])
-        assert_close(f.gradient(theta), literal(loss, data, theta, weights=expected)[1])
     f = model(loss, data, weights=own)
+    theta = points(f)
+    assert_close(f.value(theta), literal(loss, data, theta, weights=own)[0])
     assert_close(f.gradient(theta), literal(loss, data, theta, weights=own)[1])
-    # with "rows", E is the mean over the pool
+
+
+@every_loss
+def test_weights_of_clients_are_those_of_the_mean_alone(loss):
+    data = rows(loss)
+    plain, by_rows = model(loss, data), model(loss, data, client_weights="rows")
+    theta = points(plain)
+    assert plain.weights is None
+    assert by_rows.weights == tuple(map(float, by_rows.sizes))
+    assert by_rows.select([3, 1]).weights == (by_rows.weights[3], by_rows.weights[1])
+    np.testing.assert_array_equal(by_rows.gradient(theta), plain.gradient(theta))
+    np.testing.assert_array_equal(by_rows.L, plain.L)
+    given = np.linspace(0.5, 3.0, plain.n_clients)
+    f, values = model(loss, data, client_weights=given), plain.value(theta)
+    assert float(f.mean(values)) == pytest.approx(np.average(values, weights=given), rel=1e-14)
+    # with "rows", E is the mean over the pool and the ridge
     pooled = linear_model(data.X, data.y, loss=loss, mu=0.3)
-    by_rows = model(loss, data, weights="rows")
-    assert np.mean(by_rows.value(theta[0])) == pytest.approx(pooled.value(theta[0])[0], rel=1e-14)
-    assert_close(np.mean(by_rows.gradient(theta[0]), axis=0), pooled.gradient(theta[0])[0])
+    by_rows = model(loss, data, client_weights="rows")
+    assert float(by_rows.mean(by_rows.value(theta[0]))) == pytest.approx(pooled.value(theta[0])[0], rel=1e-14)
+    assert_close(by_rows.mean(by_rows.gradient(theta[0])), pooled.gradient(theta[0])[0])
+
+
+def test_weights_of_named_clients():
+    X, y = np.eye(3), np.array([1.0, 2.0, 3.0])
+    common = {"loss": Squared(), "mu": 0.1, "clients": ["b", "a", "b"]}
+    assert linear_model(X, y, client_weights={"b": 2, "a": 5}, **common).weights == (5.0, 2.0)
+    with pytest.raises(ValueError, match=r"^client_weights must have the names of all clients, and of no others\.$"):
+        linear_model(X, y, client_weights={"b": 2}, **common)
 
 
 @every_loss
@@ -422,7 +441,11 @@ BAD = {
     "index negative": ({"clients": [[0, -1]]}, "clients: client 0 .* outside 0 to 2"),
     "more clients than rows": ({"clients": 4}, "clients must be between 1 and .* 3, not 4"),
     "zero clients": ({"clients": 0}, "clients must be between 1 and .* not 0"),
-    "weights unknown": ({"weights": "uniform"}, "weights must be .* not 'uniform'"),
+    "weights unknown": ({"weights": "uniform"}, "weights must be .*, not a str"),
+    "client weights unknown": ({"client_weights": "uniform"}, "client_weights must be .* not .*uniform"),
+    "client weights short": ({"client_weights": [1, 2], "clients": 3}, "client_weights must be 3 numbers, .* not 2"),
+    "client weights zero": ({"client_weights": [1, 0], "clients": 2}, "client_weights must be positive finite"),
+    "client weights words": ({"client_weights": ["a"]}, "client_weights must be positive finite .* not \\['a'\\]"),
     "weights short": ({"weights": np.ones(2)}, "weights must be 3 finite nonnegative"),
     "weights negative": ({"weights": np.asarray([1.0, -1.0, 1.0])}, "weights must be 3 finite nonnegative"),
     "weights NaN": ({"weights": np.asarray([1.0, math.nan, 1.0])}, "weights must be 3 finite nonnegative"),

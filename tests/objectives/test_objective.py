@@ -28,7 +28,7 @@ OBJECTIVES = {
     "logistic": model(Logistic()),
     "network": mlp(np.eye(4), np.array([0, 1, 0, 1]), layers=(3,), clients=2),
     "quadratic": Quadratic(A=np.stack([np.eye(2), 3 * np.eye(2)]), b=np.ones((2, 2))),
-    "chain": ZeroChain(weights=np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])),
+    "chain": ZeroChain(split=np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])),
 }
 OFFERED = {
     "squared": {"samples", "hessian", "preconditioner", "exact"},

@@ -330,9 +330,8 @@ def test_federations_are_built_as_the_rows_are_named(monkeypatch):
             assert np.array_equal(features, np.column_stack([X[part], np.ones(len(part))]))
             assert np.array_equal(labels, y[part])
             assert np.array_equal(weights, w[part])
-    for name, expected in (("clients", [0.5, 1.0, 1 / 3, 0.5, 1.0]), ("rows", [5 / 11] * 5)):
-        f = linear_model(X, y, loss=Squared(), mu=0.1, clients=clients, weights=name)
-        assert [float(weights[0]) for _, _, weights in f.client_rows()] == expected
+    f = linear_model(X, y, loss=Squared(), mu=0.1, clients=clients)
+    assert [float(weights[0]) for _, _, weights in f.client_rows()] == [0.5, 1.0, 1 / 3, 0.5, 1.0]
     cut = linear_model(X, y, loss=Squared(), mu=0.1, clients=4)
     assert cut.sizes == (3, 3, 3, 2)
     assert np.array_equal(np.concatenate([labels for _, labels, _ in cut.client_rows()]), y)

@@ -35,7 +35,7 @@ CALLS = {
 
 
 def chain(kind=np.array, dtype: type = np.float64, **changes):
-    return ZeroChain(**({"weights": kind(WEIGHTS.astype(dtype)), "height": HEIGHT, "width": WIDTH} | changes))
+    return ZeroChain(**({"split": kind(WEIGHTS.astype(dtype)), "height": HEIGHT, "width": WIDTH} | changes))
 
 
 def psi(t):
@@ -129,8 +129,8 @@ def test_scaling_sets_smoothness_and_accuracy(L, eps, seed):
     """With every term at some client; the floor is attained where the means of all weights are equal."""
     rng = np.random.default_rng(seed)
     weights = rng.uniform(0.1, 1.0, (3, 5))
-    f = ZeroChain(weights=weights).scaled(L=L, eps=eps)
-    level = ZeroChain(weights=weights / weights.mean(axis=0)).scaled(L=L, eps=eps)
+    f = ZeroChain(split=weights).scaled(L=L, eps=eps)
+    level = ZeroChain(split=weights / weights.mean(axis=0)).scaled(L=L, eps=eps)
     assert float(np.max(f.L)) == pytest.approx(L)
     theta = f.width * rng.standard_normal(5)
     theta[-1] = 0.0
@@ -141,7 +141,7 @@ def test_scaling_sets_smoothness_and_accuracy(L, eps, seed):
 @pytest.mark.parametrize("size", [1e-9, 1e-60, 1e-150])
 def test_the_smallest_entry_opens_the_next(size):
     """``1 - exp(-t^2)`` would be zero."""
-    f = ZeroChain(weights=np.ones((1, 3)))
+    f = ZeroChain(split=np.ones((1, 3)))
     opened = f.gradient(np.array([size, 0.0, 0.0]))[0]
     np.testing.assert_allclose(opened[1], -4.0 * size**2, rtol=1e-12)
     assert opened[2] == 0
@@ -158,10 +158,10 @@ def test_solvers_take_steps(solver):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"weights": np.ones(3)}, r"weights must have shape \(N, d\), not \(3,\)\."),
-        ({"weights": np.ones((2, 0))}, r"weights must have shape \(N, d\), not \(2, 0\)\."),
-        ({"weights": -np.ones((1, 2))}, r"weights must be finite and not negative\."),
-        ({"weights": np.full((1, 2), np.nan)}, r"weights must be finite and not negative\."),
+        ({"split": np.ones(3)}, r"split must have shape \(N, d\), not \(3,\)\."),
+        ({"split": np.ones((2, 0))}, r"split must have shape \(N, d\), not \(2, 0\)\."),
+        ({"split": -np.ones((1, 2))}, r"split must be finite and not negative\."),
+        ({"split": np.full((1, 2), np.nan)}, r"split must be finite and not negative\."),
         ({"height": 0.0}, r"height must be a positive finite number, not 0\.0\."),
         ({"width": math.inf}, r"width must be a positive finite number, not inf\."),
     ],
@@ -174,5 +174,5 @@ def test_bad_input_is_named_in_one_sentence(arguments, message):
 def test_scaling_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match=r"^L and eps must be positive, not 1\.0 and 0\.0\.$"):
         chain().scaled(L=1.0, eps=0.0)
-    with pytest.raises(ValueError, match=r"^weights must give every term to some client\.$"):
-        ZeroChain(weights=np.eye(2, 3)).scaled(L=1.0, eps=1.0)
+    with pytest.raises(ValueError, match=r"^split must give every term to some client\.$"):
+        ZeroChain(split=np.eye(2, 3)).scaled(L=1.0, eps=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 
 import numpy as np
@@ -10,10 +11,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.engine.rounds import iterate
+from dualopt.engine.rounds import scaled as reweighted
 from dualopt.lab.claims import check
 from dualopt.lab.testing import quadratics
 from dualopt.methods import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL
-from dualopt.methods._feddyn_rules import best_weight
+from dualopt.methods._feddyn_theorems import best_weight
 from dualopt.methods.participation import UniformSubset
 from dualopt.methods.sampled_dualfl import next_step
 from dualopt.objectives import Quadratic
@@ -215,10 +217,11 @@ def test_theorem_f_on_drawn_problems(objective, share: float, rho: float, nu: fl
 # ---- what the suggestion is worth ----
 
 
-def rounds_of(method: Algorithm, f: Quadratic, active: int, target: float) -> int:
+def rounds_of(method: Algorithm, f: Quadratic, active: int, target: float, scales: str = "none") -> int:
     """Rounds until the squared distance is this fraction of that of the start."""
     best, start = f.minimiser(), float(np.sum(f.minimiser() ** 2))
-    for n, s in enumerate(islice(iterate(method, f, participation=UniformSubset(size=active)), 4000), start=1):
+    run = iterate(method, f, participation=UniformSubset(size=active), scales=scales)
+    for n, s in enumerate(islice(run, 4000), start=1):
         if np.sum((s.server.theta - best) ** 2) <= target * start:
             return n
     return 4000
@@ -249,10 +252,12 @@ def test_one_step_for_each_client_saves_four_fifths_of_the_rounds() -> None:
         matrices.append(scale * (q * np.array([1.0, 100.0, *np.exp(rng.uniform(0.0, np.log(100.0), 4))])) @ q.T)
     A = np.stack(matrices)
     f = Quadratic(A=0.5 * (A + A.transpose(0, 2, 1)), b=np.einsum("nij,nj->ni", A, rng.standard_normal((10, 6))))
-    scaled, common = (rounds_of(FedSplit(scaled=scaled, solver=Exact()), f, 10, 1e-10) for scaled in (True, False))
+    forms = ("suggested", "none")
+    scaled, common = (rounds_of(FedSplit(solver=Exact()), f, 10, 1e-10, scales) for scales in forms)
     assert scaled < 1.0 + np.log(1e10) / 0.4  # 1 - 2/(sqrt(kappa_j) + 1) = 0.818 for the squares' roots
     assert common > 4 * scaled
-    told = [FedSplit(scaled=scaled).guarantee(f) for scaled in (True, False)]
-    assert told == [f"contraction by {1 - 2 / (root + 1):.4f} per round" for root in (10.0, 100.0)]
-    optimized = [rounds_of(OptimizedDualFL(scaled=scaled, solver=Exact()), f, 10, 1e-10) for scaled in (True, False)]
+    told = [FedSplit().guarantee(reweighted(FedSplit(), f, scales)) for scales in forms]
+    squares = [math.ceil((1 - 2 / (root + 1)) ** 2 * 1e6 - 1e-3) / 1e6 for root in (10.0, 100.0)]
+    assert told == [f"Theorem B: E of the squared distances falls by a factor of {q:.6f} per round" for q in squares]
+    optimized = [rounds_of(OptimizedDualFL(solver=Exact()), f, 10, 1e-10, scales) for scales in forms]
     assert optimized[1] > 4 * optimized[0]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.lab.claims import check
-from dualopt.methods._feddyn_rules import best_weights
+from dualopt.methods._feddyn_theorems import best_weights
 from tests.theory.mutation_table import is_violated, shrunk, telling
 from tests.theory.test_properties import UNEQUAL
 from theory._claims import discover
@@ -59,8 +59,9 @@ def test_theorem_f_needs_its_constants(name: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("power", [0.9, 1.1])
 def test_other_weights_are_not_the_best(power: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(bounds, size):
-        return weighted_feddyn.admitted_multiple(bounds, size, [a**power for a in best_weights(bounds, size)])
+    def wrong(bounds, size, weights=None):
+        ratios = [a**power for a in best_weights(bounds, size, weights)]
+        return weighted_feddyn.admitted_multiple(bounds, size, weights, ratios)
 
     monkeypatch.setattr(weighted_feddyn, "best_weights", wrong)
     assert is_violated(CHAPTERS["weighted_feddyn_weights"].claim, telling("weighted_feddyn_weights"))

@@ -56,7 +56,7 @@ def test_fedsplit(factor: dict[str, Any]) -> None:
 def test_feddr(factor: dict[str, Any], relaxation: int) -> None:
     """An active client, one of three, takes a/2 of a reflection and keeps the rest; the others keep everything."""
     algorithm = stand_in(eta=0.1, relaxation=float(relaxation))
-    compared(contraction.feddr_contraction, objective=CLIENTS, algorithm=algorithm, fraction=1 / 3)
+    compared(contraction.feddr_contraction, L=float(L), mu=float(MU), algorithm=algorithm, fraction=1 / 3)
     worst = max(reflection(sp.Rational(1, 10), MU), -reflection(sp.Rational(1, 10), L))
     share = sp.Rational(relaxation, 2)
     same(factor["factor"], sp.Rational(2, 3) + ((1 - share) + share * worst) ** 2 / 3)

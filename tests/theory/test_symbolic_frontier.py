@@ -9,9 +9,11 @@ import pytest
 import sympy as sp
 
 from dualopt.methods import DualFL, OptimizedDualFL, acc_s_dane
-from dualopt.methods._feddyn_rules import largest_growth
-from dualopt.methods.acc_s_dane import growth, limit_factor
-from dualopt.methods.sampled_dualfl import last_step, next_step
+from dualopt.methods._dual_theorems import last_step
+from dualopt.methods._feddyn_theorems import largest_growth
+from dualopt.methods._gradient_theorems import limit_factor
+from dualopt.methods.acc_s_dane import growth
+from dualopt.methods.sampled_dualfl import next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided
 from theory.frontier import accelerated_dane, adaptive_dane, giant, scaled_dualfl

@@ -50,6 +50,6 @@ def test_curvatures_and_the_least_gradient() -> None:
 def test_smoothness_of_the_clients() -> None:
     """Thirds weigh their couplings by 3, halves by 2; no client has two couplings of one entry."""
     for split, weight in (("thirds", 3), ("halves", 2)):
-        f = chain.ZeroChain(weights=claims.SPLITS[split](6, 7))
+        f = chain.ZeroChain(split=claims.SPLITS[split](6, 7))
         same(float(np.max(f.L)), 8 * sp.pi * weight)
     assert not agree(float(np.max(f.L)), 81 * sp.pi)

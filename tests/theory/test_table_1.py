@@ -31,7 +31,7 @@ from dualopt.methods import (
     Scaffnew,
     Scaffold,
 )
-from dualopt.methods.participation import Round
+from dualopt.methods.participation import GIVEN, Law, Round
 from dualopt.objectives import LocalProblem
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
@@ -101,8 +101,8 @@ class Coins:
     def needs(self, n_clients: int | None = None) -> frozenset[str]:
         return frozenset({"skip"})
 
-    def fraction(self, n_clients: int) -> float:
-        return 1.0
+    def law(self, n_clients: int) -> Law:
+        return Law(name=GIVEN, n_clients=n_clients)
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         for n, coin in enumerate(self.coins):

@@ -78,7 +78,7 @@ def test_derivatives_are_those_of_the_functions(t: float) -> None:
 @given(x=st.lists(ENTRIES, min_size=2, max_size=8), opened=st.integers(0, 7))
 def test_a_gradient_opens_one_entry(x: list[float], opened: int) -> None:
     """The mean of all clients, from a point that vanishes behind some entry."""
-    f = ZeroChain(weights=np.ones((1, len(x))))
+    f = ZeroChain(split=np.ones((1, len(x))))
     theta = np.where(np.arange(len(x)) < opened, x, 0.0)
     assert reach(f.gradient(theta)) <= min(reach(theta) + 1, len(x))
 
@@ -87,7 +87,7 @@ def test_a_gradient_opens_one_entry(x: list[float], opened: int) -> None:
     x=st.lists(st.floats(-10.0, 10.0), min_size=1, max_size=8), held=st.integers(0, 7), inside=st.floats(-0.999, 0.999)
 )
 def test_lemma_3_and_the_better_constant(x: list[float], held: int, inside: float) -> None:
-    f, theta = ZeroChain(weights=np.ones((1, len(x)))), np.array(x)
+    f, theta = ZeroChain(split=np.ones((1, len(x)))), np.array(x)
     theta[held % len(x)] = inside
     assert np.linalg.norm(f.gradient(theta)) > 2.0 * (1.0 - math.exp(-1.0))
     assert np.all(f.gradient(theta) <= 0)
@@ -178,7 +178,7 @@ class MeanGradients(ObjectiveWrapper):
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradients of the mean, at each client's own point."""
-        whole = replace(self.objective, weights=np.mean(self.objective.weights, axis=0, keepdims=True))
+        whole = replace(self.objective, split=np.mean(self.objective.split, axis=0, keepdims=True))
         return self.objective.value(theta), np.concatenate([whole.gradient(point) for point in theta])
 
 
@@ -225,8 +225,8 @@ def all_hold_all(weights: np.ndarray) -> np.ndarray:
 )
 def test_wrong_splits_are_caught(wrong: Callable[[np.ndarray], np.ndarray], expected: list[int]) -> None:
     fedavg = next(races(6, 8))
-    f = replace(fedavg.objective, weights=wrong(fedavg.objective.weights))
-    np.testing.assert_allclose(f.weights.mean(axis=0), 1.0)
+    f = replace(fedavg.objective, split=wrong(fedavg.objective.split))
+    np.testing.assert_allclose(f.split.mean(axis=0), 1.0)
     method = FedAvg(solver=Gradient(step=20.0), stop=Steps(steps=20))
     case = fedavg.but(objective=f, algorithm=method)
     assert opened(case, 4) == expected
@@ -268,7 +268,7 @@ def verdicts(name: str, mutate: Callable[[Any], Any]) -> Iterator[Verdict]:
 
 def with_weights(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], Any]:
     def mutate(case: Any) -> Any:
-        f = replace(case.objective, weights=change(case.objective.weights))
+        f = replace(case.objective, split=change(case.objective.split))
         return case.but(objective=f) if isinstance(case, Case) else case._replace(objective=f)
 
     return mutate

@@ -9,7 +9,7 @@ import numpy as np
 from dualopt.methods.participation import UniformSubset
 from theory._cases import Case
 
-__all__ = ["baseline_case", "smooth_and_strongly_convex"]
+__all__ = ["baseline_case", "reflection", "smooth_and_strongly_convex"]
 
 
 def baseline_case(
@@ -38,3 +38,17 @@ def baseline_case(
 def smooth_and_strongly_convex(case: Case) -> list[str]:
     """Return what fails: every client is smooth and strongly convex."""
     return [] if case.mu > 0 and np.isfinite(case.L) else ["smooth and strongly convex clients"]
+
+
+def reflection(steps: Any, mu: Any, L: Any) -> float:
+    r"""Return :math:`\max_j\max\bigl(\frac{1 - s_j\mu_j}{1 + s_j\mu_j}, \frac{s_jL_j - 1}{s_jL_j + 1}\bigr)`.
+
+    By so much reflections in proximal maps of steps :math:`s_j` contract; with numbers for all clients, or arrays.
+
+    Examples
+    --------
+    >>> reflection(0.5, 1.0, 4.0), reflection(np.array([0.5, 1.0]), np.ones(2), np.array([4.0, 3.0]))
+    (0.3333333333333333, 0.5)
+    """
+    ends = steps * mu, steps * L
+    return float(max(np.max((1.0 - ends[0]) / (1.0 + ends[0])), np.max((ends[1] - 1.0) / (ends[1] + 1.0))))

@@ -18,9 +18,9 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
-from dualopt.methods._parameters import reflection_factor
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.objectives.reweighted import own_clients
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
@@ -36,7 +36,7 @@ from theory._problems import (
     solved,
 )
 from theory._rounds import Turn, by_chance, mean_square_radius, path, round_matrices
-from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
+from theory.baselines._runs import baseline_case, reflection, smooth_and_strongly_convex
 
 ROUNDS = 15
 VISIBLE = 1e-6  # a thousandth of the distance at the start: rounding is ten digits smaller
@@ -64,7 +64,7 @@ def one_step(case: Case, errors: Errors, factor: float, turns: Iterator[Turn] | 
     """
     for n, turn in enumerate(turns or path_of(case, errors), start=1):
         yield Inequality(n, mean_after(turn, errors), factor * errors.squared(turn.before), "mean after a round")
-    if isinstance(case.objective, Quadratic):
+    if isinstance(own_clients(case.objective), Quadratic):
         method, f = case.algorithm, case.objective
         growth = worst_growth(method, f, case.events(), errors.state, errors.of, errors.size)
         yield Inequality(0, growth, factor, "worst growth")
@@ -216,8 +216,7 @@ def feddr_contraction(case: Case) -> Iterator[Inequality]:
 
     Compare squared distances of the y_j from their limits.
     """
-    delta = reflection_factor(case.objective, case.algorithm.eta)
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(case.algorithm.eta, case.mu, case.L)
     kept = 1.0 - 0.5 * case.algorithm.relaxation * (1.0 - delta)
     return one_step(case, feddr_errors(case), 1.0 - case.fraction * (1.0 - kept**2))
 

@@ -21,6 +21,7 @@ from dualopt.engine.rounds import Snapshot
 from dualopt.methods import DualFL
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
+from dualopt.objectives.reweighted import own_clients
 from dualopt.runs.certificates import dual_point
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolver, NewtonCG
 from dualopt.solvers.stopping import Gap, GradientNorm, Stop
@@ -76,7 +77,7 @@ def inexact(
 
 
 def _exact_solver(instance: Case) -> tuple[LocalSolver, Stop]:
-    if isinstance(instance.objective, Quadratic):
+    if isinstance(own_clients(instance.objective), Quadratic):
         return Exact(), GradientNorm(tol=1e-12)
     if math.isfinite(instance.L):
         return NewtonCG(), GradientNorm(tol=1e-12)

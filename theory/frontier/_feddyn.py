@@ -40,6 +40,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
+from dualopt.objectives.local_problem import per_client
 from theory._cases import Case
 from theory.baselines.contraction import Errors
 
@@ -49,12 +50,13 @@ __all__ = ["feddyn_errors"]
 def feddyn_errors(case: Case, dual: float | Array, *, n: int = 0) -> Errors:
     r"""Return :math:`x - x^*` and :math:`\sqrt{\text{dual}/N}\,(u_j - u_j^*)` for states before round ``n``.
 
-    ``dual`` is a number, or one for each client, shape (N,).
+    ``dual`` is a number, or one for each client, shape (N,). The :math:`u_j` are those of the plain clients, memories
+    times their masses.
     """
     f, method = case.objective, case.algorithm
     size, shape = math.prod(f.shape), case.subgradients.shape
     scale = np.reshape(np.sqrt(np.asarray(dual) / f.n_clients), (-1, *(1,) * len(f.shape)))
-    alpha = method.alpha_of(n) * float(np.mean(method.scales or 1.0))
+    scale, alpha = scale * per_client(case.masses, case.subgradients), method.alpha_of(n)
     start = initial_state(method, f, case.theta)
 
     def of(state: State) -> Array:
@@ -64,7 +66,7 @@ def feddyn_errors(case: Case, dual: float | Array, *, n: int = 0) -> Errors:
 
     def state(e: Array) -> State:
         x, u = case.theta + e[:size].reshape(f.shape), case.subgradients + e[size:].reshape(shape) / scale
-        h = np.mean(u, axis=0)
+        h = f.mean(u)
         theta = x - h / alpha
         return State(start.server._replace(theta=theta, h=h), theta, start.clients._replace(gradient=u))
 

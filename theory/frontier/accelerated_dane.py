@@ -57,7 +57,7 @@ import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AccSDANE
-from dualopt.methods.acc_s_dane import POINT, growth, limit_factor, widest
+from dualopt.methods.acc_s_dane import POINT, growth, widest
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
@@ -124,6 +124,11 @@ def acc_s_dane_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(acc_case(digits(), None))
     yield ExpectedVerdict(acc_case(opposite(100.0), 0.5), "outside assumptions")
     yield ExpectedVerdict(acc_case(indefinite(), weight=10.0, times=None), "outside assumptions")
+
+
+def limit_factor(weight: float, mu: float) -> float:
+    r"""Return :math:`1 - \alpha` for the :math:`\alpha` with :math:`w\alpha^2 + \mu\alpha = \mu`."""
+    return 1.0 - 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * weight / mu))
 
 
 @claim(

@@ -56,7 +56,7 @@ import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AccSDANE
-from dualopt.methods.acc_s_dane import POINT, growth, limit_factor, widest
+from dualopt.methods.acc_s_dane import POINT, growth, widest
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
@@ -70,7 +70,7 @@ from theory._problems import (
     quadratic,
 )
 from theory.baselines._runs import baseline_case
-from theory.frontier.accelerated_dane import ACCURATE, VISIBLE, difference
+from theory.frontier.accelerated_dane import ACCURATE, VISIBLE, difference, limit_factor
 from theory.frontier.dane import alike, opposite
 
 __all__ = ["acc_s_dane_adaptive"]

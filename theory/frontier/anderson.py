@@ -43,7 +43,6 @@ from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AndersonFedSplit
 from dualopt.methods._anderson import regularisation
-from dualopt.methods._parameters import reflection_factor
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
@@ -57,7 +56,7 @@ from theory._problems import (
     quadratic,
     solved,
 )
-from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
+from theory.baselines._runs import baseline_case, reflection, smooth_and_strongly_convex
 
 __all__ = ["Wild", "anderson_quadratics", "anderson_safeguard"]
 
@@ -89,9 +88,7 @@ def extremes(n: int = 3, *, L: float = 100.0) -> Case:
 
 def factor_of(case: Case) -> float:
     """Return ``q``."""
-    q = reflection_factor(case.objective, case.algorithm.step)
-    assert q is not None  # smooth and strongly convex
-    return q
+    return reflection(case.algorithm.step, case.mu, case.L)
 
 
 def norm(r: Array) -> float:

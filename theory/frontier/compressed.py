@@ -40,7 +40,6 @@ import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
-from dualopt.methods._parameters import reflection_factor
 from dualopt.methods.compressors import Compressor, CoordinateCohorts, RandK
 from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
@@ -49,7 +48,7 @@ from theory._chance import Expect
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import solved
 from theory._rounds import Turn, equally, path
-from theory.baselines._runs import baseline_case
+from theory.baselines._runs import baseline_case, reflection
 from theory.baselines.contraction import Errors, fedsplit_errors, one_step, three_directions
 from theory.frontier import sampled_feddyn
 from theory.frontier._compressed import Masks, cohorts, compressed, independent, masked
@@ -123,8 +122,7 @@ def compressed_fedsplit(case: Case) -> Iterator[Inequality]:
 
     Compare the exact expectation over what is uploaded, at the states of a path and at the worst of all states.
     """
-    delta = reflection_factor(case.objective, case.algorithm.step)
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(case.algorithm.step, case.mu, case.L)
     errors = fedsplit_errors(case)
     yield from one_step(case, errors, 1.0 - case.kept * (1.0 - delta**2), from_anywhere(case, errors))
 

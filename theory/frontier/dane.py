@@ -41,7 +41,6 @@ from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AndersonDANE
 from dualopt.methods._anderson import regularisation
-from dualopt.methods.anderson_dane import spectrum
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict
@@ -96,6 +95,11 @@ class Spectrum:
     weight: float = 0.0
     epsilon: float | None = None
     attained: bool = False
+
+
+def spectrum(mu: float, L: float, w: float) -> tuple[float, float]:
+    """Return the bounds of the eigenvalues of KH."""
+    return mu / (mu + w), (L + mu + 2.0 * w) ** 2 / (4.0 * (L + w) * (mu + w)) * L / (L + w)
 
 
 def dane_spectrum_cases(quick: bool) -> Iterator[ExpectedVerdict]:

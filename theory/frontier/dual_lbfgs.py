@@ -39,7 +39,6 @@ from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import DualLBFGS
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
-from dualopt.methods.dual_lbfgs import FALL
 from dualopt.objectives import LocalProblem, Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
@@ -56,6 +55,7 @@ from theory.frontier.dane import alike, opposite
 
 __all__ = ["dual_lbfgs_descent", "dual_lbfgs_is_central"]
 
+FALL = 0.1  # c of (2)
 ROUNDS = 40
 STEPS = 8  # accepted points that are compared: L-BFGS magnifies rounding in later ones
 VISIBLE = 1e-9  # of the first dual error

@@ -88,7 +88,7 @@ from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import DualFL
 from dualopt.methods._restarts import LEAST, MOST
-from dualopt.objectives.local_problem import client_dot
+from dualopt.objectives.local_problem import client_dot, per_client
 from theory._cases import EPSILON, Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import breast_cancer, digits, hard_quadratic, hinge, logistic, lopsided, quadratic
@@ -124,17 +124,18 @@ def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mea
 
     Dual points are gradients at the local solutions, with the conjugates of Fenchel's equality.
     """
-    nu, f = parameters(case), case.objective
+    nu, f, masses = parameters(case), case.plain, case.own_masses
     column = np.reshape(nu, (-1, *(1,) * case.theta.ndim))
     start, place, first = np.zeros_like(case.subgradients), 1, math.inf
     models, weights, last = [np.zeros_like(case.theta)], [1.0], np.zeros_like(case.theta)
     for n, s in enumerate(case.snapshots(), start=1):
         assert s.solution is not None  # everybody takes part
-        local, values, gradients = s.solution.theta, s.solution.evaluation.f, s.solution.evaluation.grad_f
+        local, values = s.solution.theta, masses * s.solution.evaluation.f
+        gradients = per_client(masses, local) * s.solution.evaluation.grad_f
         xi = gradients - column * local
         conjugate = client_dot(xi, local) - values + 0.5 * nu * client_dot(local, local)
         if s.solution.excess is not None:
-            conjugate = conjugate + s.solution.excess
+            conjugate = conjugate + masses * s.solution.excess
         average = float(np.sum(np.sum(xi, axis=0) ** 2)) / (2.0 * float(np.sum(nu)))
         dual = float(np.sum(conjugate)) + average
         w = mean(models, weights)
@@ -156,14 +157,15 @@ def path(case: Case, *, mean: Callable[[list[Array], list[float]], Array] = _mea
 
 def condition(case: Case) -> float:
     """Return the largest ``L_j/nu_j``."""
-    return float(np.max(case.objective.L / parameters(case)))
+    return float(np.max(case.plain.L / parameters(case)))
 
 
 def restarted(f: Case, rule: str | None, rounds: int, *, scaled: bool = False, times: float = 1.0) -> Case:
     """Return DualFL with a restart, or with none, and ``nu_j`` of ``times`` the suggested ones."""
+    f = f.reweighted(f.objective.mu) if scaled else f
     exactly = _runs.exact(f, rho=0.0)
     solver, stop = exactly.solver, exactly.stop
-    method = DualFL(rho=0.0, nu=times * f.mu, restart=rule, scaled=scaled, solver=solver, stop=stop)
+    method = DualFL(rho=0.0, nu=times * f.mu, restart=rule, solver=solver, stop=stop)
     note = (
         f"{'no' if rule is None else rule} restart, nu{'_j' if scaled else ''} = {times:g} mu{'_j' if scaled else ''}"
     )
@@ -173,7 +175,7 @@ def restarted(f: Case, rule: str | None, rounds: int, *, scaled: bool = False, t
 def admitted(case: Case) -> list[str]:
     """Return what fails: rho = 0, and every nu_j in (0, mu_j]."""
     nu, rho = parameters(case), case.algorithm.rho
-    below = [] if np.all(nu <= case.objective.mu * UP_TO_ROUNDING) and np.min(nu) > 0 else ["0 < nu_j <= mu_j"]
+    below = [] if np.all(nu <= case.plain.mu * UP_TO_ROUNDING) and np.min(nu) > 0 else ["0 < nu_j <= mu_j"]
     return below + ([] if rho == 0 else ["rho = 0"])
 
 

@@ -27,14 +27,13 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
-from dualopt.methods._parameters import reflection_factor
 from dualopt.methods.compressors import Compressor, Identity, NaturalCompression, RandomQuantisation, kept
 from dualopt.methods.participation import Round, first_round
 from theory._cases import Case, accurately, everybody
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import logistic, lopsided, quadratic
 from theory._rounds import affine
-from theory.baselines._runs import baseline_case, smooth_and_strongly_convex
+from theory.baselines._runs import baseline_case, reflection, smooth_and_strongly_convex
 from theory.baselines.contraction import fedsplit_errors
 from theory.frontier._draws import expectation_of_coins
 from theory.frontier.compressed import directions
@@ -139,8 +138,7 @@ def rounded_fedsplit(case: Case) -> Iterator[Inequality]:
     case is attained.
     """
     f, method, errors = case.objective, case.algorithm, fedsplit_errors(case)
-    delta = reflection_factor(f, method.step)
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(method.step, case.mu, case.L)
     factor = 1.0 - kept(method.compressor, f.shape, first_round(f.n_clients)) * (1.0 - delta**2)
     shape = (f.n_clients, *f.shape)
     start = worst_error(case) if case.attained else np.random.default_rng(0).standard_normal(errors.size)

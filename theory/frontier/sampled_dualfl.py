@@ -157,7 +157,8 @@ def sampled(f: Case, active: int, rounds: int, *, rho: float = 1.0, nu: float = 
     """Return SampledDualFL with ``rho`` in units of nu/L and ``nu`` in units of mu, and exact local solutions."""
     N, nu_ = f.objective.n_clients, nu * f.mu
     exactly = _runs.exact(f, nu=nu_, rho=0.0)
-    method = SampledDualFL(rho=rho * nu_ / f.L, nu=nu_, fraction=active / N, solver=exactly.solver, stop=exactly.stop)
+    p, solver, stop = active / N, exactly.solver, exactly.stop
+    method = SampledDualFL(rho=rho * nu_ / f.L, nu=nu_, fraction=p, least=p, solver=solver, stop=stop)
     note = f"{active} of {N}, rho = {rho:g} nu/L, nu = {nu:g} mu"
     return f.case(method, rounds, note, participation=UniformSubset(size=active))
 
@@ -166,7 +167,7 @@ def admitted(case: Case) -> list[str]:
     """Return what fails: nu in (0, mu], rho in [0, nu/L], the right fraction; g_j bounded below unless p = 1."""
     method = case.algorithm
     rho = _runs.sublinear_regime(case) if method.rho == 0 else _runs.linear_regime(case)
-    told = [] if abs((method.fraction or 1.0) - case.fraction) <= ROUNDING else ["the fraction of active clients"]
+    told = [] if abs(method.least - case.fraction) <= ROUNDING else ["the fraction of active clients"]
     below = case.fraction == 1 or not isinstance(case.objective, Quadratic) or method.nu < case.mu * (1.0 - ROUNDING)
     return rho + told + ([] if below else ["g_j bounded below"])
 
@@ -325,7 +326,7 @@ def by_moments(case: Case) -> Iterator[float]:
     while True:
         maps = [(p, np.stack([image(unit, round) for unit in np.eye(len(e))], axis=1)) for p, round in case.events()]
         moments = moments_after(maps)(moments)
-        t = box.next_step(t, method.rho, method.fraction)
+        t = box.next_step(t, method.rho, method.least)
         yield float(np.trace(moments[:d, :d]))
 
 

@@ -32,14 +32,13 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDR
-from dualopt.methods._parameters import reflection_factor, step_scales
 from dualopt.objectives import LocalProblem
 from dualopt.regularisers import L2, Regulariser, Zero
 from theory._cases import Case, accurately
 from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, regularised
-from theory.baselines._runs import smooth_and_strongly_convex
+from theory.baselines._runs import reflection, smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
 from theory.frontier.sampled_fedsplit import MARGINALS, unequal
 
@@ -58,33 +57,33 @@ def feddr_case(
     attained: bool = False,
 ) -> Case:
     """Return FedDR with ``times`` the suggested steps, and with ``g`` of ``ridge`` times the half of the square."""
+    theta = regularised(f.objective, ridge).minimiser() if ridge else f.theta
+    f = f.reweighted(np.sqrt(f.objective.L * f.objective.mu)) if scaled and f.mu > 0 else f
     eta = times / np.sqrt(f.L * max(f.mu, 1e-3 * f.L))
     g: Regulariser = L2(weight=ridge) if ridge else Zero()
-    scales = step_scales(f.objective) if scaled and f.mu > 0 else None
-    method = FedDR(eta=float(eta), relaxation=a, scales=scales, regulariser=g, **accurately(f.objective))
-    theta = regularised(f.objective, ridge).minimiser() if ridge else f.theta
+    method = FedDR(eta=float(eta), relaxation=a, regulariser=g, **accurately(f.objective))
     note = f"{note}, a = {a:g}, {times:g} times the steps" + (", regularised" if ridge else "")
     case = f.case(method, ROUNDS, note, participation=law, attained=attained, known=MARGINALS)
     return case.but(theta=theta, subgradients=f.objective.gradient(theta))
 
 
 def steps(case: Case) -> Array:
-    """Return the s_j, shape (N,)."""
-    return case.algorithm.eta * np.array(case.algorithm.scales or (1.0,) * case.n_clients)
+    """Return the s_j of the plain clients, shape (N,)."""
+    return case.algorithm.eta / case.masses
 
 
 def errors(case: Case) -> Errors:
     r"""Return the :math:`(y_j - y_j^*)/\sqrt{p_js_j}`."""
     f, method = case.objective, case.algorithm
     s = np.reshape(steps(case), (-1, *(1,) * len(f.shape)))
-    limits = case.theta + s * case.subgradients
+    limits = case.theta + s * case.plain_subgradients
     scale = 1.0 / np.sqrt(np.reshape(case.marginals, s.shape) * s)
     start = initial_state(method, f, case.theta)
-    gamma = f.n_clients / float(np.sum(1.0 / s))
+    gamma = f.n_clients / float(np.sum(1.0 / steps(case)))
 
     def state(e: Array) -> State:
         y = limits + e.reshape(limits.shape) / scale
-        problem = LocalProblem(objective=f, weight=1.0 / steps(case), center=y)
+        problem = LocalProblem(objective=f, weight=1.0 / method.eta, center=y)
         x = method.solver(problem, start.clients.x, method.stop).theta
         clients = start.clients._replace(y=y, x=x, reflected=2.0 * x - y)
         mean = np.sum(clients.reflected / s, axis=0) / np.sum(1.0 / s)
@@ -138,7 +137,6 @@ def sampled_feddr(case: Case) -> Iterator[Inequality]:
 
     Compare the exact expectation over all cohorts, at the states of a path and at the worst of all states.
     """
-    delta = reflection_factor(case.objective, steps(case).tolist())
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(case.algorithm.eta, np.array(case.objective.mu), np.array(case.objective.L))
     kept = 1.0 - 0.5 * case.algorithm.relaxation * (1.0 - delta)
     return one_step(case, errors(case), 1.0 - float(np.min(case.marginals)) * (1.0 - kept**2))

@@ -49,7 +49,7 @@ from typing import NamedTuple
 
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDyn
-from dualopt.methods._feddyn_rules import best_weight, half_harmonic_mean
+from dualopt.methods._feddyn_theorems import best_weight
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import (
@@ -75,13 +75,18 @@ def sampled_case(f: Case, active: int, *, times: float = 1.0, attained: bool = F
     return baseline_case(f, method, ROUNDS, note, active=active, attained=attained)
 
 
+def half_harmonic(mu: float, L: float) -> float:
+    """Return m."""
+    return L * mu / (L + mu)
+
+
 def admitted(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem A."""
     wrong = smooth_and_strongly_convex(case)
     if wrong or case.algorithm.growth:
         return [*wrong, *(["a constant alpha"] if case.algorithm.growth else [])]
     gamma, p = 1.0 / case.algorithm.alpha, case.fraction
-    m = half_harmonic_mean(case.mu, case.L)
+    m = half_harmonic(case.mu, case.L)
     fits = case.L * case.mu * gamma**2 + 2.0 * (1.0 - p) * m * gamma <= p * UP_TO_ROUNDING
     return [] if fits else ["L mu gamma^2 + 2 (1 - p) m gamma <= p"]
 
@@ -126,7 +131,7 @@ def sampled_feddyn(case: Case) -> Iterator[Inequality]:
 
 def factor(case: Case) -> float:
     r"""Return :math:`r = 1/(1 + 2\gamma m)`."""
-    return 1.0 / (1.0 + 2.0 * half_harmonic_mean(case.mu, case.L) / case.algorithm.alpha)
+    return 1.0 / (1.0 + 2.0 * half_harmonic(case.mu, case.L) / case.algorithm.alpha)
 
 
 def dual_weight(case: Case) -> float:
@@ -168,7 +173,7 @@ def sampled_feddyn_rounds(case: Rate) -> Iterator[Inequality]:
     Compare the weight with the equation that it solves, and the rounds with (4).
     """
     mu, L, p = 1.0, case.kappa, case.fraction
-    gamma, m = 1.0 / best_weight(mu, L, p), half_harmonic_mean(mu, L)
+    gamma, m = 1.0 / best_weight(mu, L, p), half_harmonic(mu, L)
     left = L * mu * gamma**2 + 2.0 * (1.0 - p) * m * gamma
     yield Inequality(0, left, p, "condition")
     yield Inequality(0, p, left, "condition, from below")

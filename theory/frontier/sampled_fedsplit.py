@@ -45,13 +45,12 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
-from dualopt.methods._parameters import reflection_factor
 from dualopt.objectives import Quadratic
 from theory._cases import Case, Derived, accurately
 from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved
-from theory.baselines._runs import smooth_and_strongly_convex
+from theory.baselines._runs import reflection, smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
 
 ROUNDS = 15
@@ -64,8 +63,9 @@ def sampled_case(
 
     The case knows the ``marginals``, the probabilities with which the clients are active, shape (N,).
     """
+    f = f.reweighted(np.sqrt(f.objective.L * f.objective.mu)) if scaled else f
     step = times / math.sqrt(f.L * max(f.mu, 1e-3 * f.L))
-    method = FedSplit(step=step, scaled=scaled, **accurately(f.objective)).suggested(f.objective)
+    method = FedSplit(step=step, **accurately(f.objective)).suggested(f.objective)
     note += f", {times:g} times the step" if times != 1 else ""
     return f.case(method, ROUNDS, note, participation=law, attained=attained, known=MARGINALS)
 
@@ -77,7 +77,7 @@ def errors(case: Case) -> Errors:
     r"""Return the :math:`(z_j - z_j^*)/\sqrt{p_js_j}`."""
     f, method = case.objective, case.algorithm
     s = np.reshape(steps(case), (-1, *(1,) * len(f.shape)))
-    limits = case.theta - s * case.subgradients
+    limits = case.theta - s * case.plain_subgradients
     scale = 1.0 / np.sqrt(np.reshape(case.marginals, s.shape) * s)
     start = initial_state(method, f, case.theta)
 
@@ -91,8 +91,8 @@ def errors(case: Case) -> Errors:
 
 
 def steps(case: Case) -> Array:
-    """Return the :math:`s_j`, shape (N,)."""
-    return case.algorithm.step * np.array(case.algorithm.scales or (1.0,) * case.n_clients)
+    """Return the :math:`s_j` of the plain clients, shape (N,)."""
+    return case.algorithm.step / case.masses
 
 
 def admitted(case: Case) -> list[str]:
@@ -148,6 +148,5 @@ def sampled_fedsplit(case: Case) -> Iterator[Inequality]:
 
     Compare the exact expectation over all cohorts, at the states of a path and at the worst of all states.
     """
-    delta = reflection_factor(case.objective, steps(case).tolist())
-    assert delta is not None  # smooth and strongly convex
+    delta = reflection(case.algorithm.step, np.array(case.objective.mu), np.array(case.objective.L))
     return one_step(case, errors(case), 1.0 - float(np.min(case.marginals)) * (1.0 - delta**2))

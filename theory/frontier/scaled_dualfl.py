@@ -65,23 +65,24 @@ def unequal() -> Case:
 
 def scaled_case(f: Case, kind: type[Any], rounds: int, *, rho: float | None = None, times: float = 1.0) -> Case:
     """Return DualFL or OptimizedDualFL with ``nu_j`` of ``times mu_j``; the suggested rho when there is none."""
+    f = f.reweighted(f.objective.mu)
     exactly = _runs.exact(f, nu=f.mu, rho=0.0)
     nu = times * f.mu if times != 1 else None
-    method = kind(scaled=True, nu=nu, rho=rho, solver=exactly.solver, stop=exactly.stop, corrected=True)
+    method = kind(nu=nu, rho=rho, solver=exactly.solver, stop=exactly.stop, corrected=True)
     note = f"{kind.__name__}, rho = {'nu_j/L_j' if rho is None else f'{rho:g}'}, nu_j = {times:g} mu_j"
     return f.case(method.suggested(f.objective), rounds, note)
 
 
 def parameters(case: Case) -> Array:
-    """Return the nu_j, shape (N,)."""
-    return case.algorithm.nu * np.array(case.algorithm.scales or (1.0,) * case.n_clients)
+    """Return the nu_j of the plain clients, shape (N,)."""
+    return case.algorithm.nu * case.masses
 
 
 def admitted(case: Case) -> list[str]:
     """Return what fails: nu_j in (0, mu_j], and rho up to the least nu_j/L_j, or 0 for DualFL."""
     nu, rho = parameters(case), case.algorithm.rho
-    below = [] if np.all(nu <= case.objective.mu * UP_TO_ROUNDING) and np.min(nu) > 0 else ["0 < nu_j <= mu_j"]
-    largest = float(np.min(nu / case.objective.L)) if isinstance(case.algorithm, OptimizedDualFL) else 0.0
+    below = [] if np.all(nu <= case.plain.mu * UP_TO_ROUNDING) and np.min(nu) > 0 else ["0 < nu_j <= mu_j"]
+    largest = float(np.min(nu / case.plain.L)) if isinstance(case.algorithm, OptimizedDualFL) else 0.0
     return below + ([] if rho <= largest * UP_TO_ROUNDING else ["rho <= nu_j/L_j, or rho = 0"])
 
 
@@ -119,7 +120,7 @@ def scaled_dualfl(case: Case) -> Iterator[Inequality]:
     nu = parameters(case)
     weights = np.reshape(1.0 / nu, (-1, *(1,) * case.theta.ndim))
     optimized = isinstance(case.algorithm, OptimizedDualFL)
-    slopes = case.subgradients if optimized else case.subgradients - case.theta / weights
+    slopes = case.plain_subgradients if optimized else case.plain_subgradients - case.theta / weights
     squares = float(np.sum(weights * slopes**2)) / float(np.sum(nu))
     for n, (A, s) in enumerate(zip(growths(case.algorithm.rho), case.snapshots(), strict=False), start=1):
         bound = 2.0 * squares / A if optimized else 4.0 * squares / (n + 1.0) ** 2

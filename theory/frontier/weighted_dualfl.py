@@ -57,6 +57,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import SampledDualFL
 from dualopt.methods import sampled_dualfl as box
@@ -64,6 +65,7 @@ from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods.participation import UniformSubset, WeightedSubset
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.local_problem import client_dot, per_client
+from dualopt.objectives.reweighted import in_own_units
 from theory._cases import Case
 from theory._chance import Branch
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
@@ -84,18 +86,13 @@ def weighted(
     N, mu = f.objective.n_clients, np.array(f.objective.mu)
     scales = mu / f.mu if ratios is None else np.array(ratios)
     exactly = _runs.exact(f, nu=nu * f.mu, rho=0.0)
-    largest = float(np.min(nu * f.mu * scales / f.objective.L))
-    method = SampledDualFL(
-        rho=rho * largest,
-        nu=nu * f.mu,
-        scales=tuple(scales.tolist()),
-        fraction=size / N,
-        solver=exactly.solver,
-        stop=exactly.stop,
-    )
+    g = f.reweighted(scales)
+    common = nu * f.mu * float(f.objective.mean(scales))  # nu_j of nu mu_j, or nu mu times ratios, for the clients of f
+    largest = common / g.L
+    method = SampledDualFL(rho=rho * largest, nu=common, fraction=size / N, solver=exactly.solver, stop=exactly.stop)
     note = f"{size} of {N}, rho = {rho:g} nu/L, nu_j = {nu:g} " + ("mu_j" if ratios is None else "mu times scales")
-    chance = WeightedSubset(size=size, weights=tuple(scales.tolist()))
-    return f.case(method, rounds, note, participation=chance)
+    chance = WeightedSubset(size=size, weights=g.objective.weights)
+    return g.case(method.suggested(g.objective), rounds, note, participation=chance)
 
 
 def chances(case: Case) -> Array:
@@ -106,8 +103,8 @@ def chances(case: Case) -> Array:
 def admitted(case: Case) -> list[str]:
     """Return what fails: nu_j in (0, mu_j), rho in [0, min nu_j/L_j], cohorts drawn with the weights nu_j."""
     nu, method = parameters(case), case.algorithm
-    below = [] if np.all(nu < case.objective.mu * (1.0 - ROUNDING)) and np.min(nu) > 0 else ["0 < nu_j < mu_j"]
-    rho = [] if method.rho <= float(np.min(nu / case.objective.L)) * UP_TO_ROUNDING else ["rho <= nu_j/L_j"]
+    below = [] if np.all(nu < case.plain.mu * (1.0 - ROUNDING)) and np.min(nu) > 0 else ["0 < nu_j < mu_j"]
+    rho = [] if method.rho <= float(np.min(nu / case.plain.L)) * UP_TO_ROUNDING else ["rho <= nu_j/L_j"]
     drawn = np.allclose(marginals(case), chances(case), rtol=0.0, atol=ROUNDING)
     return below + rho + ([] if drawn else ["pi_j = min(1, K nu_j)"])
 
@@ -119,30 +116,35 @@ class Follower:
         self.case, self.nu, self.pi = case, parameters(case), chances(case)
         self.total, self.p = float(np.sum(self.nu)), float(np.min(self.pi))
         self.q = case.algorithm.rho / (1.0 - case.algorithm.rho)
-        self.optimum = case.subgradients - per_client(self.nu, case.subgradients) * case.theta
+        self.column = per_client(case.masses, case.subgradients)
+        self.optimum = case.plain_subgradients - per_client(self.nu, case.subgradients) * case.theta
         self.infima = self._infima()
 
     def _infima(self) -> Array:
         """Return the infima of the g_j."""
         case, zeros = self.case, np.zeros_like(self.case.subgradients)
-        problem = LocalProblem(objective=case.objective, weight=-self.nu, center=zeros)
+        problem = in_own_units(LocalProblem(objective=case.plain, weight=-self.nu, center=zeros))
         at = case.algorithm.solver(problem, zeros, case.algorithm.stop).theta
         return self.g(at, range(case.n_clients))
 
     def g(self, at: Array, active: range | list[int]) -> Array:
         """Return the g_j of the active clients."""
-        values = self.case.objective.select(tuple(active)).value(at)
+        values = self.case.plain.select(tuple(active)).value(at)
         return values - 0.5 * self.nu[list(active)] * client_dot(at, at)
+
+    def z(self, state: State) -> Array:
+        """Return the dual variables of the plain clients."""
+        return self.column * state.clients.z
 
     def start(self) -> Point:
         """Return the point before the first round."""
         state = self.case.first()
-        return Point(state, state.clients.z, -self.infima, -float(np.sum(self.infima)))
+        return Point(state, self.z(state), -self.infima, -float(np.sum(self.infima)))
 
     def after(self, before: Point, branch: Branch) -> Point:
         """Return the point after a round."""
-        active, z, t = list(branch.round.clients), before.state.clients.z, before.state.message.t
-        state, new, models = branch.state, branch.state.clients.z, branch.solution.theta
+        active, z, t = list(branch.round.clients), self.z(before.state), before.state.message.t
+        state, new, models = branch.state, self.z(branch.state), branch.solution.theta
         values = before.values.copy()
         values[active] = client_dot(new[active], models) - self.g(models, active)
         step = t / self.pi
@@ -157,7 +159,7 @@ class Follower:
 
     def squares(self, point: Point) -> Array:
         r"""Return the :math:`|z_j - \xi_j^*|^2`."""
-        z = point.state.clients.z - self.optimum
+        z = self.z(point.state) - self.optimum
         return client_dot(z, z)
 
     def potential(self, t: float) -> Callable[[Point], float]:
@@ -224,7 +226,7 @@ def weighted_dualfl(case: Case) -> Iterator[Inequality]:
         server, later = point.state.server, point.state.message.t
         kept = proof.weights(later) - 0.5 * proof.q * later / proof.nu
         yield Inequality(n, float(np.max(kept / ((1.0 - later) * proof.weights(t)))), 1.0, "weights of the next round")
-        theta, v = (-np.sum(at, axis=0) / proof.total for at in (point.x, point.state.clients.z))
+        theta, v = (-np.sum(at, axis=0) / proof.total for at in (point.x, proof.z(point.state)))
         yield Inequality(n, deviation(server.theta, theta), ROUNDING, "theta and x")
         yield Inequality(n, deviation(server.v, v), ROUNDING, "v and z")
         yield Inequality(n, unit * case.distance(server.theta), proof.excess(point), "squared distance", rounding)

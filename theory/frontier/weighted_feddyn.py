@@ -65,7 +65,7 @@ see it; if it may see sums only, two are needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,10 +73,11 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDyn
-from dualopt.methods._feddyn_rules import best_weight, best_weights, half_harmonic_mean
+from dualopt.methods._feddyn_theorems import best_weight, best_weights
+from dualopt.methods._parameters import constants
 from dualopt.methods._pivotal import inclusion_probabilities
-from dualopt.methods._scales import constants
 from dualopt.methods.participation import Full, UniformSubset, WeightedSubset
+from dualopt.objectives._weights import mean_of
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
 from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic
@@ -93,21 +94,28 @@ def weighted_case(
 ) -> Case:
     """Return FedDyn with ``times`` the best weights, or those in the ratios of ``sqrt(L_j mu_j)``."""
     bounds = constants(f.objective) if f.mu > 1e-9 * f.L else [(1.0, 1.0)] * f.objective.n_clients
-    alphas = admitted_multiple(bounds, size) if proportional else best_weights(bounds, size)
-    method = FedDyn(
-        alpha=times, scales=alphas, fraction=size / f.objective.n_clients, **accurately(f.objective)
-    ).suggested(f.objective)
+    weights = f.objective.weights
+    alphas = admitted_multiple(bounds, size, weights) if proportional else best_weights(bounds, size, weights)
+    g, alpha = f.reweighted(alphas), times * mean_of(alphas, weights)
+    method = FedDyn(alpha=alpha, fraction=size / f.objective.n_clients, **accurately(f.objective)).suggested(
+        g.objective
+    )
     note = f"{size} of {f.objective.n_clients}, {times:g} times " + ("sqrt(L_j mu_j)" if proportional else "the best")
-    chance = WeightedSubset(size=size, weights=alphas)
-    return f.case(method, ROUNDS, note, participation=chance, attained=attained)
+    chance = WeightedSubset(size=size, weights=g.objective.weights)
+    return g.case(method, ROUNDS, note, participation=chance, attained=attained)
 
 
 def admitted_multiple(
-    bounds: list[tuple[float, float]], size: int, ratios: list[float] | None = None
+    bounds: list[tuple[float, float]],
+    size: int,
+    weights: Sequence[float] | None = None,
+    ratios: list[float] | None = None,
 ) -> tuple[float, ...]:
     r"""Return the least admitted multiple of weights in given ratios, of the :math:`\sqrt{L_j\mu_j}` if none are."""
     ratios = ratios or [float(np.sqrt(mu * L)) for mu, L in bounds]
-    chances = inclusion_probabilities(ratios, size)
+    chances = inclusion_probabilities(
+        [w * a for w, a in zip(weights or (1.0,) * len(bounds), ratios, strict=True)], size
+    )
     times = max(best_weight(*bound, p) / a for a, bound, p in zip(ratios, bounds, chances, strict=True))
     return tuple(times * a for a in ratios)
 
@@ -138,9 +146,8 @@ class Weights(NamedTuple):
 
 
 def weights_of(case: Case) -> Weights:
-    """Return the constants, steps and probabilities of a case."""
-    method, f = case.algorithm, case.objective
-    alphas = method.alpha * np.array(method.scales or (1.0,) * f.n_clients)
+    """Return the constants, steps and probabilities of the plain clients of a case."""
+    f, alphas = case.plain, case.algorithm.alpha * case.masses
     pi = inclusion_probabilities(alphas.tolist(), round(case.fraction * f.n_clients))
     return Weights(np.array(f.mu), np.array(f.L), 1.0 / alphas, np.array(pi))
 
@@ -239,10 +246,10 @@ def weighted_feddyn_weights(case: Clients) -> Iterator[Inequality]:
     chances = inclusion_probabilities(alphas, case.size)
     wanted = [best_weight(*bound, p) for bound, p in zip(case.bounds, chances, strict=True)]
     yield Inequality(0, deviation(np.array(alphas), np.array(wanted)), ROUNDING, "equation")
-    m = np.array([half_harmonic_mean(*bound) for bound in case.bounds])
+    m = np.array([L * mu / (L + mu) for mu, L in case.bounds])
     rng = np.random.default_rng(0)
     for n in range(1, 41):
         ratios = m ** rng.uniform(0.0, 1.2) * np.exp(rng.uniform(0.0, 1.0) * rng.standard_normal(len(m)))
-        others = admitted_multiple(case.bounds, case.size, ratios.tolist())
+        others = admitted_multiple(case.bounds, case.size, ratios=ratios.tolist())
         yield Inequality(n, float(np.max(np.array(alphas) / others)), 1.0, "the largest ratio of weights")
         yield Inequality(n, float(np.min(m / others)), float(np.min(m / alphas)), "gamma m of the slowest client")

@@ -156,7 +156,7 @@ def identity_feddyn_rows(case: Unequal) -> Iterator[Inequality]:
     Compare with FedDyn on losses that carry their weights.
     """
     X, y, parts = case.rows()
-    f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, weights="rows")
+    f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, client_weights="rows")
     run = iterate(FedDyn(alpha=case.alpha, solver=Exact()), f, participation=case.participation)
     for n, (cloud, s) in enumerate(zip(authors(case), run, strict=False), start=1):
         yield Inequality(n, deviation(cloud, s.server.theta), EXACT, "models")

@@ -23,7 +23,7 @@ class Couplings(ZeroChain):
 
     Examples
     --------
-    >>> f = Couplings.of(ZeroChain(weights=np.array([[2.0, 0.0, 2.0], [0.0, 2.0, 0.0]])))
+    >>> f = Couplings.of(ZeroChain(split=np.array([[2.0, 0.0, 2.0], [0.0, 2.0, 0.0]])))
     >>> x, every = np.ones((2, 3)), f.draw([np.random.default_rng(j) for j in range(2)], None)
     >>> [k.tolist() for k in every], bool(np.allclose(f.sample_gradient(x, every), f.gradient(x)))
     ([[0, 1], [0]], True)
@@ -52,11 +52,11 @@ class Couplings(ZeroChain):
 
     def sample_gradient(self, theta: Array, sample: Sequence[np.ndarray]) -> Array:
         """Return the gradients estimated from a sample of :meth:`draw`, shape ``(N, d)``."""
-        weights = np.zeros_like(self.weights)
+        weights = np.zeros_like(self.split)
         for j, (held, drawn) in enumerate(zip(self._held(), sample, strict=True)):
             counts = np.bincount(drawn, minlength=len(held)) * (len(held) / len(drawn))
-            weights[j, held] = counts * self.weights[j, held]
-        return replace(self, weights=weights).gradient(theta)
+            weights[j, held] = counts * self.split[j, held]
+        return replace(self, split=weights).gradient(theta)
 
     def _held(self) -> list[np.ndarray]:
-        return [np.flatnonzero(row) for row in self.weights]
+        return [np.flatnonzero(row) for row in self.split]

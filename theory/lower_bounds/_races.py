@@ -102,15 +102,15 @@ def zero_chain(n: int, d: int, *, split: str = "thirds", L: float = 1.0, eps: fl
     Examples
     --------
     >>> f = zero_chain(6, 10, L=4.0, eps=0.01)
-    >>> f.shape, float(f.L.max().round(12)), f.weights.mean(axis=0).tolist() == [1.0] * 10
+    >>> f.shape, float(f.L.max().round(12)), f.split.mean(axis=0).tolist() == [1.0] * 10
     ((10,), 4.0, True)
     """
-    return ZeroChain(weights=SPLITS[split](n, d)).scaled(L=L, eps=eps)
+    return ZeroChain(split=SPLITS[split](n, d)).scaled(L=L, eps=eps)
 
 
 def as_printed(n: int, d: int, *, L: float = 1.0, eps: float = 1.0) -> ZeroChain:
     r"""Return the printed construction, :math:`f_i(x) = \frac{2\pi\epsilon}L h_i(\frac{xL}{\pi\sqrt{2\epsilon}})`."""
-    return ZeroChain(weights=printed(n, d), height=2.0 * math.pi * eps / L, width=math.pi * math.sqrt(2.0 * eps) / L)
+    return ZeroChain(split=printed(n, d), height=2.0 * math.pi * eps / L, width=math.pi * math.sqrt(2.0 * eps) / L)
 
 
 # Methods.

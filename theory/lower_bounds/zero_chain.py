@@ -170,12 +170,12 @@ def zero_chain_smoothness_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Yield both splits, plain and scaled, and the shortest chain."""
     points = 100 if quick else 1000
     for split, weight in (("thirds", 3.0), ("halves", 2.0)):
-        plain = ZeroChain(weights=SPLITS[split](6, 8))
+        plain = ZeroChain(split=SPLITS[split](6, 8))
         yield ExpectedVerdict(Clients(split, plain, 8.0 * np.pi * weight, points))
         scaled = zero_chain(6, 8, split=split, L=5.0, eps=0.01)
         bound = 5.0 * scaled.width**2 / scaled.height
         yield ExpectedVerdict(Clients(f"{split}, L = 5", scaled, bound, points))
-    yield ExpectedVerdict(Clients("two entries", ZeroChain(weights=SPLITS["thirds"](3, 2)), 24.0 * np.pi, points))
+    yield ExpectedVerdict(Clients("two entries", ZeroChain(split=SPLITS["thirds"](3, 2)), 24.0 * np.pi, points))
 
 
 @claim(
@@ -225,7 +225,7 @@ def curvatures(f: ZeroChain, points: int) -> np.ndarray:
     :math:`1/\sqrt3` for the first term.
     """
     rng = np.random.default_rng(0)
-    N, d = f.weights.shape
+    N, d = f.split.shape
     small, large = np.full(d, 1e-6), np.full(d, 1e6)
     chosen = [np.where(np.arange(d) % 2 == parity, small, large) for parity in (0, 1)]
     chosen += [np.full(d, 1.0 / np.sqrt(3.0)), -chosen[0], -chosen[1]]
@@ -250,7 +250,7 @@ class Points(NamedTuple):
 def zero_chain_gradient_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Yield short and long chains with one entry held."""
     for d in (1, 2, 3, 6, 12):
-        f = ZeroChain(weights=SPLITS["halves"](2, d))
+        f = ZeroChain(split=SPLITS["halves"](2, d))
         for where in ("last entry zero", "an entry in the unit interval"):
             yield ExpectedVerdict(Points(f"d = {d}, {where}", f, where, 3 if quick else 20))
 
@@ -504,7 +504,7 @@ def _mean(form: Form) -> Iterator[Inequality]:
     rng = np.random.default_rng(0)
     for n in range(5):
         theta = f.width * rng.standard_normal(f.shape)
-        mean, stated = float(np.mean(f.value(theta))), float(replace(f, weights=weights).value(theta)[0])
+        mean, stated = float(np.mean(f.value(theta))), float(replace(f, split=weights).value(theta)[0])
         yield Inequality(n, abs(mean - stated), 1e-12 * f.height * (form.case.T + 1), "error of the mean")
 
 

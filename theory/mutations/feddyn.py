@@ -8,8 +8,8 @@ from theory.mutations._edits import Variant, edit, first_client, instead
 __all__ = ["MUTATIONS"]
 
 H = (FedDyn, "server", "self._memory(x, round) * round.fraction * moved")
-MODEL = (FedDyn, "server", "theta = x - h / (self.alpha_of(round.n + 1) * scale)")
-MEMORY = (FedDyn, "local", "c.gradient - multiplied(")
+MODEL = (FedDyn, "server", "theta = x - h / self.alpha_of(round.n + 1)")
+MEMORY = (FedDyn, "local", "c.gradient - self._memory(message, round) * (")
 
 
 def _of(*names: str) -> str:
@@ -47,11 +47,11 @@ MUTATIONS: dict[str, Variant] = {
         *(FedDyn, "local", "linear=-c.gradient", "linear=c.gradient"), caught=f"{OF_STATES} {STATELESS} feddyn_lemma_7"
     ),
     "no memory": edit(
-        *(*MEMORY, "c.gradient - 0.0 * multiplied("),
+        *(*MEMORY, "c.gradient - 0.0 * ("),
         caught=f"{OF_STATES.replace('feddyn_lemma_10', '')} {STATELESS} feddyn_lemma_7",
     ),
     "half the memory": edit(
-        *(*MEMORY, "c.gradient - 0.5 * multiplied("),
+        *(*MEMORY, "c.gradient - 0.5 * self._memory(message, round) * ("),
         caught=f"{AT_ONCE} {_of('lemma_3', 'lemma_7', 'lemma_9', 'lemma_12', 'theorem_3')}",
     ),
     "a tenth of the proximal term": edit(

@@ -27,11 +27,12 @@ from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, R
 from dualopt.methods.giant import DIRECTION
 from dualopt.objectives import LinearModel, Quadratic
 from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates
+from dualopt.objectives.local_problem import per_client
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory.frontier.anderson import Wild
 from theory.frontier.rounded import Moments
-from theory.mutations import feddyn
+from theory.mutations import feddyn, scales
 from theory.mutations._edits import OtherMethodError, Variant, change, edit, edited, first_client, instead, parameters
 
 __all__ = ["ANDERSON", "DANE", "METRIC", "MUTATIONS", "RESTARTS", "SIMILAR"]
@@ -58,9 +59,16 @@ def with_compressor(base: type, *texts: str, caught: str) -> Variant:
 
 
 def own_weights(method: Any, right: Any, c: Any, *arguments: Any) -> Any:
-    """Solve local problems with the common nu, whatever the clients' own ones are."""
-    nu = method.nu * np.array(method.scales or ())[list(arguments[-1].clients), None]
-    return right(c._replace(zeta=c.zeta * method.nu / nu), *arguments)
+    """Solve local problems with one nu for the clients of the user."""
+    return right(c._replace(zeta=c.zeta / per_client(scales.scales_of(arguments[1]), c.zeta)), *arguments)
+
+
+def one_step(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+    """Take proximal steps of one length for the clients of the user."""
+    weight = 1.0 / (method.step * scales.scales_of(oracle))
+    x = oracle.solve(start=c.x, weight=weight, center=2.0 * message - c.z).theta
+    change = 2.0 * (x - message)
+    return c._replace(z=c.z + change, x=x), change
 
 
 def first_round(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
@@ -69,7 +77,7 @@ def first_round(method: Any, right: Any, c: Any, message: Any, oracle: Any, roun
 
 
 STEP, CHANGE = (FedSplit, "local", "2.0 * (x - message)"), (FedSplit, "local", "z = c.z + change")
-W = (SampledDualFL, "local", "weight=nu * (1.0 / t - 1.0), center=w")
+W = (SampledDualFL, "local", "weight=self.nu * (1.0 / t - 1.0), center=w")
 GROWTH = "growing_feddyn"
 ROUNDED = (NaturalCompression, "compress", "draws * (high - low) < size - low")
 LOGARITHM = "draws < xp.log2(xp.where(low > 0, size, 1.0) / xp.where(low > 0, low, 1.0))"
@@ -95,18 +103,15 @@ MUTATIONS: dict[str, Variant] = {
         f"SampledDualFL: {name}": edit(SampledDualFL, *texts, caught="sampled_dualfl_potential")
         for name, texts in {
             "no momentum": ("server", "w = (1.0 - t) * theta + t * v", "w = theta"),
-            "t from 1": ("init", "self.least(copies.shape[0])", "1.0"),
+            "t from 1": ("init", "self.least", "1.0"),
             "P/N forgotten in v": ("server", "moved / server.t", "moved / round.fraction / server.t"),
-            "the first weight always": (*W[1:], "weight=nu * (1.0 / self.fraction - 1.0), center=w"),
-            "no 1/t in the dual step": ("local", "nu / t, w - theta", "nu, w - theta"),
-            "proximal term at zero": (*W[1:], "weight=nu * (1.0 / t - 1.0), center=0.0 * w"),
+            "the first weight always": (*W[1:], "weight=self.nu * (1.0 / self.least - 1.0), center=w"),
+            "no 1/t in the dual step": ("local", "self.nu / t * (w - theta)", "self.nu * (w - theta)"),
+            "proximal term at zero": (*W[1:], "weight=self.nu * (1.0 / t - 1.0), center=0.0 * w"),
         }.items()
     },
     "FedSplit: half the step": edit(*STEP, "(x - message)", caught="sampled_fedsplit"),
-    "OptimizedDualFL: the plain mean": instead(
-        *(OptimizedDualFL, "local", lambda method, right, *arguments: (new := right(*arguments)[0], new.sent)),
-        "scaled_dualfl",
-    ),
+    "OptimizedDualFL: weights forgotten": instead(OptimizedDualFL, "local", scales.forgotten, "scaled_dualfl"),
     "OptimizedDualFL: one nu in the local problems": instead(OptimizedDualFL, "local", own_weights, "scaled_dualfl"),
     "Compressed FedSplit: 1/(1 + omega) forgotten": edit(
         *(*STEP, "2.0 / kept(self.compressor, message.shape, round) * (x - message)"),
@@ -117,7 +122,7 @@ MUTATIONS: dict[str, Variant] = {
     ),
     "Compressed FedDyn: the whole memory": edit(
         *(FedDyn, "local", "theta = received(", "whole, theta = theta, received("),
-        *("local", "self._memory(message, round) * scales, theta", "self.alpha * scales, whole"),
+        *("local", "self._memory(message, round) * (theta - message)", "self.alpha * (whole - message)"),
         caught="compressed_feddyn",
     ),
     "Compressed FedDyn: 1/(1 + omega) forgotten": instead(
@@ -140,13 +145,10 @@ MUTATIONS: dict[str, Variant] = {
     "Compressed FedSplit: cohorts not scaled": with_compressor(
         CoordinateCohorts, "compress", "scale * x", "x", caught="compressed_fedsplit compressed_feddyn"
     ),
-    "FedSplit: weights forgotten": edit(
-        *(FedSplit, "local", "change = weights(tuple(1.0 / s for s in self.scales), round, z) * change", "pass"),
-        caught="sampled_fedsplit",
-    ),
-    "FedSplit: one step for all in the local problems": edit(
-        *(FedSplit, "local", "(self.step * of_clients(self.scales, round, message))", "self.step"),
-        caught="sampled_fedsplit",
+    "FedSplit: weights forgotten": instead(FedSplit, "local", scales.forgotten, "sampled_fedsplit"),
+    "FedSplit: one step for all in the local problems": instead(FedSplit, "local", one_step, "sampled_fedsplit"),
+    "FedSplit: P/N for the weight of the cohort": edit(
+        FedSplit, "server", "round.fraction", "round.turnout", caught="sampled_fedsplit"
     ),
     "FedSplit: 1/P for 1/N": edit(FedSplit, "server", "round.fraction * mean", "mean", caught="sampled_fedsplit"),
 }

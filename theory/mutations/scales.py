@@ -1,69 +1,50 @@
-"""Wrong variants of methods with one scale for each client, under sampling."""
+"""Wrong variants of methods on clients of unequal weight, with one scale for each client, under sampling."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from dualopt.arrays.xp import Array
 from dualopt.methods import FedDR, FedDyn, SampledDualFL
-from dualopt.methods._scales import cohort_weights, multiplied, of_clients, weights
-from dualopt.methods.feddyn import Upload
 from dualopt.methods.participation import UniformSubset, WeightedSubset
+from dualopt.objectives.local_problem import per_client
 from theory._cases import Case
-from theory.mutations._edits import Variant, becomes, change
+from theory.mutations._edits import OtherMethodError, Variant, change, edit, instead, parameters
 
-__all__ = ["CLAIM_OF", "MUTATIONS"]
+__all__ = ["CLAIM_OF", "MUTATIONS", "forgotten", "scales_of"]
+
+
+def scales_of(oracle: Any) -> Array:
+    """Return the scales of the active clients, shape (P,)."""
+    return np.array(getattr(oracle.objective, "scales", (1.0,) * oracle.objective.n_clients))
+
+
+def forgotten(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+    """Upload what makes the mean with weights the plain one."""
+    new, upload = right(c, message, oracle, round)
+    weights = np.array(oracle.objective.weights or (1.0,) * oracle.objective.n_clients)
+    return new, per_client(np.mean(weights) / weights, upload) * upload
 
 
 # ---- FedDyn ----
 
 
-class MeanOfSteps(FedDyn):
-    """``theta = x - mean(gamma_j) mean u``: the arithmetic mean of the steps for the harmonic one."""
-
-    def server(self, server, mean, round):
-        new, _ = super().server(server, mean, round)
-        scales = np.array(self.scales or ())
-        theta = new.theta + new.h / (self.alpha * np.mean(scales)) - new.h * np.mean(1.0 / scales) / self.alpha
-        return new._replace(theta=theta), theta
+def common_weight(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+    """Solve local problems with one weight for the clients of the user."""
+    weight = method.alpha / scales_of(oracle)
+    theta = oracle.solve(start=message, linear=-c.gradient, weight=weight, center=message).theta
+    return c._replace(gradient=c.gradient - method.alpha * (theta - message)), theta
 
 
-class PlainMemory(FedDyn):
-    """``h`` from the plain sum of differences."""
-
-    def local(self, c, message, oracle, round):
-        new, upload = super().local(c, message, oracle, round)
-        return new, upload._replace(moved=oracle.solution.theta - message)  # pyright: ignore[reportOptionalMemberAccess]
-
-
-class CommonWeight(FedDyn):
-    """One weight in the local problems, the clients' own ones in the memories and at the server."""
-
-    def local(self, c, message, oracle, round):
-        theta = oracle.solve(start=message, linear=-c.gradient, weight=self.alpha, center=message).theta
-        scales = of_clients(self.scales, round, message)
-        weights = cohort_weights(self.scales or (), self.inclusion, round, message)
-        gradient = c.gradient - multiplied(self.alpha * scales, theta - message)
-        return c._replace(gradient=gradient), Upload(multiplied(weights, theta), multiplied(scales, theta - message))
-
-
-class WeightedMean(FedDyn):
-    """The mean of the active models with the weights ``alpha_j``, as if all clients were active."""
-
-    def local(self, c, message, oracle, round):
-        everybody = replace(self, inclusion=(1.0,) * round.n_clients)
-        return FedDyn.local(everybody, c, message, oracle, round)
-
-
-class OtherMemory(FedDyn):
-    """``u_j`` with the common weight."""
-
-    def local(self, c, message, oracle, round):
-        new, upload = super().local(c, message, oracle, round)
-        theta = oracle.solution.theta  # pyright: ignore[reportOptionalMemberAccess]
-        return new._replace(gradient=c.gradient - self.alpha * (theta - message)), upload
+def other_memory(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+    """Remember with one weight for the clients of the user."""
+    new, theta = right(c, message, oracle, round)
+    weight = per_client(method.alpha / scales_of(oracle), theta)
+    return new._replace(gradient=c.gradient - weight * (theta - message)), theta
 
 
 def drawn_uniformly(case: Case) -> Case:
@@ -74,7 +55,7 @@ def drawn_by(power: float, case: Case) -> Case:
     """Cohorts with the weights to a power."""
     chance = case.participation
     if not isinstance(chance, WeightedSubset) or chance.weights is None:
-        raise TypeError("only weighted cohorts have weights.")
+        raise OtherMethodError("only cohorts that are drawn with weights have other ones.")
     return case.but(participation=replace(chance, weights=tuple(a**power for a in chance.weights)))
 
 
@@ -85,98 +66,52 @@ def times_alpha(factor: float, case: Case) -> Case:
 # ---- FedDR ----
 
 
-class CommonProximalStep(FedDR):
-    """``eta`` in the proximal map of the regulariser."""
-
-    def server(self, server, mean, round):
-        xtilde = server.mean + round.fraction * mean
-        theta = self.regulariser.prox(xtilde, self.eta)
-        return server._replace(theta=theta, mean=xtilde), theta
-
-
-class PlainReflections(FedDR):
-    """The plain mean of changes whose weights are unequal."""
-
-    def local(self, c, message, oracle, round):
-        new, _ = super().local(c, message, oracle, round)
-        return new, new.reflected - c.reflected
-
-
-class CommonStep(FedDR):
-    """``eta`` in the local problems."""
-
-    def local(self, c, message, oracle, round):
-        y = c.y + self.relaxation * (message - c.x)
-        x = oracle.solve(start=c.x, weight=1.0 / self.eta, center=y).theta
-        change = 2.0 * x - y - c.reflected
-        weighed = weights(tuple(1.0 / s for s in self.scales or (1.0,) * round.n_clients), round, change)
-        return c._replace(y=y, x=x, reflected=2.0 * x - y), weighed * change
-
-
-class ActiveOnly(FedDR):
-    """The mean change of the active clients for that of all."""
-
-    def server(self, server, mean, round):
-        return super().server(server, mean / round.fraction, round)
+def common_step(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+    """Take proximal steps of one length for the clients of the user."""
+    y = c.y + method.relaxation * (message - c.x)
+    x = oracle.solve(start=c.x, weight=1.0 / (method.eta * scales_of(oracle)), center=y).theta
+    reflected = 2.0 * x - y
+    return c._replace(y=y, x=x, reflected=reflected), reflected - c.reflected
 
 
 # ---- SampledDualFL ----
 
 
-class PlainDualSum(SampledDualFL):
-    """``v`` from the plain sum of differences."""
-
-    def local(self, c, message, oracle, round):
-        new, upload = super().local(c, message, oracle, round)
-        return new, upload._replace(moved=new.theta - message.w)
-
-
-class ExpectedFraction(SampledDualFL):
-    """Steps t for P/N, not for the least probability."""
-
-    def least(self, n_clients):
-        return self.fraction or 1.0
-
-
-class CommonParameter(SampledDualFL):
-    """One nu in the dual steps, the clients' own ones in the local problems."""
-
-    def local(self, c, message, oracle, round):
-        new, upload = super().local(c, message, oracle, round)
-        return new._replace(z=c.z + self.nu / message.t * (message.w - new.theta)), upload
-
-
-class DualWeightedMean(SampledDualFL):
-    """The mean of the active models with the weights ``nu_j``, as if all clients were active."""
-
-    def local(self, c, message, oracle, round):
-        everybody = replace(self, inclusion=(1.0,) * round.n_clients)
-        return SampledDualFL.local(everybody, c, message, oracle, round)
+def common_parameter(method: Any, right: Any, c: Any, message: Any, oracle: Any, round: Any) -> Any:
+    """Take dual steps with one nu for the clients of the user."""
+    new, theta = right(c, message, oracle, round)
+    nu = per_client(method.nu / scales_of(oracle), theta)
+    return new._replace(z=c.z + nu / message.t * (message.w - theta)), theta
 
 
 CLAIM_OF = {"FedDyn": "weighted_feddyn", "FedDR": "sampled_feddr", "SampledDualFL": "weighted_dualfl"}
+A, B, F = CLAIM_OF.values()
 MUTATIONS: dict[str, Variant] = {
-    "FedDyn: the mean of the steps": becomes(FedDyn, lambda: MeanOfSteps, CLAIM_OF["FedDyn"]),
-    "FedDyn: the plain sum in h": becomes(FedDyn, lambda: PlainMemory, CLAIM_OF["FedDyn"]),
-    "FedDyn: one weight in the local problems": becomes(FedDyn, lambda: CommonWeight, CLAIM_OF["FedDyn"]),
-    "FedDyn: weights as if all were active": becomes(FedDyn, lambda: WeightedMean, CLAIM_OF["FedDyn"]),
-    "FedDyn: one weight in the memories": becomes(FedDyn, lambda: OtherMemory, CLAIM_OF["FedDyn"]),
-    "FedDyn: uniform cohorts": change(drawn_uniformly, CLAIM_OF["FedDyn"]),
-    "FedDyn: cohorts by the squares": change(partial(drawn_by, 2.0), CLAIM_OF["FedDyn"]),
-    "FedDyn: cohorts by the inverses": change(partial(drawn_by, -1.0), CLAIM_OF["FedDyn"]),
-    "FedDyn: half the weights": change(partial(times_alpha, 0.5), CLAIM_OF["FedDyn"]),
-    "FedDR: eta in the map of the regulariser": becomes(FedDR, lambda: CommonProximalStep, CLAIM_OF["FedDR"]),
-    "FedDR: weights forgotten": becomes(FedDR, lambda: PlainReflections, CLAIM_OF["FedDR"]),
-    "FedDR: one step in the local problems": becomes(FedDR, lambda: CommonStep, CLAIM_OF["FedDR"]),
-    "FedDR: 1/P for 1/N": becomes(FedDR, lambda: ActiveOnly, CLAIM_OF["FedDR"]),
-    "SampledDualFL: the plain sum in v": becomes(SampledDualFL, lambda: PlainDualSum, CLAIM_OF["SampledDualFL"]),
-    "SampledDualFL: t for P/N": becomes(SampledDualFL, lambda: ExpectedFraction, CLAIM_OF["SampledDualFL"]),
-    "SampledDualFL: one nu in the dual steps": becomes(
-        SampledDualFL, lambda: CommonParameter, CLAIM_OF["SampledDualFL"]
+    "FedDyn: weights forgotten": instead(FedDyn, "local", forgotten, A),
+    "FedDyn: h from the draw": edit(FedDyn, "server", "means.mean - server", "means.draw - server", caught=A),
+    "FedDyn: x from the mean": edit(FedDyn, "server", "x, moved = means.draw", "x, moved = means.mean", caught=A),
+    "FedDyn: P/N in h": edit(FedDyn, "server", "round.fraction", "round.turnout", caught=A),
+    "FedDyn: one weight in the local problems": instead(FedDyn, "local", common_weight, A),
+    "FedDyn: one weight in the memories": instead(FedDyn, "local", other_memory, A),
+    "FedDyn: uniform cohorts": change(drawn_uniformly, A),
+    "FedDyn: cohorts by the squares": change(partial(drawn_by, 2.0), A),
+    "FedDyn: cohorts by the inverses": change(partial(drawn_by, -1.0), A),
+    "FedDyn: half the weights": change(partial(times_alpha, 0.5), A),
+    "FedDR: half of eta in the map of the regulariser": edit(
+        *(FedDR, "server", "prox(xtilde, self.eta)", "prox(xtilde, 0.5 * self.eta)"), caught=B
     ),
-    "SampledDualFL: weights as if all were active": becomes(
-        SampledDualFL, lambda: DualWeightedMean, CLAIM_OF["SampledDualFL"]
+    "FedDR: weights forgotten": instead(FedDR, "local", forgotten, B),
+    "FedDR: one step in the local problems": instead(FedDR, "local", common_step, B),
+    "FedDR: 1/P for 1/N": edit(FedDR, "server", "round.fraction * mean", "mean", caught=B),
+    "FedDR: P/N for the weight of the cohort": edit(FedDR, "server", "round.fraction", "round.turnout", caught=B),
+    "SampledDualFL: weights forgotten": instead(SampledDualFL, "local", forgotten, F),
+    "SampledDualFL: v from the draw": edit(
+        *(SampledDualFL, "server", "(means.mean - server.w)", "(means.draw - server.w)"), caught=F
     ),
-    "SampledDualFL: uniform cohorts": change(drawn_uniformly, CLAIM_OF["SampledDualFL"]),
-    "SampledDualFL: cohorts by the inverses": change(partial(drawn_by, -1.0), CLAIM_OF["SampledDualFL"]),
+    "SampledDualFL: theta from the mean": edit(SampledDualFL, "server", "else means.draw", "else means.mean", caught=F),
+    "SampledDualFL: P/N in v": edit(SampledDualFL, "server", "round.fraction", "round.turnout", caught=F),
+    "SampledDualFL: t for P/N": parameters(SampledDualFL, lambda method, case: {"least": case.fraction}, F),
+    "SampledDualFL: one nu in the dual steps": instead(SampledDualFL, "local", common_parameter, F),
+    "SampledDualFL: uniform cohorts": change(drawn_uniformly, F),
+    "SampledDualFL: cohorts by the inverses": change(partial(drawn_by, -1.0), F),
 }

@@ -64,7 +64,8 @@ def new(
     lines = {
         "sites": ", ".join(project.sites),
         "method": f"{project.algorithm}, at most {project.rounds} rounds",
-        "problem": f"{project.loss}, mu = {project.mu:g}, {project.features} features, weights = {project.weights}",
+        "problem": f"{project.loss}, mu = {project.mu:g}, {project.features} features",
+        "client weights": project.client_weights,
         "fingerprint": project.fingerprint[:12],
         "files": f"{folder}: project.toml (for every site), provision.yml (for the certificates)",
         "next": f"nvflare provision -p {folder / 'provision.yml'} -w {folder / 'kits'}",
@@ -149,7 +150,7 @@ def _described(project: Project, site: str, data: Path, label: str | None) -> di
     f = site_objective(project, site, data, label=label)
     return {
         "data": f"{f.rows.sizes[0]} rows, {project.features} features, fit the project: {data}",
-        "loss": f"{project.loss}, mu = {project.mu:g}, weights = {project.weights}",
+        "loss": f"{project.loss}, mu = {project.mu:g}, client weights = {project.client_weights}",
         "L of this site": f"{float(f.L[0]):.6g} (told to the server, with the number of rows)",
         "fingerprint": f"{project.fingerprint[:12]} (the same at every site)",
     }
@@ -197,7 +198,7 @@ def _results(project: Project, outcome: Outcome) -> dict[str, str]:
     resubmitted = "" if outcome.jobs == 1 else f", submitted {outcome.jobs} times"
     return {
         "sites": f"{', '.join(project.sites)}{resubmitted}",
-        "loss": f"{project.loss}, mu = {project.mu:g}, weights = {project.weights}",
+        "loss": f"{project.loss}, mu = {project.mu:g}, client weights = {project.client_weights}",
         **{name: str(said[name]) for name in ("method", "theory") if name in said},
         **({"bytes sent": f"{said['bytes_up']:,} up, {said['bytes_down']:,} down"} if "bytes_up" in said else {}),
     }

@@ -23,7 +23,7 @@ class ProjectOptions:
     Parameters
     ----------
     site : list of str
-        Name of a site, or NAME=ROWS with the number of its rows, which --weights rows needs; repeatable.
+        Name of a site, or NAME=ROWS with the number of its rows, which it then checks; repeatable.
     name : str, optional
         Name of the run; default: that of the folder.
     like : Path, optional
@@ -46,8 +46,8 @@ class ProjectOptions:
         Append a column of ones.
     scale : str
         none, unit-rows or a number to divide by.
-    weights : str
-        clients: each site counts alike; rows: each row does.
+    client_weights : str
+        Weights of the sites in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
     dtype : str
         float64 or float32.
     storage : str
@@ -66,7 +66,7 @@ class ProjectOptions:
     regulariser: str | None = None
     intercept: bool = True
     scale: str = "none"
-    weights: str = "clients"
+    client_weights: str = "equal"
     dtype: str = "float64"
     storage: str = "auto"
 
@@ -85,6 +85,8 @@ class RunOptions:
         Largest number of communication rounds.
     participation : str
         Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5, everybody half the time.
+    scales : str
+        One scale for each site: none, suggested (as suits the method), or numbers such as 1,5,2.
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
     atol : float
@@ -101,6 +103,7 @@ class RunOptions:
     param: list[str] = field(default_factory=list)
     rounds: int = 100
     participation: str = "full"
+    scales: str = "none"
     tol: float = 1e-6
     atol: float = 0.0
     certify_every: int = 1
@@ -155,7 +158,7 @@ def described_project(folder: Path, problem: ProjectOptions, loop: RunOptions, m
         feature_names=known.get("feature_names", ()),
         intercept=problem.intercept,
         scale=problem.scale,
-        weights=problem.weights,
+        client_weights=problem.client_weights,
         dtype=problem.dtype,
         storage=problem.storage,
     )

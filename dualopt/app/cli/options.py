@@ -30,8 +30,10 @@ class LoopOptions:
     rounds : int
         Largest number of communication rounds.
     participation : str
-        Who takes part: full, subset=10, importance=10 (the method weights the clients), bernoulli=0.3; or
+        Who takes part: full, subset=10, importance=10 (drawn with the weights of the clients), bernoulli=0.3; or
         communicate=0.5, everybody half the time.
+    scales : str
+        One scale for each client: none, suggested (as suits the method), or numbers such as 1,5,2.
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
     atol : float
@@ -54,6 +56,7 @@ class LoopOptions:
 
     rounds: int = 100
     participation: str = "full"
+    scales: str = "none"
     tol: float = 1e-6
     atol: float = 0.0
     certify_every: int = 1

@@ -11,7 +11,6 @@ from typer import Option
 
 from dualopt.app.cli import output
 from dualopt.app.cli.options import default_of, option_groups
-from dualopt.arrays.xp import array_namespace
 from dualopt.methods.participation import as_participation
 from dualopt.problem.options import Problem, ProblemOptions, build_problem
 from dualopt.runs.recommendation import Recommendation
@@ -37,7 +36,7 @@ def recommend(
     found = recommended(built.objective, who, dear=dear)
     console = output.make_console()
     output.show_pairs(console, "dualopt recommend", _described(built, found, participation))
-    lines = {"use": found.method, "why": found.reasons, "theory": found.algorithm.guarantee(built.objective)}
+    lines = {"use": found.method, "why": found.reasons, "theory": found.algorithm.guarantee(built.objective, who)}
     if found.rule.runner_up is not None:
         lines["runner-up"] = found.rule.runner_up
     output.show_pairs(console, "", lines)
@@ -55,8 +54,8 @@ def command(found: Recommendation, problem: ProblemOptions, participation: str =
     'dualopt run --algorithm ... --data synthetic-regression --data-param m=60 ... --clients 3 --rounds 1000'
     """
     words = ["dualopt", "run", "--algorithm", found.method]
-    for name, value in found.rule.parameters.items():
-        words += ["-p", f"{name}={value}"]
+    if found.scales != "none":
+        words += ["--scales", found.scales]
     for f in fields(problem):
         words += _option(f.name, getattr(problem, f.name), default_of(f))
     if participation != "full":
@@ -78,7 +77,7 @@ def _option(name: str, value: Any, default: Any) -> list[str]:
 def _described(problem: Problem, found: Recommendation, participation: str) -> dict[str, str]:
     """Say what is known of the problem, and what it cost to know."""
     facts, L = found.facts, problem.objective.L
-    mean = float(array_namespace(L).mean(L))
+    mean = float(problem.objective.mean(L))
     lines = {
         "data": problem.data,
         "clients": problem.partition,

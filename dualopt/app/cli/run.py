@@ -22,12 +22,13 @@ from dualopt.app.cli.resume import KeepOptions, Kept, Results
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.engine.rounds import resolve
+from dualopt.engine.rounds import resolve, scaled
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
 from dualopt.methods.participation import Participation, as_participation
 from dualopt.methods.preparation import Preparation
 from dualopt.objectives import Objective
+from dualopt.objectives._weights import parse_numbers
 from dualopt.problem import data
 from dualopt.problem.options import Problem, ProblemOptions
 from dualopt.runs import plotting
@@ -91,7 +92,7 @@ def _run(session: Session, results: Results, algorithm: str) -> int:
     title = f"{algorithm} on {session.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
     lines = session.described() | output.parameters_in_words(result.algorithm)
-    lines["theory"] = result.algorithm.guarantee(session.changed)
+    lines["theory"] = result.algorithm.guarantee(session.clients[result.label], session.participation)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines["files"] = f"{out}: {', '.join(results.files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
@@ -239,7 +240,7 @@ class Session:
 
     problem: Problem
     prepare: Sequence[Preparation]
-    changed: Objective  # in the coordinates of the methods
+    clients: Mapping[str, Objective]  # of each method: in its coordinates, with its scales
     algorithms: Mapping[str, Algorithm]
     loop: LoopOptions
     participation: Participation
@@ -326,6 +327,7 @@ class Session:
                 check_assumptions=loop.check_assumptions,
                 threads=loop.threads,
                 prepare=self.prepare or None,
+                scales=parse_numbers(loop.scales),
                 parameters={
                     "data": problem.data,
                     "loss": problem.loss,
@@ -363,6 +365,7 @@ class Session:
             **problem.added,
             **({"before round 1": ", ".join(str(step) for step in self.prepare)} if self.prepare else {}),
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
+            **({"scales": self.loop.scales} if self.loop.scales != "none" else {}),
             **self.place.described,
         }
 
@@ -428,17 +431,20 @@ def _session(
     """Refuse what does not fit the problem, and make the methods."""
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
-    algorithms = {label: resolve(spec.build("algorithm"), changed, participation) for label, spec in specs.items()}
+    scales = parse_numbers(loop.scales)
+    methods = {label: spec.build("algorithm") for label, spec in specs.items()}
+    clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
+    algorithms = {label: resolve(method, clients[label], participation) for label, method in methods.items()}
     if loop.check_assumptions:
-        for algorithm in algorithms.values():
-            algorithm.check(changed)
+        for label, algorithm in algorithms.items():
+            algorithm.check(clients[label])
     if loop.reference and not problem.is_convex:
         raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
     return Session(
         problem=problem,
         prepare=preparation.steps(options.seed),
-        changed=changed,
+        clients=clients,
         algorithms=algorithms,
         loop=loop,
         participation=participation,

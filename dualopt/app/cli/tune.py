@@ -18,9 +18,10 @@ from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.options import MethodOptions, PreparationOptions, default_of, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.record import Record, load, search_progress
-from dualopt.engine.rounds import resolve
+from dualopt.engine.rounds import resolve, scaled
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
+from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.options import Problem, ProblemOptions
 from dualopt.runs import tuning
 from dualopt.runs._data_hash import data_hash
@@ -52,6 +53,8 @@ class SearchOptions:
         Largest number of communication rounds of each run.
     participation : str
         Who takes part: full, subset=10, importance=10, bernoulli=0.3, communicate=0.5; can be in the grid.
+    scales : str
+        One scale for each client: none, suggested (as suits the method), or numbers; can be in the grid.
     check_assumptions : bool
         Refuse parameters that break an assumption of the method; the line "theory" tells which theorem covers a run.
     jobs : int
@@ -69,6 +72,7 @@ class SearchOptions:
     reference: bool = False
     rounds: int = 100
     participation: str = "full"
+    scales: str = "none"
     check_assumptions: bool = True
     jobs: int = 1
     out: Path = Path("out")
@@ -83,12 +87,18 @@ class Setting:
     point: Mapping[str, str]
     spec: Spec
     participation: str
+    scales: str
+
+    def clients(self, objective: Any) -> Any:
+        """Return the clients that are in the coordinates of the methods, with the scales of this point."""
+        method, participation = self.spec.build("algorithm"), as_participation(self.participation)
+        return scaled(method, objective, parse_numbers(self.scales), participation)
 
     def candidate(self, objective: Any) -> Candidate:
         """Return what is run on clients in the coordinates of the methods."""
         participation = as_participation(self.participation)
-        algorithm = resolve(self.spec.build("algorithm"), objective, participation)
-        return Candidate(algorithm=algorithm, participation=participation)
+        algorithm = resolve(self.spec.build("algorithm"), self.clients(objective), participation)
+        return Candidate(algorithm=algorithm, participation=participation, scales=parse_numbers(self.scales))
 
 
 @option_groups
@@ -100,8 +110,8 @@ def tune(
     grid: Annotated[
         list[str] | None,
         Option(
-            help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop, compressor or participation; or paper, "
-            "the grid of Table 2 of the DualFL paper; repeatable, and all combinations are tried."
+            help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop, compressor, participation or scales; "
+            "or paper, the grid of Table 2 of the DualFL paper; repeatable, and all combinations are tried."
         ),
     ] = None,
     units: Annotated[
@@ -123,9 +133,9 @@ def tune(
         for name in sorted(set(shared) & set(point)):
             raise ValueError(f"param {name} is in the grid already.")
         given = {**shared, **point}
-        participation = given.pop("participation", loop.participation)
+        outer = {name: given.pop(name, getattr(loop, name)) for name in ("participation", "scales")}
         spec = method.given_to(Spec.parse(algorithm, "algorithm").given(given, "param"))
-        return Setting(point=point, spec=spec, participation=participation)
+        return Setting(point=point, spec=spec, **outer)
 
     def settings(rows_per_client: float) -> list[Setting]:
         points = parse_grid(grid or [], algorithm, units=units, rows_per_client=rows_per_client)
@@ -144,12 +154,12 @@ def tune(
         chosen = settings(sum(sizes) / len(sizes))
         changed = preparation.changed(objective, problem.seed)
         candidates = [s.candidate(changed) for s in chosen]
-        for candidate in candidates:
+        for s, candidate in zip(chosen, candidates, strict=True):
             next(
                 candidate.participation.rounds(objective.n_clients, problem.seed)
             )  # refuses more clients than there are
             if loop.check_assumptions:
-                candidate.algorithm.check(changed)
+                candidate.algorithm.check(s.clients(changed))
         prepared = asdict(preparation) if steps else {}
         common = (
             _common(built, problem, method, loop)
@@ -237,7 +247,7 @@ def parse_grid(texts: Sequence[str], algorithm: str, *, units: str, rows_per_cli
     if not texts:
         raise ValueError("grid must be given, as NAME=VALUE,VALUE or paper.")
     typed = pairs([text for text in texts if text != "paper"], "grid")
-    factors = [[{name: value} for value in _values(name, listed)] for name, listed in typed.items()]
+    factors = [[{name: value} for value in _values(name, parse_numbers)] for name, parse_numbers in typed.items()]
     if "paper" in texts:
         points = paper_grid(algorithm, rows=rows_per_client if units == "sum" else 1.0)
         for name in sorted(set(points[0]) & set(typed)):
@@ -246,10 +256,10 @@ def parse_grid(texts: Sequence[str], algorithm: str, *, units: str, rows_per_cli
     return [merged(parts) for parts in product(*factors)]
 
 
-def _values(name: str, listed: str) -> list[str]:
-    values = listed.split(",")
+def _values(name: str, parse_numbers: str) -> list[str]:
+    values = parse_numbers.split(",")
     if "" in values:
-        raise ValueError(f"grid {name} must be of the form VALUE,VALUE without gaps, not {listed!r}.")
+        raise ValueError(f"grid {name} must be of the form VALUE,VALUE without gaps, not {parse_numbers!r}.")
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"grid {name} has the value {value} twice.")
@@ -268,7 +278,8 @@ def _common(problem: Problem, options: ProblemOptions, method: MethodOptions, lo
     return {
         **asdict(options),
         **asdict(method),
-        **{name: getattr(loop, name) for name in ("metric", "target", "reference", "rounds", "participation")},
+        **{name: getattr(loop, name) for name in ("metric", "target", "reference", "rounds")},
+        **{name: getattr(loop, name) for name in ("participation", "scales")},
         "dualopt": versions().get("dualopt"),
         "data hash": data_hash(problem),
     }
@@ -306,6 +317,8 @@ def _command(
     words = ["dualopt", "run", "--algorithm", str(setting.spec), *_words(problem), *_words(preparation)]
     if setting.participation != "full":
         words += ["--participation", setting.participation]
+    if setting.scales != "none":
+        words += ["--scales", setting.scales]
     if not loop.check_assumptions:
         words += ["--no-check-assumptions"]
     if loop.reference:  # a run cannot stop at a true error

@@ -44,7 +44,7 @@ class FederatedLinearModel(BaseEstimator):
         tol: float = 1e-6,
         max_rounds: int = 1000,
         clients: int | str = 8,
-        weights: str = "rows",
+        client_weights: Any = "rows",
         participation: Any = None,
         fit_intercept: bool = True,
         warm_start: bool = False,
@@ -56,7 +56,7 @@ class FederatedLinearModel(BaseEstimator):
         self.tol = tol
         self.max_rounds = max_rounds
         self.clients = clients
-        self.weights = weights
+        self.client_weights = client_weights
         self.participation = participation
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
@@ -91,11 +91,11 @@ class FederatedLinearModel(BaseEstimator):
             loss=loss,
             mu=self.mu,
             clients=parts,
-            weights=self.weights,
+            client_weights=self.client_weights,
             intercept=bool(self.fit_intercept),
         )
         zero = objective.zeros()
-        scale = float(np.mean(objective.value(zero)))
+        scale = float(objective.mean(objective.value(zero)))
         trace = run(
             self.algorithm,
             objective,

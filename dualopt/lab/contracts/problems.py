@@ -32,7 +32,7 @@ def quadratic(n: int = 5, d: int = 4, *, mu: float = 1.0, L: float = 20.0, seed:
 
 def converted(objective: Quadratic, array: Callable[..., Any]) -> Quadratic:
     """Return the same quadratic in another array library."""
-    return Quadratic(A=array(objective.A), b=array(objective.b), c=array(objective.c))
+    return Quadratic(A=array(objective.A), b=array(objective.b), c=array(objective.c), weights=objective.weights)
 
 
 def logistic(n: int = 4, rows: int = 60, d: int = 3, *, mu: float = 0.05, seed: int = 0) -> LinearModel:

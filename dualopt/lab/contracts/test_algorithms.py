@@ -19,7 +19,7 @@ import pytest
 
 from dualopt.arrays.tree import leaves, take_clients, tree_map
 from dualopt.arrays.xp import array_namespace, to_numpy
-from dualopt.engine._steps import stacked
+from dualopt.engine._steps import averaged, stacked
 from dualopt.engine.rounds import State, advance, initial_state, iterate, resolve
 from dualopt.lab.contracts.backends import BACKENDS
 from dualopt.lab.contracts.options import classes
@@ -257,7 +257,8 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             states[j], solvers[j] = stacked(states[j], state), oracle.solver_state
             uploads.append(pickle.loads(pickle.dumps(upload)))
         if active and snapshot.round.communicate:
-            mean = tree_map(lambda *rows: np.mean(np.concatenate(rows), axis=0), *uploads)
+            rows = tree_map(lambda *parts: np.concatenate(parts), *uploads)
+            mean = averaged(algorithm, rows, snapshot.round, f.unequal_weights)
             server, message = algorithm.server(server, mean, snapshot.round)
             for j in range(f.n_clients):
                 if ("active" if j in active else "inactive") in algorithm.listens:
@@ -310,7 +311,7 @@ def steps(kind: Any) -> Iterator[tuple[str, Callable[[], Any], Any]]:
         return algorithm.local(state.clients, state.message, oracle, round), oracle.solution
 
     yield "local", local, state
-    mean = tree_map(lambda x: np.mean(x, axis=0), local()[0][1])
+    mean = averaged(algorithm, local()[0][1], round, f.unequal_weights)
     yield "server", lambda: algorithm.server(state.server, mean, round), (state.server, mean)
     clients, message = snapshots[2].clients, snapshots[2].message
     for who, receive in (("active", algorithm.receive), ("inactive", algorithm.receive_inactive)):

@@ -186,7 +186,7 @@ def _examined(
     rounds: int,
     confidence: float,
 ) -> Finding:
-    values = instance.values(participation.fraction(instance.objective.n_clients))
+    values = instance.values(participation.law(instance.objective.n_clients).fraction)
     try:
         claimed = rate.speed(values)
         algorithm = build(instance.objective, participation) if callable(build) else build

@@ -22,7 +22,7 @@ __all__ = ["OneShotAverage", "half"]
 class OneShotAverage(Typed):
     r"""Start from the mean of the clients' own minimisers.
 
-    .. math:: \theta^0 = \frac1N\sum_j\theta_j, \qquad \theta_j = \arg\min f_j
+    .. math:: \theta^0 = \sum_jw_j\theta_j \Big/ \sum_jw_j, \qquad \theta_j = \arg\min f_j
 
     One vector up, and ``theta0`` down, where the local solvers start; the mean travels as the first message. It is near
     the minimiser where clients are alike: for quadratics with :math:`(1 - \epsilon)H \preceq H_j \preceq (1 +
@@ -80,7 +80,6 @@ class OneShotAverage(Typed):
         """Solve the local problems and average."""
         self.check(objective)
         f = without_regulariser(objective)
-        xp, N = array_namespace(f.mu), f.n_clients
         own = self._solved(f, theta0)
         points, gradients = own.theta, list(own.gradients)
         if self.jackknife:
@@ -88,8 +87,7 @@ class OneShotAverage(Typed):
                 found = self._solved(half(f, side, self.seed), points)
                 points = points + 0.5 * (own.theta - found.theta)
                 gradients = [a + 0.5 * b for a, b in zip(gradients, found.gradients, strict=True)]
-        size = N * math.prod(f.shape)
-        average = xp.sum(points, axis=0) / N
+        size, average = f.n_clients * math.prod(f.shape), f.mean(points)
         return Prepared(
             objective=objective,
             theta0=average,

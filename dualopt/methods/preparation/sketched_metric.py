@@ -37,7 +37,7 @@ class SketchedMetric(Typed):
     (``fedsplit_in_the_metric``), and L-BFGS has :math:`M^{-1}` for its first matrix.
 
     ``common=True``: all draw the same :math:`p\times r` matrix S from the seed; a client sends :math:`G_jS` and the
-    trace of :math:`G_j`; of which the server needs the sums alone; it sends the r pairs of Nyström's approximation
+    trace of :math:`G_j`; of which the server needs the means alone; it sends the r pairs of Nyström's approximation
     :math:`GS(S'GS)^{-1}S'G`. ``common=False``: every client sends the r largest pairs of its own :math:`G_j`, of which
     the server takes the mean, whose rank is up to N r, and sends all of that: better coordinates, a larger message
     down. Both cost r p numbers up, ``r/k`` vectors of a model of k outputs.
@@ -114,9 +114,9 @@ class SketchedMetric(Typed):
     def _common(self, f: Any, rank: int) -> tuple[Metric, int]:
         """Return the Nyström approximation of the mean moments, and the products that it took."""
         S = _orthonormal(preparation_rng(self.seed).standard_normal((f.shape[-1], rank)), f.zeros())
-        xp, N, p = array_namespace(S), f.n_clients, f.shape[-1]
-        Y = xp.sum(moments_product(f, S[None, ...]), axis=0) / N  # (r, p), all that the server knows
-        trace = float(xp.sum(_traces(f))) / N
+        xp, p = array_namespace(S), f.shape[-1]
+        Y = f.mean(moments_product(f, S[None, ...]))  # (r, p), all that the server knows
+        trace = float(f.mean(_traces(f)))
         core = xp.matmul(Y, xp.matrix_transpose(S))
         values, vectors = xp.linalg.eigh(0.5 * (core + xp.matrix_transpose(core)))
         known = values > p * epsilon(values) * float(xp.max(values))
@@ -138,8 +138,10 @@ class SketchedMetric(Typed):
         pairs = xp.matmul(xp.matrix_transpose(vectors[:, :, width - rank :]), V)  # (N, r, p)
         zero = xp.zeros_like(largest)
         rest = xp.maximum(_traces(f) - xp.sum(largest, axis=-1), zero[:, 0]) / (p - rank) if rank < p else zero[:, 0]
-        factor = xp.sqrt(xp.maximum(largest - rest[:, None], zero) / N)[:, :, None] * pairs
-        t = float(xp.sum(rest)) / N
+        gains = xp.maximum(largest - rest[:, None], zero)
+        gains = gains / N if f.shares is None else gains * asarray_like(f.shares, rest)[:, None]
+        factor = xp.sqrt(gains)[:, :, None] * pairs
+        t = float(f.mean(rest))
         _, size, U = xp.linalg.svd(xp.reshape(factor, (N * rank, p)), full_matrices=False)
         return Metric(U, size * size + t, t), (POWERS + 1) * width
 

@@ -47,7 +47,7 @@ class Inputs:
         The loss, with its number of classes.
     clients : int or sequence of integer sequences or masks
         Rows of each client.
-    weights : str or array, shape (m,)
+    weights : array, shape (m,), or None
         Weights of the rows.
     classes : tuple or None
         The labels that were encoded, in the order of their codes: for a binary loss those of -1 and +1.
@@ -67,7 +67,7 @@ class Inputs:
     client_names: tuple[Any, ...] | None = None
 
 
-def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = "clients") -> Inputs:
+def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None) -> Inputs:
     """Return data of any kind as arrays.
 
     Everything is computed in one type, that of ``X``: float32 stays float32, float16 becomes float32, whatever else
@@ -83,7 +83,7 @@ def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = "clie
         Decides how labels are encoded; a class is given the number of different labels.
     clients : int, rows, names, or str
         As in :func:`dualopt.linear_model`; of a DataFrame, the name of a column.
-    weights : "clients", "rows" or vector of shape (m,)
+    weights : vector of shape (m,), optional
         Weights of the rows.
 
     Raises
@@ -109,7 +109,7 @@ def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = "clie
     like = X.data if is_sparse(X) else X
     y, loss, classes = as_labels(y, loss, like, X.shape[0])
     clients, client_names = as_clients(clients, X.shape[0])
-    if not isinstance(weights, str):
+    if weights is not None:
         weights = _weights(weights, like, X.shape[0])
     return Inputs(
         X=X,

@@ -1,0 +1,173 @@
+"""The theorems of the methods on the dual problem: DualFL and its kin, dual ascent, L-BFGS on the dual."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dualopt.arrays.xp import Array
+from dualopt.methods._restarts import MOST
+from dualopt.methods._theorem import DRAWN, ONE_SIZE, SMOOTH, Known, Need, Theorem, at_most, same, squares
+
+__all__ = [
+    "FALL",
+    "NU",
+    "OF_DUALFL",
+    "OF_DUAL_ASCENT",
+    "OF_DUAL_LBFGS",
+    "OF_OPTIMIZED_DUALFL",
+    "OF_SAMPLED_DUALFL",
+    "RHO",
+    "last_step",
+]
+
+FALL = 0.1  # times |q|^2, by which a step of dual L-BFGS has to make D fall; a plain step does by a half of it
+NU = at_most("nu", "mu", lambda m, k: k.mu)
+
+RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)
+
+# DualFL.
+
+
+def _without_momentum(method: Any, known: Known) -> bool:
+    return method.restart is None and method.rho == 0
+
+
+def _with_momentum(method: Any, known: Known) -> bool:
+    return method.restart is None and method.rho > 0
+
+
+def _best(known: Known) -> dict[str, float]:
+    return {"nu": known.mu, "rho": known.mu / known.L}
+
+
+def _of_gaps(method: Any, known: Known) -> str:
+    """Return Theorem E: the gap of an epoch for smooth clients, the order of Theorem 3.2 for all."""
+    limit = method.nu / known.L
+    if limit == 0:
+        return "O(1/n^2) at the mean models"
+    epoch = max(1, math.floor(2.0 * (1.0 + MOST) * math.sqrt(max(1.0 / limit - 1.0, 0.0))))
+    return f"the certified gap falls by {MOST**2:.0f} in at most {epoch} rounds"
+
+
+OF_DUALFL = (
+    Theorem(
+        source="Theorem 3.2",
+        rate="|theta - theta*|^2 = O(1/n^2)",
+        needs=(NU,),
+        about=_without_momentum,
+    ),
+    Theorem(
+        source="Theorem 3.3",
+        rate="E - E* = O((1 - sqrt(rho))^n), a factor of {factor} per round",
+        needs=(NU, RHO),
+        about=_with_momentum,
+        factor=lambda m, k: 1.0 - math.sqrt(m.rho),
+        best=_best,
+    ),
+    Theorem(source="Theorem E", rate=_of_gaps, needs=(NU,), about=lambda m, k: m.restart == "gap"),
+    Theorem(
+        source="",
+        rate="linear for smooth clients (theory/frontier/restarts.py), without a useful factor",
+        needs=(NU, SMOOTH),
+        about=lambda m, k: m.restart == "gradient",
+    ),
+)
+OF_OPTIMIZED_DUALFL = (
+    Theorem(
+        source="2 |zeta*|^2/(N A_n)",
+        rate="|theta - theta*|^2 = O(1/n^2)",
+        needs=(NU,),
+        about=_without_momentum,
+    ),
+    Theorem(
+        source="2 |zeta*|^2/(N A_n)",
+        rate="|theta - theta*|^2 = O((1 - sqrt(rho))^(2n)), a factor of {factor} per round",
+        needs=(NU, RHO),
+        about=_with_momentum,
+        factor=lambda m, k: (1.0 - math.sqrt(m.rho)) ** 2,
+        best=_best,
+    ),
+)
+
+# SampledDualFL.
+
+
+def last_step(rho: float, fraction: float) -> float:
+    r"""Return the limit of t, the root of :math:`t^2 + qt = pq`, :math:`q = \rho/(1 - \rho)`.
+
+    Examples
+    --------
+    >>> round(last_step(0.5, 1.0), 6), last_step(0.0, 0.5)
+    (0.618034, 0.0)
+    """
+    q = rho / (1.0 - rho)
+    return 2.0 * fraction * q / (q + math.sqrt(q * q + 4.0 * fraction * q)) if q > 0 else 0.0
+
+
+def _where(method: Any, known: Known) -> str:
+    """Return on what the constant of the bound depends where some are idle: with nu < mu it is finite."""
+    below = method.nu < known.mu * (1.0 - 1e-9)
+    return "" if known.p == 1 or below else "where all f_j - nu/2 |.|^2 are bounded below, "
+
+
+LEAST = Need(
+    "cohorts in which a client is active with a probability of at least p",
+    lambda m, k: same((m.least,), (k.p,)),
+    lambda m, k: m.least,
+)
+_OF_SAMPLED: dict[str, Any] = {
+    "source": "Theorem F",
+    "needs": (NU, DRAWN, LEAST, RHO),
+    "laws": ONE_SIZE,
+}
+OF_SAMPLED_DUALFL = (
+    Theorem(
+        rate=lambda m, k: f"{_where(m, k)}E |theta - theta*|^2 = O(1/n^2)",
+        about=lambda m, k: m.rho == 0,
+        **_OF_SAMPLED,
+    ),
+    Theorem(
+        rate=lambda m, k: f"{_where(m, k)}E |theta - theta*|^2 = O((1 - t)^n), a factor of {{factor}} per round",
+        about=lambda m, k: m.rho > 0,
+        factor=lambda m, k: 1.0 - last_step(m.rho, k.p),
+        best=_best,
+        **_OF_SAMPLED,
+    ),
+)
+
+# Without momentum, and with pairs in its place.
+
+
+def _distance(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    return squares(state.clients.zeta - known.objective.gradient(theta) / method.nu, known.weights)
+
+
+def _dual_error(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return D - D* at the latest accepted point, infinite before there is one."""
+    return float(state.server.value) + known.mean(known.objective.value(theta)) / method.nu
+
+
+OF_DUAL_ASCENT = (
+    Theorem(
+        source="",
+        rate="|theta - theta*|^2 = O((1 - nu/L)^(2n)), a factor of {factor} per round",
+        needs=(NU, SMOOTH),
+        factor=lambda m, k: max(1.0 - m.nu / k.L, 0.0) ** 2,
+        potential=_distance,
+        best=lambda k: {"nu": k.mu},
+    ),
+    Theorem(source="", rate="|theta - theta*|^2 <= |zeta*|^2/(N (2n - 1))", needs=(NU,)),
+)
+OF_DUAL_LBFGS = (
+    Theorem(
+        source="",
+        rate="the dual error falls by a factor of {factor} in any two rounds, at least",
+        needs=(NU, SMOOTH),
+        factor=lambda m, k: 1.0 - 2.0 * FALL * m.nu / k.L,
+        rounds=2,
+        potential=_dual_error,
+        best=lambda k: {"nu": k.mu},
+    ),
+    Theorem(source="", rate="the dual function falls with every accepted point", needs=(NU,)),
+)

@@ -1,0 +1,192 @@
+"""The theorems of the methods that send the mean gradient around: gradient descent, DANE in two forms, GIANT."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dualopt.arrays.xp import Array, array_namespace
+from dualopt.methods._anderson import regularisation
+from dualopt.methods._estimate import growth
+from dualopt.methods._line_search import inner
+from dualopt.methods._parameters import within
+from dualopt.methods._theorem import SMOOTH_STRONG, Known, Need, Theorem, at_most
+
+__all__ = [
+    "CURVATURE",
+    "OF_ACC_S_DANE",
+    "OF_ANDERSON_DANE",
+    "OF_GIANT",
+    "OF_GRADIENT_DESCENT",
+    "limit_factor",
+    "spectrum",
+]
+
+
+def _energy(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return E - E* of the model."""
+    f = known.objective
+    return known.mean(f.value(state.server.theta)) - known.mean(f.value(theta))
+
+
+# Gradient descent, on E.
+
+
+def _mean_bounds(known: Known) -> tuple[float, float]:
+    return known.mean(known.objective.mu), known.mean(known.objective.L)
+
+
+def _step_factor(method: Any, known: Known) -> float:
+    mu, L = _mean_bounds(known)
+    return max(abs(1.0 - method.step * mu), abs(1.0 - method.step * L))
+
+
+def _away(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    off = state.server.theta - theta
+    return float(array_namespace(off).sum(off * off)) ** 0.5
+
+
+OF_GRADIENT_DESCENT = (
+    Theorem(
+        source="",
+        rate="|theta - theta*| falls by a factor of {factor} per round",
+        needs=(
+            Need("a strongly convex mean", lambda m, k: _mean_bounds(k)[0] > 0),
+            Need("a step < 2/L", lambda m, k: m.step * _mean_bounds(k)[1] < 2.0, lambda m, k: 2.0 / _mean_bounds(k)[1]),
+        ),
+        factor=_step_factor,
+        potential=_away,
+    ),
+)
+
+# DANE with mixtures, and GIANT: the mean of the inverse Hessians as a preconditioner.
+
+
+def spectrum(mu: float, L: float, weight: float = 0.0) -> tuple[float, float]:
+    r"""Return bounds of the eigenvalues of :math:`\frac1N\sum_j (H_j + w)^{-1}\,\frac1N\sum_j H_j`.
+
+    They are :math:`\frac\mu{\mu + w}` and :math:`\frac{(L + \mu + 2w)^2}{4(L + w)(\mu + w)}\frac L{L + w}`.
+
+    Examples
+    --------
+    >>> spectrum(1.0, 4.0)
+    (1.0, 1.5625)
+    """
+    kantorovich = (L + mu + 2.0 * weight) ** 2 / (4.0 * (L + weight) * (mu + weight))
+    return mu / (mu + weight), kantorovich * L / (L + weight)
+
+
+def _mixed(method: Any, known: Known) -> float:
+    least, most = spectrum(known.mu, known.L, method.weight)
+    plain = max(abs(1.0 - method.eta * least), abs(1.0 - method.eta * most))
+    return math.sqrt(1.0 + regularisation(known.objective.mu)) * plain
+
+
+def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    r"""Return the norm of the newest residual in :math:`K^{-1}`, infinite before there is one with its gradient."""
+    server = state.server
+    if not server.started or n < 3:
+        return math.inf
+    return math.sqrt(max(0.0, -float(inner(server.residuals[-1], server.gradients[-1]))))
+
+
+OF_ANDERSON_DANE = (
+    Theorem(
+        source="",
+        rate="the residual falls by a factor of {factor} per two rounds on quadratics",
+        needs=(
+            SMOOTH_STRONG,
+            Need(
+                "eta < 2/k",
+                lambda m, k: m.eta * spectrum(k.mu, k.L, m.weight)[1] < 2.0,
+                lambda m, k: 2.0 / spectrum(k.mu, k.L, m.weight)[1],
+            ),
+        ),
+        factor=_mixed,
+        rounds=2,
+        potential=_residual,
+    ),
+)
+
+
+def _steepest(method: Any, known: Known) -> float:
+    _, k = spectrum(known.mu, known.L)
+    return 1.0 - (1.0 - method.relaxation**2) * 4.0 * k / (k + 1.0) ** 2
+
+
+def _accepted(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return E - E*, infinite before the start has been evaluated."""
+    return _energy(method, known, theta, state, n) if math.isfinite(float(state.server.value)) else math.inf
+
+
+OF_GIANT = (
+    Theorem(source="", rate="E falls in every iteration, by a factor", needs=(SMOOTH_STRONG,)),
+    Theorem(
+        source="",
+        rate="E - E* falls by a factor of {factor} per iteration of three rounds on quadratics with exact directions",
+        needs=(SMOOTH_STRONG, Need("a step of at least 1", lambda m, k: max(m.steps) >= 1)),
+        about=lambda m, k: m.weight == 0,
+        factor=_steepest,
+        rounds=3,
+        potential=_accepted,
+    ),
+)
+
+# DANE, accelerated.
+
+CURVATURE = at_most("mu", "min mu_j", lambda m, k: k.mu)
+CONVEX = (Need("convex clients", lambda m, k: k.mu >= 0), CURVATURE)
+
+
+def limit_factor(weight: float, mu: float) -> float:
+    r"""Return :math:`1 - \alpha` in the limit, for ``mu > 0``.
+
+    Examples
+    --------
+    >>> limit_factor(2.0, 1.0)
+    0.5
+    """
+    return 1.0 - growth(mu, weight, mu)[0]
+
+
+def _adaptive(method: Any, known: Known) -> str:
+    where = "where no Hessian is below their mean by more than delta"
+    steps = f"after n accepted iterations of three rounds, w = max({method.first:g}, 2 delta), {where}"
+    if method.mu == 0:
+        return f"E - E* <= 2 w |theta0 - theta*|^2/n^2 {steps}"
+    return f"E - E* = O(q^n), q = 1 - 2/(1 + sqrt(1 + 4 w/{method.mu:g})), {steps}"
+
+
+def _given(method: Any, known: Known) -> str:
+    """Return on what the promise of a fixed weight depends; nothing if the weight is enough for all such clients."""
+    return (
+        ""
+        if within(known.L - known.mu, method.weight)
+        else "where no Hessian is below their mean by more than the weight, "
+    )
+
+
+def _estimate(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return P, infinite before the first solutions."""
+    off = state.server.v - theta
+    return _energy(method, known, theta, state, n) + 0.5 * state.server.b * float(inner(off, off))
+
+
+OF_ACC_S_DANE = (
+    Theorem(source="", rate=_adaptive, needs=CONVEX, about=lambda m, k: m.weight is None),
+    Theorem(
+        source="",
+        rate=lambda m, k: f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
+        needs=CONVEX,
+        about=lambda m, k: m.weight is not None and m.mu == 0,
+    ),
+    Theorem(
+        source="",
+        rate=lambda m, k: f"{_given(m, k)}E - E* = O(q^n), a factor of {{factor}} per two rounds",
+        needs=CONVEX,
+        about=lambda m, k: m.weight is not None and m.mu > 0,
+        factor=lambda m, k: limit_factor(m.weight, m.mu),
+        rounds=2,
+        potential=_estimate,
+    ),
+)

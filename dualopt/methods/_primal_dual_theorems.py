@@ -1,0 +1,124 @@
+"""The theorems of FedPD, A-FedPD, Scaffnew and 5GCS."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dualopt.arrays.xp import Array, array_namespace
+from dualopt.methods._parameters import fedpd_step_limit, step_of
+from dualopt.methods._theorem import (
+    COIN,
+    EQUALLY_WEIGHTED,
+    SMOOTH_STRONG,
+    SUBSETS,
+    Known,
+    Laws,
+    Need,
+    Theorem,
+    at_most,
+    squares,
+)
+from dualopt.methods.participation import SKIPPED
+from dualopt.solvers import SGD
+
+__all__ = ["OF_A_FEDPD", "OF_FEDPD", "OF_FIVEGCS", "OF_SCAFFNEW", "PRODUCT", "SPLIT_OFF"]
+
+# FedPD and A-FedPD.
+
+SHORT = Need(
+    "eta < (sqrt(5) - 1)/(4L)",
+    lambda m, k: m.eta < fedpd_step_limit(k.L),
+    lambda m, k: fedpd_step_limit(k.L),
+)
+NEW_DUAL = Need("the new dual in what is uploaded", lambda m, k: not m.old_dual)
+OF_FEDPD = (
+    Theorem(source="Theorem 1", rate="the mean of |grad E|^2 = O(1/T)", needs=(SHORT, NEW_DUAL)),
+    Theorem(
+        source="Theorem 3",
+        rate="a bound that does not vanish, for clients whose gradients differ by a bounded amount",
+        needs=(SHORT, NEW_DUAL),
+        laws=Laws(SKIPPED, frozenset({SKIPPED})),
+    ),
+)
+OF_A_FEDPD = (
+    Theorem(
+        source="Theorem 1, corrected",
+        rate="the mean of |grad E|^2 = O(1/T)",
+        needs=(Need("rho > 2 L", lambda m, k: m.rho > 2.0 * k.L, lambda m, k: 2.0 * k.L),),
+    ),
+)
+
+# Scaffnew.
+
+
+def _controlled(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    weight = (step_of(method.solver) / method.probability) ** 2
+    controls = squares(state.clients.control - known.objective.gradient(theta), known.weights)
+    return squares(state.clients.theta - theta, known.weights) + weight * controls
+
+
+def _of_the_coin(method: Any, known: Known) -> float:
+    step, p = step_of(method.solver), method.probability
+    return max((1.0 - step * known.mu) ** 2, (1.0 - step * known.L) ** 2, 1.0 - p * p)
+
+
+OF_SCAFFNEW = (
+    Theorem(
+        source="",
+        rate="E Psi falls by a factor of {factor} per round",
+        needs=(
+            Need("full gradients", lambda m, k: not isinstance(m.solver, SGD)),
+            SMOOTH_STRONG,
+            Need("a step < 2/L", lambda m, k: step_of(m.solver) * k.L < 2.0, lambda m, k: 2.0 / k.L),
+            Need(
+                "rounds that communicate with probability p",
+                lambda m, k: math.isclose(m.probability, k.law.communication, rel_tol=1e-9),
+                lambda m, k: m.probability,
+            ),
+        ),
+        laws=COIN,
+        factor=_of_the_coin,
+        potential=_controlled,
+    ),
+)
+
+# 5GCS.
+
+SPLIT_OFF = at_most("mu", "min mu_j", lambda m, k: k.mu)
+PRODUCT = at_most("tau", "1/(gamma N)", lambda m, k: 1.0 / (m.gamma * k.N))
+
+
+def _curvature(method: Any, known: Known) -> float:
+    return (known.L - method.mu) / known.N
+
+
+def _slower(method: Any, known: Known) -> float:
+    """Return the larger one of the factors of the model and of the duals."""
+    dual = 1.0 - known.p * method.tau / (_curvature(method, known) + method.tau)
+    return max(1.0 / (1.0 + method.gamma * method.mu), dual)
+
+
+def _both(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    duals = (known.objective.gradient(theta) - method.mu * theta) / known.N
+    weight = (1.0 / method.tau + 1.0 / _curvature(method, known)) / known.p
+    away = float(array_namespace(theta).sum((state.server.theta - theta) ** 2))
+    return away / method.gamma + weight * squares(state.clients.dual - duals)
+
+
+OF_FIVEGCS = (
+    Theorem(
+        source="",
+        rate="E Psi falls by a factor of {factor} per round (recalled)",
+        needs=(
+            EQUALLY_WEIGHTED,
+            SMOOTH_STRONG,
+            SPLIT_OFF,
+            Need("mu < max L_j", lambda m, k: m.mu < k.L, lambda m, k: k.L),
+            PRODUCT,
+        ),
+        laws=SUBSETS,
+        factor=_slower,
+        potential=_both,
+    ),
+)

@@ -1,0 +1,125 @@
+r"""The theorems of FedSplit, FedDR and AndersonFedSplit: reflections that contract (Giselsson and Boyd 2017).
+
+With :math:`\delta = \max\bigl(\frac{1 - s\mu}{1 + s\mu}, \frac{sL - 1}{sL + 1}\bigr)` for the step s a round in which
+all take part contracts the clients' points by :math:`k = 1 - \frac a2(1 - \delta)`, ``a`` = 2 for FedSplit. A client
+that is idle keeps its point, and a compressor with :math:`\omega` takes the part :math:`1/(1 + \omega)` of the step, so
+that (Theorems B and D, ``theory/frontier``)
+
+.. math:: \mathbb E\sum_j\frac{w_j}{p_j}|z_j^+ - z_j^*|^2
+          \le \Bigl(1 - \frac{\min_jp_j}{1 + \omega}(1 - k^2)\Bigr)\sum_j\frac{w_j}{p_j}|z_j - z_j^*|^2
+
+under every law by which the cohorts are drawn: nothing but the :math:`p_j`, the probabilities of the clients, is used
+of it. The :math:`w_j` are the weights of the clients.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dualopt.arrays.xp import Array
+from dualopt.methods._anderson import regularisation
+from dualopt.methods._parameters import reflection_factor
+from dualopt.methods._theorem import ANY_LAW, SMOOTH_STRONG, Known, Need, Theorem, rounded_up, squares
+from dualopt.methods.compressors import Identity
+from dualopt.methods.participation import EVERYBODY
+
+__all__ = ["OF_ANDERSON", "OF_FEDDR", "OF_FEDSPLIT"]
+
+SOLVED = 1e-16  # of the squares: a point that is proximal up to rounding and local solvers
+SEEN = Need("clients that are all active at times", lambda m, k: k.p > 0)
+
+
+def _delta(method: Any, known: Known, step: float) -> float:
+    delta = reflection_factor(known.objective, step)
+    assert delta is not None  # smooth and strongly convex
+    return delta
+
+
+def _factor(method: Any, known: Known, step: float, relaxation: float, kept: float = 1.0) -> float:
+    k = 1.0 - 0.5 * relaxation * (1.0 - _delta(method, known, step))
+    return 1.0 - known.p * kept * (1.0 - k * k)
+
+
+def _distances(known: Known, theta: Array, points: Array, step: float) -> float:
+    r"""Return the sum of :math:`w_j|z_j - z_j^*|^2/p_j` with :math:`z_j^* = \theta^* + s\nabla f_j(\theta^*)`."""
+    limits = theta + step * known.objective.gradient(theta)
+    return squares(points - limits, [w / p for w, p in zip(known.weights, known.law.inclusion, strict=True)])
+
+
+def _kept(method: Any, known: Known) -> float:
+    return 1.0 / (1.0 + method.compressor.omega(known.objective.shape, known.N))
+
+
+_OF_FEDSPLIT: dict[str, Any] = {
+    "rate": "E of the squared distances falls by a factor of {factor} per round",
+    "laws": ANY_LAW,
+    "factor": lambda m, k: _factor(m, k, m.step, 2.0, _kept(m, k)),
+    "potential": lambda m, k, theta, s, n: _distances(k, theta, s.clients.z, -m.step),
+}
+EVERY_POINT = Need("the mean of all z_j", lambda m, k: m.average == "all" or k.law.name == EVERYBODY)
+OF_FEDSPLIT = (
+    Theorem(
+        source="Theorem B",
+        needs=(SMOOTH_STRONG, SEEN, EVERY_POINT),
+        about=lambda m, k: m.compressor == Identity(),
+        best=lambda k: {"step": 1.0 / math.sqrt(k.L * k.mu)},
+        **_OF_FEDSPLIT,
+    ),
+    Theorem(
+        source="Theorem D",
+        needs=(SMOOTH_STRONG, SEEN, Need("an unbiased compressor", lambda m, k: m.compressor.unbiased)),
+        about=lambda m, k: m.compressor != Identity(),
+        **_OF_FEDSPLIT,
+    ),
+)
+
+
+def _reached(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return the distance where every x_j is the proximal point of its y_j: once all clients have been active."""
+    c = state.clients
+    shift = method.eta * known.objective.gradient(c.x)
+    if squares(c.x + shift - c.y) > SOLVED * (squares(c.y) + squares(shift)):
+        return math.inf
+    return _distances(known, theta, c.y, method.eta)
+
+
+OF_FEDDR = (
+    Theorem(
+        source="Theorem B",
+        rate="once all have been active, E of the squared distances falls by a factor of {factor} per round",
+        needs=(SMOOTH_STRONG, SEEN),
+        laws=ANY_LAW,
+        factor=lambda m, k: _factor(m, k, m.eta, m.relaxation),
+        potential=_reached,
+        best=lambda k: {"eta": 1.0 / math.sqrt(k.L * k.mu)},
+    ),
+)
+
+
+def _mixed(method: Any, known: Known) -> float:
+    r"""Return :math:`\sqrt{1 + \lambda}\,\delta`, with the regularisation of the weights of a mixture."""
+    return math.sqrt(1.0 + regularisation(known.objective.mu)) * _delta(method, known, method.step)
+
+
+def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    return math.sqrt(squares(state.clients.residuals[-1])) if n > 0 else math.inf
+
+
+OF_ANDERSON = (
+    Theorem(
+        source="",
+        rate="the residual falls by a factor of {factor} per round on quadratics",
+        needs=(SMOOTH_STRONG,),
+        factor=_mixed,
+        potential=_residual,
+        best=lambda k: {"step": 1.0 / math.sqrt(k.L * k.mu)},
+    ),
+    Theorem(
+        source="",
+        rate=lambda m, k: (
+            f"by {rounded_up(_delta(m, k, m.step))} between plain steps, one in {m.memory + 1} rounds, for any loss"
+        ),
+        needs=(SMOOTH_STRONG,),
+    ),
+)
