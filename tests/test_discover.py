@@ -10,7 +10,8 @@ import dualopt.losses
 import dualopt.methods
 import dualopt.regularisers
 import dualopt.solvers
-from dualopt.spec.discover import discover, lookup, summary
+from dualopt.spec import Spec
+from dualopt.spec.discover import discover, summary
 
 PACKAGES = [dualopt.methods, dualopt.losses, dualopt.regularisers, dualopt.solvers]
 
@@ -74,12 +75,12 @@ def test_a_module_without_exactly_one_class_is_refused(tmp_path, monkeypatch, na
         discover(package)
 
 
-def test_lookup_proposes_a_close_name():
-    assert lookup(dualopt.losses, "huber", "loss") is dualopt.losses.Huber
+def test_a_name_that_is_unknown_proposes_a_close_name():
+    assert Spec("huber").target("loss") is dualopt.losses.Huber
     with pytest.raises(ValueError, match=r"^loss must be one of .*huber.*; not 'hubert' \(did you mean huber\?\)\.$"):
-        lookup(dualopt.losses, "hubert", "loss")
+        Spec("hubert").target("loss")
     with pytest.raises(ValueError, match=r"^solver must be one of .*; not 'zzz'\.$"):
-        lookup(dualopt.solvers, "zzz", "solver")
+        Spec("zzz").target("solver")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 
 import dualopt.methods
 from dualopt.spec import Spec, plugins
-from dualopt.spec.discover import lookup
 from tests import test_cli
 from tests.test_cli import refusal
 
@@ -224,7 +223,7 @@ def test_entry_points_are_listed_and_run_and_a_broken_one_harms_nobody(folder, m
     assert set(json.loads(Path("out/run.json").read_text())["plug_ins"]) == {"damped", "two-blobs"}
     sentence = refusal(program, "run", "--algorithm", "broken", *QUICK, "--overwrite")
     assert sentence.startswith("algorithm 'broken' (no_such_module:X of package damped-package): there is no module")
-    assert lookup(dualopt.methods, "dualfl", "algorithm") is dualopt.methods.DualFL
+    assert Spec("dualfl").target("algorithm") is dualopt.methods.DualFL
     sentence = refusal(program, "run", "--algorithm", "dampd", *QUICK, "--overwrite")
     assert "did you mean damped?" in sentence
 

@@ -231,6 +231,7 @@ def test_numbers_keep_their_digits_and_numpy_leaves_no_trace() -> None:
     method = DualFL(rho=np.float64(0.1), nu=1.0 / 3.0, solver=LBFGS(history=np.int64(3)))  # type: ignore[arg-type]
     assert str(Spec.of(method)) == f"dualfl: solver=(lbfgs: history=3), rho=0.1, nu={1.0 / 3.0!r}"
     assert described(method)["dualfl"]["nu"] == 1.0 / 3.0
+    assert described(method)["dualfl"].keys() == {f.name for f in fields(DualFL)}
 
 
 def test_a_record_shows_what_no_spec_can_say() -> None:

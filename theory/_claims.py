@@ -19,7 +19,6 @@ from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Claim, Verdict, check
 
 __all__ = [
-    "ALIASES",
     "ROUNDING",
     "UP_TO_ROUNDING",
     "Chapter",
@@ -35,7 +34,6 @@ __all__ = [
 # Two sides of an identity are computed with some thousand roundings of matrices of condition up to 1e4.
 ROUNDING = 1e-10
 UP_TO_ROUNDING = 1.0 + 1e-12  # for parameters at the end of an admitted range
-ALIASES = {"compared": "baselines"}  # selections that have another name now
 
 
 class ExpectedVerdict(NamedTuple):
@@ -69,8 +67,7 @@ class Chapter(NamedTuple):
     @property
     def folder(self) -> str:
         """The subpackage in which it stands."""
-        folder = self.module.split(".")[1]
-        return ALIASES.get(folder, folder)
+        return self.module.split(".")[1]
 
     @property
     def selection(self) -> str:

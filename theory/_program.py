@@ -20,7 +20,7 @@ from dualopt.arrays._checks import require
 from dualopt.runs._workers import Workers
 from dualopt.runs.trace import write_atomically
 from dualopt.runs.tuning import MOST_JOBS
-from theory._claims import ALIASES, Chapter, Result, discover, judge
+from theory._claims import Chapter, Result, discover, judge
 from theory._report import overview, record, report, statement_row, table
 from theory._statements import statements, summary
 
@@ -107,7 +107,7 @@ def check(
 def _chosen(found: Mapping[str, Chapter], names: Sequence[str]) -> dict[str, Chapter]:
     """Return the claims that are named, and those of the papers that are named; all if nothing is."""
     selections = sorted({chapter.selection for chapter in found.values()})
-    wanted = [ALIASES.get(name, name) for name in names]
+    wanted = list(names)
     for name in wanted:
         if name not in found and name not in selections:
             close = get_close_matches(name, [*selections, *found], 1)

@@ -44,6 +44,8 @@ def numbered(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]) -> list
     for h, x in enumerate(found):
         if x.clients is None:
             raise ValueError(f"clients of host {hosts[h]} have no numbers, and those of others have.")
+        if len(x.clients) != x.n_clients:
+            raise ValueError(f"clients of host {hosts[h]} must be {x.n_clients} numbers.")
     blocks = [x.clients or () for x in found]
     ids = sorted(j for own in blocks for j in own)
     if ids != list(range(len(ids))):

@@ -19,7 +19,7 @@ ROUNDING = 1e-4  # how far L may be below mu by rounding, of mu
 
 
 def require_sound(info: protocol.ClientInfo, host: Any) -> None:
-    """Refuse a info that no clients can have.
+    """Refuse what no clients can be like.
 
     A strong convexity constant of minus infinity is one that is not known, a smoothness constant of infinity one that
     there is not.

@@ -107,8 +107,8 @@ class Start(NamedTuple):
     rounds: int  # that the server has done: 0 at the beginning; a host that does not know the run then refuses others
     n_clients: int  # N
     clients: tuple[int, ...]  # the numbers of the host's clients
-    method: str  # name and parameters, in JSON (`dualopt.spec`)
-    theta0: Array  # shape
+    method: str  # name and parameters, in JSON (`dualopt.spec`); in one process the method itself
+    theta0: Array  # shape; None, never over a wire, where `Restore` brings the states
     max_rows: int | None  # of the largest client of the federation
     project: str  # refused where the host has another
     session: str  # names the server's process, of which another one may take a host back by one round; "": no other

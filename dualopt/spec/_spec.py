@@ -176,7 +176,7 @@ class Spec(Tree):
         given: dict[str, Any] = {}
         for name, x in self.arguments.items():
             if not own:
-                raise ValueError(f"{owner} has no parameters: {name or Tree('', {'': x})} is unknown.")
+                raise ValueError(f"{owner} has no parameters: {name or x} is unknown.")
             key = name or _first(target)
             if key not in own:
                 raise unknown_name(f"parameter of {owner}", key, [n for n, f in own.items() if f.init])

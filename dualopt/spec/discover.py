@@ -11,9 +11,7 @@ from collections.abc import Iterable
 from dataclasses import is_dataclass
 from types import ModuleType
 
-from dualopt.spec import plugins
-
-__all__ = ["discover", "lookup", "summary", "unknown_name"]
+__all__ = ["discover", "summary", "unknown_name"]
 
 
 def discover(package: ModuleType) -> dict[str, type]:
@@ -48,35 +46,6 @@ def discover(package: ModuleType) -> dict[str, type]:
     return {
         name.replace("_", "-"): _only_class(f"{package.__name__}.{name}") for name in sorted(names.difference(shared))
     }
-
-
-def lookup(package: ModuleType, name: str, argument: str) -> type:
-    """Return the class that a user named.
-
-    Parameters
-    ----------
-    package : module
-        Where to look, as in :func:`discover`.
-    name : str
-        What the user typed: a name of the package, or a plug-in as :mod:`dualopt.spec.plugins` finds it.
-    argument : str
-        The argument that took the name, for the message.
-
-    Raises
-    ------
-    ValueError
-        If there is no such name; the sentence lists all names and proposes a close one. If a plug-in cannot be used.
-
-    Examples
-    --------
-    >>> import dualopt.methods
-    >>> lookup(dualopt.methods, "dualfl", "algorithm").__name__
-    'DualFL'
-    """
-    classes = discover(package)
-    if name in classes:
-        return classes[name]
-    return plugins.find(package.__name__.rpartition(".")[2], name, argument, classes)
 
 
 def unknown_name(argument: str, name: str, known: Iterable[str]) -> ValueError:

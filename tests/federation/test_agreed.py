@@ -14,6 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.engine import RefusedError, wire
 from dualopt.engine import _protocol as protocol
+from dualopt.engine.rounds import resolve
 from dualopt.federation import Project
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.settings import objective_of
@@ -153,7 +154,7 @@ def test_requests_that_no_round_of_the_project_needs_are_refused() -> None:
         work._replace(clients=(0,)),
         work._replace(n=41),
         work._replace(n=-1),
-        work._replace(summed=True),
+        work._replace(partial_sums=True),
         protocol.Evaluate("run", 41, theta, True),
         protocol.Evaluate("run", 3, theta, True, True),
         protocol.Value("run", -1, theta),

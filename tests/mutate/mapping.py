@@ -450,13 +450,16 @@ TABLE |= {
     "dualopt/app/estimators/classifier.py": Judges(
         (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
     ),
-    "dualopt/spec/__init__.py": Judges(
-        (
-            Selected("dualopt/spec/__init__.py"),
-            Selected("tests/test_spec.py"),
-            Selected("tests/engine/test_wire.py", "words|refused"),
+    **{
+        f"dualopt/spec/{name}.py": Judges(
+            (
+                Selected(f"dualopt/spec/{name}.py"),
+                Selected("tests/test_spec.py"),
+                Selected("tests/engine/test_wire.py", "words"),
+            )
         )
-    ),
+        for name in ("_grammar", "_spec")
+    },
     "dualopt/methods/_support.py": Judges(
         (Selected("dualopt/methods/_support.py"), Selected("tests/test_cli.py", "refused"))
     ),

@@ -129,12 +129,6 @@ def test_mistakes_end_with_2_and_one_sentence(capsys, arguments: list[str], sent
     assert err.count("\n") == 1
 
 
-def test_an_old_name_selects_the_same_claims(capsys) -> None:
-    shown = [run(capsys, name, "--list")[1] for name in ("compared", "baselines")]
-    assert "scaffnew_one_step" in shown[0]
-    assert shown[0] == shown[1]
-
-
 def test_names_are_unique(monkeypatch) -> None:
     chapter = discover()["theorem_3_2"]
     monkeypatch.setattr(importlib.import_module(chapter.module), "again", chapter.claim, raising=False)

@@ -9,33 +9,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
-from dualopt.spec.discover import discover, lookup
+from dualopt.spec import Spec, names
 
 __all__ = ["KINDS", "classes", "refuse_wrong"]
 
-KINDS = {"algorithm": "methods", "loss": "losses", "solver": "solvers"}
+KINDS = {"algorithm": "algorithms", "loss": "losses", "solver": "solvers"}
 BROKEN = "broken promises"
-
-
-def package(kind: str) -> ModuleType:
-    """Return the package of a kind.
-
-    >>> package("loss").__name__
-    'dualopt.losses'
-    """
-    return import_module(f"dualopt.{KINDS[kind]}")
 
 
 def classes(config: Any, kind: str) -> dict[str, type]:
     """Return the classes to be tested, by name: those that were named; all of this package if pytest has no option."""
     named = config.getoption(kind, default=None)
     if named is None:
-        return discover(package(kind))
-    return {name: lookup(package(kind), name, kind) for name in named}
+        return dict(names(kind))
+    return {name: Spec(name).target(kind) for name in named}
 
 
 def refuse_wrong(arguments: Sequence[str]) -> None:
@@ -60,7 +49,7 @@ def refuse_wrong(arguments: Sequence[str]) -> None:
         if option.startswith("--") and kind in KINDS:
             found = True
             name = value if equals else "".join(arguments[position + 1 : position + 2])
-            lookup(package(kind), name, kind)
+            Spec(name).target(kind)
     if not found:
         raise ValueError("--algorithm, --loss or --solver must be given, such as --algorithm my_method.py:Damped.")
 

@@ -22,10 +22,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dualopt.spec.discover import unknown_name
 from dualopt.spec.plugins import files
 from dualopt.spec.plugins.requirements import fault
 
-__all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record", "split"]
+__all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record"]
 
 GROUPS = ("methods", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
 GROUPS += ("data", "figures")
@@ -43,21 +44,6 @@ def is_spelled(name: str) -> bool:
     [True, True, False, False]
     """
     return SPELLED.fullmatch(name) is not None
-
-
-def split(text: str) -> tuple[str, str]:
-    """Split ``FILE.py:Name:REST`` or ``NAME:REST`` after the name; REST may be missing.
-
-    Examples
-    --------
-    >>> split("my.py:Damped:alpha=3"), split("my.py:Damped"), split("dualfl:solver=my.py:Newton")
-    (('my.py:Damped', ':alpha=3'), ('my.py:Damped', ''), ('dualfl', ':solver=my.py:Newton'))
-    """
-    found = SPELLED.match(text)
-    head, colon, rest = text.partition(":")
-    if found is None or "=" in found["module"] or text[found.end() :][:1] not in ("", ":"):
-        return head, colon + rest
-    return found[0], text[found.end() :]
 
 
 def find(kind: str, name: str, argument: str, known: Iterable[str] = ()) -> Any:
@@ -79,8 +65,6 @@ def find(kind: str, name: str, argument: str, known: Iterable[str] = ()) -> Any:
     ValueError
         If there is none, it cannot be imported, or it is not of the kind; one sentence says what is wrong, and where.
     """
-    from dualopt.spec.discover import unknown_name
-
     if is_spelled(name):
         return load(kind, name, argument)
     declared = entry_points(kind)

@@ -32,8 +32,8 @@ class Hasty(Loader):
 
     def exec_module(self, module: Any) -> None:
         self.loader.exec_module(module)
-        settle = module.Host._settle
-        module.Host._settle = lambda self, request: settle(self, request._replace(clients=None))
+        settle = module.Host._commit
+        module.Host._commit = lambda self, request: settle(self, request._replace(clients=None))
 
 
 sys.meta_path.insert(0, Patched())
