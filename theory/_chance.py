@@ -33,6 +33,7 @@ __all__ = [
     "branches",
     "coin",
     "coins",
+    "do_round",
     "equally_likely",
     "events_of",
     "groups",
@@ -188,9 +189,18 @@ class Branch(NamedTuple):
     solution: Any  # the local solutions of the active clients
 
 
+def do_round(algorithm: Any, objective: Any, state: State, round: Round) -> tuple[State, Any, Any]:
+    """Do one round; one that says what chance gives to the method puts it there, by ``given(algorithm)``.
+
+    Clients may be elsewhere: of a round they learn who takes part, and nothing that a subclass adds.
+    """
+    given: Any = getattr(round, "given", None)
+    return advance(algorithm if given is None else given(algorithm), objective, state, round)
+
+
 def branches(algorithm: Any, objective: Any, state: State, events: Iterable[Event]) -> tuple[Branch, ...]:
     """Do a round from ``state`` in every way in which it may go."""
-    return tuple(Branch(p, round, *advance(algorithm, objective, state, round)) for p, round in events)
+    return tuple(Branch(p, round, *do_round(algorithm, objective, state, round)) for p, round in events)
 
 
 class Expect:
@@ -237,7 +247,7 @@ def worst_growth(
     states = [state(unit) for unit in np.eye(size)]
 
     def form(event: Event) -> Array:
-        rows = np.stack([errors(advance(algorithm, objective, s, event.round)[0]) for s in states])
+        rows = np.stack([errors(do_round(algorithm, objective, s, event.round)[0]) for s in states])
         return rows @ rows.T
 
     return float(np.linalg.eigvalsh(Expect(events)[form])[-1])

@@ -18,7 +18,7 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
 from dualopt.methods.participation import Round
 from theory._cases import Case, everybody
-from theory._chance import Branch, Expect, branches
+from theory._chance import Branch, Expect, branches, do_round
 
 __all__ = [
     "Choose",
@@ -212,7 +212,7 @@ def round_matrix(
         default all of its arrays.
     """
     n = flat(like).size
-    top = affine(lambda z: flat(advance(algorithm, objective, filled(z, like), round)[0]), n)
+    top = affine(lambda z: flat(do_round(algorithm, objective, filled(z, like), round)[0]), n)
     return np.vstack([top, np.append(np.zeros(n), 1.0)])
 
 

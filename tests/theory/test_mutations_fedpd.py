@@ -22,7 +22,7 @@ from theory._claims import Form, discover
 from theory._problems import lopsided
 from theory._rounds import branches
 from theory.fedpd import descent, first_version, skipping
-from theory.fedpd._draws import Drawn, Samples, rows, sampled, squares
+from theory.fedpd._draws import Samples, rows, sampled, squares
 from theory.fedpd._runs import LIMIT, residuals
 from theory.fedpd.skipping import drift
 from theory.mutations.fedpd import MUTATIONS
@@ -170,9 +170,8 @@ def test_drawn_rows_are_those_of_the_method_on_samples() -> None:
     """The mean of a step over all rows is a gradient step, and each is the step of the package on that row."""
     data = rows(noise=0.3)
     problem = LocalProblem(objective=data.objective, weight=5.0, center=np.ones(2))
-    start, solver = np.ones((2, 2)), Samples(data=data, length=0.1)
-    known = {"n": 0, "n_clients": 2, "clients": (0, 1), "communicate": True, "seed": 0}
-    ends = [solver(problem, start, Steps(steps=1), (), Drawn(rows=((k,), (k,)), **known)).theta for k in (0, 1)]
+    start, solvers = np.ones((2, 2)), [Samples(data=data, length=0.1, rows=((k,), (k,))) for k in (0, 1)]
+    ends = [solver(problem, start, Steps(steps=1)).theta for solver in solvers]
     whole = Gradient(step=0.1)(problem, start, Steps(steps=1)).theta
     assert np.mean(ends, axis=0) == pytest.approx(whole)
     assert float(np.abs(ends[0] - ends[1]).max()) > 1e-2

@@ -9,7 +9,7 @@ squares along whole runs follow from :math:`\mathbb E\,zz^\top \leftarrow \sum_k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -53,6 +53,10 @@ class Drawn(Round):
 
     rows: tuple[tuple[int, ...], ...]
 
+    def given(self, algorithm: Any) -> Any:
+        """Return the method whose local solver takes these rows."""
+        return replace(algorithm, solver=replace(algorithm.solver, rows=self.rows))
+
 
 class Rows(NamedTuple):
     """The rows of all clients, which have the same number of them."""
@@ -68,7 +72,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """Algorithm 3, Option II: gradient steps of one length, on one row each, which the round prescribes.
+    """Algorithm 3, Option II: gradient steps of one length, on one row each, which are given.
 
     It evaluates the local problem where it ends, for the accuracy that (9) is about; the steps do not use that.
 
@@ -78,10 +82,13 @@ class Samples:
         The rows.
     length : float
         The paper's ``eta_1``.
+    rows : tuple of tuple of int
+        Which rows every client takes, step by step.
     """
 
     data: Rows
     length: float
+    rows: tuple[tuple[int, ...], ...] = ()
 
     def initial_state(self, objective: Any) -> Any:
         """Return ``()``."""
@@ -91,12 +98,12 @@ class Samples:
         self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
     ) -> LocalSolution:
         """Take the steps from ``start``."""
-        assert isinstance(round, Drawn)
+        assert self.rows  # a round gives them
         theta, clients = start, np.arange(problem.n_clients)
-        for row in zip(*round.rows, strict=True):
+        for row in zip(*self.rows, strict=True):
             A, b = self.data.A[clients, row], self.data.b[clients, row]
             theta = theta - self.length * ((A @ theta[..., None])[..., 0] - b + problem.added_gradient(theta))
-        counts = np.full(len(clients), float(len(round.rows[0])))
+        counts = np.full(len(clients), float(len(self.rows[0])))
         status = ("converged",) * len(clients)
         return solution(problem, theta, problem.evaluate(theta), gradients=counts, status=status)
 

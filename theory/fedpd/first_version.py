@@ -43,11 +43,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.engine.rounds import State, advance
+from dualopt.engine.rounds import State
 from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
-from theory._chance import Branch
+from theory._chance import Branch, do_round
 from theory._claims import ExpectedVerdict, Form
 from theory._rounds import Turn
 from theory.fedpd._draws import (
@@ -219,7 +219,7 @@ def p12_errors_of_samples(form: Form) -> Iterator[Inequality]:
     n, start = case.n_clients, case.first()
     known = {"n": 0, "n_clients": n, "clients": tuple(range(n)), "communicate": True, "seed": 0}
     found = [
-        Branch(0.125, round, *advance(case.algorithm, case.objective, start, round))
+        Branch(0.125, round, *do_round(case.algorithm, case.objective, start, round))
         for round in (Drawn(rows=((row,),) * n, **known) for row in range(8))
     ]
     models = np.concatenate([branch.state.clients.theta for branch in found], axis=1)

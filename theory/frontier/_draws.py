@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import permutations, product
 from typing import Any
 
@@ -41,6 +41,10 @@ class Scripted(Round):
 
     draws: Any
 
+    def given(self, algorithm: Any) -> Any:
+        """Return the method whose compressor is given these draws."""
+        return replace(algorithm, compressor=with_draws(algorithm.compressor, self))
+
     def compression_rngs(self) -> Any:
         """Return the draws of the clients."""
         return [Draw(self.draws[j]) for j in self.clients]
@@ -48,6 +52,13 @@ class Scripted(Round):
     def compression_rng(self) -> Any:
         """Return the draw for all."""
         return Draw(self.draws)
+
+
+def with_draws(compressor: Any, drawn: Scripted) -> Any:
+    """Return the compressor as it is with the draws of a round, whatever round it is called in."""
+    kind = type(compressor)
+    compress = {"compress": lambda self, x, round: kind.compress(self, x, drawn)}
+    return type(kind.__name__, (kind,), compress)(**{f.name: getattr(compressor, f.name) for f in fields(compressor)})
 
 
 def scripted(n_clients: int, draws: Any) -> Scripted:

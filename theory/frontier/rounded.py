@@ -30,6 +30,7 @@ from dualopt.methods import FedSplit
 from dualopt.methods.compressors import Compressor, Identity, NaturalCompression, RandomQuantisation, kept
 from dualopt.methods.participation import Round, first_round
 from theory._cases import Case, accurately, everybody
+from theory._chance import do_round
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import logistic, lopsided, quadratic
 from theory._rounds import affine
@@ -146,7 +147,7 @@ def rounded_fedsplit(case: Case) -> Iterator[Inequality]:
     for n in range(1, case.rounds + 1):
 
         def outcome(round: Round, state: State = state) -> Array:
-            return errors.of(advance(method, f, state, round)[0]).reshape(shape)
+            return errors.of(do_round(method, f, state, round)[0]).reshape(shape)
 
         mean, before = float(np.sum(expectation_of_coins(outcome, np.square, shape))), errors.squared(state)
         yield Inequality(n, mean, factor * before, "mean after a round")
