@@ -25,6 +25,7 @@ from dualopt.solvers.stopping import Gap, Steps
 from theory._cases import Case
 
 __all__ = [
+    "WEIGHTS",
     "a9a",
     "absolute_deviation",
     "breast_cancer",
@@ -43,6 +44,8 @@ __all__ = [
     "quadratic",
     "regularised",
     "solved",
+    "two",
+    "weighed",
     "with_spectra",
 ]
 
@@ -136,6 +139,29 @@ def lopsided() -> Case:
     """Four clients with mu_j = 0.5, 1, 6, 0.8, whose mean 2.075 is the curvature of E, and L_j = 4, 20, 12, 10."""
     spectra = [[0.5, 1.0, 2.0, 4.0], [1.0, 2.0, 8.0, 20.0], [6.0, 7.0, 9.0, 12.0], [0.8, 3.0, 5.0, 10.0]]
     return solved("lopsided quadratics", with_spectra(spectra))
+
+
+WEIGHTS = (5.0, 0.3, 1.0, 2.0)  # of four clients
+
+
+def weighed(f: Case, *weights: float) -> Case:
+    """Return quadratics with these weights of the clients, and the solution.
+
+    Examples
+    --------
+    >>> weighed(lopsided(), 5.0, 1.0, 1.0, 0.1).objective.weights
+    (5.0, 1.0, 1.0, 0.1)
+    """
+    name = f"{f.name}, weights {', '.join(f'{w:g}' for w in weights)}"
+    return solved(name, replace(f.objective, weights=weights))
+
+
+def two(weights: tuple[float, float] = (0.97, 0.03), curvatures: tuple[float, float] = (50.0, 1.0)) -> Case:
+    """Return two clients of unequal weight whose Hessians are multiples of the identity."""
+    A = np.stack([curvature * np.eye(2) for curvature in curvatures])
+    f = Quadratic(A=A, b=np.array([[1.0, 2.0], [-3.0, 1.0]]), weights=weights)
+    name = "two clients, weights {:g} and {:g}, curvatures {:g} and {:g}".format(*weights, *curvatures)
+    return solved(name, f)
 
 
 @cache

@@ -199,6 +199,9 @@ UNWITNESSED: Mapping[tuple[str, str], str] = {
     ("convex_nonsmooth_rounds", "rounds of the method"): _COUNTS,
     ("weighted_feddyn_weights", "gamma m of the slowest client"): "no constant: it follows from the ratio of weights,"
     " whose bound 1 is attained",
+    ("best_scales", "condition numbers"): "random scales; the suggested ones attain the bound",
+    ("uniform_cohorts", "factor with equal weights"): "the factor of Theorem A, which is attained by other clients",
+    ("uniform_sampled_dualfl", "factor with equal weights"): _ONE,
     ("anderson_safeguard", "distance of the model"): "a chain of inequalities, none of which is attained with the next:"
     " of what it is made, the fall of the residual after a plain step is attained.",
 }

@@ -39,7 +39,7 @@ FORMULAS = {
     "identity_feddyn_rows": (
         states,
         "linear_model",
-        lambda *rows, weights, **others: linear_model(*rows, weights="clients", **others),
+        lambda *rows, client_weights, **others: linear_model(*rows, **others),
     ),
     "identity_point_saga": (splitting, "FedDyn", feddyn.MUTATIONS["no h"].wrong()),
     "identity_douglas_rachford": (splitting, "FedDyn", feddyn.MUTATIONS["half the memory"].wrong()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,38 @@ from tests.theory.mutation_table import is_violated, shrunk, telling
 from tests.theory.test_properties import UNEQUAL
 from theory._claims import discover
 from theory._problems import solved
-from theory.frontier import sampled_feddr, weighted_dualfl, weighted_feddyn
-from theory.mutations.scales import CLAIM_OF
+from theory.frontier import sampled_feddr, weighted_dualfl, weighted_feddyn, weights
+from theory.mutations.scales import CLAIM_OF, MUTATIONS
 
-MODULES = {module.__name__ for module in (sampled_feddr, weighted_dualfl, weighted_feddyn)}
+MODULES = {module.__name__ for module in (sampled_feddr, weighted_dualfl, weighted_feddyn, weights)}
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.module in MODULES}
 
 
 def test_every_claim_is_caught_by_some_mutation() -> None:
-    assert {*CLAIM_OF.values(), "weighted_feddyn_weights"} == set(CHAPTERS)
+    rows = {name for row in MUTATIONS.values() for name in row.caught}
+    formulas = {"weighted_feddyn_weights", "best_scales"}  # below
+    assert {*CLAIM_OF.values()} <= rows
+    assert rows | formulas == set(CHAPTERS)
+
+
+@pytest.mark.parametrize("power", [(0.4, 0.4), (0.6, 0.3), (0.0, 0.0)])
+def test_other_scales_are_not_the_best(power: tuple[float, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = lambda f: f.L ** power[0] * f.mu ** power[1]  # noqa: E731
+    monkeypatch.setattr(weights, "common_scales", wrong)
+    assert is_violated(CHAPTERS["best_scales"].claim, telling("best_scales"))
+
+
+def test_scales_that_are_not_normalised_have_another_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = weights.reweighted
+    monkeypatch.setattr(weights, "reweighted", lambda f, s: replace(right(f, s), scales=tuple(np.asarray(s).tolist())))
+    assert is_violated(CHAPTERS["best_scales"].claim, telling("best_scales"))
+
+
+@pytest.mark.parametrize("name", ["uniform_cohorts", "uniform_sampled_dualfl"])
+def test_cohorts_that_are_drawn_with_the_weights_do_not_diverge(name: str) -> None:
+    free = replace(CHAPTERS[name].claim, assumptions=lambda case: [])
+    drawn = [case.but(participation=weights.drawn(case, 1)) for case in telling(name)]
+    assert all(is_violated(free, iter([case])) for case in drawn)
 
 
 @pytest.mark.parametrize("name", ["weighted_feddyn", "sampled_feddr"])

@@ -37,7 +37,17 @@ from dualopt.regularisers import L2, Regulariser, Zero
 from theory._cases import Case, accurately
 from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, regularised
+from theory._problems import (
+    WEIGHTS,
+    flat_quadratic,
+    hard_quadratic,
+    logistic,
+    lopsided,
+    quadratic,
+    regularised,
+    two,
+    weighed,
+)
 from theory.baselines._runs import reflection, smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
 from theory.frontier.sampled_fedsplit import MARGINALS, unequal
@@ -113,6 +123,10 @@ def sampled_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for law, note in ((everybody, "everybody"), (apart, "two groups"), (unlike, "unequal coins")):
         yield ExpectedVerdict(feddr_case(lopsided(), law, note))
         yield ExpectedVerdict(feddr_case(unequal(), law, note, ridge=0.5))
+    yield ExpectedVerdict(feddr_case(two(), groups(2, (0,), (1,)), "one of them", attained=True))
+    for ridge in (0.0, 0.5):
+        yield ExpectedVerdict(feddr_case(weighed(unequal(), *WEIGHTS), unlike, "unequal coins", ridge=ridge))
+        yield ExpectedVerdict(feddr_case(weighed(lopsided(), *WEIGHTS), apart, "two groups", scaled=False, ridge=ridge))
     yield ExpectedVerdict(
         feddr_case(logistic(), groups(4, (0, 1), (2, 3)), "two groups").but(rounds=6 if quick else ROUNDS)
     )

@@ -49,7 +49,17 @@ from dualopt.objectives import Quadratic
 from theory._cases import Case, Derived, accurately
 from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
-from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, solved
+from theory._problems import (
+    WEIGHTS,
+    flat_quadratic,
+    hard_quadratic,
+    logistic,
+    lopsided,
+    quadratic,
+    solved,
+    two,
+    weighed,
+)
 from theory.baselines._runs import reflection, smooth_and_strongly_convex
 from theory.baselines.contraction import Errors, one_step
 
@@ -126,6 +136,12 @@ def sampled_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         for f in (unequal(), lopsided()):
             yield ExpectedVerdict(sampled_case(f, law, f"{note}, scaled", scaled=True, attained=f is unequal()))
     yield ExpectedVerdict(sampled_case(unequal(), coins(0.1, 0.5, 1.0, 0.3), "unequal coins, scaled", scaled=True))
+    one = groups(2, (0,), (1,))
+    yield ExpectedVerdict(sampled_case(two(), one, "one of them, scaled", scaled=True, attained=True))
+    for scaled in (False, True):
+        f, note = weighed(unequal(), *WEIGHTS), ", scaled" * scaled
+        yield ExpectedVerdict(sampled_case(f, coins(0.1, 0.5, 1.0, 0.3), f"unequal coins{note}", scaled=scaled))
+        yield ExpectedVerdict(sampled_case(f, everybody, f"everybody{note}", scaled=scaled, attained=scaled))
     if not quick:
         yield ExpectedVerdict(sampled_case(logistic(), apart, "two groups"))
     yield ExpectedVerdict(sampled_case(quadratic(), groups(3, (0, 1)), "a client never active"), "outside assumptions")

@@ -44,7 +44,7 @@ from dualopt.methods import DualFL, OptimizedDualFL
 from dualopt.objectives import Quadratic
 from theory._cases import Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
-from theory._problems import logistic, lopsided, quadratic, solved
+from theory._problems import WEIGHTS, logistic, lopsided, quadratic, solved, weighed
 from theory.dualfl import _runs
 from theory.frontier.growing_feddyn import deviations
 from theory.optimized_dualfl._runs import growths
@@ -95,6 +95,9 @@ def scaled_dualfl_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         yield ExpectedVerdict(scaled_case(f, OptimizedDualFL, rounds, rho=0.0))
         yield ExpectedVerdict(scaled_case(f, DualFL, rounds, rho=0.0))
     yield ExpectedVerdict(scaled_case(unequal(), OptimizedDualFL, rounds, times=0.5))
+    for kind in (OptimizedDualFL, DualFL):
+        yield ExpectedVerdict(scaled_case(weighed(lopsided(), *WEIGHTS), kind, rounds, rho=0.0))
+    yield ExpectedVerdict(scaled_case(weighed(lopsided(), *WEIGHTS), OptimizedDualFL, rounds))
     yield ExpectedVerdict(scaled_case(logistic(), OptimizedDualFL, 15))
     yield ExpectedVerdict(scaled_case(deviations(), OptimizedDualFL, 30, rho=0.0))
     yield ExpectedVerdict(scaled_case(unequal(), OptimizedDualFL, 30, times=3.0), "outside assumptions")

@@ -69,7 +69,7 @@ from dualopt.objectives.reweighted import in_own_units
 from theory._cases import Case
 from theory._chance import Branch
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
-from theory._problems import logistic, lopsided
+from theory._problems import WEIGHTS, logistic, lopsided, two, weighed
 from theory._rounds import by_chance, histories, path
 from theory.dualfl import _runs
 from theory.frontier.growing_feddyn import deviations
@@ -185,6 +185,10 @@ def weighted_dualfl_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(weighted(unequal(), 2, 25, nu=0.95))
     yield ExpectedVerdict(weighted(lopsided(), 2, 25, rho=0.3))
     yield ExpectedVerdict(weighted(logistic(), 2, 8 if quick else 25, ratios=(1.0, 0.2, 0.5, 1.0)))
+    yield ExpectedVerdict(weighted(two(), 1, 25))
+    for size in (1, 2, 4):
+        yield ExpectedVerdict(weighted(weighed(unequal(), *WEIGHTS), size, 25))
+    yield ExpectedVerdict(weighted(weighed(lopsided(), *WEIGHTS), 2, 25, ratios=(1.0, 1.0, 1.0, 1.0)))
     for size in (1, 2):
         yield ExpectedVerdict(weighted(deviations(), size, 25, rho=0.0, ratios=(1.0, 0.1, 0.3, 0.9)))
     uniform = weighted(unequal(), 2, 25).but(participation=UniformSubset(size=2))

@@ -80,7 +80,7 @@ from dualopt.methods.participation import Full, UniformSubset, WeightedSubset
 from dualopt.objectives._weights import mean_of
 from theory._cases import Case, accurately
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
-from theory._problems import flat_quadratic, hard_quadratic, logistic, lopsided, quadratic
+from theory._problems import WEIGHTS, flat_quadratic, hard_quadratic, logistic, lopsided, quadratic, two, weighed
 from theory.baselines._runs import smooth_and_strongly_convex
 from theory.baselines.contraction import one_step
 from theory.frontier._feddyn import feddyn_errors
@@ -179,6 +179,10 @@ def weighted_feddyn_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     yield ExpectedVerdict(weighted_case(hard_quadratic(), 1, attained=True))
     yield ExpectedVerdict(weighted_case(quadratic(), 2))
     yield ExpectedVerdict(weighted_case(logistic(), 2).but(rounds=6 if quick else ROUNDS))
+    yield ExpectedVerdict(weighted_case(two(), 1, proportional=True, attained=True))
+    for size in (1, 2, 4):
+        yield ExpectedVerdict(weighted_case(weighed(unequal(), *WEIGHTS), size))
+        yield ExpectedVerdict(weighted_case(weighed(lopsided(), *WEIGHTS), size))
     equal = weighted_case(hard_quadratic(), 2, attained=True)  # equal weights: the cohorts are uniform
     yield ExpectedVerdict(equal.but(participation=UniformSubset(size=2)))
     yield ExpectedVerdict(weighted_case(unequal(), 4).but(participation=Full()))

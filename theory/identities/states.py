@@ -15,6 +15,7 @@ from dualopt.losses import Squared
 from dualopt.methods import AFedPD, FedDyn, LazyAFedPD
 from dualopt.methods.participation import Bernoulli, Participation, UniformSubset
 from dualopt.objectives import linear_model
+from dualopt.objectives.reweighted import reweighted
 from dualopt.solvers import Exact
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict, deviation
@@ -156,7 +157,8 @@ def identity_feddyn_rows(case: Unequal) -> Iterator[Inequality]:
     Compare with FedDyn on losses that carry their weights.
     """
     X, y, parts = case.rows()
-    f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, client_weights="rows")
+    means = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, client_weights="rows")
+    f = reweighted(means, [1.0 / len(part) for part in parts])  # the clients w_j f_j, of equal weight
     run = iterate(FedDyn(alpha=case.alpha, solver=Exact()), f, participation=case.participation)
     for n, (cloud, s) in enumerate(zip(authors(case), run, strict=False), start=1):
         yield Inequality(n, deviation(cloud, s.server.theta), EXACT, "models")

@@ -384,7 +384,7 @@ RESTARTS: dict[str, Variant] = {
     ),
     "no momentum": edit(*BETA, "Message(theta, 0.0", caught="restart_gap"),
     "the first client for the mean": instead(DualFL, "local", first_point, "restart_gap"),
-    "the mean without weights": instead(DualFL, "weighted", lambda method, right, x, round: x, "restart_gap"),
+    "the mean without weights": instead(DualFL, "local", scales.forgotten, "restart_gap"),
     "momentum beyond 1": edit(*BETA, "Message(theta, 1.3", caught="restart_energy"),
     "epochs that end after any fall": edit(
         DualFL, "server", "if again else", "if again or round.n % 3 == 2 else", caught="restart_epochs"

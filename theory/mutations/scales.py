@@ -11,6 +11,7 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.methods import FedDR, FedDyn, SampledDualFL
 from dualopt.methods.participation import UniformSubset, WeightedSubset
+from dualopt.objectives import Quadratic
 from dualopt.objectives.local_problem import per_client
 from theory._cases import Case
 from theory.mutations._edits import OtherMethodError, Variant, change, edit, instead, parameters
@@ -59,6 +60,14 @@ def drawn_by(power: float, case: Case) -> Case:
     return case.but(participation=replace(chance, weights=tuple(a**power for a in chance.weights)))
 
 
+def of_equal_weight(case: Case) -> Case:
+    """Give the clients one weight."""
+    if not isinstance(case.objective, Quadratic):
+        raise OtherMethodError("only quadratics.")
+    f = replace(case.objective, weights=None)
+    return case.but(objective=f, theta=f.minimiser(), subgradients=f.gradient(f.minimiser()))
+
+
 def times_alpha(factor: float, case: Case) -> Case:
     return case.but(algorithm=replace(case.algorithm, alpha=factor * case.algorithm.alpha))
 
@@ -86,11 +95,16 @@ def common_parameter(method: Any, right: Any, c: Any, message: Any, oracle: Any,
 
 CLAIM_OF = {"FedDyn": "weighted_feddyn", "FedDR": "sampled_feddr", "SampledDualFL": "weighted_dualfl"}
 A, B, F = CLAIM_OF.values()
+MEANS = "two_means"
 MUTATIONS: dict[str, Variant] = {
-    "FedDyn: weights forgotten": instead(FedDyn, "local", forgotten, A),
-    "FedDyn: h from the draw": edit(FedDyn, "server", "means.mean - server", "means.draw - server", caught=A),
-    "FedDyn: x from the mean": edit(FedDyn, "server", "x, moved = means.draw", "x, moved = means.mean", caught=A),
-    "FedDyn: P/N in h": edit(FedDyn, "server", "round.fraction", "round.turnout", caught=A),
+    "FedDyn: weights forgotten": instead(FedDyn, "local", forgotten, f"{A} {MEANS}"),
+    "FedDyn: h from the draw": edit(
+        FedDyn, "server", "means.mean - server", "means.draw - server", caught=f"{A} {MEANS}"
+    ),
+    "FedDyn: x from the mean": edit(
+        FedDyn, "server", "x, moved = means.draw", "x, moved = means.mean", caught=f"{A} {MEANS}"
+    ),
+    "FedDyn: P/N in h": edit(FedDyn, "server", "round.fraction", "round.turnout", caught=f"{A} {MEANS}"),
     "FedDyn: one weight in the local problems": instead(FedDyn, "local", common_weight, A),
     "FedDyn: one weight in the memories": instead(FedDyn, "local", other_memory, A),
     "FedDyn: uniform cohorts": change(drawn_uniformly, A),
@@ -104,14 +118,19 @@ MUTATIONS: dict[str, Variant] = {
     "FedDR: one step in the local problems": instead(FedDR, "local", common_step, B),
     "FedDR: 1/P for 1/N": edit(FedDR, "server", "round.fraction * mean", "mean", caught=B),
     "FedDR: P/N for the weight of the cohort": edit(FedDR, "server", "round.fraction", "round.turnout", caught=B),
-    "SampledDualFL: weights forgotten": instead(SampledDualFL, "local", forgotten, F),
+    "SampledDualFL: weights forgotten": instead(*(SampledDualFL, "local", forgotten, f"{F} {MEANS}")),
     "SampledDualFL: v from the draw": edit(
-        *(SampledDualFL, "server", "(means.mean - server.w)", "(means.draw - server.w)"), caught=F
+        *(SampledDualFL, "server", "(means.mean - server.w)", "(means.draw - server.w)"), caught=f"{F} {MEANS}"
     ),
-    "SampledDualFL: theta from the mean": edit(SampledDualFL, "server", "else means.draw", "else means.mean", caught=F),
-    "SampledDualFL: P/N in v": edit(SampledDualFL, "server", "round.fraction", "round.turnout", caught=F),
+    "SampledDualFL: theta from the mean": edit(
+        *(SampledDualFL, "server", "else means.draw", "else means.mean"), caught=f"{F} {MEANS}"
+    ),
+    "SampledDualFL: P/N in v": edit(
+        *(SampledDualFL, "server", "round.fraction", "round.turnout"), caught=f"{F} {MEANS}"
+    ),
     "SampledDualFL: t for P/N": parameters(SampledDualFL, lambda method, case: {"least": case.fraction}, F),
     "SampledDualFL: one nu in the dual steps": instead(SampledDualFL, "local", common_parameter, F),
     "SampledDualFL: uniform cohorts": change(drawn_uniformly, F),
     "SampledDualFL: cohorts by the inverses": change(partial(drawn_by, -1.0), F),
+    "uniform cohorts, equal weights": change(of_equal_weight, "uniform_cohorts uniform_sampled_dualfl"),
 }
