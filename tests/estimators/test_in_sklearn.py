@@ -186,7 +186,7 @@ BAD = {
     "clients": ({"clients": 0}, "clients must be a number of at least 1 or the name of a column, not 0."),
     "clients is a column of an array": ({"clients": "site"}, "clients = 'site' names a column, but X is a ndarray"),
     "more clients than rows": ({"clients": 500}, "a minimum of 500 is required"),
-    "participation": ({"participation": "half"}, "participation must be full or one of"),
+    "participation": ({"participation": "half"}, "participation must be one of full, subset"),
     "participation class": (
         {"participation": UniformSubset},
         "participation must be an instance, such as UniformSubset",
