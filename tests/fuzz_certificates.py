@@ -441,6 +441,7 @@ def draw_linear(rng: np.random.Generator, dtype: Any) -> tuple[LinearModel, str,
     weights, how = None, choose(rng, clients=2, rows=1, own=1)
     if how == "own":
         weights = (log_uniform(rng, 1e-5, 1e5) * rng.uniform(0, 1, m) * (rng.random(m) < 0.9)).astype(dtype)
+        weights = weights if weights.any() else np.ones(m, dtype=dtype)
     of_clients: Any = "rows" if how == "rows" else draw_weights(rng, N) or "equal"
     how = choose(rng, any=1, like_data=3)
     mu = log_uniform(rng, 1e-8, 1e2)

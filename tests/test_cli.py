@@ -333,7 +333,7 @@ def earlier(program):
         ("--rows 1798", r"rows must be at most the 1797 rows"),
         ("--scale huge", r"scale must be one of"),
         ("--dtype float16", r"dtype must be"),
-        ("--weights heavy", r"weights must be .*'heavy'"),
+        ("--client-weights heavy", r"client_weights must be 'equal', 'rows' or numbers, not heavy"),
         ("--mu -1", r"mu must be .*-1"),
         ("--mu 0", r"mu is 0"),
         ("--loss hinge", r"exactly two distinct labels"),

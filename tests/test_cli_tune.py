@@ -283,8 +283,8 @@ def test_other_clients_of_the_same_rows_are_other_data(program):
     assert "holds another search (data hash is" in refusal(program, *search)
     np.savez("mine.npz", X=X, y=np.sign(X[:, 0]), clients=owners)
     assert program(*search)[0] == 0
-    other = ["clients" if word == "rows" else word for word in search]
-    assert "weights is 'rows' there and 'clients' here" in refusal(program, *other)
+    other = ["equal" if word == "rows" else word for word in search]
+    assert "client_weights is 'rows' there and 'equal' here" in refusal(program, *other)
 
 
 def test_other_code_is_another_search_unless_it_is_kept(program, runs, monkeypatch):

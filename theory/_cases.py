@@ -17,7 +17,7 @@ from dualopt.lab import claims
 from dualopt.methods.participation import Full, Participation, Round, first_round
 from dualopt.objectives import Quadratic, reweighted
 from dualopt.objectives.local_problem import client_dot, per_client
-from dualopt.objectives.reweighted import own_clients
+from dualopt.objectives.scales import own_clients
 from dualopt.solvers import Exact, NewtonCG
 from dualopt.solvers.stopping import GradientNorm
 from theory._chance import Event, events_of

@@ -23,7 +23,7 @@ from dualopt.engine._uploads import UploadChecks, from_rows, from_sums, joined
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
 from dualopt.objectives._weights import of_clients, unequal
-from dualopt.objectives.reweighted import scales_of
+from dualopt.objectives.scales import scales_of
 from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
 from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec, types_in

@@ -18,7 +18,7 @@ from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.objectives._weights import mean, of_clients, shares, total
-from dualopt.objectives.reweighted import own_clients
+from dualopt.objectives.scales import own_clients
 from dualopt.solvers import LocalSolution
 
 __all__ = [

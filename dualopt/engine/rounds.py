@@ -24,7 +24,7 @@ from dualopt.methods.participation import Full, Participation, Round, WeightedSu
 from dualopt.methods.preparation import Preparation, Prepared, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
-from dualopt.objectives.reweighted import own_clients, reweighted, scales_of
+from dualopt.objectives.scales import own_clients, reweighted, scales_of
 from dualopt.regularisers import Zero
 from dualopt.solvers import LocalSolution
 from dualopt.solvers.stopping import Gap

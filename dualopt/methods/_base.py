@@ -12,7 +12,7 @@ from dualopt.methods._theorem import Known, Theorem, guarantee
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Participation, Round, law_of
 from dualopt.objectives import Objective
-from dualopt.objectives.reweighted import common_scales
+from dualopt.objectives.scales import common_scales
 from dualopt.solvers import LocalSolver, default_solver
 from dualopt.solvers.stopping import GradientReduction, Stop
 

@@ -10,7 +10,7 @@ from dualopt.arrays.xp import Array, broadcast, to_numpy
 from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem, Objective, Reweighted
 from dualopt.objectives.local_problem import Evaluation
-from dualopt.objectives.reweighted import in_own_units
+from dualopt.objectives.scales import in_own_units
 from dualopt.solvers import LocalSolution, LocalSolver
 from dualopt.solvers._loop import evaluated, norm
 from dualopt.solvers.newton import conjugate_gradients

@@ -9,8 +9,8 @@ from dualopt.objectives.network import MLP, mlp
 from dualopt.objectives.nonconvex_penalty import NonconvexPenalty
 from dualopt.objectives.objective import Objective
 from dualopt.objectives.quadratic import Quadratic
-from dualopt.objectives.reweighted import Reweighted, reweighted
 from dualopt.objectives.rows import ClientRows
+from dualopt.objectives.scales import Reweighted, reweighted
 from dualopt.objectives.sharpness_aware import SharpnessAware
 from dualopt.objectives.wrapper import ObjectiveWrapper
 from dualopt.objectives.zero_chain import ZeroChain

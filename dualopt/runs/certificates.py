@@ -15,7 +15,7 @@ from dualopt.objectives._rounding import client_norm, gamma, tiny
 from dualopt.objectives._weights import total
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
-from dualopt.objectives.reweighted import own_clients
+from dualopt.objectives.scales import own_clients
 from dualopt.regularisers import Regulariser
 from dualopt.solvers import LocalSolution
 

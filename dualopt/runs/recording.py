@@ -39,7 +39,7 @@ from dualopt.methods.participation import Participation, as_participation
 from dualopt.methods.preparation import Preparation, Prepared, as_preparations, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
-from dualopt.objectives.reweighted import scales_of
+from dualopt.objectives.scales import scales_of
 from dualopt.objectives.wrapper import class_labels
 from dualopt.runs.certificates import Certificate, certificate_from
 from dualopt.runs.trace import Trace

@@ -6,7 +6,7 @@ from typing import Any
 
 from dualopt.objectives import LinearModel
 from dualopt.objectives._sparse import LARGEST_GRAM
-from dualopt.objectives.reweighted import own_clients
+from dualopt.objectives.scales import own_clients
 from dualopt.solvers._loop import LocalSolver, is_smooth
 from dualopt.solvers.dual_coordinate import DualCoordinate
 from dualopt.solvers.exact import Exact

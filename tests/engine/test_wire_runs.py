@@ -13,7 +13,7 @@ from dualopt.engine import Host, RemoteClients, wire
 from dualopt.engine import _protocol as protocol
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.seal import Seal
-from dualopt.methods.participation import CommunicateWithProbability, Full, UniformSubset
+from dualopt.methods.participation import CommunicateWithProbability, Full, UniformSubset, WeightedSubset
 from dualopt.spec.discover import discover
 from tests.engine.problems import problems
 
@@ -25,6 +25,8 @@ METHODS: dict[str, Any] = dict(discover(dualopt.methods))
 def test_every_method_over_bytes_is_one_process(name: str) -> None:
     kind = METHODS[name]
     who = UniformSubset(size=2) if "partial" in kind.supports else Full()
+    if "unequal" in kind.supports:  # the weights of the clients are their numbers of rows
+        who = WeightedSubset(size=2)
     if "skip" in kind.supports:
         who = CommunicateWithProbability(probability=0.6)
     f = problems()["quadratic" if name == "optimized-dualfl" else "smooth"]

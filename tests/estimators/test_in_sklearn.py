@@ -133,8 +133,8 @@ def test_clients_alike_is_another_problem() -> None:
     """With clients of 100 and 20 rows the mean over clients differs from the mean over rows."""
     owners = np.arange(120) < 100
     rows, clients = (
-        FederatedClassifier(weights=weights, mu=0.1, tol=1e-8).fit(X, Y, groups=owners)
-        for weights in ("rows", "clients")
+        FederatedClassifier(client_weights=weights, mu=0.1, tol=1e-8).fit(X, Y, groups=owners)
+        for weights in ("rows", "equal")
     )
     assert np.linalg.norm(rows.coef_ - clients.coef_) > 10 * (rows.certified_distance_ + clients.certified_distance_)
 
@@ -192,7 +192,7 @@ BAD = {
         "participation must be an instance, such as UniformSubset",
     ),
     "participation unsupported": ({"participation": "subset=2"}, "algorithm DualFL does not support partial"),
-    "weights": ({"weights": "sizes"}, "weights must be 'clients', 'rows' or an array, not 'sizes'."),
+    "weights": ({"client_weights": "sizes"}, "client_weights must be 'equal', 'rows' or numbers, not sizes."),
 }
 
 

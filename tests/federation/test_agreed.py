@@ -119,7 +119,7 @@ def test_a_start_of_something_else_is_refused() -> None:
     others = {
         "method": "dualfl",
         "parameter": "feddyn: alpha=0.4, solver=lbfgs:history=5, stop=reduction=0.1",
-        "default": "feddyn: alpha=0.3, scaled=true, solver=lbfgs:history=5, stop=reduction=0.1",
+        "default": "feddyn: alpha=0.3, compressor=natural, solver=lbfgs:history=5, stop=reduction=0.1",
         "solver": "feddyn: alpha=0.3, solver=newton, stop=reduction=0.1",
         "its parameter": "feddyn: alpha=0.3, solver=lbfgs:history=6, stop=reduction=0.1",
         "stop": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=gradient=1e-3",
@@ -136,6 +136,7 @@ def test_a_start_of_something_else_is_refused() -> None:
         ({"clients": (0,)}, "clients"),
         ({"clients": (0, 1, 2)}, "clients"),
         ({"run": "another"}, "asked"),
+        ({"scales": (2.0,)}, "asked"),
         ({"run": f"{project.run_name}x 0"}, "asked"),
     ):
         with pytest.raises(RefusedError) as raised:

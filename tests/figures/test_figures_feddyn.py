@@ -33,7 +33,9 @@ def small(monkeypatch) -> LinearModel:
     X, W = rng.standard_normal((60, 4)), rng.standard_normal((4, 3))
     rows = np.split(np.arange(60), [5, 15, 30, 40, 55])
     clients = [part.tolist() for part in rows]
-    f = linear_model(X, (X @ W).argmax(1), loss=Multinomial(classes=3), mu=1e-2, clients=clients, weights="rows")
+    f = linear_model(
+        X, (X @ W).argmax(1), loss=Multinomial(classes=3), mu=1e-2, clients=clients, weights=np.full(60, 0.1)
+    )
     monkeypatch.setattr(feddyn_table6, "problem", lambda setting: f)
     monkeypatch.setattr(feddyn_alpha, "problem", lambda setting: f)
     return f
@@ -235,9 +237,9 @@ def test_the_alphas_are_compared_at_their_lowest_losses(small, tmp_path):
     traces = feddyn_alpha.compute(chosen)
     assert list(traces) == [f"{s}, alpha = {a}" for s in SETTINGS[:2] for a in ("0.001", "0.1")]
     assert all(len(trace) == 5 for trace in traces.values())
-    keys = [trace.parameters["key"]["algorithm"] for trace in traces.values()]
+    keys = [trace.parameters["key"]["algorithm"]["feddyn"] for trace in traces.values()]
     assert [key["alpha"] for key in keys] == [1e-3, 0.1] * 2
-    assert {(key["solver"]["step"], key["solver"]["epochs"]) for key in keys} == {(0.1, 10)}
+    assert {(key["solver"]["sgd"]["step"], key["solver"]["sgd"]["epochs"]) for key in keys} == {(0.1, 10)}
     left, right = feddyn_alpha.draw(traces, chosen).axes
     np.testing.assert_array_equal(left.lines[1].get_ydata(), traces["homogeneous, alpha = 0.1"]["loss"])
     lowest = [traces[f"models, alpha = {a}"]["loss"].min() for a in ("0.001", "0.1")]

@@ -20,7 +20,7 @@ from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.objectives.reweighted import own_clients
+from dualopt.objectives.scales import own_clients
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately

@@ -21,7 +21,7 @@ from dualopt.engine.rounds import Snapshot
 from dualopt.methods import DualFL
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
-from dualopt.objectives.reweighted import own_clients
+from dualopt.objectives.scales import own_clients
 from dualopt.runs.certificates import dual_point
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolver, NewtonCG
 from dualopt.solvers.stopping import Gap, GradientNorm, Stop

@@ -65,7 +65,7 @@ from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods.participation import UniformSubset, WeightedSubset
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.local_problem import client_dot, per_client
-from dualopt.objectives.reweighted import in_own_units
+from dualopt.objectives.scales import in_own_units
 from theory._cases import Case
 from theory._chance import Branch
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation

@@ -53,7 +53,7 @@ from dualopt.methods._dual_theorems import last_step
 from dualopt.methods._feddyn_theorems import best_weight
 from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods.participation import Participation, UniformSubset, WeightedSubset
-from dualopt.objectives.reweighted import common_scales, reweighted
+from dualopt.objectives.scales import common_scales, reweighted
 from dualopt.solvers import Exact
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation

@@ -15,7 +15,7 @@ from dualopt.losses import Squared
 from dualopt.methods import AFedPD, FedDyn, LazyAFedPD
 from dualopt.methods.participation import Bernoulli, Participation, UniformSubset
 from dualopt.objectives import linear_model
-from dualopt.objectives.reweighted import reweighted
+from dualopt.objectives.scales import reweighted
 from dualopt.solvers import Exact
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict, deviation
