@@ -173,5 +173,5 @@ def _error(objective: Objective, theta: Any, least: Reference | None, latest: La
     if least is None:
         return certificate(objective, theta, latest.solution).relative
     with np.errstate(all="ignore"):
-        energy = float(np.mean(objective.value(theta))) + objective.regulariser.value(theta)
+        energy = float(objective.mean(objective.value(theta))) + objective.regulariser.value(theta)
     return max((energy - least.energy) / least.energy, KNOWN * least.error)

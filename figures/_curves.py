@@ -121,7 +121,7 @@ def data_problem(settings: Settings, clients: int) -> Problem:
 
 def stationarity(objective: Any, theta: Any) -> float:
     r"""Return :math:`|\nabla E(\theta)|^2`."""
-    return float(np.sum(np.mean(objective.gradient(theta), axis=0) ** 2))
+    return float(np.sum(objective.mean(objective.gradient(theta)) ** 2))
 
 
 def exactly(settings: Settings) -> Settings:

@@ -24,7 +24,7 @@ WARM_UP = 5  # rounds before which nothing is dropped
 
 def training_loss(objective: LinearModel, theta: Any) -> float:
     """Return ``E`` without its ridge; infinite when it is not a number."""
-    value = float(np.mean(objective.value(theta))) - 0.5 * objective.ridge * float(np.sum(theta * theta))
+    value = float(objective.mean(objective.value(theta))) - 0.5 * objective.ridge * float(np.sum(theta * theta))
     return math.inf if math.isnan(value) else value
 
 

@@ -51,7 +51,7 @@ def _advice(cells: Sequence[Row], facts: Sequence[Row]) -> str:
 def _rule_rows() -> list[dict[str, str]]:
     rows = []
     for number, rule in enumerate(RULES, start=1):
-        given = "" if rule.scales == "none" else f" with `scales={rule.scales}`"
+        given = "" if rule.scales == "none" else f" with `--scales {rule.scales}`"
         runner_up = "-" if rule.runner_up is None else f"`{rule.runner_up}`"
         rows.append(
             {

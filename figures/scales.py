@@ -117,8 +117,8 @@ def scaled_rows(settings: Settings, spread: float) -> Clients:
     for scale, rows in zip(scales, np.array_split(np.arange(len(X)), N), strict=True):
         X[rows] *= math.sqrt(scale)
     f = linear_model(X, y, loss=whole.loss, mu=settings.mu, clients=N, intercept=False)
-    least = float(np.mean(f.value(newton(f).theta)))
-    return Clients(f, lambda theta: float(np.mean(f.value(theta))) / least - 1.0, 1e-6)
+    least = float(f.mean(f.value(newton(f).theta)))
+    return Clients(f, lambda theta: float(f.mean(f.value(theta))) / least - 1.0, 1e-6)
 
 
 def rounds(clients: Clients, method: Algorithm, scales: str, active: int, most: int, seed: int) -> float:

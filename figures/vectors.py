@@ -178,7 +178,7 @@ def _run(name: str, f: Any, least: float, most: Mapping[str, float]) -> dict[str
     columns: dict[str, list[float]] = {"vectors": [], "gradients": [], "error": []}
 
     def add(theta: Any) -> None:
-        error = (float(np.mean(f.value(prepared.in_user_coordinates(theta)))) - least) / least
+        error = (float(f.mean(f.value(prepared.in_user_coordinates(theta)))) - least) / least
         for column, number in (*spent.items(), ("error", error)):
             columns[column].append(number)
 

@@ -59,7 +59,7 @@ def one_concave_client() -> Quadratic:
 
 
 def unequal_rows() -> LinearModel:
-    """Least squares on clients of 2, 5 and 13 rows that count by their rows: L_j = 0.98, 1.1, 3.6, mu_j = 0.3."""
+    """Least squares on clients of 2, 5 and 13 rows that count by their rows: L_j = 2.6, 1.4, 2.0, mu_j = 0.3."""
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
     parts = [list(range(2)), list(range(2, 7)), list(range(7, 20))]

@@ -84,6 +84,8 @@ class Stated:
 
     proven_mu = property(Objective.proven_mu.func)
     mean_mu = property(Objective.mean_mu.func)
+    weights = shares = unequal_weights = None
+    mean = Objective.mean
 
     @property
     def n_clients(self) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.engine._steps import mean
+from dualopt.engine._steps import averaged
 from dualopt.engine.rounds import iterate, on_engine, resolve, rounds_of
 from dualopt.methods import OPEN, FedAvg, FedDualAvg
+from dualopt.methods.participation import first_round
 from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L1, Zero
 from tests.problems import quadratic
@@ -63,4 +64,4 @@ def test_without_active_clients_there_are_no_gradients() -> None:
 @pytest.mark.parametrize("shape", [(), (3,), (1, 2)])
 def test_uploads_have_a_row_for_each_active_client(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"^upload must have shape \(2, \.\.\.\), one row per active client, not "):
-        mean(np.zeros(shape), 2)
+        averaged(FedAvg(), np.zeros(shape), first_round(2), None)

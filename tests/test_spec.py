@@ -265,7 +265,6 @@ def test_a_record_shows_what_no_spec_can_say() -> None:
         ("giant: solver=lbfgs", "solver cannot be given because algorithm giant has none."),
         ("dualfl: stop=never=1", "stop must be one of steps, gradient, reduction, energy, gap; not 'never'."),
         ("dualfl: stop=steps:0", "stop steps: steps must be at least 1, not 0."),
-        ("dualfl: scales=1", "algorithm dualfl: scales must be a list, such as [1, 2], not '1'."),
         ("dualfl: rho=[1]", "algorithm dualfl: rho must be a number, not ['1']."),
         ("dualfl: rho=(lbfgs: 3)", "algorithm dualfl: rho must be a number, not 'lbfgs: 3'."),
         ("dualfl: rho=1.5", "algorithm dualfl: rho must lie in [0, 1), not 1.5."),

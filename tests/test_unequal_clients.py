@@ -49,6 +49,7 @@ from dualopt.methods.participation import (
     Participation,
     Round,
     UniformSubset,
+    WeightedSubset,
     first_round,
 )
 from dualopt.objectives import LinearModel, LocalProblem, Quadratic
@@ -78,10 +79,11 @@ def mean_terms(f: Quadratic | LinearModel, number: Callable[[Any], np.ndarray]) 
     if isinstance(f, Quadratic):
         return number(f.A).sum(axis=0) / f.n_clients, number(f.b).sum(axis=0) / f.n_clients
     A, b = number(np.zeros((4, 4))), number(np.zeros(4))
-    for X, y, w in f.client_rows():
-        X, y, w = number(X), number(y), number(w)
+    weights = number(np.asarray(f.weights or (1.0,) * f.n_clients))
+    for (X, y, w), of_client in zip(f.client_rows(), weights, strict=True):
+        X, y, w = number(X), number(y), of_client * number(w)
         A, b = A + X.T @ (w[:, None] * X), b + X.T @ (w * y)
-    return A / f.n_clients + number(np.asarray(f.ridge)) * number(np.eye(4)), b / f.n_clients
+    return A / weights.sum() + number(np.asarray(f.ridge)) * number(np.eye(4)), b / weights.sum()
 
 
 def minimiser(f: Quadratic | LinearModel) -> np.ndarray:
@@ -138,9 +140,10 @@ def test_the_problems_are_what_they_say() -> None:
         np.testing.assert_allclose(f.minimiser(), minimiser(f), rtol=1e-13)
     rows = unequal_rows()
     assert rows.sizes == (2, 5, 13)
-    assert float(rows.L.max()) > 3.5 * float(rows.L.min())
+    assert rows.weights == (2.0, 5.0, 13.0)
+    assert float(rows.L.max()) > 1.8 * float(rows.L.min())
     np.testing.assert_array_equal(rows.mu, 0.3)
-    np.testing.assert_allclose(rows.gradient(minimiser(rows)).mean(axis=0), 0.0, atol=1e-15)
+    np.testing.assert_allclose(rows.mean(rows.gradient(minimiser(rows))), 0.0, atol=1e-15)
 
 
 # ---- certificates ----
@@ -725,10 +728,22 @@ def admitted(kind: type[Algorithm], f: Quadratic | LinearModel) -> Algorithm | N
     return method if method.fixed_point(f, f.zeros()) is not None else None
 
 
-def chances(method: Algorithm) -> list[Participation]:
+def chances(method: Algorithm, f: Quadratic | LinearModel) -> list[Participation]:
+    """Who may take part; SampledDualFL has its cohorts drawn with weights that are unequal."""
     coin = CommunicateWithProbability(probability=getattr(method, "probability", 0.4))
     every: list[Participation] = [Full(), UniformSubset(size=2), Bernoulli(probability=0.4), coin]
-    return [chance for chance in every if chance.needs() <= method.supports]
+    if f.unequal_weights is not None:
+        every.append(WeightedSubset(size=2))
+    return [chance for chance in every if chance.needs() <= method.supports and not refused(method, f, chance)]
+
+
+def refused(method: Algorithm, f: Quadratic | LinearModel, chance: Participation) -> bool:
+    try:
+        method.check_participation(f, chance)
+    except ValueError:
+        assert isinstance(method, SampledDualFL)
+        return True
+    return False
 
 
 RUNS = [
@@ -736,7 +751,7 @@ RUNS = [
     for name, kind in discover(dualopt.methods).items()
     for problem, build in PROBLEMS.items()
     if (method := admitted(kind, build())) is not None and (name, problem) not in NOT_FOR
-    for chance in chances(method)
+    for chance in chances(method, build())
 ]
 
 

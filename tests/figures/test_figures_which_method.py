@@ -97,7 +97,7 @@ def test_wrong_rules_are_seen(order: str) -> None:
         if order == "no similarity":
             return choose(replace(known, similarity=None))
         rule = choose(known)
-        return RULES[-1] if order == "last rule" else replace(rule, method=rule.runner_up or "none", parameters={})
+        return RULES[-1] if order == "last rule" else replace(rule, method=rule.runner_up or "none", scales="none")
 
     assert len(misses(*stored(), choose=wrong)) > len(misses(*stored()))
 

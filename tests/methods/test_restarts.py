@@ -38,32 +38,14 @@ class GapRestarted(DualFL):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaledGradientRestarted(GradientRestarted):
-    scaled: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScaledGapRestarted(GapRestarted):
-    scaled: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
 class OptimizedRestarted(OptimizedDualFL):
     restart: str | None = "gradient"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScaledOptimizedRestarted(OptimizedRestarted):
-    scaled: bool = True
 
 
 RESTARTED: dict[str, type[DualFL] | type[OptimizedDualFL]] = {
     "dualfl, gradient": GradientRestarted,
     "dualfl, gap": GapRestarted,
-    "dualfl, gradient, scaled": ScaledGradientRestarted,
-    "dualfl, gap, scaled": ScaledGapRestarted,
     "optimized-dualfl, gradient": OptimizedRestarted,
-    "optimized-dualfl, gradient, scaled": ScaledOptimizedRestarted,
 }
 every_restart = pytest.mark.parametrize("name", RESTARTED)
 
@@ -173,7 +155,7 @@ def test_stays_at_the_optimum(name: str) -> None:
         np.testing.assert_allclose(state.server.theta, f.minimiser(), atol=1e-13)
 
 
-@pytest.mark.parametrize("name", [name for name in RESTARTED if "scaled" not in name])
+@pytest.mark.parametrize("name", list(RESTARTED))
 def test_permuting_clients_and_copies_of_one(name: str) -> None:
     contract.test_permuting_clients_permutes_states(RESTARTED[name])
     contract.test_equal_clients_are_one_client(RESTARTED[name])

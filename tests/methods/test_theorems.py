@@ -23,7 +23,7 @@ import pytest
 import dualopt.methods
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.arrays.xp import is_array
-from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.engine.rounds import State, initial_state
 from dualopt.methods import (
     GIANT,
     Algorithm,
@@ -52,6 +52,7 @@ from dualopt.methods.participation import (
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from dualopt.spec.discover import discover
+from theory._chance import do_round
 from theory.frontier._draws import orders_for_all, orders_for_each
 
 ALGORITHMS = discover(dualopt.methods)
@@ -199,7 +200,7 @@ class Promise:
         return every or outcomes(self.who, self.f.n_clients, n)
 
     def after(self, state: State, n: int) -> list[tuple[float, State]]:
-        return [(p, advance(self.method, self.f, state, round)[0]) for p, round in self.outcomes(n)]
+        return [(p, do_round(self.method, self.f, state, round)[0]) for p, round in self.outcomes(n)]
 
     def mean_after(self, state: State, n: int) -> float:
         """The expectation of the potential after as many rounds as the factor is for."""
@@ -214,7 +215,7 @@ class Promise:
         for n in range(rounds + 1):
             yield state
             every = self.outcomes(n)
-            state, _, _ = advance(self.method, self.f, state, every[rng.integers(len(every))].round)
+            state, _, _ = do_round(self.method, self.f, state, every[rng.integers(len(every))].round)
 
     def resting(self) -> State | None:
         found = self.method.fixed_point(self.f, self.theta)
@@ -313,14 +314,14 @@ def mean_squares(promise: Promise, rounds: int) -> np.ndarray:
     for n in range(rounds):
         new = np.zeros_like(moments)
         for chance, round in outcomes(promise.who, f.n_clients, n):
-            offset = flat(advance(promise.method, f, filled(state, np.zeros(size)), round)[0])
+            offset = flat(do_round(promise.method, f, filled(state, np.zeros(size)), round)[0])
             columns = [
-                flat(advance(promise.method, f, filled(state, unit), round)[0]) - offset for unit in np.eye(size)
+                flat(do_round(promise.method, f, filled(state, unit), round)[0]) - offset for unit in np.eye(size)
             ]
             M = np.zeros_like(moments)
             M[:size, :size], M[:size, size], M[size, size] = np.array(columns).T, offset, 1.0
             new += chance * M @ moments @ M.T
-        state = advance(promise.method, f, state, round)[0]  # for what is no array, the same whoever takes part
+        state = do_round(promise.method, f, state, round)[0]  # for what is no array, the same whoever takes part
         moments = new
         part = slice(start, start + best.size)
         second = np.diag(moments[part, part]) - 2.0 * best.ravel() * moments[part, size] + best.ravel() ** 2

@@ -49,8 +49,8 @@ FIXED = [
     _fixed(
         "certificates with the greatest mu_j for the mean",
         "objectives/objective.py",
-        "return float(xp.mean(mu)) - room",
-        "return float(xp.max(mu)) - room",
+        "return float(self.mean(mu)) - room",
+        "return float(array_namespace(mu).max(mu)) - room",
         UNEQUAL,
         "gradient_form_is_sharp",
     ),
@@ -80,9 +80,9 @@ FIXED = [
     ),
     _fixed(
         "DualFL with rho = nu/min L_j",
-        "methods/_dual_parameters.py",
-        "return self.nu / largest(objective.L)",
-        "return self.nu / smallest(objective.L)",
+        "methods/_dual_theorems.py",
+        'RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)',
+        'RHO = at_most("rho", "nu/L", lambda m, k: m.nu / float(k.objective.L.min()))',
         UNEQUAL,
         rf"{SUGGEST}\[dualfl",
     ),
@@ -145,7 +145,7 @@ FIXED = [
     _fixed(
         "5GCS with all clients for the active ones",
         "methods/fivegcs.py",
-        "server.dual + round.n_active * mean",
+        "server.dual + round.n_clients * round.fraction * mean",
         "server.dual + round.n_clients * mean",
         "tests/methods/test_contract.py",
         r"partial_participation_reaches.*\[fivegcs",

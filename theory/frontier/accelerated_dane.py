@@ -99,7 +99,7 @@ def acc_case(f: Case, times: float | None = 1.0, **more: float) -> Case:
     more.setdefault("weight", widest(f.objective))
     note = f"w = {more['weight']:.4g}" if times is None else f"w = {times:g} delta"
     method = AccSDANE(**more, **accurately(f.objective, tol=ACCURATE))
-    lowest = float(np.mean(f.objective.value(f.theta)))
+    lowest = float(f.objective.mean(f.objective.value(f.theta)))
     return baseline_case(f, method, 2 * ITERATIONS, note, theta0=start, lowest=lowest)
 
 

@@ -86,7 +86,7 @@ def adaptive_case(f: Case, share: float | None = None, **more: float) -> Case:
         more["first"] = share * widest(f.objective)
     note = "suggested first weight" if share is None else f"first weight {share:g} (L - mu)"
     method = AccSDANE(**more, **accurately(f.objective, tol=ACCURATE))
-    lowest = float(np.mean(f.objective.value(f.theta)))
+    lowest = float(f.objective.mean(f.objective.value(f.theta)))
     return baseline_case(f, method, 3 * ITERATIONS, note, theta0=start, lowest=lowest)
 
 

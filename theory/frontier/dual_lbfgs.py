@@ -73,7 +73,7 @@ def dual_case(f: Case, *, times: float = 1.0, history: int = 20, attained: bool 
     nu = times * float(np.min(f.objective.mu)) if times != 1.0 else None
     method = DualLBFGS(history=history, **accurately(f.objective, tol=ACCURATE))
     method = method if nu is None else replace(method, nu=nu)
-    lowest = float(np.mean(f.objective.value(f.theta)))
+    lowest = float(f.objective.mean(f.objective.value(f.theta)))
     note = f"nu = {times:g} mu, {history} pairs"
     return baseline_case(f, method, ROUNDS, note, attained=attained, lowest=lowest)
 

@@ -87,7 +87,7 @@ def giant_case(f: Case, *, start: Array | None = None, attained: bool = False, *
     known: dict[str, Any] = {
         "theta0": start,
         "attained": attained,
-        "lowest": float(np.mean(f.objective.value(f.theta))),
+        "lowest": float(f.objective.mean(f.objective.value(f.theta))),
     }
     return baseline_case(f, method, 3 * ITERATIONS + 1, words, **known)
 
