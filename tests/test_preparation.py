@@ -186,7 +186,7 @@ def test_own_sketches_hold_the_largest_pairs():
     f = classes()
     M = metric_of(SketchedMetric(rank=1, common=False).prepare(f, f.zeros()))
     mean = np.zeros((f.n_features, f.n_features))
-    for G, share in zip(moments(f), f.shares, strict=True):
+    for G, share in zip(moments(f), f.shares or (), strict=True):
         values, vectors = np.linalg.eigh(G)
         t = np.sum(values[:-1]) / (len(values) - 1)
         mean += (t * np.eye(len(G)) + (values[-1] - t) * np.outer(vectors[:, -1], vectors[:, -1])) * share

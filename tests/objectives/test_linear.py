@@ -294,8 +294,9 @@ def test_weights_of_clients_are_those_of_the_mean_alone(loss):
     plain, by_rows = model(loss, data), model(loss, data, client_weights="rows")
     theta = points(plain)
     assert plain.weights is None
-    assert by_rows.weights == tuple(map(float, by_rows.sizes))
-    assert by_rows.select([3, 1]).weights == (by_rows.weights[3], by_rows.weights[1])
+    weights = tuple(map(float, by_rows.sizes))
+    assert by_rows.weights == weights
+    assert by_rows.select([3, 1]).weights == (weights[3], weights[1])
     np.testing.assert_array_equal(by_rows.gradient(theta), plain.gradient(theta))
     np.testing.assert_array_equal(by_rows.L, plain.L)
     given = np.linspace(0.5, 3.0, plain.n_clients)

@@ -41,8 +41,8 @@ FORMULAS = {
         "linear_model",
         lambda *rows, client_weights, **others: linear_model(*rows, **others),
     ),
-    "identity_point_saga": (splitting, "FedDyn", feddyn.MUTATIONS["no h"].wrong()),
-    "identity_douglas_rachford": (splitting, "FedDyn", feddyn.MUTATIONS["half the memory"].wrong()),
+    "identity_point_saga": (splitting, "FedDyn", feddyn.MUTATIONS["no h"].wrong()),  # pyright: ignore[reportOptionalCall]
+    "identity_douglas_rachford": (splitting, "FedDyn", feddyn.MUTATIONS["half the memory"].wrong()),  # pyright: ignore[reportOptionalCall]
     "afedpd_theorem_1": (optimization, "gradient_constant", lambda rho, L: 0.1 * rho),
     "afedpd_descent": (optimization, "descent_constant", lambda rho, L: 0.5 * (rho - L)),
     "afedpd_remark_1_2": (inexact, "decreasing_step", lambda k, m, M: 0.5 / M),

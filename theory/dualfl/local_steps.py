@@ -265,6 +265,7 @@ class ConstantMomentum:
         """Take as many steps as are needed from ``start``."""
         assert isinstance(stop, Gap)
         assert round is not None
+        assert stop.schedule is not None
         square = np.full(problem.n_clients, 2.0 * self.nu * stop.schedule(round))
         steps, theta = accelerated_steps(problem, start, square, LIMIT)
         status = tuple("converged" if finite else "max_iter" for finite in np.isfinite(steps))
