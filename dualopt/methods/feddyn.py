@@ -72,7 +72,7 @@ class FedDyn(Algorithm):
     :class:`dualopt.methods.participation.WeightedSubset` draws (``--participation importance=P``), and
     :math:`L_j\mu_j\gamma^2 + 2(1 - \pi_j)m_j\gamma \le \pi_j` for all clients, a Lyapunov function falls by
     :math:`\max_j1/(1 + 2\gamma m_j)` per round in the mean. Under other cohorts it may grow: with the weights .97 and
-    .03 and one of two clients, drawn uniformly, by 1.033 a round on quadratics where 0.843 would be promised
+    .03 and one of two clients, drawn uniformly, by 1.039 a round on quadratics where 0.849 would be promised
     (docs/weights.md).
 
     One :math:`\alpha` for each client is the same on other clients: with :func:`dualopt.objectives.reweighted` and

@@ -28,10 +28,10 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
 
     It minimises, over the weights and the intercept together,
 
-    .. math:: E(\theta) = \sum_i w_i\, \phi(\theta x_i;\, y_i) + \tfrac{\text{mu}}{2} |\theta|^2, \qquad
-              w_i = \tfrac1m \ (\text{rows}) \quad\text{or}\quad \tfrac{1}{N m_{j(i)}} \ (\text{clients})
+    .. math:: E(\theta) = \sum_j \frac{w_j}{\sum_kw_k}\, \frac1{m_j}\sum_{i \in j} \phi(\theta x_i;\, y_i)
+              + \tfrac{\text{mu}}{2} |\theta|^2
 
-    With ``weights="rows"`` and ``fit_intercept=False`` that is the problem of ``LogisticRegression(C=1/(mu * m))``,
+    with the weights :math:`w_j` of the clients. With ``client_weights="rows"`` (:math:`w_j = m_j`) and ``fit_intercept=False`` that is the problem of ``LogisticRegression(C=1/(mu * m))``,
     for two classes and for more; with the loss "hinge" that of ``LinearSVC(loss="hinge", C=1/(mu * m))``, with the
     intercept too, which both put into the penalty. The solution is the same however the rows are dealt out.
 
@@ -52,8 +52,8 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
     clients : int or str, default 8
         Where ``fit`` is not told whose the rows are: the number of clients to whom they are dealt out at random, or the
         name of the column of a DataFrame that says it, which is then no feature.
-    weights : "rows" or "clients", default "rows"
-        Whether every row counts alike, or every client.
+    client_weights : "rows", "equal" or numbers, default "rows"
+        Whether every row counts alike, or every client, or each client as a number says.
     participation : str or Participation, optional
         Who takes part in a round, such as "subset=10"; everybody when not given.
     fit_intercept : bool, default True

@@ -16,7 +16,7 @@ __all__ = ["FederatedRegressor"]
 class FederatedRegressor(RegressorMixin, FederatedLinearModel):
     r"""Linear regression trained over clients, with a certified accuracy.
 
-    It minimises what :class:`FederatedClassifier` does, for a loss of numbers. With ``weights="rows"`` and
+    It minimises what :class:`FederatedClassifier` does, for a loss of numbers. With ``client_weights="rows"`` and
     ``fit_intercept=False`` that is the problem of ``Ridge(alpha=mu * m)``; with the loss "absolute-deviation" that of
     ``LinearSVR(epsilon=0, C=1/(mu * m))``, with the intercept too; with ``Huber(delta=epsilon * scale)`` that of
     ``HuberRegressor(epsilon, alpha=mu * m / scale)``, which finds its ``scale_`` along the way.
@@ -25,7 +25,7 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
     ----------
     loss : str or Loss, default "auto"
         "squared" (auto), "huber", "absolute-deviation", or an object such as ``Huber(delta=0.5)``.
-    algorithm, mu, tol, max_rounds, clients, weights, participation, fit_intercept, warm_start, random_state
+    algorithm, mu, tol, max_rounds, clients, client_weights, participation, fit_intercept, warm_start, random_state
         As for :class:`FederatedClassifier`.
 
     Attributes
