@@ -145,6 +145,7 @@ def built(rng: Rng) -> Case:
         [
             *_calls(_linear, "mu", [*NO_FLOAT, None, -1.0, INF]),
             *_calls(_linear, "weights", ["", "x", 1, [], np.full(24, NAN), {}]),
+            *_calls(_linear, "client_weights", ["", "x", 1, [], [NAN], [0.0], ["a"], {"b": 1}]),
             *_calls(_linear, "intercept", NO_FLAG),
             *_calls(_linear, "storage", ["", "x", 1, [], None]),
             *_calls(_linear, "loss", ["", "x", 1, [], None, dualopt.Logistic, object()]),

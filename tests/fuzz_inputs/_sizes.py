@@ -43,7 +43,7 @@ def extreme(rng: Rng) -> Case:
         ("solver", ["lbfgs", "newton", "gradient", "nesterov", "dual-coordinate", "sgd"]),
         ("scale", ["max", "standard", "unit-rows"]),
         ("dtype", ["float32"]),
-        ("weights", ["rows"]),
+        ("client-weights", ["rows"]),
         ("start", ["one-shot", "jackknife"]),
         ("coordinates", ["sketch", "own-sketches"]),
         ("mu", ["1e-12", "1e6", "0"]),

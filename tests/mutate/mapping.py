@@ -47,6 +47,8 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
         Selected("tests/methods/test_guarantees.py", bracket),
         Selected("tests/methods/test_local_starts.py", bracket),
         Selected("tests/methods/test_fixed_points.py", bracket),
+        Selected("tests/methods/test_scales.py", bracket),
+        Selected("tests/methods/test_reweighted_methods.py", bracket),
         Selected("tests/test_unequal_clients.py", rf"{bracket}|{name}-|\b{module}\b|_{module}_"),
     ]
     if title:
@@ -107,13 +109,6 @@ METHODS = {
         )
     ),
     **{name: _theorems(name, *claims) for name, claims in THEOREMS.items()},
-    "_scales": Judges(
-        (
-            Selected("dualopt/methods/_scales.py"),
-            Selected("tests/methods/test_scales.py"),
-            Selected("tests/methods/test_arguments.py", "fedsplit"),
-        )
-    ),
     "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane", "acc_s_dane_adaptive")),
     "_estimate": _method("acc_s_dane", "", Selected("dualopt/methods/_estimate.py"), claims=("acc_s_dane_adaptive",)),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
@@ -432,6 +427,22 @@ TABLE |= {
             Selected("dualopt/methods/preparation/sketched_metric.py"),
             Selected("tests/test_preparation.py", "sketch|server|trace|seed|ranks|objectives|l2"),
         )
+    ),
+    "dualopt/objectives/_weights.py": Judges(
+        (
+            Selected("dualopt/objectives/_weights.py"),
+            Selected("tests/objectives/test_scales.py"),
+            Selected("tests/objectives/test_linear.py", "weights"),
+            Selected("tests/methods/test_reweighted_methods.py", "three_copies"),
+        )
+    ),
+    "dualopt/objectives/scales.py": Judges(
+        (
+            Selected("dualopt/objectives/scales.py"),
+            Selected("tests/objectives/test_scales.py"),
+            Selected("tests/methods/test_scales.py"),
+        ),
+        ("best_scales",),
     ),
     "dualopt/objectives/_kept.py": Judges(
         (
