@@ -31,9 +31,10 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
     .. math:: E(\theta) = \sum_j \frac{w_j}{\sum_kw_k}\, \frac1{m_j}\sum_{i \in j} \phi(\theta x_i;\, y_i)
               + \tfrac{\text{mu}}{2} |\theta|^2
 
-    with the weights :math:`w_j` of the clients. With ``client_weights="rows"`` (:math:`w_j = m_j`) and ``fit_intercept=False`` that is the problem of ``LogisticRegression(C=1/(mu * m))``,
-    for two classes and for more; with the loss "hinge" that of ``LinearSVC(loss="hinge", C=1/(mu * m))``, with the
-    intercept too, which both put into the penalty. The solution is the same however the rows are dealt out.
+    with the weights :math:`w_j` of the clients. With ``client_weights="rows"`` (:math:`w_j = m_j`) and
+    ``fit_intercept=False`` that is the problem of ``LogisticRegression(C=1/(mu * m))``, for two classes and for
+    more; with the loss "hinge" that of ``LinearSVC(loss="hinge", C=1/(mu * m))``, with the intercept too, which
+    both put into the penalty. The solution is the same however the rows are dealt out.
 
     Parameters
     ----------
