@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -156,7 +157,9 @@ def reweighted(objective: Any, scales: Sequence[float] | None) -> Any:
     center = mean_of(numbers, objective.weights)
     if all(s == numbers[0] for s in numbers):
         return objective
-    return Reweighted(objective=objective, scales=tuple(s / center for s in numbers))
+    if abs(center - 1.0) > 4 * len(numbers) * sys.float_info.epsilon:  # else they are normalised already
+        numbers = tuple(s / center for s in numbers)
+    return Reweighted(objective=objective, scales=numbers)
 
 
 def common_scales(objective: Any) -> tuple[float, ...]:
