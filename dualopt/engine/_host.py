@@ -68,8 +68,6 @@ class Host:
         local solutions, is in the coordinates of ``objective``.
     certified : bool, default True
         Whether to keep the latest local solution of every client, from which certificates are made.
-    alone : bool, default False
-        Whether these are all clients of a federation: then it is known here whether their weights are equal.
 
     Raises
     ------
@@ -104,11 +102,10 @@ class Host:
         types: Iterable[type] = (),
         prepared: Prepared | None = None,
         certified: bool = True,
-        alone: bool = False,
     ) -> None:
         self.objective: Any = without_regulariser(objective)
         require(not isinstance(self.objective, Reweighted), "objective must not be reweighted on a host: give scales")
-        self._prepared, self._certified, self._alone = prepared, certified, alone
+        self._prepared, self._certified = prepared, certified
         self._worked_on = self.objective if prepared is None else without_regulariser(prepared.objective)
         self.project, self.types = project, tuple(types)
         n = self.objective.n_clients
@@ -221,7 +218,7 @@ class Host:
     def _evaluate(self, request: protocol.Evaluate) -> protocol.Evaluated | protocol.PartialSums:
         f, theta = with_max_rows(self.objective, request.max_rows), self._own(request.theta)
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
-        weights = f.unequal_weights if self._alone else f.weights  # of a part nobody knows whether all are equal
+        weights = (f.weights or (1.0,) * f.n_clients) if request.weighted else None
         return evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
 
     def _states(self, request: protocol.States) -> protocol.StatesFound:

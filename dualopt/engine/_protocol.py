@@ -187,6 +187,7 @@ class Evaluate(NamedTuple):
     theta: Array  # shape; in double precision
     dual: bool  # whether to add the dual points of the latest local solutions
     partial_sums: bool = False  # whether to add over the clients of the host
+    weighted: bool = False  # whether to add with their weights, as those of all clients are unequal
     max_rows: int | None = None  # of the largest client of the federation: bounds of rounding are made from it
 
 

@@ -304,7 +304,7 @@ class Server:
 
         All of it is means over the clients; rows are gathered so that these are rounded as in one process.
         """
-        weights = self.own_weights if self._host is None else unequal(self.own_weights)
+        weights = unequal(self.own_weights)
         if self.engine.partial_sums or self._host is not None:
             parts = [tuple(x) for x in self._evaluated(theta, dual=True, partial_sums=True)]
             if any(dual is None for *_, dual in parts):
@@ -320,7 +320,8 @@ class Server:
 
     def _evaluated(self, theta: Array, *, dual: bool, partial_sums: bool) -> list[Any]:
         dual = dual and bool(self.run)  # before a run hosts may hold solutions of an earlier one
-        return self.ask_all(protocol.Evaluate(self.run, self.rounds, theta, dual, partial_sums, self.max_rows))
+        told = theta, dual, partial_sums, unequal(self.own_weights) is not None, self.max_rows
+        return self.ask_all(protocol.Evaluate(self.run, self.rounds, *told))
 
     def rows(self, parts: list[Array]) -> Array:
         """Return rows that the hosts have sent, in the order of all clients."""

@@ -277,7 +277,7 @@ def on_engine(
     if isinstance(own, RemoteClients):
         server = own.new_session()
     else:
-        host = Host(own, 0, prepared=changed, certified=certified, alone=True)
+        host = Host(own, 0, prepared=changed, certified=certified)
         server = Server(LocalHost(host), [tuple(range(own.n_clients))], own.shape, weights=own.weights)
     if clients is not None:
         server.reweight(clients)

@@ -272,12 +272,13 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
     gradient = sums.gradient / sums.total
     energy, sizes, value_error, slope_error, slopes, *of_dual = (sums.columns / sums.total).tolist()
     m = objective.mean_mu
-    of_clients, of_model = gamma(N + 2 if objective.weights is None else 2 * N + 4, theta), gamma(n + 8, theta)
+    weighted = objective.unequal_weights is not None
+    of_clients, of_model = gamma(2 * N + 4 if weighted else N + 2, theta), gamma(n + 8, theta)
     h = regulariser.value(theta)
     energy += h
     # v, twice: E(theta) may be larger than the energy by as much as the lower bound of E* is smaller
     value_error += of_clients * sizes + of_model * abs(h) + n * tiny(theta) * (1.0 + regulariser.mu)
-    if objective.weights is not None:  # products with weights that underflow
+    if weighted:  # products with weights that underflow
         lost = N * n * tiny(theta) / sums.total
         value_error, slope_error = value_error + lost, slope_error + lost
     subgradient = regulariser.minimal_subgradient(theta, gradient)
