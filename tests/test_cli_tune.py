@@ -143,7 +143,7 @@ def test_compressors_can_be_searched_by_bits(program):
     )  # fmt: skip
     assert code == 0
     words = shlex.split(out.splitlines()[-1])
-    assert words[words.index("--algorithm") + 1] == "fedsplit: compressor=natural"
+    assert words[words.index("--compressor") + 1] == "natural"
     assert program(*words[1:], "--out", "again")[0] == 0
     final = json.loads(Path("again/run.json").read_text())["final"]
     best = min((row for row in table() if row["status"] == "converged"), key=lambda row: float(row["bits"]))

@@ -132,7 +132,7 @@ class Rounded(Right):
 BROKEN = {
     "Writes": "not written to. (receive writes to what it is handed.)",
     "Alone": 'If it supports "partial" participation, it converges',
-    "Misspelt": "(supports must be among ['compression', 'partial', 'regulariser', 'skip', 'unequal'], not",
+    "Misspelt": "(supports must be among ['partial', 'regulariser', 'skip', 'unequal'], not",
     "Averages": "The upload and the states of clients have the client axis first",
     "Chance": "(local is not deterministic.)",
     "Elsewhere": "Started in its ``fixed_point`` at the minimiser it stays there",

@@ -41,6 +41,7 @@ class Kept(NamedTuple):
     latest: Any  # as `LatestSolutions.kept`
     asked: Propose | None
     over: Commit | None
+    memory: Any = ()  # what clients remember of compressed uploads
 
 
 class HostFile:

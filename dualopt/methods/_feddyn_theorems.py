@@ -31,7 +31,7 @@ from dualopt.methods._theorem import (
     at_most,
     squares,
 )
-from dualopt.methods.compressors import CoordinateCohorts, Identity
+from dualopt.methods.compressors import CoordinateCohorts
 from dualopt.methods.participation import UNIFORM, Law, WeightedSubset
 from dualopt.objectives import Objective
 
@@ -132,14 +132,14 @@ def suggested_weights(
 
 def _fraction(method: Any, known: Known) -> float:
     """Return the least probability with which a coordinate comes from a client."""
-    return known.p / (1.0 + method.compressor.omega(known.objective.shape, known.N))
+    return known.p * known.kept
 
 
 CONVEX = Need("convex clients", lambda m, k: k.mu >= 0)
 
 
 def _constant(method: Any, known: Known) -> bool:
-    return method.compressor == Identity() and not method.growth
+    return not method.growth
 
 
 def _dual_errors(method: Any, known: Known, theta: Array, state: Any, weights: Sequence[float]) -> float:
@@ -233,13 +233,13 @@ THEOREM_D = Theorem(
     rate=FALLS,
     needs=(
         EQUALLY_WEIGHTED,
-        Need("cohorts of coordinates", lambda m, k: isinstance(m.compressor, CoordinateCohorts)),
+        Need("cohorts of coordinates", lambda m, k: isinstance(k.compressor, CoordinateCohorts)),
         Need("a constant alpha", lambda m, k: not m.growth),
         SMOOTH_STRONG,
         HEAVY,
     ),
     laws=ALL,
-    about=lambda m, k: m.compressor != Identity(),
+    compressed=True,
     factor=_factor,
     potential=_psi,
 )
@@ -261,7 +261,7 @@ THEOREM_C = Theorem(
         at_most("growth", "sqrt(alpha^2 + 2 alpha mu) - alpha", lambda m, k: largest_growth(m.alpha, k.mu)),
     ),
     laws=ONE_SIZE,
-    about=lambda m, k: m.compressor == Identity() and bool(m.growth),
+    about=lambda m, k: bool(m.growth),
     potential=_growing,
 )
 

@@ -11,7 +11,6 @@ from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import OPEN, Algorithm, Means
 from dualopt.methods._feddyn_theorems import THEOREMS, best_weights, suggested_weights
 from dualopt.methods._parameters import constants, require_convex_local_problem, smooth_and_strongly_convex
-from dualopt.methods.compressors import Compressor, CoordinateCohorts, Identity, kept, received
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -100,18 +99,15 @@ class FedDyn(Algorithm):
         otherwise nothing.
     fraction : float, optional
         The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` uses and nothing else, as if
-        cohorts were of one size; in a run that of its participation, else 1.
-    compressor : Compressor
-        What :math:`\theta_j - \theta` goes through; only :class:`CoordinateCohorts` has a theorem, whose c/N the
-        suggestion of ``alpha`` uses.
+        cohorts were of one size; in a run that of its participation, else 1. A compressor leaves the part
+        :math:`1/(1 + \omega)` of it: c/N of cohorts of coordinates.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range; from ``check`` if the local problems have no unique solution, the compressor is
-        not one that the theory covers, or clients are idle beside it.
+        If a parameter is out of range; from ``check`` if the local problems have no unique solution.
 
     Examples
     --------
@@ -119,14 +115,14 @@ class FedDyn(Algorithm):
     0.1
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    upload_reference: ClassVar[str] = "message"
     theorems = THEOREMS
     draws: ClassVar[bool] = True
 
     alpha: float = OPEN
     growth: float | None = None
     fraction: float | None = None
-    compressor: Compressor = Identity()
 
     def __post_init__(self) -> None:
         require_positive(alpha=self.alpha)
@@ -135,13 +131,9 @@ class FedDyn(Algorithm):
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``alpha``, ``growth`` and the solver."""
-        p, size = self._p(objective), self._size(objective)
+        p, size = self.fraction or 1.0, self._size(objective)
         alpha, growth = suggested_weights(objective, self.alpha, self.growth, p, size)
         return replace(super().suggested(objective), alpha=alpha, growth=growth)
-
-    def _p(self, objective: Objective) -> float:
-        """Return which part of the clients a coordinate is expected to come from."""
-        return (self.fraction or 1.0) / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
 
     def _size(self, objective: Objective) -> int:
         """Return the number P of active clients."""
@@ -158,12 +150,7 @@ class FedDyn(Algorithm):
         return self.alpha + n * (self.growth or 0.0)
 
     def check(self, objective: Objective) -> None:
-        """Refuse weights with which local problems are not strongly convex, and compressors without a theorem."""
-        covered = isinstance(self.compressor, Identity | CoordinateCohorts)
-        require(covered, "compressor must be cohorts=NUMBER for FedDyn (FedSplit takes all)", self.compressor)
-        alone = self.compressor == Identity() or self.fraction in (None, 1.0)
-        require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
-        self.compressor.omega(objective.shape, objective.n_clients)
+        """Refuse weights with which local problems are not strongly convex."""
         require_convex_local_problem(objective, self.alpha, "alpha")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
@@ -175,19 +162,19 @@ class FedDyn(Algorithm):
         """Solve the regularised problem (1) and follow its gradient by (2)."""
         alpha = self.alpha_of(round.n)
         theta = oracle.solve(start=message, linear=-c.gradient, weight=alpha, center=message).theta
-        theta = received(self.compressor, message, theta, round)
-        return Client(c.gradient - self._memory(message, round) * (theta - message)), theta
+        theta = oracle.sent(theta, unbiased=True)
+        return Client(c.gradient - self._memory(round) * (theta - message)), theta
 
     def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Array]:
         """Correct the average of the active models by the memory of all gradients."""
         x, moved = means.draw, means.mean - server.theta
-        h = server.h - self._memory(x, round) * round.fraction * moved
+        h = server.h - self._memory(round) * round.fraction * moved
         theta = x - h / self.alpha_of(round.n + 1)
         return Server(theta, h), theta
 
-    def _memory(self, model: Array, round: Round) -> float:
+    def _memory(self, round: Round) -> float:
         """Return the weight with which memories follow what is received: ``alpha``, damped by a compressor."""
-        return self.alpha_of(round.n) * kept(self.compressor, tuple(model.shape), round)
+        return self.alpha_of(round.n) * round.kept
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser the memories hold the gradients, whose mean is zero."""

@@ -23,6 +23,7 @@ from dualopt.engine.checkpoint import Checkpoint, Progress, table
 from dualopt.engine.rounds import (
     Clustered,
     Snapshot,
+    as_compressor,
     check_engine,
     in_user_coordinates,
     initial_state,
@@ -173,7 +174,8 @@ def run(
         prepared = prepared_by(steps, objective, theta)
     seconds = time.perf_counter() - started if steps else 0.0
     clients = scaled(algorithm, prepared.objective, scales, who)
-    algorithm = resolve(algorithm, clients, who, compressor)
+    packs = as_compressor(compressor, clients)
+    algorithm = resolve(algorithm, clients, who, packs)
     if check_assumptions:
         algorithm.check(clients)
     own = scales_of(clients)
@@ -192,13 +194,14 @@ def run(
                 _described(algorithm, objective, recorder, who, steps, parameters)
                 | {
                     "scales": own,
+                    "compressor": described(packs),
                     "seed": seed,
                     "tol": tol,
                     "atol": atol,
                     "every": every,
                     "measure_every": measure_every,
                 },
-                (algorithm, objective, who),
+                (algorithm, objective, who, packs),
                 initial_state(algorithm, clients, prepared.theta0) if checkpoint.resume else (),
                 theta,
             )
@@ -207,7 +210,7 @@ def run(
                 still, last, theta = kept.still, kept.theta, kept.theta
                 since, solutions = kept.resume_point, kept.latest
                 _check_rounds(rounds, since.rounds)
-        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions)
+        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions, packs)
         snapshots = in_user_coordinates(snapshots, prepared)
         try:
             while len(recorder.rows) <= rounds:
@@ -256,6 +259,7 @@ def run(
         "measure_every": measure_every,
         "reference": reference,
         **({"scales": own} if own else {}),
+        **({} if packs is None else {"compressor": described(packs)}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
         "versions": dict(versions()),

@@ -19,9 +19,8 @@ from dualopt.methods.compressors import (
     RandK,
     RandomQuantisation,
     TopK,
-    damped,
-    kept,
-    received,
+    Uplink,
+    kept_part,
 )
 from dualopt.methods.participation import Round, first_round
 from dualopt.spec import built
@@ -190,13 +189,59 @@ def test_every_coordinate_has_its_cohort() -> None:
         assert len(set(counts.values())) == 1
 
 
-def test_steps_of_methods() -> None:
-    """A damped step is the part 1/(1 + omega); what is received is the whole of it, from a point that both know."""
+def uplink(compressor, reference: str, memory=(), round: Round | None = None) -> Uplink:
+    return Uplink(compressor, reference, (X[0], 1.0), SHAPE, round or of((0, 1, 2, 3)), memory)
+
+
+def test_what_arrives_is_measured_from_what_both_ends_know() -> None:
+    """From zero, the message, a memory, what did not arrive, or what the method says; the part 1/(1 + omega) of it."""
     c, round = RandK(size=3), of((0, 1, 2, 3))
-    assert kept(c, SHAPE, round) == 0.5
-    np.testing.assert_allclose(damped(c, X, round), 0.5 * c.compress(X, round))
-    np.testing.assert_allclose(received(c, X[0], X, round), X[0] + c.compress(X - X[0], round))
-    assert received(Identity(), X[0], X, round) is X
+    assert kept_part(c, SHAPE, N) == 0.5
+
+    def step(x):
+        return c.compress(x, round)
+
+    M = np.random.default_rng(5).standard_normal(X.shape)
+    for reference, short, whole, memory in (
+        ("nothing", 0.5 * step(X), step(X), ()),
+        ("message", X[0] + 0.5 * step(X - X[0]), X[0] + step(X - X[0]), ()),
+        ("memory", M + 0.5 * step(X - M), M + step(X - M), (M + 0.5 * step(X - M),)),
+        ("errors", 0.5 * step(X + M), step(X + M), (X + M - 0.5 * step(X + M),)),
+    ):
+        known = (M,) if memory else ()
+        up = uplink(c, reference, known)
+        np.testing.assert_allclose(up.sent(X), short, rtol=1e-14)
+        for found, expected in zip(up.memory, memory, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+        np.testing.assert_allclose(uplink(c, reference, known).sent(X, unbiased=True), whole, rtol=1e-14)
+        up = uplink(c, reference, known)
+        np.testing.assert_allclose(up.sent(X, since=2.0 * M), 2.0 * M + 0.5 * step(X - 2.0 * M), rtol=1e-14)
+        assert up.memory is known  # the method has its own
+
+
+def test_scalars_and_silent_rounds_are_left_alone() -> None:
+    up = uplink(TopK(size=1), "nothing")
+    x, value, products = up.sent((X, X[:, 0, 0], X[:, 0]))
+    assert np.count_nonzero(x) == N
+    np.testing.assert_array_equal(value, X[:, 0, 0])
+    np.testing.assert_array_equal(products, X[:, 0])
+    assert up.vectors == 1
+    assert up.rest(X) is X  # never twice
+    up = uplink(TopK(size=1), "memory", round=replace(of((0, 1, 2, 3)), communicate=False))
+    assert up.sent(X) is X
+    assert (up.memory, up.vectors) == ((), 0)
+    up = uplink(TopK(size=1), "memory")
+    up.in_full()
+    assert up.rest(X) is X
+
+
+def test_a_memory_tends_to_what_comes_to_rest(compressor) -> None:
+    memory: tuple = ()
+    for n in range(200):
+        up = uplink(compressor, "memory", memory, of((0, 1, 2, 3), n=n))
+        up.sent(X)
+        memory = up.memory
+    np.testing.assert_allclose(memory[0], X, atol=1e-12)
 
 
 def test_the_largest_coordinates_are_kept() -> None:

@@ -16,7 +16,7 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.engine import Blocks, Host, RemoteClients, _host
 from dualopt.engine._server import Server
 from dualopt.losses import Logistic
-from dualopt.methods import AFedPD, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent, Scaffnew
+from dualopt.methods import AFedPD, DualFL, FedADMM, FedAvg, FedDyn, FedSplit, GradientDescent, Scaffnew
 from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, TopK
 from dualopt.methods.participation import WeightedSubset
 from dualopt.objectives import LinearModel, linear_model
@@ -100,8 +100,8 @@ def test_rows_of_many_classes_and_runs_without_certificates(method: Any, certify
 )
 def test_compressed_uploads(compressor: Any) -> None:
     f = problems()["quadratic"]
-    for method in (FedSplit(compressor=compressor), FedDyn(compressor=compressor)):
-        require_equal(method, f, ways(f), rounds=6, certify_every=3)
+    for method in (FedSplit(), FedDyn(), GradientDescent(), FedADMM()):
+        require_equal(method, f, ways(f), rounds=6, certify_every=3, compressor=compressor)
 
 
 @pytest.mark.parametrize(

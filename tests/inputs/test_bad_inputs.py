@@ -21,7 +21,6 @@ from dualopt import (
     Composite,
     DualFL,
     FedAvg,
-    FedSplit,
     Full,
     Hinge,
     Multinomial,
@@ -232,7 +231,6 @@ def model(**changes: Any) -> Any:
 wrong_run: Any = run  # what types forbid is tried
 wrong_iterate: Any = iterate
 AnyDualFL: Any = DualFL
-AnyFedSplit: Any = FedSplit
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "loss: a class": (lambda: model(loss=Hinge), "loss must be an instance, such as Hinge(), not the class Hinge."),
@@ -419,9 +417,8 @@ def test_names_are_what_they_stand_for() -> None:
     np.testing.assert_array_equal(by_name.theta, objects.theta)
     assert by_name.parameters["hyperparameters"] == objects.parameters["hyperparameters"]
     np.testing.assert_array_equal(run("fedavg", F, rounds=3).theta, run(FedAvg(), F, rounds=3).theta)
-    for method in (AnyFedSplit(compressor="rand-k=1"), AnyFedSplit(compressor=RandK(size=1))):
-        trace = run(method, F, rounds=3)
-        np.testing.assert_array_equal(trace.theta, run("fedsplit", F, rounds=3, compressor="rand-k=1").theta)
+    found = [run("fedsplit", F, rounds=3, compressor=packs).theta for packs in ("rand-k=1", RandK(size=1))]
+    np.testing.assert_array_equal(*found)
     assert Composite(objective=F, regulariser="l1=0.5").regulariser == L1(weight=0.5)
 
 

@@ -47,7 +47,7 @@ CHANCE: list[Participation] = [
     Bernoulli(probability=0.4),
     CommunicateWithProbability(probability=0.6),
 ]
-SUPPORTS = frozenset({"partial", "unequal", "skip", "regulariser", "compression"})
+SUPPORTS = frozenset({"partial", "unequal", "skip", "regulariser"})
 LISTENS = frozenset({"active", "inactive"})
 PROBLEMS = {"smooth": logistic(rows=62), "nonsmooth": hinge(rows=62, mu=0.5)}  # clients of unequal sizes
 

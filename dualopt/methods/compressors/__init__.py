@@ -1,7 +1,7 @@
 """What clients send in place of a vector: fewer bits for a number, fewer numbers, and what that costs in variance."""
 
 from dualopt.methods.compressors._protocol import Compressor
-from dualopt.methods.compressors._steps import damped, kept, received
+from dualopt.methods.compressors._uplink import REFERENCES, Uplink, kept_part
 from dualopt.methods.compressors.cohorts import CoordinateCohorts
 from dualopt.methods.compressors.identity import Identity
 from dualopt.methods.compressors.natural import NaturalCompression
@@ -10,6 +10,7 @@ from dualopt.methods.compressors.rand_k import RandK
 from dualopt.methods.compressors.top_k import TopK
 
 __all__ = [
+    "REFERENCES",
     "Compressor",
     "CoordinateCohorts",
     "Identity",
@@ -17,7 +18,6 @@ __all__ = [
     "RandK",
     "RandomQuantisation",
     "TopK",
-    "damped",
-    "kept",
-    "received",
+    "Uplink",
+    "kept_part",
 ]
