@@ -129,6 +129,11 @@ class Snapshot:
         return self._states.solver.tree
 
     @property
+    def memory(self) -> Any:
+        """What all clients remember of compressed uploads, client axis first: an array for each vector of an upload."""
+        return self._states.memory.tree
+
+    @property
     def state(self) -> State:
         """What the next round starts from."""
         server = self.server if self._own is None else self._own

@@ -238,8 +238,8 @@ def with_participation(
     >>> from dualopt import FedDyn, Quadratic
     >>> from dualopt.methods.participation import UniformSubset
     >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
-    >>> with_participation(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
-    FedDyn(..., fraction=0.25, ...)
+    >>> with_participation(FedDyn(), f, UniformSubset(size=1)).fraction
+    0.25
     """
     open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
     known: dict[str, Any] = {}

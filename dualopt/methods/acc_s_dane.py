@@ -228,7 +228,7 @@ class AccSDANE(Algorithm):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array | Judgement]:
         """Compute the own gradient, solve with the mean gradient in place of the own, or judge the mean solution."""
         if message.asks == POINT:
-            gradient = oracle.evaluate(message.vector).grad_f
+            gradient = oracle.sent(oracle.evaluate(message.vector).grad_f, since=c.gradient)
             return c._replace(point=message.vector, gradient=gradient), gradient
         if c.solution is not None and message.asks == JUDGE:
             return c, self._judgement(c.solution, message.vector, oracle)
@@ -236,10 +236,11 @@ class AccSDANE(Algorithm):
         weight = message.weight if self.weight is None else self.weight
         assert weight is not None
         found = oracle.solve(start=c.point, linear=linear, weight=weight, center=c.point).theta
+        sent = oracle.sent(found, since=c.point)
         if c.solution is None:
-            return c, found
+            return c, sent
         there = oracle.evaluate(found)
-        return c._replace(solution=Solution(found, there.f, there.grad_f)), found
+        return c._replace(solution=Solution(found, there.f, there.grad_f)), sent
 
     def _judgement(self, own: Solution, mean: Array, oracle: Oracle) -> Judgement:
         """Return how far the own lower bound is below ``f_j`` at the mean solution."""

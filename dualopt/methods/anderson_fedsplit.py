@@ -110,6 +110,7 @@ class AndersonFedSplit(Mixing):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    upload_reference: ClassVar[str] = "nothing"
     theorems = OF_ANDERSON
 
     step: float = OPEN
@@ -140,7 +141,7 @@ class AndersonFedSplit(Mixing):
         """Mix the own points, take a proximal step at the reflected one, and multiply its residual by the others."""
         z = mixture(message.weights, c.images)
         x = oracle.solve(start=c.x, weight=1.0 / self.step, center=2.0 * message.consensus - z).theta
-        r = 2.0 * (x - message.consensus)
+        r = oracle.sent(2.0 * (x - message.consensus))
         residuals = (*c.residuals[1:], r)
         products = array_namespace(r).stack([client_dot(r, earlier) for earlier in residuals], axis=-1)
         return Client(x, (*c.images[1:], z + r), residuals), Upload(r, products)

@@ -116,6 +116,7 @@ class DualLBFGS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
+    upload_reference: ClassVar[str] = "message"
     theorems = OF_DUAL_LBFGS
 
     nu: float = OPEN
@@ -158,6 +159,7 @@ class DualLBFGS(Algorithm):
         zeta = c.zeta + step
         theta = oracle.solve(start=c.theta, linear=-self.nu * zeta).theta
         value = client_dot(zeta, theta) - oracle.evaluate(theta).f / self.nu
+        theta = oracle.sent(theta, since=c.theta)
         moved = theta - message.theta
         products = array_namespace(theta).stack([client_dot(moved, v) for v in (*kept, moved)], axis=-1)
         return c._replace(theta=theta, step=step), Upload(theta, value, products)

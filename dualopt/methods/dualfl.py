@@ -91,6 +91,7 @@ class DualFL(DualParameters):
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_DUALFL
+    upload_reference: ClassVar[str] = "message"
     restarts: ClassVar[tuple[str, ...]] = ("gradient", "gap")
 
     def _of_restarts(self, limit: float) -> str:
@@ -113,6 +114,7 @@ class DualFL(DualParameters):
         solution = oracle.solve(start=c.theta, linear=-self.nu * c.zeta)
         theta = solution.theta
         sent = theta - solution.evaluation.gradient / self.nu if self.corrected else theta
+        sent = oracle.sent(sent)
         new = c._replace(theta=theta, sent=sent)
         if self.restart is None:
             return new, sent

@@ -45,6 +45,7 @@ class FedAvg(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    upload_reference: ClassVar[str] = "message"
     without_theorem = "the limit is biased when the clients differ"
 
     stop: Stop = Steps(steps=10)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array
@@ -57,6 +57,8 @@ class FedSpeed(FedADMM):
     """
 
     stop: Stop = Steps(steps=10)
+    upload_reference: ClassVar[str] = "memory"
+
     server_step: float = OPEN
     radius: float = 0.1
     epsilon: float = 1e-2

@@ -82,6 +82,7 @@ class OptimizedDualFL(DualParameters):
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
+    upload_reference: ClassVar[str] = "message"
 
     def _dualfl(self) -> DualFL:
         """Return the method that has the same local problems and states of the clients."""

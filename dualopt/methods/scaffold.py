@@ -76,6 +76,7 @@ class Scaffold(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    upload_reference: ClassVar[str] = "errors"
 
     solver: Gradient | SGD = OPEN
     stop: Steps = Steps(steps=10)

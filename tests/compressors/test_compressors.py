@@ -18,6 +18,7 @@ from dualopt.methods.compressors import (
     NaturalCompression,
     RandK,
     RandomQuantisation,
+    Rounding,
     TopK,
     Uplink,
     kept_part,
@@ -76,7 +77,7 @@ def test_chance_is_that_of_the_seed_and_the_round(compressor) -> None:
     first = compressor.compress(X, of((0, 1, 2, 3)))
     np.testing.assert_array_equal(compressor.compress(X, of((0, 1, 2, 3))), first)
     others = [compressor.compress(X, of((0, 1, 2, 3), n=n, seed=seed)) for n, seed in ((6, 3), (5, 4))]
-    chance = not isinstance(compressor, Identity | TopK)
+    chance = not isinstance(compressor, Identity | Rounding | TopK)
     assert all(bool(np.any(other != first)) == chance for other in others)
 
 
@@ -104,7 +105,7 @@ def test_numbers_are_counted(compressor) -> None:
         round = of(clients)
         arrived = int(np.count_nonzero(compressor.compress(X[list(clients)], round)))
         told = compressor.numbers(SHAPE, round)
-        if isinstance(compressor, RandomQuantisation):
+        if isinstance(compressor, RandomQuantisation | Rounding):
             assert told == len(clients) * 7
         else:
             assert told == arrived
@@ -120,6 +121,8 @@ def test_numbers_are_counted(compressor) -> None:
         (RandomQuantisation(levels=1), 32 + 6 * 2),
         (RandomQuantisation(levels=7), 32 + 6 * 4),
         (RandomQuantisation(levels=8), 32 + 6 * 5),
+        (Rounding(digits=2), 32 + 6 * 2),
+        (Rounding(digits=8), 32 + 6 * 8),
     ],
 )
 def test_bits_are_those_of_the_code(compressor, per_client: int) -> None:
@@ -244,6 +247,47 @@ def test_a_memory_tends_to_what_comes_to_rest(compressor) -> None:
     np.testing.assert_allclose(memory[0], X, atol=1e-12)
 
 
+def contraction(digits: int, d: int) -> float:
+    c = (d - 1) / (4.0 * (2 ** (digits - 1) - 1) ** 2)
+    return c / (1.0 + c)
+
+
+@pytest.mark.parametrize("digits", [2, 3, 8, 32])
+def test_rounding_contracts(digits: int) -> None:
+    """On numbers of all sizes; and as badly as that where one is s and the others are half a level."""
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 7, 400):
+        x = rng.standard_normal((200, d)) * 10.0 ** rng.uniform(-9, 9, (200, d))
+        x[:100] = rng.standard_normal((100, d))
+        error = Rounding(digits=digits).compress(x, first_round(200)) - x
+        limit = contraction(digits, d)
+        assert (np.sum(error**2, axis=1) <= (limit + 1e-15) * np.sum(x**2, axis=1)).all()
+        worst = np.full((1, d), (0.5 - 1e-9) / (2 ** (digits - 1) - 1))
+        worst[0, -1] = -1.0
+        error = Rounding(digits=digits).compress(worst, first_round(1)) - worst
+        assert np.sum(error**2) >= (1.0 - 1e-8) * limit * np.sum(worst**2)
+
+
+def test_rounding_has_that_many_levels() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 5000)) ** 3
+    sent = Rounding(digits=4).compress(x, first_round(2))
+    levels = 7 * sent / np.abs(x).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(levels, np.round(levels), atol=1e-12)
+    assert set(np.round(levels).ravel()) <= set(range(-7, 8))
+
+
+def test_biased_ones_contract_as_they_are(compressor) -> None:
+    """What both ends take of a step is nearer than nothing, in the mean; unbiased ones by 1/(1 + omega)."""
+    omega, x = compressor.omega(SHAPE, N), X / np.linalg.norm(X.reshape(N, -1), axis=1)[:, None, None]
+    steps = [compressor.compress(x, of((0, 1, 2, 3), n=n)) / (1.0 + omega) for n in range(400)]
+    left = np.mean([np.sum((s - x) ** 2, axis=(1, 2)) for s in steps], axis=0)
+    if compressor.unbiased:
+        assert (left <= 1.0 - 1.0 / (1.0 + omega) + 0.1).all()
+    else:
+        assert omega == 0.0
+        assert (left < 1.0 - 1.0 / 6.0 + 1e-12).all()
+
+
 def test_the_largest_coordinates_are_kept() -> None:
     for order in permutations((3.0, -2.0, 1.0, 0.5)):
         sent = TopK(size=2).compress(np.array([order]), first_round(1))
@@ -261,6 +305,8 @@ def test_the_largest_coordinates_are_kept() -> None:
         ("top-k=0", "size must be at least 1, not 0"),
         ("cohorts=0", "size must be at least 1, not 0"),
         ("quantisation=0", "levels must be at least 1, not 0"),
+        ("rounding=1", "digits must be from 2 to 32, not 1"),
+        ("rounding=33", "digits must be from 2 to 32, not 33"),
     ],
 )
 def test_mistakes_of_a_user(text: str, sentence: str) -> None:

@@ -122,7 +122,7 @@ def test_a_start_of_something_else_is_refused() -> None:
     others = {
         "method": "dualfl",
         "parameter": "feddyn: alpha=0.4, solver=lbfgs:history=5, stop=reduction=0.1",
-        "default": "feddyn: alpha=0.3, growth=0.1, solver=lbfgs:history=5, stop=reduction=0.1",
+        "default": "feddyn: alpha=0.3, fraction=0.5, solver=lbfgs:history=5, stop=reduction=0.1",
         "solver": "feddyn: alpha=0.3, solver=newton, stop=reduction=0.1",
         "its parameter": "feddyn: alpha=0.3, solver=lbfgs:history=6, stop=reduction=0.1",
         "stop": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=gradient=1e-3",

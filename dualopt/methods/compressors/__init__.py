@@ -7,6 +7,7 @@ from dualopt.methods.compressors.identity import Identity
 from dualopt.methods.compressors.natural import NaturalCompression
 from dualopt.methods.compressors.quantisation import RandomQuantisation
 from dualopt.methods.compressors.rand_k import RandK
+from dualopt.methods.compressors.rounding import Rounding
 from dualopt.methods.compressors.top_k import TopK
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "NaturalCompression",
     "RandK",
     "RandomQuantisation",
+    "Rounding",
     "TopK",
     "Uplink",
     "kept_part",
