@@ -1,4 +1,4 @@
-"""Bits that every client sends: FedSplit and FedDyn with compressed uploads, and L-BFGS at the server."""
+"""Bits that every client sends: methods with compressed uploads, and without."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dualopt.methods import DistributedLBFGS, FedDyn, FedSplit
-from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, RandomQuantisation
+from dualopt.methods import AndersonFedSplit, DistributedLBFGS, FedDyn, FedSplit
+from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, RandomQuantisation, Rounding
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs import plotting
 from dualopt.runs.recording import run
@@ -66,7 +66,20 @@ CURVES = {
         )
         for c, dashes in COHORTS.items()
     },
-    "distributed-lbfgs": Entry(title="L-BFGS at the server", algorithm=DistributedLBFGS(), method="L-BFGS", dashes="-"),
+    **{
+        f"{name} {c.digits} bits" if c else name: Entry(
+            title=f"{title}, rounded to {c.digits} bits" if c else title,
+            algorithm=algorithm,
+            method=method,
+            compressor=c,
+            dashes=(0, (5, 1.5)) if c else "-",
+        )
+        for name, title, algorithm, method in (
+            ("distributed-lbfgs", "L-BFGS at the server", DistributedLBFGS(), "L-BFGS"),
+            ("anderson-fedsplit", "AndersonFedSplit", AndersonFedSplit(), "AndersonFedSplit"),
+        )
+        for c in (None, Rounding(digits=6))
+    },
 }
 
 

@@ -122,7 +122,6 @@ def test_a_start_of_something_else_is_refused() -> None:
     others = {
         "method": "dualfl",
         "parameter": "feddyn: alpha=0.4, solver=lbfgs:history=5, stop=reduction=0.1",
-        "default": "feddyn: alpha=0.3, fraction=0.5, solver=lbfgs:history=5, stop=reduction=0.1",
         "solver": "feddyn: alpha=0.3, solver=newton, stop=reduction=0.1",
         "its parameter": "feddyn: alpha=0.3, solver=lbfgs:history=6, stop=reduction=0.1",
         "stop": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=gradient=1e-3",
@@ -134,6 +133,10 @@ def test_a_start_of_something_else_is_refused() -> None:
         with pytest.raises(RefusedError, match="method is not that of the project") as raised:
             require_agreed_requests(project, 1, [started(project, method=method)])
         assert raised.value.code == "method", name
+    default = started(project_of("fedsplit: step=0.1, average=active")).method
+    with pytest.raises(RefusedError, match="its average is 'active', not 'all'"):
+        other_project = project_of("fedsplit: step=0.1")
+        require_agreed_requests(other_project, 1, [started(other_project, method=default)])
     for changes, code in (
         ({"n_clients": 2}, "clients"),
         ({"clients": (0,)}, "clients"),

@@ -292,17 +292,19 @@ TABLE |= {
                 Selected(f"dualopt/methods/compressors/{name}.py"),
                 Selected("tests/compressors/test_compressors.py"),
                 Selected("tests/compressors/test_methods.py"),
+                Selected("tests/compressors/test_contract.py", "once|server_can_make|identity"),
             ),
             ("compressor_moments", "compressed_fedsplit"),
         )
         for name in (
             "_protocol",
-            "_steps",
+            "_uplink",
             "cohorts",
             "identity",
             "natural",
             "quantisation",
             "rand_k",
+            "rounding",
             "top_k",
         )
     },
@@ -311,6 +313,7 @@ TABLE |= {
             Selected("dualopt/engine/traffic.py"),
             Selected("tests/test_engine.py"),
             Selected("tests/compressors/test_methods.py", "bits|64"),
+            Selected("tests/compressors/test_contract.py", "counted"),
         )
     ),
     **{
