@@ -134,8 +134,8 @@ def test_a_start_of_something_else_is_refused() -> None:
             require_agreed_requests(project, 1, [started(project, method=method)])
         assert raised.value.code == "method", name
     default = started(project_of("fedsplit: step=0.1, average=active")).method
+    other_project = project_of("fedsplit: step=0.1")
     with pytest.raises(RefusedError, match="its average is 'active', not 'all'"):
-        other_project = project_of("fedsplit: step=0.1")
         require_agreed_requests(other_project, 1, [started(other_project, method=default)])
     for changes, code in (
         ({"n_clients": 2}, "clients"),
