@@ -480,8 +480,8 @@ def rounds_of(
         if found.upload is not None:
             up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
             size = of_message(message)
-            holding[:] = "inactive" in algorithm.listens
-            holding[active] = "active" in algorithm.listens
+            holding[:] = "inactive" in algorithm.receivers
+            holding[active] = "active" in algorithm.receivers
             down = down.plus(size.times(int(np.count_nonzero(holding))))
         sent = up.numbers, down.numbers, up.bits, down.bits
         yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, _holding=holding.copy())
