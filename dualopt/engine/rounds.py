@@ -537,4 +537,5 @@ def advance(
     hosts.begin(algorithm, None, state, round.n, compressor=compressor)
     server, message, found = _one_round(algorithm, hosts, state.server, state.message, round)
     after = hosts.states(found.round)
-    return State(server, message, *after.resumed_from), found.upload, found.solution
+    trees = (states.tree for states in (after.clients, after.solver, after.memory))
+    return State(server, message, *trees), found.upload, found.solution
