@@ -14,6 +14,7 @@ It imports ``arrays``, and by name the packages in which it looks names up. A ne
 """
 
 from dualopt.spec._grammar import pairs, toml
-from dualopt.spec._spec import KINDS, Spec, built, described, names, required, resolved, types_in
+from dualopt.spec._kinds import KINDS, names
+from dualopt.spec._spec import Spec, built, described, required, resolved, types_in
 
 __all__ = ["KINDS", "Spec", "built", "described", "names", "pairs", "required", "resolved", "toml", "types_in"]

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 from threadpoolctl import threadpool_limits
 
-from dualopt.app.cli import TERMINATED
 from dualopt.app.cli.options import PreparationOptions
+from dualopt.app.cli.reporting import TERMINATED
 from dualopt.arrays._checks import require
 from dualopt.arrays.peers import ALONE, Peers
 from dualopt.arrays.xp import asarray_like
