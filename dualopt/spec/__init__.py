@@ -10,7 +10,8 @@ given or the default. ``[1, 0.5]`` is a tuple, ``none`` nothing, ``suggested`` l
 what holds one of ``()[]:=,`` is in quotes, as JSON has them. JSON and TOML say the same with one table for an object,
 ``{"fedsplit": {"step": 0.1}}``. Annotations of the fields say what a value must be, and nothing is ever evaluated.
 
-It imports ``arrays``, and by name the packages in which it looks names up. A new kind of object is a line of ``KINDS``.
+It imports ``arrays``; the packages in which it looks names up are known to it by name. A new kind is a line of
+``KINDS``.
 """
 
 from dualopt.spec._grammar import pairs, toml

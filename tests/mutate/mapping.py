@@ -252,6 +252,13 @@ TABLE |= {
     "dualopt/solvers/newton.py": _solver("newton"),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),
     "dualopt/solvers/sgd.py": _solver("sgd", Selected("tests/solvers/test_sgd.py")),
+    "dualopt/arrays/streams.py": Judges(
+        (
+            Selected("dualopt/arrays/streams.py"),
+            Selected("tests/test_participation.py"),
+            Selected("tests/test_engine.py"),
+        )
+    ),
     "dualopt/methods/participation.py": Judges(
         (
             Selected("dualopt/methods/participation.py"),
@@ -491,7 +498,7 @@ TABLE |= {
                 Selected("tests/engine/test_wire.py", "words"),
             )
         )
-        for name in ("_grammar", "_spec")
+        for name in ("_grammar", "_kinds", "_spec")
     },
     "dualopt/methods/_support.py": Judges(
         (Selected("dualopt/methods/_support.py"), Selected("tests/test_cli.py", "refused"))
