@@ -301,7 +301,7 @@ def _kind(hint: Any) -> str | None:
         for kind, known in KINDS.items():
             if getattr(choice, "__name__", "") == known.interface:
                 return kind
-        if is_dataclass(choice):
+        if isinstance(choice, type) and is_dataclass(choice):
             return next((kind for kind in KINDS if name_of(choice, kind) is not None), "")
     return None
 
