@@ -1,7 +1,8 @@
 """A few mutants that every run of the tests judges, each by the tests that are meant to notice it.
 
-They are lopsided changes, of the kinds that were once not noticed: the greatest constant for the least or the mean, all
-clients for the active ones, the state of before for that of after, a sign, a factor, a round.
+They are of the kinds that were once not noticed: lopsided changes, such as the greatest constant for the least or the
+mean, all clients for the active ones, the state of before for that of after, a sign, a factor, a round; and smaller
+allowances for rounding, guards and ties, which show only where something is made for them.
 """
 
 from __future__ import annotations
@@ -293,6 +294,36 @@ FIXED = [
         "for _ in range(1):",
         "tests/objectives/test_sparse.py",
         "almost_equal",
+    ),
+    _fixed(
+        "judgements with the size of one of their numbers",
+        "methods/acc_s_dane.py",
+        "xp.abs(value) + xp.abs(own.value) + xp.abs(rise)",
+        "xp.abs(value)",
+        "tests/methods/test_acc_s_dane.py",
+        "rounding_of_a_judgement",
+    ),
+    _fixed(
+        "weights that rounding refuses",
+        "methods/acc_s_dane.py",
+        "step.accepted is not False",
+        "step.accepted is True",
+        "tests/methods/test_acc_s_dane.py",
+        "falls_to_a_tenth",
+    ),
+    Fixed(
+        "Theorem F for any fraction of active clients",
+        "theory/frontier/sampled_dualfl.py",
+        "told = [] if abs(method.least - case.fraction) <= ROUNDING else",
+        "told = [] if True else",
+        Judges((Selected("tests/theory/test_frontier.py", "fraction_that_is_active"),)),
+    ),
+    Fixed(
+        "Theorem F with the whole of Delta",
+        "theory/frontier/sampled_dualfl.py",
+        "return (1.0 - p) * delta",
+        "return delta",
+        Judges((Selected("tests/theory/test_frontier.py", "first_bound_of_theorem_f"),)),
     ),
     _fixed(
         "SGD with the step of the next round",
