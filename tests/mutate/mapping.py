@@ -143,7 +143,9 @@ METHODS = {
     "_anderson": Judges(
         (
             Selected("dualopt/methods/_anderson.py"),
+            Selected("tests/methods/test_anderson_dane.py"),
             Selected("tests/methods/test_anderson_fedsplit.py"),
+            Selected("tests/methods/test_arguments.py", "anderson"),
             Selected("tests/methods/test_contract.py", "anderson"),
         ),
         ("anderson_quadratics", "anderson_safeguard"),
