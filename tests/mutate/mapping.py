@@ -143,7 +143,9 @@ METHODS = {
     "_anderson": Judges(
         (
             Selected("dualopt/methods/_anderson.py"),
+            Selected("tests/methods/test_anderson_dane.py"),
             Selected("tests/methods/test_anderson_fedsplit.py"),
+            Selected("tests/methods/test_arguments.py", "anderson"),
             Selected("tests/methods/test_contract.py", "anderson"),
         ),
         ("anderson_quadratics", "anderson_safeguard"),
@@ -465,6 +467,26 @@ TABLE |= {
     ),
     "dualopt/objectives/_rounding.py": Judges(
         (Selected("dualopt/objectives/_rounding.py"), Selected("tests/objectives/test_rounding.py"))
+    ),
+    **{
+        f"dualopt/objectives/{name}.py": Judges(
+            (
+                Selected(f"dualopt/objectives/{name}.py"),
+                *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+            )
+        )
+        for name, tests in (
+            ("linear", ("linear", "rounding", "sampling")),
+            ("quadratic", ("quadratic", "rounding")),
+            ("rows", ("linear", "parts", "sampling")),
+        )
+    },
+    "dualopt/objectives/_sparse.py": Judges(
+        (
+            Selected("dualopt/objectives/_sparse.py"),
+            Selected("tests/objectives/test_sparse.py"),
+            Selected("tests/engine/test_blocks.py", "storage"),
+        )
     ),
     "dualopt/objectives/local_problem.py": Judges(
         (
