@@ -32,6 +32,10 @@ VIEWS = {
 }
 
 
+class Plain(tuple):
+    """A tuple without names, which would come back as another type."""
+
+
 class Pair(NamedTuple):
     """A tree of this module."""
 
@@ -113,7 +117,19 @@ def test_structures_are_those_that_are_known() -> None:
 
 
 def test_what_cannot_be_written_is_refused() -> None:
-    for x in ([1], {}, {1}, 1j, b"x", np.array(["x"]), np.array([1j]), 2**128, np.array([{}]), np.datetime64("2020")):
+    for x in (
+        [1],
+        {},
+        {1},
+        1j,
+        b"x",
+        np.array(["x"]),
+        np.array([1j]),
+        2**128,
+        np.array([{}]),
+        np.datetime64("2020"),
+        Plain(),
+    ):
         with pytest.raises(TypeError, match=r"cannot be written.*\.$"):
             pack([x])
     with pytest.raises(TypeError, match=r"^what is no array takes .* bytes, and .* can be written\.$"):

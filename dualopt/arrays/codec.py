@@ -178,10 +178,10 @@ def pack(parts: Sequence[Any], known: Known | None = None, *, exact: bool = Fals
             return x
         if isinstance(x, float):
             return x if math.isfinite(x) else {"f": repr(x)}
-        if isinstance(x, tuple):
+        if type(x) is tuple:
+            return [node(v) for v in x] if (numbers := _numbers(x)) is None else {"t": place(numbers)}
+        if isinstance(x, tuple) and (names := getattr(x, "_fields", None)) is not None:
             kind = type(x)
-            if (names := getattr(kind, "_fields", None)) is None:
-                return [node(v) for v in x] if (numbers := _numbers(x)) is None else {"t": place(numbers)}
             if known is not None and kind not in known:
                 raise TypeError(f"{kind.__name__} of {kind.__module__} cannot be sent: it is not of this package.")
             return {class_name(kind): {name: node(v) for name, v in zip(names, x, strict=True)}}
