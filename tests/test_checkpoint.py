@@ -257,7 +257,7 @@ CHANGES = {
     "another type of numbers": lambda tree, layout, arrays: layout[0].__setitem__(0, "<f4"),
     "another shape": lambda tree, layout, arrays: layout[0].__setitem__(1, [1]),
     "rows of other rounds": lambda tree, layout, arrays: tree[3][PROGRESS].update(columns=["round"]),
-    "strides out of memory": lambda tree, layout, arrays: layout[0].append([2**62, 8]),
+    "strides out of memory": lambda tree, layout, arrays: layout[0].extend([[0, 1], layout[0][1], [2**30, 1]]),
     "objects": lambda tree, layout, arrays: layout[0].__setitem__(0, "|O"),
 }
 PROGRESS = ".engine.checkpoint:Progress"

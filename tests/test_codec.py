@@ -84,8 +84,26 @@ def test_an_array_that_spans_too_much_memory_is_written_dense() -> None:
     wide = np.zeros((2, 3 * codec.GAPS))[:, 0]
     assert through(wide, exact=True).strides == (8,)
     assert through(x, exact=True).tolist() == [0.0]
-    header = json.dumps([[{"a": 0}], [["<f8", [2], [3 * codec.GAPS]]]]).encode()
-    data = b"".join(chunks(codec.Packed(header, [np.zeros(2)])))
+
+
+@pytest.mark.parametrize(
+    ("stored", "axes", "shape", "strides"),
+    [
+        ([2], [0], [2], [3 * codec.GAPS]),
+        ([2], [0], [2], [-3 * codec.GAPS]),
+        ([2], [0], [2], [2**40]),
+        ([2], [0], [3], [2]),
+        ([2], [0], [2], [0]),
+        ([2, 1], [0, 1], [2, 3], [4, 1]),
+        ([1, 2], [1, 0], [1, 2], [4, 4]),
+        ([2], [0], [2, 1], [4, 4]),
+        ([2], [0], [2], [1.0]),
+        ([0], [0], [0], [4]),
+    ],
+)
+def test_strides_that_do_not_fit_are_refused(stored: Any, axes: Any, shape: Any, strides: Any) -> None:
+    header = json.dumps([[{"a": 0}], [["<f8", stored, axes, shape, strides]]]).encode()
+    data = b"".join(chunks(codec.Packed(header, [np.zeros(int(np.prod(stored)))])))
     with pytest.raises(CodecError, match="other strides"):
         read(io.BytesIO(data), len(data), exact=True)
 

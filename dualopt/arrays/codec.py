@@ -5,7 +5,7 @@ bytes                       what they are
 ==========================  ====================================================================
 8                           ``dualopt2``
 4                           length of the header, little endian
-length of the header        JSON: the trees, and of each array its type, shape and strides
+length of the header        JSON: the trees, and of each array its type, shape and order of axes
 8 per number in float64     the arrays one after the other, little endian
 ==========================  ====================================================================
 
@@ -15,8 +15,8 @@ up by its name among known ones; nothing is unpickled, imported or evaluated. Si
 there before any memory is taken. Whatever else is found is a `CodecError`, in one sentence that quotes none of it.
 
 Arrays come back with their axes in the order that they had in memory: how a product or a sum rounds depends on it. With
-``exact`` they come back with the very strides, without what strides of zero repeat in between, so that a run that is
-continued ends with the same digits. An array that stood in several places is one again.
+``exact`` they keep their strides, those of zero and those with gaps too, so that a run that is continued ends with the
+same digits; what lies in the gaps is never written. An array that stood in several places is one again.
 """
 
 from __future__ import annotations
@@ -30,23 +30,11 @@ from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_array, is_numpy, to_numpy
 
-__all__ = [
-    "PREFIX",
-    "CodecError",
-    "Known",
-    "Layout",
-    "Packed",
-    "chunks",
-    "class_name",
-    "class_named",
-    "layouts",
-    "pack",
-    "read",
-    "unpack",
-]
+__all__ = ["CodecError", "Known", "Packed", "chunks", "class_name", "class_named", "layouts", "pack", "read", "unpack"]
 
 MAGIC = b"dualopt2"
 PREFIX = len(MAGIC) + 4
@@ -57,9 +45,9 @@ DEEPEST = 32  # tuples within tuples
 LONG = 32  # integers from which on a tuple travels as an array
 GAPS = 2**16  # how much memory an array may span, in terms of its numbers
 SHORT = 2**14  # bytes of headers that are kept: in most rounds they are those of the round before
-DTYPES = {np.dtype(code).str: np.dtype(code) for code in ("<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|b1")}
+CODES = ("<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1")
+DTYPES = {code: np.dtype(code) for code in CODES}
 TUPLES = ("<f8", "<i8")  # types of arrays that stand for tuples
-DTYPES |= {np.dtype(code).str: np.dtype(code) for code in ("<u8", "<u4", "<u2", "|u1")}
 
 
 class CodecError(ValueError):
@@ -322,24 +310,19 @@ def unpack(packed: Packed, known: Known, like: Array | None = None, *, exact: bo
 UNKNOWN = "message names a structure that is not known"
 
 
-class _Memory(NamedTuple):
-    """Where the numbers of an array lie, but for those that strides of zero repeat; strides are counted in numbers."""
-
-    axes: list[int]  # from the slowest in memory to the fastest
-    stored: tuple[int, ...]  # the lengths of these axes
-    first: int  # place of the entry with all indices zero
-    span: int  # numbers from the first in memory to the last
-    dense: bool  # whether there are no gaps, repetitions or axes that run backwards
-
-
 class Layout(NamedTuple):
-    """How an array is written."""
+    """How an array is written: its axes in their order in memory, and strides only where it does not lie densely."""
 
     dtype: np.dtype
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None  # None: row-major order
-    stored: tuple[int, ...]  # shape of what is written
-    bytes: int
+    stored: tuple[int, ...]  # shape of what is written, without what strides of zero repeat
+    axes: Sequence[int]  # of the array, from the slowest in memory to the fastest
+    shape: Sequence[int] | None = None  # of the array
+    strides: Sequence[int] | None = None  # in numbers; None: dense
+
+    @property
+    def bytes(self) -> int:
+        """How many are written."""
+        return self.dtype.itemsize * math.prod(self.stored)
 
 
 class _Header(NamedTuple):
@@ -366,26 +349,32 @@ _parsed_before = lru_cache(maxsize=64)(_parsed)
 
 
 def _layout(entry: Any, exact: bool) -> Layout:
-    _require(isinstance(entry, list) and len(entry) in (2, 3), "message is damaged: an array has no type and shape")
-    code, shape, *more = entry
+    right = isinstance(entry, list) and len(entry) in ((2, 3, 5) if exact else (2, 3))
+    _require(right, "message is damaged: an array has no type and shape")
+    full: list[Any] = [*entry, None, None, None]
+    code, stored, axes, shape, strides = full[:5]
     _require(isinstance(code, str) and code in DTYPES, "message has an array of a type that is not accepted")
-    _require(_are_lengths(shape), "message is damaged: an array has no shape")
-    stored, strides = shape, None
-    if more:
-        (strides,) = more
-        whole = isinstance(strides, list) and all(type(s) is int for s in strides) and len(strides) == len(shape)
-        _require(whole and math.prod(shape), "message is damaged: an array has other strides")
-        lies = _memory(shape, strides)
-        fits = lies.dense or (exact and lies.span <= GAPS * math.prod(lies.stored))
-        _require(fits, "message is damaged: an array has other strides")
-        stored, strides = lies.stored, tuple(strides)
-    dtype = DTYPES[code]
-    return Layout(dtype, tuple(shape), strides, tuple(stored), dtype.itemsize * math.prod(stored))
+    _require(_are_integers(stored, 0) and len(stored) <= 16, "message is damaged: an array has no shape")
+    axes = list(range(len(stored))) if axes is None else axes
+    right = _are_integers(axes, 0) and sorted(axes) == [*range(len(stored))]
+    _require(right, "message is damaged: an array has another number of axes")
+    if strides is not None:
+        right = _are_integers(shape, 1) and _are_integers(strides) and len(shape) == len(strides) == len(stored)
+        right = right and all(stored[i] == (shape[k] if strides[k] else 1) for i, k in enumerate(axes))
+        right = right and _span(shape, strides)[1] <= GAPS * math.prod(stored)
+        _require(right, "message is damaged: an array has other strides")
+    return Layout(DTYPES[code], tuple(stored), axes, shape, strides)
 
 
-def _are_lengths(shape: Any) -> bool:
-    whole = isinstance(shape, list) and len(shape) <= 16
-    return whole and all(type(n) is int and 0 <= n < LONGEST_AXIS for n in shape)
+def _are_integers(x: Any, least: int = -LONGEST_AXIS) -> bool:
+    return isinstance(x, list) and all(type(n) is int and least <= n < LONGEST_AXIS for n in x)
+
+
+def _span(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+    """Return at which number in memory an array begins, and how many there are from its lowest to its highest."""
+    ends = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    first = -sum(min(end, 0) for end in ends)
+    return first, first + sum(max(end, 0) for end in ends) + 1
 
 
 def _laid_out(x: np.ndarray, exact: bool) -> tuple[list[Any], np.ndarray]:
@@ -395,47 +384,28 @@ def _laid_out(x: np.ndarray, exact: bool) -> tuple[list[Any], np.ndarray]:
         raise TypeError(f"an array of type {x.dtype} cannot be written.")
     if x.flags.c_contiguous:
         return [x.dtype.str, list(x.shape)], x
+    once = x[(*(slice(0, 1) if s == 0 else slice(None) for s in x.strides), ...)]
+    axes = sorted(range(x.ndim), key=lambda k: (-abs(x.strides[k]) if once.shape[k] > 1 else 0, k))
+    stored = once.transpose(axes)
+    entry = [x.dtype.str, list(stored.shape), axes]
+    if once.shape == x.shape and stored.flags.c_contiguous:
+        return entry, stored
     strides = [s // x.itemsize for s in x.strides]
-    lies = _memory(x.shape, strides)
-    whole = lies.span <= GAPS * math.prod(lies.stored) if exact else lies.dense
-    if not whole or any(s % x.itemsize for s in x.strides):
+    if not exact or any(s % x.itemsize for s in x.strides) or _span(x.shape, strides)[1] > GAPS * once.size:
         return _laid_out(x.copy(order="K"), exact)
-    return [x.dtype.str, list(x.shape), strides], np.ascontiguousarray(_once(x).transpose(lies.axes))
+    return [*entry, list(x.shape), strides], np.ascontiguousarray(stored)
 
 
 def _as_it_lay(layout: Layout, stored: np.ndarray) -> np.ndarray:
     """Return an array with its strides."""
     _require((stored.shape, stored.dtype) == (layout.stored, layout.dtype), "message has an array of another shape")
-    if layout.strides is None:
-        return stored
-    lies = _memory(layout.shape, layout.strides)
-    if lies.dense:
-        return stored.transpose(np.argsort(lies.axes).tolist())
-    memory = np.zeros(lies.span, layout.dtype)
-    strides = [s * memory.itemsize for s in layout.strides]
-    x = np.lib.stride_tricks.as_strided(memory[lies.first :], layout.shape, strides)  # within memory, by its length
-    _once(x).transpose(lies.axes)[...] = stored
-    if lies.stored != tuple(layout.shape[k] for k in lies.axes):
-        x.flags.writeable = False  # one number in several places
-    return x
-
-
-def _memory(shape: Sequence[int], strides: Sequence[int]) -> _Memory:
-    once = [1 if s == 0 else n for n, s in zip(shape, strides, strict=True)]
-    axes = sorted(range(len(once)), key=lambda k: (-abs(strides[k]) if once[k] > 1 else 0, k))
-    ends = [(n - 1) * s for n, s in zip(once, strides, strict=True)]
-    first = -sum(min(end, 0) for end in ends)
-    expected, dense = 1, once == list(shape)
-    for k in reversed(axes):
-        dense = dense and (once[k] == 1 or strides[k] == expected)
-        expected *= once[k]
-    return _Memory(axes, tuple(once[k] for k in axes), first, first + sum(max(end, 0) for end in ends) + 1, dense)
-
-
-def _once(x: np.ndarray) -> np.ndarray:
-    """Return the array with length one along axes whose stride is zero."""
-    once = (slice(0, 1) if s == 0 and n > 1 else slice(None) for n, s in zip(x.shape, x.strides, strict=True))
-    return x[(*once, ...)]
+    x = stored.transpose(np.argsort(layout.axes)) if list(layout.axes) != [*range(stored.ndim)] else stored
+    if layout.strides is None or layout.shape is None:
+        return x
+    first, span = _span(layout.shape, layout.strides)
+    memory, strides = np.zeros(span, x.dtype)[first:], [s * x.itemsize for s in layout.strides]
+    as_strided(memory, x.shape, strides)[...] = x  # within memory, by its length
+    return as_strided(memory, layout.shape, strides, writeable=x.shape == tuple(layout.shape))
 
 
 def _numbers(x: tuple[Any, ...]) -> np.ndarray | None:

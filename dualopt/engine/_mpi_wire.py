@@ -7,7 +7,8 @@ need be copied to put them together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from dualopt.arrays.codec import Layout, Packed, layouts
 
 __all__ = ["Wire"]
 
-HEAD = 2048  # bytes of a request's header that are sent before its length is known
+HEAD = 2048  # bytes that are sent before the length of a header is known
+NUMBERS = 16  # bytes of them for the length and a mark
 
 
 class Wire:
@@ -39,68 +41,36 @@ class Wire:
 
     def tell(self, packed: Packed) -> None:
         """Send a tree to all others."""
-        text = packed.header
-        head = np.zeros(HEAD, np.uint8)
-        head[:8] = np.frombuffer(np.int64(len(text)).tobytes(), np.uint8)
-        head[8 : 8 + len(text)] = np.frombuffer(text[: HEAD - 8], np.uint8)
-        self._comm.Bcast(head)
-        if len(text) > HEAD - 8:
-            self._comm.Bcast(np.frombuffer(text[HEAD - 8 :], np.uint8))
+        for part in _parts(packed.header, least=HEAD):
+            self._comm.Bcast(part)
         for x in packed.arrays:
             self._comm.Bcast(_flat(x))
-        sent = max(HEAD, len(text) + 8) + sum(x.nbytes for x in packed.arrays)
+        sent = max(HEAD, len(packed.header) + NUMBERS) + sum(x.nbytes for x in packed.arrays)
         self.bytes_down += sent * (self.size - 1)
 
     def hear(self) -> Packed:
         """Return what process 0 sends."""
-        head = np.empty(HEAD, np.uint8)
-        self._comm.Bcast(head)
-        length = int(np.frombuffer(head[:8].tobytes(), np.int64)[0])
-        text = head[8 : 8 + length].tobytes()
-        if length > HEAD - 8:
-            rest = np.empty(length - (HEAD - 8), np.uint8)
-            self._comm.Bcast(rest)
-            text += rest.tobytes()
-        arrays = [np.empty(x.stored, x.dtype) for x in layouts(text, exact=True)]
+        header, _ = _header(self._comm.Bcast)
+        arrays = [np.empty(x.stored, x.dtype) for x in layouts(header, exact=True)]
         for x in arrays:
             self._comm.Bcast(_flat(x))
-        return Packed(text, arrays)
+        return Packed(header, arrays)
 
     def gather(self, packed: Packed, mark: int = 0) -> tuple[list[Packed] | None, int]:
         """Bring the trees of all processes to process 0, and the largest of their marks; the others do not wait."""
         same = packed.header == self._said
         self._said = packed.header
         if self.rank:
-            self._send_head(b"" if same else packed.header, mark, 0)
-            for x in packed.arrays:
-                self._comm.Send(_flat(x), dest=0)
+            for part in (*_parts(b"" if same else packed.header, mark), *map(_flat, packed.arrays)):
+                self._comm.Send(part, dest=0)
             return None, mark
         self._heard[0] = packed.header
         for rank in range(1, self.size):
-            text, other = self._head_of(rank)
-            self._heard[rank] = text or self._heard[rank]
+            header, other = _header(partial(self._comm.Recv, source=rank))
+            self._heard[rank] = header or self._heard[rank]
+            self.bytes_up += NUMBERS + len(header)
             mark = max(mark, other)
         return self._received(packed), mark
-
-    def _send_head(self, text: bytes, mark: int, dest: int) -> None:
-        head = np.zeros(HEAD, np.uint8)
-        head[:16] = np.array([len(text), mark], np.int64).view(np.uint8)
-        head[16 : 16 + len(text)] = np.frombuffer(text[: HEAD - 16], np.uint8)
-        self._comm.Send(head[: 16 + len(text)], dest=dest)
-        if len(text) > HEAD - 16:
-            self._comm.Send(np.frombuffer(text[HEAD - 16 :], np.uint8), dest=dest)
-
-    def _head_of(self, rank: int) -> tuple[bytes, int]:
-        head = np.empty(HEAD, np.uint8)
-        self._comm.Recv(head, source=rank)
-        length, mark = head[:16].view(np.int64).tolist()
-        text = head[16 : 16 + length].tobytes()
-        if length > HEAD - 16:
-            rest = np.empty(length - (HEAD - 16), np.uint8)
-            self._comm.Recv(rest, source=rank)
-            text += rest.tobytes()
-        self.bytes_up += 16 + length
-        return text, mark
 
     def marks(self, *numbers: int) -> np.ndarray:
         """Return some numbers of every process, to all of them."""
@@ -151,6 +121,30 @@ class Wire:
         for found, x in zip(arrays, column, strict=True):
             found.append(whole[start : start + x.stored[0]])
             start += x.stored[0]
+
+
+def _parts(header: bytes, mark: int = 0, least: int = 0) -> Iterator[np.ndarray]:
+    """Yield a part of ``least`` to `HEAD` bytes, length and mark and the header, and another one for what is left."""
+    first = header[: HEAD - NUMBERS]
+    head = np.zeros(max(least, NUMBERS + len(first)), np.uint8)
+    head[:NUMBERS] = np.array([len(header), mark], np.int64).view(np.uint8)
+    head[NUMBERS : NUMBERS + len(first)] = np.frombuffer(first, np.uint8)
+    yield head
+    if len(header) > len(first):
+        yield np.frombuffer(header[len(first) :], np.uint8)
+
+
+def _header(receive: Callable[[np.ndarray], Any]) -> tuple[bytes, int]:
+    """Return header and mark, as `_parts` has them."""
+    head = np.empty(HEAD, np.uint8)
+    receive(head)
+    length, mark = head[:NUMBERS].view(np.int64).tolist()
+    found = head[NUMBERS : NUMBERS + length].tobytes()
+    if length > len(found):
+        rest = np.empty(length - len(found), np.uint8)
+        receive(rest)
+        found += rest.tobytes()
+    return found, mark
 
 
 def _flat(x: np.ndarray) -> np.ndarray:

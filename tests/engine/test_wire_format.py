@@ -43,7 +43,7 @@ def same(x: Any, y: Any) -> bool:
 
 def lying(x: Any) -> list[int]:
     """The axes as they lie in memory."""
-    return codec._memory(x.shape, [s // x.itemsize for s in x.strides]).axes
+    return sorted(range(x.ndim), key=lambda k: (-x.strides[k] if x.shape[k] > 1 else 0, k))
 
 
 def message(header: Any, body: bytes = b"") -> bytes:
@@ -164,13 +164,10 @@ def test_any_header_gives_one_sentence(tree: Any, layout: Any, body: bytes) -> N
         ([], [["<f8", [True]]], b"12345678", "has no shape"),
         ([], [["O", [1]]], b"12345678", "type that is not accepted"),
         ([], [["<c16", [1]]], b"", "type that is not accepted"),
-        ([], [["<f8", [2, 1], [1]]], bytes(16), "other strides"),
-        ([], [["<f8", [2, 2], [1, 1]]], bytes(32), "other strides"),  # one within the other
-        ([], [["<f8", [2], [0]]], bytes(8), "other strides"),  # the same number twice
-        ([], [["<f8", [2], [2**40]]], bytes(16), "other strides"),
-        ([], [["<f8", [2], [-1]]], bytes(16), "other strides"),
-        ([], [["<f8", [0, 2], [1, 1]]], b"", "other strides"),
-        ([], [["<f8", [2], [1.0]]], bytes(16), "other strides"),
+        ([], [["<f8", [2, 1], [0, 0]]], bytes(16), "another number of axes"),
+        ([], [["<f8", [2, 1], [1]]], bytes(16), "another number of axes"),
+        ([], [["<f8", [2, 1], [0, 1.0]]], bytes(16), "another number of axes"),
+        ([], [["<f8", [1], [0], [9], [0]]], bytes(8), "no type and shape"),  # the same number many times
         ([], [["<f8", [1]]], bytes(8), "arrays that stand nowhere"),
         ([{"a": True}], [["<f8", [1]]], bytes(8), "its tree has another form"),
         ([{"a": 0, "n": 0}], [["<f8", [1]]], bytes(8), "its tree has another form"),
