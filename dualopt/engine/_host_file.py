@@ -16,10 +16,10 @@ from dualopt.methods import Algorithm
 from dualopt.runs._sources import sources
 from dualopt.spec import Spec
 
-__all__ = ["HostFile", "Kept"]
+__all__ = ["HostFile", "Stored"]
 
 
-class Kept(NamedTuple):
+class Stored(NamedTuple):
     """The clients where their latest round began, and what they were asked in it."""
 
     rounds: int  # that were over
@@ -44,7 +44,7 @@ class HostFile(Journal):
     def __init__(self, path: str | Path) -> None:
         super().__init__(path, "host file")
 
-    def keep(self, start: Start, kept: Kept) -> None:
+    def keep(self, start: Start, kept: Stored) -> None:
         """Replace the file by one with these states of a run.
 
         Raises
@@ -54,7 +54,7 @@ class HostFile(Journal):
         """
         self.write(sources(), start, kept)
 
-    def kept(self, like: Array, types: Iterable[type]) -> tuple[Start, Algorithm, Kept] | None:
+    def kept(self, like: Array, types: Iterable[type]) -> tuple[Start, Algorithm, Stored] | None:
         """Return the run, its method and the states; None where there is no file.
 
         Raises
@@ -70,7 +70,7 @@ class HostFile(Journal):
             method = Spec.from_json(start.method, "method").build("algorithm", types)
         except (AttributeError, TypeError, ValueError):
             raise self.damaged() from None
-        if not (isinstance(start, Start) and isinstance(kept, Kept)):
+        if not (isinstance(start, Start) and isinstance(kept, Stored)):
             raise self.damaged()
         if code != sources():
             raise ValueError(

@@ -48,7 +48,7 @@ class Wire:
         sent = max(HEAD, len(packed.header) + NUMBERS) + sum(x.nbytes for x in packed.arrays)
         self.bytes_down += sent * (self.size - 1)
 
-    def hear(self) -> Packed:
+    def receive(self) -> Packed:
         """Return what process 0 sends."""
         header, _ = _header(self._comm.Bcast)
         arrays = [np.empty(x.stored, x.dtype) for x in layouts(header, exact=True)]

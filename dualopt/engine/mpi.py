@@ -24,7 +24,7 @@ from dualopt.arrays.codec import Known, Packed, class_name, class_named, pack, u
 from dualopt.arrays.tree import tree_map
 from dualopt.engine._host import Host
 from dualopt.engine._inline import elsewhere
-from dualopt.engine._mpi_peers import MpiPeers, sentence
+from dualopt.engine._mpi_communicator import MpiCommunicator, sentence
 from dualopt.engine._mpi_wire import Wire
 from dualopt.engine._mpi_words import (
     all_upload,
@@ -84,7 +84,7 @@ class MPI:
 
     Attributes
     ----------
-    peers : dualopt.arrays.peers.Peers
+    peers : dualopt.arrays.communicator.Communicator
         The processes, for :func:`dualopt.linear_model`, which agrees with them on what concerns all rows.
     bytes_up, bytes_down : int
         What process 0 has received from the others, and sent to them.
@@ -120,7 +120,7 @@ class MPI:
 
     def __init__(self, comm: Any = None, *, reduce: str = "gather") -> None:
         require(reduce in REDUCE, f"reduce must be one of {', '.join(REDUCE)}", reduce)
-        self.peers = MpiPeers(comm)
+        self.peers = MpiCommunicator(comm)
         self.reduce, self.partial_sums = reduce, reduce == "fast"
         self.hosts: Sequence[int] = tuple(range(self.peers.size))
         self.signal = 0  # the signal that another process has received
@@ -218,7 +218,7 @@ class MPI:
         host, like = Host(block), block.zeros()
         with self._deaf():
             while True:
-                (told,) = unpack(self._wire.hear(), self._known, like, exact=True)
+                (told,) = unpack(self._wire.receive(), self._known, like, exact=True)
                 if isinstance(told, Ended):
                     break
                 if isinstance(told, Called):
