@@ -180,7 +180,7 @@ def test_any_header_gives_one_sentence(tree: Any, layout: Any, body: bytes) -> N
         ([{"os:system": {"command": "ls"}}], [], b"", "structure that is not known"),
         ([{".engine._protocol:Any": {}}], [], b"", "structure that is not known"),
         ([{".engine._protocol:Value.__new__": {}}], [], b"", "structure that is not known"),
-        ([{".engine._host_file:Kept": {}}], [], b"", "structure that is not known"),
+        ([{".engine._host_file:Stored": {}}], [], b"", "structure that is not known"),
         ([{"dualopt.engine._protocol:Value": {}}], [], b"", "structure that is not known"),
         ([{VALUE: {"run": "run", "n": 0}}], [], b"", "a Value with other fields"),
         ([{VALUE: {"n": 0, "run": "run", "theta": None}}], [], b"", "a Value with other fields"),
