@@ -121,6 +121,7 @@ class Host:
         self._everybody = tuple(range(n))
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
+        self._begun: protocol.Start | None = None  # the request with which the run began
         self._before: HostState | None = None  # what the round that was committed last began with
         self._rounds = 0  # that were committed, or passed without these clients
         self._asked: protocol.Propose | None = None  # the work of the latest round
@@ -129,7 +130,7 @@ class Host:
         self._saved = True
         self._foreign = not is_numpy(self.objective.zeros())
         self._file = None if file is None else HostFile(file)
-        if self._file is not None and (found := self._file.read(self.objective.zeros(), self.types)) is not None:
+        if self._file is not None and (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
             self._go_on(*found)
 
     @property
@@ -289,8 +290,7 @@ class Host:
             self._set_states(clients, solver_states(algorithm, self._worked_on), None)
         self._enter(request, algorithm, compressor)
         self._rounds, self._saved = 0, request.theta0 is None
-        if self._file is not None:
-            self._file.describe(request)
+        self._begun = request
 
     def _compressor_in(self, request: protocol.Start) -> Any:
         """Return what uploads go through, and refuse what does not fit the model."""
@@ -303,7 +303,8 @@ class Host:
     def _go_on(self, request: protocol.Start, algorithm: Algorithm, found: Stored) -> None:
         """Take the states from the file, and do the latest round once more."""
         if self.clients is not None and self.clients != request.clients:
-            raise ValueError(f"file {str(self._file)!r} is of other clients.")
+            raise ValueError(f"{self._file} is of other clients.")
+        self._begun = request
         self._set_max_rows(request.max_rows)
         self._enter(request, algorithm, self._compressor_in(request))
         self._set_states(found.clients, found.solver, found.latest, found.message, found.made, found.memory)
@@ -422,7 +423,8 @@ class Host:
                 over=self._over,
                 memory=start.memory.tree,
             )
-            self._file.write(found)
+            assert self._begun is not None
+            self._file.keep(self._begun, found)
         self._saved = True
 
 
