@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from dualopt.arrays._checks import require, require_positive
 from dualopt.arrays.xp import to_numpy
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._dual_theorems import NU, RHO
-from dualopt.methods._parameters import largest, require_local_gradients, smallest
+from dualopt.methods._parameters import largest, smallest
 from dualopt.methods._theorem import Known
 from dualopt.objectives import Objective
 from dualopt.solvers._loop import is_smooth
@@ -20,47 +20,35 @@ __all__ = ["DualParameters"]
 
 @dataclass(frozen=True, kw_only=True)
 class DualParameters(Algorithm):
-    """What the methods on the dual problem have in common: ``nu``, ``rho``, restarts.
+    """What the methods on the dual problem have in common: ``nu`` and ``rho``.
 
     Parameters and errors are those of :class:`dualopt.methods.DualFL`.
     """
 
-    restarts: ClassVar[tuple[str, ...]] = ("gradient",)
-
     rho: float = OPEN
     nu: float = OPEN
-    corrected: bool = False
-    restart: str | None = None
 
     def __post_init__(self) -> None:
         if self.rho is not None and not 0 <= self.rho < 1:
             raise ValueError(f"rho must lie in [0, 1), not {self.rho}.")
         require_positive(nu=self.nu)
-        if self.restart is not None:
-            known = " or ".join(map(repr, self.restarts))
-            require(self.restart in self.restarts, f"restart must be {known} or None", self.restart)
-            require(not self.rho, "rho must be 0 with a restart, which takes its place", self.rho)
-        if self.corrected or self.restart == "gap":
-            require_local_gradients(self.solver)
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j``, the optimal choice, 0 with a restart.
+        """Fill in ``nu = min_j mu_j`` and ``rho = nu / max_j L_j``, the optimal choice; 0 for clients with kinks.
 
-        Where some ``L_j`` is not finite ``rho`` is 0. Kinks are no reason for a restart: by the gradient it loses
-        the rate of Theorem 3.2, and rounds more often than it gains them (docs/no_tuning.md). Where nothing is known of
-        the curvature there is no rate to lose, and the gradient restart is suggested.
+        Where nothing is known of the curvature of smooth clients ``rho`` is asked for: a restart needs none.
         """
         nu = smallest(objective.mu) if self.nu is None else self.nu
         if nu <= 0:
             raise ValueError(f"nu cannot be suggested because mu is {nu:g}: give mu > 0 (Section 4 adds a ridge).")
+        filled, rho = replace(super().suggested(objective), nu=nu), self.rho
+        if rho is not None:
+            return filled
         unknown = is_smooth(objective) and not math.isfinite(largest(objective.L))
-        restart = "gradient" if unknown and self.rho is None and self.restart is None else self.restart
-        rho = self.rho
-        if rho is None:
-            assert RHO.limit is not None
-            limit = RHO.limit(replace(self, nu=nu), Known.of(objective))
-            rho = 0.0 if restart else min(limit, 1.0 - 1e-9)  # for mu = L any rho near 1 needs one round
-        return replace(super().suggested(objective), nu=nu, rho=rho, restart=restart)
+        require(not unknown, "rho must be given: L is not known; restarted-dualfl needs neither")
+        assert RHO.limit is not None
+        limit = RHO.limit(filled, Known.of(objective))
+        return replace(filled, rho=min(limit, 1.0 - 1e-9))  # for mu = L any rho near 1 needs one round
 
     def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
         """Return the ``mu_j``: every client then has the largest ``nu_j`` that is admitted, ``mu_j`` itself."""

@@ -15,6 +15,7 @@ from dualopt.methods._theorem import SMOOTH_STRONG, Known, Need, Theorem, at_mos
 __all__ = [
     "CURVATURE",
     "OF_ACC_S_DANE",
+    "OF_ADAPTIVE_ACC_S_DANE",
     "OF_ANDERSON_DANE",
     "OF_GIANT",
     "OF_GRADIENT_DESCENT",
@@ -172,19 +173,19 @@ def _estimate(method: Any, known: Known, theta: Array, state: Any, n: int) -> fl
     return _energy(method, known, theta, state, n) + 0.5 * state.server.b * float(inner(off, off))
 
 
+OF_ADAPTIVE_ACC_S_DANE = (Theorem(source="", rate=_adaptive, needs=CONVEX),)
 OF_ACC_S_DANE = (
-    Theorem(source="", rate=_adaptive, needs=CONVEX, about=lambda m, k: m.weight is None),
     Theorem(
         source="",
         rate=lambda m, k: f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
         needs=CONVEX,
-        about=lambda m, k: m.weight is not None and m.mu == 0,
+        about=lambda m, k: m.mu == 0,
     ),
     Theorem(
         source="",
         rate=lambda m, k: f"{_given(m, k)}E - E* = O(q^n), a factor of {{factor}} per two rounds",
         needs=CONVEX,
-        about=lambda m, k: m.weight is not None and m.mu > 0,
+        about=lambda m, k: m.mu > 0,
         factor=lambda m, k: limit_factor(m.weight, m.mu),
         rounds=2,
         potential=_estimate,

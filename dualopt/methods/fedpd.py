@@ -53,9 +53,6 @@ class FedPD(Algorithm):
         clients are not strongly convex.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
-    old_dual : bool, default False
-        Upload :math:`\theta_j + \eta\lambda_j` with the dual of before the round, as the authors' published code does.
-        The fixed points are the same, the iterates are not.
 
     Raises
     ------
@@ -64,8 +61,8 @@ class FedPD(Algorithm):
 
     Examples
     --------
-    >>> FedPD(eta=0.1).old_dual
-    False
+    >>> FedPD(eta=0.1).eta
+    0.1
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
@@ -73,7 +70,6 @@ class FedPD(Algorithm):
     theorems = OF_FEDPD
 
     eta: float = OPEN
-    old_dual: bool = False
 
     def __post_init__(self) -> None:
         require_positive(eta=self.eta)
@@ -95,7 +91,7 @@ class FedPD(Algorithm):
         """Minimise the augmented Lagrangian, update the dual, and go on from the own copy until a message arrives."""
         theta = oracle.solve(start=c.theta, linear=c.dual, weight=1.0 / self.eta, center=c.x0).theta
         dual = c.dual + (theta - c.x0) / self.eta
-        x0 = theta + self.eta * (c.dual if self.old_dual else dual)
+        x0 = theta + self.eta * dual
         return Client(theta, dual, x0), x0
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import AccSDANE
-from dualopt.methods._estimate import Bound, advanced
+from dualopt.methods import AccSDANE, AdaptiveAccSDANE
+from dualopt.methods._estimate import Bound, advanced, growth
 from dualopt.methods._gradient_theorems import limit_factor
-from dualopt.methods.acc_s_dane import growth
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from tests.problems import hinge, lopsided, quadratic
@@ -87,7 +86,7 @@ def test_a_weight_far_below_the_differences_diverges() -> None:
     assert distance(49.5) < 1e-3 < 1e3 < distance(0.1)
 
 
-def judgements(method: AccSDANE, f, iterations: int, start=START):
+def judgements(method: AdaptiveAccSDANE, f, iterations: int, start=START):
     """The server after every judgement."""
     return [s.server for s in islice(iterate(method, f, theta0=start), 2, 3 * iterations, 3)]
 
@@ -95,7 +94,7 @@ def judgements(method: AccSDANE, f, iterations: int, start=START):
 def test_two_vectors_and_three_numbers_in_three_rounds() -> None:
     f = lopsided()
     size = f.shape[0]
-    sent = [s.floats_up for s in islice(iterate(AccSDANE(), f, theta0=START[:size]), 9)]
+    sent = [s.floats_up for s in islice(iterate(AdaptiveAccSDANE(), f, theta0=START[:size]), 9)]
     assert sent == [f.n_clients * n for n in (size, size, 3)] * 3
 
 
@@ -151,7 +150,7 @@ def adaptive_box(f: Quadratic, first: float, mu: float, iterations: int, start=S
 def test_the_adaptive_box_written_out(mu: float, first: float) -> None:
     """As long as rounding does not decide; accepted and refused weights occur."""
     f = quadratic(n=3, L=8.0)
-    ours = judgements(AccSDANE(first=first, mu=mu, solver=Exact()), f, 9)
+    ours = judgements(AdaptiveAccSDANE(first=first, mu=mu, solver=Exact()), f, 9)
     box = adaptive_box(f, first, mu, 9)
     for server, (x, v, weight) in zip(ours, box, strict=True):
         np.testing.assert_allclose(server.theta, x, rtol=1e-5, atol=1e-5)
@@ -204,18 +203,19 @@ def test_a_solution_that_is_not_finite_is_refused_and_changes_nothing(b: float, 
 def test_the_adaptive_weight_goes_on_down_to_rounding(first: float | None) -> None:
     """Energies say nothing of the last half of the digits: weights stay as they are there."""
     f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
-    found = judgements(AccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
+    found = judgements(AdaptiveAccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
     assert np.linalg.norm(found.theta - f.minimiser()) < 1e-14
     assert found.search.weight <= max(first or 0.0, 2.0 * 49.5)
 
 
 def test_what_is_refused() -> None:
     f = quadratic()
-    with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
-        AccSDANE(mu=2.0).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^weight must be positive where mu is zero"):
         AccSDANE(mu=0.0, weight=0.0).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^first must be positive"):
-        AccSDANE(first=0.0).suggested(f).check(f)
-    with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
-        AccSDANE().suggested(hinge())
+        AdaptiveAccSDANE(first=0.0).suggested(f).check(f)
+    for kind in (AccSDANE, AdaptiveAccSDANE):
+        with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
+            kind(mu=2.0).suggested(f).check(f)
+        with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
+            kind().suggested(hinge())
