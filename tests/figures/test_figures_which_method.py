@@ -292,4 +292,5 @@ def test_the_page_has_no_holes_but_the_methods_that_are_named_here() -> None:
     cells, facts = stored()
     names = {*contestants(), *OUTSIDERS} - UNMEASURED
     found = {(row["problem"], row["method"]) for row in cells if row["end"] != "not measured"}
-    assert {pair for pair in found if pair[1] not in UNMEASURED} == {(r["problem"], name) for r in facts for name in names}
+    told = {(problem, name) for problem, name in found if name not in UNMEASURED}
+    assert told == {(row["problem"], name) for row in facts for name in names}
