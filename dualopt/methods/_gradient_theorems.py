@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
+from dualopt.arrays._checks import NonNegative, require
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._estimate import growth
 from dualopt.methods._line_search import inner
-from dualopt.methods._parameters import within
+from dualopt.methods._parameters import Checked, Suggested, smallest, within
 from dualopt.methods._theorem import SMOOTH_STRONG, Known, Need, Theorem, at_most
+from dualopt.objectives import Objective
 
 __all__ = [
     "CURVATURE",
@@ -19,6 +21,7 @@ __all__ = [
     "OF_ANDERSON_DANE",
     "OF_GIANT",
     "OF_GRADIENT_DESCENT",
+    "ProvedConvexity",
     "limit_factor",
     "spectrum",
 ]
@@ -136,6 +139,16 @@ OF_GIANT = (
 # DANE, accelerated.
 
 CURVATURE = at_most("mu", "min mu_j", lambda m, k: k.mu)
+
+
+def _require_proved(method: Any, f: Objective, name: str) -> None:
+    words = f"{name} must not exceed that of any client, {smallest(f.mu):g}"
+    require(CURVATURE.holds(method, Known.of(f)), words, getattr(method, name))
+
+
+ProvedConvexity = Annotated[
+    NonNegative, Suggested(lambda method, f, name: max(0.0, smallest(f.mu))), Checked(_require_proved)
+]
 CONVEX = (Need("convex clients", lambda m, k: k.mu >= 0), CURVATURE)
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._estimate import growth
-from dualopt.methods._gradient_theorems import CURVATURE, OF_ACC_S_DANE
-from dualopt.methods._parameters import largest, require_convex_local_problem, require_smooth_clients, smallest
-from dualopt.methods._theorem import Known
+from dualopt.methods._gradient_theorems import OF_ACC_S_DANE, ProvedConvexity
+from dualopt.methods._parameters import (
+    LocalWeight,
+    Suggested,
+    largest,
+    smallest,
+)
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.solvers.stopping import GradientReduction, Stop
 
-__all__ = ["AccSDANE", "require_proved", "widest"]
+__all__ = ["AccSDANE", "widest"]
 
 POINT, SOLVE = range(2)  # what the clients do with a vector
 
@@ -45,6 +49,18 @@ class Client(NamedTuple):
 
     point: Array  # y, where the local solver starts
     gradient: Array  # grad f_j(y)
+
+
+def widest_weight(method: Any, objective: Objective, name: str) -> float:
+    r"""Return :math:`\max L_j - \min\mu_j`, which is enough whatever the clients are."""
+    found = widest(objective)
+    require(math.isfinite(found), f"{name} must be given: L is not known, so nothing can be suggested")
+    return found
+
+
+def widest(objective: Objective) -> float:
+    r"""Return :math:`\max L_j - \min\mu_j`, by which a Hessian is below the mean at most."""
+    return largest(objective.L) - smallest(objective.mu)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,31 +120,18 @@ class AccSDANE(Algorithm):
     [1.0, 1.0]
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     rests: ClassVar[int] = 16  # an iteration is two rounds
     theorems = OF_ACC_S_DANE
 
-    weight: float = OPEN
-    mu: float = OPEN
+    weight: Annotated[LocalWeight, Suggested(widest_weight)] = OPEN
+    mu: ProvedConvexity = OPEN
     stop: Stop = GradientReduction(factor=0.01)
-
-    def __post_init__(self) -> None:
-        require_at_least(0.0, weight=self.weight)
-        require_at_least(0.0, mu=self.mu)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in the weight, ``mu`` and the solver."""
-        require_smooth_clients(objective, "DANE")
-        mu = max(0.0, smallest(objective.mu)) if self.mu is None else self.mu
-        weight = widest(objective) if self.weight is None else self.weight
-        require(math.isfinite(weight), "weight must be given: L is not known, so nothing can be suggested")
-        return replace(super().suggested(objective), weight=weight, mu=mu)
 
     def check(self, objective: Objective) -> None:
         """Refuse a ``mu`` that is not proved, and local problems without a unique solution."""
-        require_proved(self, objective)
+        super().check(objective)
         require(self.weight + self.mu > 0, "weight must be positive where mu is zero", self.weight)
-        require_convex_local_problem(objective, self.weight, "weight")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Gradients at ``theta0`` are asked for."""
@@ -159,14 +162,3 @@ class AccSDANE(Algorithm):
         gradient = objective.gradient(theta)
         server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
         return server, message, clients._replace(gradient=gradient)
-
-
-def require_proved(method: Any, objective: Objective) -> None:
-    """Refuse a ``mu`` that exceeds that of a client."""
-    proved = CURVATURE.holds(method, Known.of(objective))
-    require(proved, f"mu must not exceed that of any client, {smallest(objective.mu):g}", method.mu)
-
-
-def widest(objective: Objective) -> float:
-    r"""Return :math:`\max L_j - \min\mu_j`, by which a Hessian is below the mean at most."""
-    return largest(objective.L) - smallest(objective.mu)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays._checks import NonNegative, require
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
 from dualopt.methods._estimate import Bound, advanced, growth
-from dualopt.methods._gradient_theorems import OF_ADAPTIVE_ACC_S_DANE
+from dualopt.methods._gradient_theorems import OF_ADAPTIVE_ACC_S_DANE, ProvedConvexity
 from dualopt.methods._line_search import inner
-from dualopt.methods._parameters import require_smooth_clients, smallest
-from dualopt.methods.acc_s_dane import POINT, SOLVE, require_proved, widest
+from dualopt.methods._parameters import Suggested
+from dualopt.methods.acc_s_dane import POINT, SOLVE, widest
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -85,6 +85,13 @@ class Client(NamedTuple):
     solution: Solution
 
 
+def first_weight(method: Any, objective: Objective, name: str) -> float:
+    r"""Return a tenth of :math:`\max L_j - \min\mu_j`, or ``mu`` where that is zero."""
+    found = FIRST_SHARE * widest(objective) or method.mu
+    require(math.isfinite(found), f"{name} must be given: L is not known, so nothing can be suggested")
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveAccSDANE(Algorithm):
     r"""Acc-S-DANE that finds its weight: every mean solution is judged by the lower bound that the proof needs.
@@ -142,29 +149,17 @@ class AdaptiveAccSDANE(Algorithm):
     [1.0, 1.0]
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     rests: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
     theorems = OF_ADAPTIVE_ACC_S_DANE
 
-    mu: float = OPEN
-    first: float = OPEN
+    mu: ProvedConvexity = OPEN
+    first: Annotated[NonNegative, Suggested(first_weight)] = OPEN
     stop: Stop = GradientReduction(factor=0.01)
-
-    def __post_init__(self) -> None:
-        require_at_least(0.0, mu=self.mu)
-        require_at_least(0.0, first=self.first)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``mu``, the first weight and the solver."""
-        require_smooth_clients(objective, "DANE")
-        mu = max(0.0, smallest(objective.mu)) if self.mu is None else self.mu
-        first = (FIRST_SHARE * widest(objective) or mu) if self.first is None else self.first
-        require(math.isfinite(first), "first must be given: L is not known, so nothing can be suggested")
-        return replace(super().suggested(objective), mu=mu, first=first)
 
     def check(self, objective: Objective) -> None:
         """Refuse a ``mu`` that is not proved, and a first weight of zero."""
-        require_proved(self, objective)
+        super().check(objective)
         require(self.first > 0, "first must be positive", self.first)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._parameters import require_local_gradients
+from dualopt.methods._base import OPEN
+from dualopt.methods._parameters import GradientSolver
 from dualopt.methods.dualfl import DualFL, Message, Server
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -52,9 +53,7 @@ class CorrectedDualFL(DualFL):
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = DualFL.theorems
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_local_gradients(self.solver)
+    solver: GradientSolver = OPEN
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._parameters import require_local_gradients
+from dualopt.methods._base import OPEN
+from dualopt.methods._parameters import GradientSolver
 from dualopt.methods.corrected_dualfl import Client
 from dualopt.methods.optimized_dualfl import Message, OptimizedDualFL, Server
 from dualopt.methods.oracle import Oracle
@@ -39,9 +40,7 @@ class CorrectedOptimizedDualFL(OptimizedDualFL):
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OptimizedDualFL.theorems
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_local_gradients(self.solver)
+    solver: GradientSolver = OPEN
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._dual_parameters import DualParameters
+from dualopt.methods._base import OPEN
+from dualopt.methods._dual_parameters import Dual, Duality, Momentum
 from dualopt.methods._dual_theorems import OF_DUALFL
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -39,7 +40,7 @@ class Client(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualFL(DualParameters):
+class DualFL(Dual):
     r"""Accelerated forward-backward splitting on the dual problem, one round per iteration.
 
     .. math::
@@ -74,6 +75,9 @@ class DualFL(DualParameters):
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_DUALFL
+
+    rho: Momentum = OPEN
+    nu: Duality = OPEN
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require, require_fraction, require_positive
+from dualopt.arrays._checks import Fraction, require
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import OPEN, Algorithm, Means
 from dualopt.methods._feddyn_theorems import OF_FEDDYN, best_weights, suggested_alpha
-from dualopt.methods._parameters import constants, require_convex_local_problem, smooth_and_strongly_convex
+from dualopt.methods._parameters import (
+    ProximalWeight,
+    Suggested,
+    constants,
+    smooth_and_strongly_convex,
+)
 from dualopt.methods.compressors import Compressor, CoordinateCohorts, Identity, kept, received
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -29,6 +34,12 @@ class Client(NamedTuple):
     """States of the clients."""
 
     gradient: Array  # the memory of grad L_k(theta_k^t)
+
+
+def best_alpha(method: Any, objective: Objective, name: str) -> float:
+    """Return the best ``alpha``, where a coordinate comes from the fraction of the clients that a compressor leaves."""
+    omega = method.compressor.omega(objective.shape, objective.n_clients)
+    return suggested_alpha(objective, (method.fraction or 1.0) / (1.0 + omega), method._size(objective))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,23 +129,9 @@ class FedDyn(Algorithm):
     theorems = OF_FEDDYN
     draws: ClassVar[bool] = True
 
-    alpha: float = OPEN
-    fraction: float | None = None
+    alpha: Annotated[ProximalWeight, Suggested(best_alpha)] = OPEN
+    fraction: Fraction | None = None
     compressor: Compressor = Identity()
-
-    def __post_init__(self) -> None:
-        require_positive(alpha=self.alpha)
-        require_fraction(fraction=self.fraction)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``alpha`` and the solver."""
-        p, size = self._p(objective), self._size(objective)
-        alpha = suggested_alpha(objective, p, size) if self.alpha is None else self.alpha
-        return replace(super().suggested(objective), alpha=alpha)
-
-    def _p(self, objective: Objective) -> float:
-        """Return which part of the clients a coordinate is expected to come from."""
-        return (self.fraction or 1.0) / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
 
     def _size(self, objective: Objective) -> int:
         """Return the number P of active clients."""
@@ -148,12 +145,12 @@ class FedDyn(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """Refuse weights with which local problems are not strongly convex, and compressors without a theorem."""
+        super().check(objective)
         covered = isinstance(self.compressor, Identity | CoordinateCohorts)
         require(covered, "compressor must be cohorts=NUMBER for FedDyn (FedSplit takes all)", self.compressor)
         alone = self.compressor == Identity() or self.fraction in (None, 1.0)
         require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
         self.compressor.omega(objective.shape, objective.n_clients)
-        require_convex_local_problem(objective, self.alpha, "alpha")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No gradients are remembered."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import ProximalStep
 from dualopt.methods._primal_dual_theorems import OF_FEDPD
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -69,19 +68,7 @@ class FedPD(Algorithm):
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_FEDPD
 
-    eta: float = OPEN
-
-    def __post_init__(self) -> None:
-        require_positive(eta=self.eta)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``eta`` and the solver."""
-        eta = 1.0 / suggested_weight(objective, "eta") if self.eta is None else self.eta
-        return replace(super().suggested(objective), eta=eta)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``eta`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, 1.0 / self.eta, "eta")
+    eta: ProximalStep = OPEN
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array
+from dualopt.methods._base import OPEN
 from dualopt.methods._dual_theorems import LEAST_FALL, MOST_FALL, OF_GAP_RESTARTED_DUALFL
-from dualopt.methods._parameters import require_local_gradients
+from dualopt.methods._parameters import GradientSolver
 from dualopt.methods._restarts import leads_uphill, slope, squared_norm
 from dualopt.methods.dualfl import DualFL, momentum
 from dualopt.methods.oracle import Oracle
@@ -96,10 +97,7 @@ class GapRestartedDualFL(DualFL):
     theorems = OF_GAP_RESTARTED_DUALFL
 
     rho: float = field(default=0.0, init=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_local_gradients(self.solver)
+    solver: GradientSolver = OPEN
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
@@ -124,8 +122,13 @@ class GapRestartedDualFL(DualFL):
 
     def receive(self, c: Client, message: Message) -> Client:
         r"""Extrapolate (3.3); :math:`\bar w` moves by :math:`t/T = 1/t` of the way to the new extrapolated model."""
+        v = c.zeta - c.theta
+        v += message.theta
+        zeta = v - c.v
+        zeta *= message.beta
+        zeta += v
         w = message.theta + message.beta * (message.theta - c.model)
-        return super().receive(c, message)._replace(model=message.theta, mean=c.mean + (w - c.mean) / message.t)
+        return Client(c.theta, zeta, v, message.theta, c.mean + (w - c.mean) / message.t)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """As for DualFL, with all models at the minimiser."""

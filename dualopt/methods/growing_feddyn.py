@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
-from dualopt.arrays._checks import require, require_positive
+from dualopt.arrays._checks import interval
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import OPEN, Algorithm, Means
 from dualopt.methods._feddyn_theorems import OF_GROWING_FEDDYN, largest_growth
-from dualopt.methods._parameters import require_convex_local_problem, smallest, suggested_weight
+from dualopt.methods._parameters import (
+    ProximalWeight,
+    Suggested,
+    smallest,
+)
 from dualopt.methods.feddyn import Client, Server
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 
 __all__ = ["GrowingFedDyn"]
+
+
+def best_growth(method: Any, objective: Objective, name: str) -> float:
+    """Return the most that Theorem C admits, 0 where the clients are not strongly convex."""
+    return largest_growth(method.alpha, max(smallest(objective.mu), 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,23 +68,8 @@ class GrowingFedDyn(Algorithm):
     theorems = OF_GROWING_FEDDYN
     draws: ClassVar[bool] = True
 
-    alpha: float = OPEN
-    growth: float = OPEN
-
-    def __post_init__(self) -> None:
-        require_positive(alpha=self.alpha)
-        require(0 <= (self.growth or 0.0) < math.inf, "growth must be a finite number, at least 0", self.growth)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``alpha``, ``growth`` and the solver."""
-        alpha = suggested_weight(objective, "alpha") if self.alpha is None else self.alpha
-        mu = max(smallest(objective.mu), 0.0)
-        growth = largest_growth(alpha, mu) if self.growth is None else self.growth
-        return replace(super().suggested(objective), alpha=alpha, growth=growth)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse weights with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, self.alpha, "alpha")
+    alpha: ProximalWeight = OPEN
+    growth: Annotated[float, interval("[0, inf)"), Suggested(best_growth)] = OPEN
 
     def alpha_of(self, n: int) -> float:
         """Return the weight in round ``n``, counted from 0."""

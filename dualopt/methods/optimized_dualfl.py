@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._dual_parameters import DualParameters
+from dualopt.methods._base import OPEN
+from dualopt.methods._dual_parameters import Dual, Duality, Momentum
 from dualopt.methods._dual_theorems import OF_OPTIMIZED_DUALFL
 from dualopt.methods.dualfl import Client
 from dualopt.methods.oracle import Oracle
@@ -35,7 +36,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizedDualFL(DualParameters):
+class OptimizedDualFL(Dual):
     r"""DualFL with the momentum of the information-theoretic exact method (Taylor and Drori 2023).
 
     .. math::
@@ -75,6 +76,9 @@ class OptimizedDualFL(DualParameters):
 
     listens: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
+
+    rho: Momentum = OPEN
+    nu: Duality = OPEN
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

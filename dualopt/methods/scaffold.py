@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import OPEN, Algorithm
-from dualopt.methods._parameters import common_step, require_plain_steps
+from dualopt.methods._parameters import StepCount, common_step, require_plain_steps
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -75,15 +75,9 @@ class Scaffold(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    solver: Gradient | SGD = OPEN
-    stop: Steps = Steps(steps=10)
-    server_step: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive(server_step=self.server_step)
-        require_plain_steps(self.solver)
-        if not isinstance(self.stop, Steps):
-            raise ValueError(f"stop must be a number of steps, not {self.stop}.")
+    solver: Annotated[Gradient | SGD, require_plain_steps] = OPEN
+    stop: StepCount = Steps(steps=10)
+    server_step: Positive = 1.0
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``K`` steps that together are a third of the step of gradient descent: whoever takes part."""

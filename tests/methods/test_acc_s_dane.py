@@ -217,5 +217,5 @@ def test_what_is_refused() -> None:
     for kind in (AccSDANE, AdaptiveAccSDANE):
         with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
             kind(mu=2.0).suggested(f).check(f)
-        with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
+        with pytest.raises(ValueError, match=rf"^objective must be smooth for {kind.__name__}"):
             kind().suggested(hinge())
