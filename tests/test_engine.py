@@ -208,7 +208,7 @@ class Listener(Algorithm):
     """Clients keep the message, which has no client axis, and a number that they have in common."""
 
     supports = frozenset({"partial"})
-    listens = frozenset({"active", "inactive"})
+    receivers = frozenset({"active", "inactive"})
 
     def init(self, theta0, copies):
         return SeenServer(theta0), theta0, Seen(copies, copies, copies[:, 0])

@@ -10,7 +10,7 @@ import pytest
 
 from dualopt.engine._steps import averaged
 from dualopt.engine.rounds import iterate, on_engine, resolve, rounds_of
-from dualopt.methods import OPEN, FedAvg, FedDualAvg
+from dualopt.methods import AUTO, FedAvg, FedDualAvg
 from dualopt.methods.participation import first_round
 from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L1, Zero
@@ -38,7 +38,7 @@ def test_methods_without_regularisers_refuse_an_objective_that_has_one() -> None
 def test_a_parameter_that_stays_open_is_refused_before_the_first_round() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Forgetful(FedAvg):
-        rate: float = OPEN
+        rate: float = AUTO
 
     with pytest.raises(ValueError, match=r"^rate must be given, or filled in by suggested\(objective\): it is open\.$"):
         resolve(Forgetful(), quadratic())

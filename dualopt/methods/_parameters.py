@@ -1,6 +1,6 @@
 """What the algorithms do alike with their parameters: conditions, suggestions, and types of fields that declare them.
 
-A parameter is declared once. ``rho: ProximalWeight = OPEN`` says that it is positive, what ``suggested`` fills in, and
+A parameter is declared once. ``rho: ProximalWeight = AUTO`` says that it is positive, what ``suggested`` fills in, and
 what ``check`` refuses: an annotation holds functions that refuse a value, ``Suggested`` and ``Checked``.
 """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import ProximalWeight
 from dualopt.methods._primal_dual_theorems import OF_A_FEDPD
 from dualopt.methods.oracle import Oracle
@@ -76,10 +76,10 @@ class AFedPD(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
-    listens: ClassVar[frozenset[str]] = frozenset({"inactive"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"inactive"})
     theorems = OF_A_FEDPD
 
-    rho: ProximalWeight = OPEN
+    rho: ProximalWeight = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import require_plain_steps, steps_with
 from dualopt.methods.a_fedpd import AFedPD
 from dualopt.objectives import Objective, SharpnessAware
@@ -48,7 +48,7 @@ class AFedPDSAM(AFedPD):
 
     without_theorem = "the limit is biased"
 
-    solver: Annotated[Gradient | SGD, require_plain_steps, steps_with("rho")] = OPEN
+    solver: Annotated[Gradient | SGD, require_plain_steps, steps_with("rho")] = AUTO
     stop: Stop = Steps(steps=10)
     radius: Positive = 0.1
     epsilon: Positive = 1e-2

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._estimate import growth
 from dualopt.methods._gradient_theorems import OF_ACC_S_DANE, ProvedConvexity
 from dualopt.methods._parameters import (
@@ -121,11 +121,11 @@ class AccSDANE(Algorithm):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
-    rests: ClassVar[int] = 16  # an iteration is two rounds
+    patience: ClassVar[int] = 16  # an iteration is two rounds
     theorems = OF_ACC_S_DANE
 
-    weight: Annotated[LocalWeight, Suggested(widest_weight)] = OPEN
-    mu: ProvedConvexity = OPEN
+    weight: Annotated[LocalWeight, Suggested(widest_weight)] = AUTO
+    mu: ProvedConvexity = AUTO
     stop: Stop = GradientReduction(factor=0.01)
 
     def check(self, objective: Objective) -> None:

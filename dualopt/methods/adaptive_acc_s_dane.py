@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import NonNegative, require
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._estimate import Bound, advanced, growth
 from dualopt.methods._gradient_theorems import OF_ADAPTIVE_ACC_S_DANE, ProvedConvexity
 from dualopt.methods._line_search import inner
@@ -150,11 +150,11 @@ class AdaptiveAccSDANE(Algorithm):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
-    rests: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
+    patience: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
     theorems = OF_ADAPTIVE_ACC_S_DANE
 
-    mu: ProvedConvexity = OPEN
-    first: Annotated[NonNegative, Suggested(first_weight)] = OPEN
+    mu: ProvedConvexity = AUTO
+    first: Annotated[NonNegative, Suggested(first_weight)] = AUTO
     stop: Stop = GradientReduction(factor=0.01)
 
     def check(self, objective: Objective) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import ProximalStep, inverse_weight
 from dualopt.methods._splitting_theorems import OF_ANDERSON
 from dualopt.methods.oracle import Oracle
@@ -110,7 +110,7 @@ class AndersonFedSplit(Mixing):
 
     theorems = OF_ANDERSON
 
-    step: Annotated[ProximalStep, inverse_weight(WEIGHT)] = OPEN
+    step: Annotated[ProximalStep, inverse_weight(WEIGHT)] = AUTO
     stop: Stop = GradientReduction(factor=0.01)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:

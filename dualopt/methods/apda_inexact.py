@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import OWN_STEPS, largest, require_local_gradients, smallest
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -82,14 +82,14 @@ class APDAInexact(Algorithm):
     Steps(steps=10)
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     without_theorem = "this is a reconstruction, without a theorem"
 
-    eta_x: Positive = OPEN
-    eta_y: Positive = OPEN
-    beta_y: Positive = OPEN
-    theta: Positive = OPEN
-    solver: Annotated[LocalSolver, require_local_gradients, OWN_STEPS] = OPEN
+    eta_x: Positive = AUTO
+    eta_y: Positive = AUTO
+    beta_y: Positive = AUTO
+    theta: Positive = AUTO
+    solver: Annotated[LocalSolver, require_local_gradients, OWN_STEPS] = AUTO
     stop: Stop = Steps(steps=10)
 
     def suggested(self, objective: Objective) -> Self:

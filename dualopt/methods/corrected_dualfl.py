@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import GradientSolver
 from dualopt.methods.dualfl import DualFL, Message, Server
 from dualopt.methods.oracle import Oracle
@@ -50,10 +50,10 @@ class CorrectedDualFL(DualFL):
     0.1
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = DualFL.theorems
 
-    solver: GradientSolver = OPEN
+    solver: GradientSolver = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import GradientSolver
 from dualopt.methods.corrected_dualfl import Client
 from dualopt.methods.optimized_dualfl import Message, OptimizedDualFL, Server
@@ -37,10 +37,10 @@ class CorrectedOptimizedDualFL(OptimizedDualFL):
     0.1
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OptimizedDualFL.theorems
 
-    solver: GradientSolver = OPEN
+    solver: GradientSolver = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

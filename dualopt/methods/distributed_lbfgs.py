@@ -72,7 +72,7 @@ class DistributedLBFGS(Algorithm):
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     without_theorem = "no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
-    rests: ClassVar[int] = 30  # refused points
+    patience: ClassVar[int] = 30  # refused points
 
     history: Annotated[int, require_kept] = 40
     solver: None = field(default=None, init=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_parameters import Duality
 from dualopt.methods._dual_theorems import OF_DUAL_ASCENT
 from dualopt.methods.oracle import Oracle
@@ -66,10 +66,10 @@ class DualAscent(Algorithm):
     [1.0]
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_DUAL_ASCENT
 
-    nu: Duality = OPEN
+    nu: Duality = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """All duals zero; message 0 is the zero model."""

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 from dualopt.arrays._checks import require_kept
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, device, to_numpy, zeros_like
 from dualopt.methods._anderson import mixture
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_parameters import Duality
 from dualopt.methods._dual_theorems import FALL, OF_DUAL_LBFGS
 from dualopt.methods._line_search import falls, inner
@@ -117,9 +117,9 @@ class DualLBFGS(Algorithm):
 
     theorems = OF_DUAL_LBFGS
 
-    nu: Duality = OPEN
+    nu: Duality = AUTO
     history: Annotated[int, require_kept] = 20
-    solver: GradientSolver = OPEN
+    solver: GradientSolver = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero but the model; the first point is accepted whatever its value is."""

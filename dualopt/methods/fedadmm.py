@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import ProximalWeight
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -69,7 +69,7 @@ class FedADMM(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    rho: ProximalWeight = OPEN
+    rho: ProximalWeight = AUTO
     server_step: Positive | None = None
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import OWN_STEPS
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -48,7 +48,7 @@ class FedAvg(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     without_theorem = "the limit is biased when the clients differ"
 
-    solver: Annotated[LocalSolver, OWN_STEPS] = OPEN
+    solver: Annotated[LocalSolver, OWN_STEPS] = AUTO
     stop: Stop = Steps(steps=10)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Fraction, Positive
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import StepCount, common_step, require_plain_steps, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -70,7 +70,7 @@ class FedCM(Algorithm):
 
     alpha: Fraction = 0.1
     server_step: Positive | None = None
-    solver: Annotated[Gradient | SGD, require_plain_steps] = OPEN
+    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
     stop: StepCount = Steps(steps=10)
 
     def __post_init__(self) -> None:

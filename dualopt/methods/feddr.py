@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import interval
 from dualopt.arrays.xp import Array, broadcast
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import (
     ProximalStep,
     TheRegulariser,
@@ -76,7 +76,7 @@ class FedDR(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
     theorems = OF_FEDDR
 
-    eta: ProximalStep = OPEN
+    eta: ProximalStep = AUTO
     regulariser: TheRegulariser = Zero()
     relaxation: Annotated[float, interval("(0, 2]")] = 1.0
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import StepCount, TheRegulariser, common_step, require_gradient, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -79,7 +79,7 @@ class FedDualAvg(Algorithm):
 
     regulariser: TheRegulariser = Zero()
     server_step: Positive = 1.0
-    solver: Annotated[Gradient, require_gradient] = OPEN
+    solver: Annotated[Gradient, require_gradient] = AUTO
     stop: StepCount = Steps(steps=10)
 
     def suggested(self, objective: Objective) -> Self:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Fraction, require
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm, Means
+from dualopt.methods._base import AUTO, Algorithm, Means
 from dualopt.methods._feddyn_theorems import OF_FEDDYN, best_weights, suggested_alpha
 from dualopt.methods._parameters import (
     ProximalWeight,
@@ -129,7 +129,7 @@ class FedDyn(Algorithm):
     theorems = OF_FEDDYN
     draws: ClassVar[bool] = True
 
-    alpha: Annotated[ProximalWeight, Suggested(best_alpha)] = OPEN
+    alpha: Annotated[ProximalWeight, Suggested(best_alpha)] = AUTO
     fraction: Fraction | None = None
     compressor: Compressor = Identity()
 

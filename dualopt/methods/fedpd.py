@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import ProximalStep
 from dualopt.methods._primal_dual_theorems import OF_FEDPD
 from dualopt.methods.oracle import Oracle
@@ -65,10 +65,10 @@ class FedPD(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_FEDPD
 
-    eta: ProximalStep = OPEN
+    eta: ProximalStep = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import GivenSolver, ProximalWeight
 from dualopt.methods.fedavg import FedAvg
 from dualopt.methods.oracle import Oracle
@@ -45,8 +45,8 @@ class FedProx(FedAvg):
     0.1
     """
 
-    mu_prox: ProximalWeight = OPEN
-    solver: GivenSolver = OPEN
+    mu_prox: ProximalWeight = AUTO
+    solver: GivenSolver = AUTO
     stop: Stop = GradientReduction()
 
     without_theorem = FedAvg.without_theorem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dualopt.arrays._checks import Positive
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import PlainSteps
 from dualopt.methods.fedavg import FedAvg
 from dualopt.objectives import Objective, SharpnessAware
@@ -49,7 +49,7 @@ class FedSAM(FedAvg):
     0.05
     """
 
-    solver: PlainSteps = OPEN
+    solver: PlainSteps = AUTO
     radius: Positive = 0.05
     epsilon: Positive = 1e-2
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from dualopt.arrays._checks import NonNegative, Positive
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import Suggested, always, plain_steps, require_plain_steps
 from dualopt.methods.fedadmm import Client, FedADMM, Server
 from dualopt.methods.oracle import Oracle
@@ -62,8 +62,8 @@ class FedSpeed(FedADMM):
     """
 
     stop: Stop = Steps(steps=10)
-    server_step: Annotated[Positive, always(1.0)] = OPEN
-    solver: Annotated[LocalSolver, Suggested(sharp_steps)] = OPEN
+    server_step: Annotated[Positive, always(1.0)] = AUTO
+    solver: Annotated[LocalSolver, Suggested(sharp_steps)] = AUTO
     radius: NonNegative = 0.1
     epsilon: Positive = 1e-2
 

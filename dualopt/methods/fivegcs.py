@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Fraction, Positive, require
 from dualopt.arrays.xp import Array, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import OWN_STEPS, largest, require_local_gradients, smallest
 from dualopt.methods._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF
 from dualopt.methods._theorem import Known
@@ -89,12 +89,12 @@ class FiveGCS(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     theorems = OF_FIVEGCS
 
-    gamma: Positive = OPEN
-    tau: Positive = OPEN
-    mu: Positive = OPEN
+    gamma: Positive = AUTO
+    tau: Positive = AUTO
+    mu: Positive = AUTO
     fraction: Fraction | None = None
-    solver: Annotated[LocalSolver, require_local_gradients, OWN_STEPS] = OPEN
-    stop: Stop = OPEN
+    solver: Annotated[LocalSolver, require_local_gradients, OWN_STEPS] = AUTO
+    stop: Stop = AUTO
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in the parameters of the theorem."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._dual_theorems import LEAST_FALL, MOST_FALL, OF_GAP_RESTARTED_DUALFL
 from dualopt.methods._parameters import GradientSolver
 from dualopt.methods._restarts import leads_uphill, slope, squared_norm
@@ -93,11 +93,11 @@ class GapRestartedDualFL(DualFL):
     0.0
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_GAP_RESTARTED_DUALFL
 
     rho: float = field(default=0.0, init=False)
-    solver: GradientSolver = OPEN
+    solver: GradientSolver = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

@@ -110,7 +110,7 @@ class GIANT(Algorithm):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "hessian"})
-    rests: ClassVar[int] = 32  # a direction, slopes, and refused points
+    patience: ClassVar[int] = 32  # a direction, slopes, and refused points
     theorems = OF_GIANT
 
     weight: LocalWeight = 0.0

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Positive, require
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._gradient_theorems import OF_GRADIENT_DESCENT
 from dualopt.methods._parameters import Suggested
 from dualopt.methods.oracle import Oracle
@@ -67,7 +67,7 @@ class GradientDescent(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     theorems = OF_GRADIENT_DESCENT
 
-    step: Annotated[Positive, Suggested(largest_step)] = OPEN
+    step: Annotated[Positive, Suggested(largest_step)] = AUTO
     solver: None = field(default=None, init=False)
     stop: Stop = field(default=Steps(steps=1), init=False)
 

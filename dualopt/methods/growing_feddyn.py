@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from dualopt.arrays._checks import interval
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm, Means
+from dualopt.methods._base import AUTO, Algorithm, Means
 from dualopt.methods._feddyn_theorems import OF_GROWING_FEDDYN, largest_growth
 from dualopt.methods._parameters import (
     ProximalWeight,
@@ -68,8 +68,8 @@ class GrowingFedDyn(Algorithm):
     theorems = OF_GROWING_FEDDYN
     draws: ClassVar[bool] = True
 
-    alpha: ProximalWeight = OPEN
-    growth: Annotated[float, interval("[0, inf)"), Suggested(best_growth)] = OPEN
+    alpha: ProximalWeight = AUTO
+    growth: Annotated[float, interval("[0, inf)"), Suggested(best_growth)] = AUTO
 
     def alpha_of(self, n: int) -> float:
         """Return the weight in round ``n``, counted from 0."""

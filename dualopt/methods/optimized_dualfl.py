@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._dual_parameters import Dual, Duality, Momentum
 from dualopt.methods._dual_theorems import OF_OPTIMIZED_DUALFL
 from dualopt.methods.dualfl import Client
@@ -74,11 +74,11 @@ class OptimizedDualFL(Dual):
     0.1
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
 
-    rho: Momentum = OPEN
-    nu: Duality = OPEN
+    rho: Momentum = AUTO
+    nu: Duality = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""

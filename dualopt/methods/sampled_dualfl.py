@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Fraction, require
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Means
+from dualopt.methods._base import AUTO, Means
 from dualopt.methods._dual_parameters import Dual, Duality, Momentum
 from dualopt.methods._dual_theorems import OF_SAMPLED_DUALFL
 from dualopt.methods._parameters import Suggested
@@ -122,10 +122,10 @@ class SampledDualFL(Dual):
     theorems = OF_SAMPLED_DUALFL
     draws: ClassVar[bool] = True
 
-    rho: Momentum = OPEN
-    nu: Duality = OPEN
+    rho: Momentum = AUTO
+    nu: Duality = AUTO
     fraction: Fraction | None = None
-    least: Annotated[Fraction, Suggested(least_probability)] = OPEN
+    least: Annotated[Fraction, Suggested(least_probability)] = AUTO
 
     def check_participation(self, objective: Objective, participation: Participation | None) -> None:
         """Refuse cohorts that are not drawn with unequal weights: the iterates grow without limit."""

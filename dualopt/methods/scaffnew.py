@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Fraction
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import common_step, largest, require_plain_steps, smallest, step_of
 from dualopt.methods._primal_dual_theorems import OF_SCAFFNEW
 from dualopt.methods.oracle import Oracle
@@ -76,11 +76,11 @@ class Scaffnew(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_SCAFFNEW
 
-    probability: Fraction = OPEN
-    solver: Annotated[Gradient | SGD, require_plain_steps] = OPEN
+    probability: Fraction = AUTO
+    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
     stop: Stop = field(default=Steps(steps=1), init=False)
 
     def __post_init__(self) -> None:

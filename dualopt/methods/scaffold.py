@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import StepCount, common_step, require_plain_steps
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -75,7 +75,7 @@ class Scaffold(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    solver: Annotated[Gradient | SGD, require_plain_steps] = OPEN
+    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
     stop: StepCount = Steps(steps=10)
     server_step: Positive = 1.0
 
