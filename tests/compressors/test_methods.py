@@ -174,7 +174,6 @@ def test_guarantees_say_what_the_theorem_says() -> None:
     for method, compressor in (
         (FedDyn(alpha=1e-3), cohorts),
         (FedDyn(), RandK(size=1)),
-        (FedDyn(alpha=9.0, growth=0.1), cohorts),
     ):
         assert said(method, compressor).startswith("none: Theorem D")
     assert said(FedDyn(), cohorts, fifth) == (
