@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from types import ModuleType
 from typing import Any
 
-__all__ = ["fault"]
+__all__ = ["FORMS", "fault"]
 
 STEPS = ("init", "local", "server")
 DECORATOR = "@dataclass(frozen=True, kw_only=True)"
+OBJECTIVE = ("n_clients", "shape", "mu", "L", "zeros", "value", "gradient", "select")
+DEALT = ("y", "m", "n_clients", "alpha", "sigma", "seed", "clients")
+FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "partitions": ("function", inspect.isfunction),
+    "claims": ("claim", lambda thing: hasattr(thing, "compare") and not inspect.isclass(thing)),
+}
+"""What plug-ins are that are no classes: in a word, and as a test."""
 
 
 def fault(kind: str, thing: Any, name: str) -> str | None:
@@ -75,6 +83,21 @@ def _preparation(thing: type, name: str) -> str | None:
     return _has(thing, name, "preparation", ("check", "prepare"))
 
 
+def _objective(thing: type, name: str) -> str | None:
+    if abstract := sorted(getattr(thing, "__abstractmethods__", ())):
+        return f"{name} is no complete objective: it must define {', '.join(abstract)}"
+    members = (*OBJECTIVE, "value_and_gradient", "rounding", "offers")
+    return _has(thing, name, "subclass of dualopt.objectives.Objective", members)
+
+
+def _partition(thing: Any, name: str) -> str | None:
+    own = inspect.signature(thing).parameters.values()
+    unknown = [p.name for p in own if p.name not in DEALT and p.default is p.empty]
+    if unknown:
+        return f"{name} is no partition: it takes {', '.join(DEALT)}, and not {', '.join(unknown)}"
+    return None
+
+
 def _data(thing: ModuleType, name: str) -> str | None:
     names = getattr(thing, "NAMES", None)
     if not isinstance(names, dict) or not callable(getattr(thing, "load", None)):
@@ -96,6 +119,8 @@ CHECKS: dict[str, Callable[[Any, str], str | None]] = {
     "stopping": _stop,
     "participation": _participation,
     "preparation": _preparation,
+    "objectives": _objective,
+    "partitions": _partition,
     "data": _data,
     "figures": _figure,
 }
