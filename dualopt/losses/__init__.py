@@ -1,5 +1,6 @@
 """Losses of a linear predictor, one file each, all with the same interface: `Loss`."""
 
+from dualopt.losses._checks import positive_step, project_to_interval
 from dualopt.losses._protocol import Loss
 from dualopt.losses.absolute_deviation import AbsoluteDeviation
 from dualopt.losses.hinge import Hinge
@@ -18,4 +19,6 @@ __all__ = [
     "Multinomial",
     "SmoothedHinge",
     "Squared",
+    "positive_step",
+    "project_to_interval",
 ]

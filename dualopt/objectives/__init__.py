@@ -1,5 +1,6 @@
 """Objectives: the local cost functions of all clients at once, and the local problem built on them."""
 
+from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.composite import Composite
 from dualopt.objectives.convex_chain import ConvexChain
 from dualopt.objectives.finite_sum import FiniteSum
@@ -28,6 +29,7 @@ __all__ = [
     "ObjectiveWrapper",
     "Quadratic",
     "Reweighted",
+    "Rounding",
     "SharpnessAware",
     "ZeroChain",
     "linear_model",

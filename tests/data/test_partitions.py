@@ -326,3 +326,20 @@ def test_a_module_adds_rules(monkeypatch):
         partition("half", np.zeros(4), 2)
     with pytest.raises(ValueError, match=r"^n_clients must be the 2 clients of the data, got 3"):
         partition("halves", np.zeros(4), 3)
+
+
+def test_a_rule_of_a_file_is_checked(tmp_path):
+    """What it returns is a partition, or refused in a sentence; what it is called with it must take."""
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "import numpy as np\n\n\n"
+        "def halves(y, n_clients):\n    return np.array_split(np.arange(len(y)), n_clients)\n\n\n"
+        "def loses(m, n_clients):\n    return np.array_split(np.arange(1, m), n_clients)\n\n\n"
+        "def asks(y, mood):\n    return [y]\n"
+    )
+    y = np.zeros(5)
+    assert [part.tolist() for part in partition(f"{own}:halves", y, 2)] == [[0, 1, 2], [3, 4]]
+    with pytest.raises(ValueError, match=r"loses': clients must cover all 5 rows, but row 0 belongs to no client\."):
+        partition(f"{own}:loses", y, 2)
+    with pytest.raises(ValueError, match=r"asks is no partition: it takes y, m, .*, and not mood\."):
+        partition(f"{own}:asks", y, 2)

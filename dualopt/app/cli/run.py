@@ -169,8 +169,8 @@ def list_names(
     kind: Annotated[
         str | None,
         Argument(
-            help="algorithms, losses, regularisers, solvers, compressors, data, partitions, models, stopping, participation or "
-            "preparation; all by default."
+            help="algorithms, losses, regularisers, solvers, compressors, data, partitions, models, stopping, "
+            "participation or preparation; all by default."
         ),
     ] = None,
 ) -> None:

@@ -15,7 +15,7 @@ from dualopt import spec
 from dualopt.problem.data import partition_rules
 from dualopt.spec import plugins
 
-__all__ = ["KINDS", "classes", "refuse_wrong"]
+__all__ = ["KINDS", "classes", "open_argument", "refuse_wrong"]
 
 KINDS = {"algorithm": "algorithms", "loss": "losses", "regulariser": "regularisers", "solver": "solvers"}
 KINDS |= {"compressor": "compressors", "objective": "objectives", "partition": "partitions", "claim": "claims"}
@@ -27,6 +27,12 @@ def classes(config: Any, kind: str) -> dict[str, Any]:
     """Return what is to be tested, by name: what was named; all of this package if pytest has no option."""
     named = config.getoption(kind, default=None)
     return _known(kind) if named is None else {name: _target(kind, name) for name in named}
+
+
+def open_argument(metafunc: Any, name: str) -> bool:
+    """Tell whether a test takes an argument, and does not say itself which values it has."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    return name in metafunc.fixturenames and not any(name in mark.args[0] for mark in marks)
 
 
 def _known(kind: str) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from dualopt.lab.claims import VERDICTS, Verdict, check
-from dualopt.lab.contracts.options import classes
+from dualopt.lab.contracts.options import classes, open_argument
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the claims."""
-    if "claim" in metafunc.fixturenames:
+    if open_argument(metafunc, "claim"):
         found = classes(metafunc.config, "claim")
         metafunc.parametrize("claim", found.values(), ids=list(found))
 

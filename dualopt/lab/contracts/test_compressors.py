@@ -14,7 +14,7 @@ import pytest
 
 from dualopt.arrays.xp import device, to_numpy
 from dualopt.lab.contracts.backends import BACKENDS
-from dualopt.lab.contracts.options import classes
+from dualopt.lab.contracts.options import classes, open_argument
 from dualopt.methods.participation import Round
 
 N, SHAPE = 4, (2, 3)
@@ -26,9 +26,9 @@ FAR = 6.0  # standard errors: less than one correct mean of 1e8 is farther away
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the compressors."""
-    if "compressor" in metafunc.fixturenames:
-        found = [kind(**kind.example) for kind in classes(metafunc.config, "compressor").values()]
-        metafunc.parametrize("compressor", found, ids=repr)
+    if open_argument(metafunc, "compressor"):
+        found = {name: kind(**kind.example) for name, kind in classes(metafunc.config, "compressor").items()}
+        metafunc.parametrize("compressor", found.values(), ids=list(found))
 
 
 def of(clients: tuple[int, ...], *, n: int = 5, seed: int = 3) -> Round:

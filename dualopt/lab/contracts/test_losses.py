@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.xp import to_numpy
-from dualopt.lab.contracts.options import classes
+from dualopt.lab.contracts.options import classes, open_argument
 from dualopt.losses import Huber, Loss, Multinomial, SmoothedHinge
 
 EPS = float(np.finfo(np.float64).eps)
@@ -32,9 +32,7 @@ def instances(config: Any) -> list[Any]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the losses."""
-    if "loss" in metafunc.fixturenames and not any(
-        "loss" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")
-    ):
+    if open_argument(metafunc, "loss"):
         metafunc.parametrize("loss", instances(metafunc.config), ids=repr)
 
 

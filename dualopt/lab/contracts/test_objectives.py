@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dualopt.arrays.xp import to_numpy
-from dualopt.lab.contracts.options import classes
+from dualopt.lab.contracts.options import classes, open_argument
 from dualopt.lab.contracts.problems import logistic
 from dualopt.objectives import LocalProblem
 from dualopt.spec import required
@@ -24,7 +24,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the objectives."""
-    if "objective" in metafunc.fixturenames:
+    if open_argument(metafunc, "objective"):
         found = {name: made(kind) for name, kind in classes(metafunc.config, "objective").items()}
         metafunc.parametrize("objective", found.values(), ids=list(found))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualopt.lab.contracts.options import classes
+from dualopt.lab.contracts.options import classes, open_argument
 from dualopt.problem.data import check_partition
 
 LABELS = {
@@ -25,10 +25,10 @@ LABELS = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the partitions, and labels with numbers of clients up to that of the rows."""
-    if "rule" in metafunc.fixturenames:
+    if open_argument(metafunc, "rule"):
         found = classes(metafunc.config, "partition")
         metafunc.parametrize("rule", found.values(), ids=list(found))
-    if "labels" in metafunc.fixturenames:
+    if open_argument(metafunc, "labels"):
         cases = [(y, n) for y in LABELS.values() for n in (1, 2, 7, len(y))]
         metafunc.parametrize(("labels", "n_clients"), cases, ids=[f"{len(y)} rows, {n} clients" for y, n in cases])
 

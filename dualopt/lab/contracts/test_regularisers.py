@@ -14,18 +14,17 @@ import pytest
 
 from dualopt.arrays.xp import device, to_numpy
 from dualopt.lab.contracts.backends import BACKENDS
-from dualopt.lab.contracts.options import classes
+from dualopt.lab.contracts.options import classes, open_argument
 
 SHAPES = [(5,), (2, 3)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the regularisers, and for ``seed`` where it looks at them."""
-    if "g" in metafunc.fixturenames:
-        metafunc.parametrize(
-            "g", [kind(**kind.example) for kind in classes(metafunc.config, "regulariser").values()], ids=repr
-        )
-    if "seed" in metafunc.fixturenames:
+    if open_argument(metafunc, "g"):
+        found = {name: kind(**kind.example) for name, kind in classes(metafunc.config, "regulariser").items()}
+        metafunc.parametrize("g", found.values(), ids=list(found))
+    if open_argument(metafunc, "seed"):
         metafunc.parametrize("seed", range(20))
 
 
