@@ -73,10 +73,10 @@ def require_equal(method: Any, objective: Any, ways: dict[str, Callable[[], tupl
 
 
 def ways(f: Any) -> dict[str, Callable[[], tuple[Any, Any]]]:
-    """Unequal blocks in this process, and hosts that talk by messages and have clients that are not neighbours."""
+    """Three blocks in this process, and hosts that talk by messages and have clients that are not neighbours."""
     N = f.n_clients
     return {
-        "blocks": lambda: (f, Blocks(sizes=(1, N - 2, 1))),
+        "blocks": lambda: (f, Blocks(number=3)),
         "wired": lambda: (elsewhere(f, [(1, 3), tuple(j for j in range(N) if j not in (1, 3))]), None),
     }
 
