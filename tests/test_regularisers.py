@@ -20,6 +20,14 @@ from dualopt.engine.rounds import iterate
 from dualopt.lab.contracts.test_regularisers import (
     SHAPES,
     drawn,
+    pytest_generate_tests,
+    test_array_libraries_agree,
+    test_declared_strong_convexity,
+    test_is_a_regulariser,
+    test_minimal_subgradient_is_the_least_element,
+    test_no_point_is_better_than_the_prox,
+    test_prox_and_value_are_those_of_cvxpy,
+    test_single_precision_stays_single,
 )
 from dualopt.losses import Multinomial
 from dualopt.methods import FedDR
@@ -33,6 +41,17 @@ from dualopt.runs.reference import cvxpy, newton, solve
 from dualopt.solvers import DualCoordinate, Exact, NewtonCG, default_solver
 from dualopt.spec.discover import discover
 from tests.problems import converted, hinge, logistic, quadratic
+
+__all__ = [
+    "pytest_generate_tests",
+    "test_array_libraries_agree",
+    "test_declared_strong_convexity",
+    "test_is_a_regulariser",
+    "test_minimal_subgradient_is_the_least_element",
+    "test_no_point_is_better_than_the_prox",
+    "test_prox_and_value_are_those_of_cvxpy",
+    "test_single_precision_stays_single",
+]
 
 REGULARISERS = [kind(**kind.example) for kind in discover(dualopt.regularisers).values()]
 every = pytest.mark.parametrize("g", REGULARISERS, ids=lambda g: type(g).__name__)

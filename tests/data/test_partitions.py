@@ -5,6 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualopt.lab.contracts.test_partitions import (
+    pytest_generate_tests,
+    test_chance_is_that_of_the_seed,
+    test_every_row_has_one_client_and_every_client_rows,
+    test_labels_are_not_written_to,
+)
 from dualopt.problem.data import (
     by_label,
     check_partition,
@@ -19,6 +25,13 @@ from dualopt.problem.data import (
     subsample,
 )
 from dualopt.problem.data._parts import fill_empty
+
+__all__ = [
+    "pytest_generate_tests",
+    "test_chance_is_that_of_the_seed",
+    "test_every_row_has_one_client_and_every_client_rows",
+    "test_labels_are_not_written_to",
+]
 
 KINDS = ["iid", "consecutive", "by-label", "dirichlet", "dirichlet-clients", "lognormal"]
 RANDOM = ["iid", "dirichlet", "dirichlet-clients", "lognormal"]

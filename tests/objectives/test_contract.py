@@ -7,10 +7,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dualopt.lab.contracts.test_objectives import (
+    test_clients_are_selected,
+    test_gradient_is_the_derivative,
+    test_mu_and_L_are_constants_of_convexity_and_smoothness,
+    test_one_point_for_all_is_that_point_for_each,
+    test_value_and_gradient_are_the_two,
+    test_what_is_offered_is_there,
+    test_what_it_is_handed_stays_as_it_was,
+)
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import Composite, NonconvexPenalty, linear_model, reweighted
 from dualopt.regularisers import L1
 from tests.problems import logistic, quadratic
+
+__all__ = [
+    "test_clients_are_selected",
+    "test_gradient_is_the_derivative",
+    "test_mu_and_L_are_constants_of_convexity_and_smoothness",
+    "test_one_point_for_all_is_that_point_for_each",
+    "test_value_and_gradient_are_the_two",
+    "test_what_is_offered_is_there",
+    "test_what_it_is_handed_stays_as_it_was",
+]
 
 RNG = np.random.default_rng(0)
 ROWS, LABELS = RNG.standard_normal((60, 3)), RNG.integers(0, 3, 60)
