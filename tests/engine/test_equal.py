@@ -182,7 +182,7 @@ def test_blocks_of_every_array_library(method: Any, backend: Any) -> None:
     who = CHANCE["skip"] if isinstance(method, Scaffnew) else CHANCE["subset"] if isinstance(method, AFedPD) else None
     options: dict[str, Any] = {"rounds": 5, "participation": who, "tol": 1e-9, "seed": 1}
     whole = run(method, f, **options)
-    for engine in (Blocks(sizes=(1, 4, 1)), Blocks(number=1)):
+    for engine in (Blocks(number=4), Blocks(number=1)):
         parts = run(method, f, engine=engine, **options)
         assert type(parts.theta) is type(whole.theta)
         assert parts.theta.device == whole.theta.device

@@ -198,10 +198,10 @@ def test_points_are_tried_from_the_cheapest_to_the_dearest_admitted(tmp_path):
     work = [gradients_needed(point, 100) for point in search.points("scaffnew")]
     assert work == sorted(work)
     assert set(work) == {100.0, 1000.0}
-    dearer = Search(settings(tmp_path, rounds=100, most_gradients=10_000)).points("scaffnew")
-    assert {float(point["probability"]) for point in dearer} == {1.0, 0.1, 0.01}
+    larger = Search(settings(tmp_path, rounds=100, most_gradients=10_000)).points("scaffnew")
+    assert {float(point["probability"]) for point in larger} == {1.0, 0.1, 0.01}
     L = float(settings(tmp_path).problem(8).L.max())
-    steps = {float(point["solver.step"]) * L for point in dearer}
+    steps = {float(point["solver.step"]) * L for point in larger}
     assert 0.1 <= min(steps) < 1 < 10 < max(steps) <= 300
     everything = {float(point["solver.step"]) for point in grid("scaffnew", rows_per_client=ROWS / 8)}
     assert len(steps) == sum(0.1 <= step * L <= 300 for step in everything)
