@@ -11,7 +11,7 @@ from typing import Any
 from dualopt.arrays.communicator import ALONE, Communicator, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 from dualopt.losses import Loss
-from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
+from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, Objective, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.objectives.rows import predictors
@@ -130,7 +130,7 @@ class ProblemOptions:
 OPTIONS = {"problem": ProblemOptions}
 """Problems by name, for text such as ``problem: digits, clients=4`` (:mod:`dualopt.spec`)."""
 
-MODELS: dict[str, type] = {}
+MODELS: dict[str, type[Objective]] = {}
 """Objectives that ``model`` takes by name, beside those of its own: only plug-ins."""
 
 
