@@ -284,12 +284,12 @@ EDITS = {
         "return 0.0 * xp",
         "minus its squared norm",
     ),
-    "convexer": (
+    "two_ridges": (
         "regulariser",
         "ElasticNet",
         "lambda self: self.weight * self.ridge)",
         "lambda self: 2 * self.weight)",
-        "It is as strongly convex",
+        "minus its squared norm",
     ),
     "loses": (
         "partition",
