@@ -13,7 +13,7 @@ import pytest
 import dualopt.methods
 from dualopt.objectives import Quadratic
 from dualopt.solvers import LBFGS, SGD, Exact, Gradient, Sarah
-from dualopt.solvers.stopping import GradientNorm, Steps
+from dualopt.solvers.stopping import GradientNorm, GradientReduction, Steps
 from dualopt.spec.discover import discover
 from tests.problems import one_concave_client
 
@@ -176,6 +176,7 @@ def test_any_weight_does_where_mu_is_not_known(name: str) -> None:
 
 # what the docstrings say of a parameter that is not given
 DEFAULTS = [
+    *((name, {"stop": GradientReduction(factor=0.01)}) for name in ALGORITHMS if "dane" in name or "anderson" in name),
     ("a-fedpdsam", {"radius": 0.1, "epsilon": 1e-2, "stop": Steps(steps=10)}),
     ("apda-inexact", {"stop": Steps(steps=10)}),
     ("dualfl", {"corrected": False}),
