@@ -206,7 +206,7 @@ def test_defaults_are_those_of_the_docstrings(name: str, defaults: dict) -> None
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_defaults_that_a_docstring_names_are_those_of_the_method(name: str) -> None:
     defaults = {field.name: field.default for field in fields(ALGORITHMS[name])}
-    for parameter, value in re.findall(r"^ +(\w+) : .*, default (.+)$", ALGORITHMS[name].__doc__, re.MULTILINE):
+    for parameter, value in re.findall(r"^ +(\w+) : .*, default (.+)$", ALGORITHMS[name].__doc__ or "", re.MULTILINE):
         assert defaults[parameter] == literal_eval(value), parameter
 
 
