@@ -99,7 +99,7 @@ class Algorithm(Typed):
     """Why uploads of the method cannot be compressed, in words without a full stop; empty where they can."""
 
     receivers: ClassVar[frozenset[str]] = frozenset()
-    """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
+    """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round."""
 
     draws: ClassVar[bool] = False
     """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""
