@@ -197,6 +197,35 @@ def test_reference_adds_the_error(program):
     assert trace["error"][-1] <= trace["certificate"][-1] / lower
 
 
+WRONG = """
+from dualopt import L1
+class Wrong(L1):
+    def minimal_subgradient(self, theta, gradient):
+        return 0.0 * theta
+"""
+FALSE = ["--data", "breast_cancer", "--scale", "standard", "--regulariser", "wrong.py:Wrong=0.05", "--rounds", "3"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_false_certificate_is_told(program, monkeypatch):
+    """In red, in the record, by the exit code, and again when the command is repeated; unknown without a reference."""
+    Path("wrong.py").write_text(WRONG)
+    run = ["run", *FALSE, "--algorithm", "feddr", "--certify-every", "0", "--tol", "0"]
+    assert program(*run)[0] == 0
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for words in (["--reference", "--overwrite"], ["--reference", "--resume"]):
+        code, shown, said = program(*run, *words)
+        record = json.loads(Path("out/run.json").read_text())
+        assert (code, record["status"], record["complete"]) == (3, "contradicted", False)
+        assert "contradicted: the certificate is below the error" in shown
+        assert re.search(r"\x1b\[1;31mdualopt: feddr: E - E\* = \S+ by the reference, where at most \S+ is cert", said)
+        assert not Path("out/run.checkpoint").exists()
+    code, shown, said = program("compare", *FALSE, "--algorithm", "feddr", "--algorithm", "b@feddr:eta=1",
+                                "--reference", "--out", "both")  # fmt: skip
+    runs = json.loads(Path("both/compare.json").read_text())["runs"]
+    assert (code, runs["feddr"]["status"], said.count("by the reference")) == (3, "contradicted", len(runs))
+
+
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("reference", [[], ["--reference"]])
 def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):

@@ -68,6 +68,7 @@ def run(
     certify_every: int = 0,
     measure_every: int | None = None,
     reference: float | None = None,
+    reference_gap: float = 0.0,
     measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
     stop: Callable[[Snapshot, Mapping[str, float]], bool] | None = None,
     callback: Callable[[Snapshot, Mapping[str, float]], Any] | None = None,
@@ -103,7 +104,10 @@ def run(
         when the model explodes; the columns of the other rounds hold NaN. Where few of many clients take part, one
         energy costs more than a round. When not given: 1, and where clients are asked over a wire, ``certify_every``.
     reference : float, optional
-        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0.
+        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0. A run that finds its
+        certificate below this error, by more than rounding, ends there with status ``contradicted``.
+    reference_gap : float, default 0.0
+        How far ``reference`` may be from ``E*``, such as ``solve(objective).gap``.
     measure : dict of str to callable, optional
         Further columns, each a function of the :class:`Snapshot`.
     stop : callable, optional
@@ -157,6 +161,7 @@ def run(
         measure_every=1 if measure_every is None else measure_every,
         threads=threads,
         reference=reference,
+        reference_gap=reference_gap,
     )
     _check_functions(measure, stop, callback, check_assumptions, parameters)
     fits = checkpoint is None or isinstance(checkpoint, Checkpoint)
@@ -181,7 +186,7 @@ def run(
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     if measure_every is None:
         measure_every = 1 if hosts.engine.in_process else every or max(rounds, 1)
-    recorder = _Recorder(objective, hosts, reference, measure or {})
+    recorder = _Recorder(objective, hosts, reference, reference_gap, measure or {})
     with threadpool_limits(limits=threads) if threads else nullcontext():
         theta = prepared.in_user_coordinates(prepared.theta0)
         recorder.start(theta, prepared, seconds, certify=bool(every))
@@ -210,7 +215,7 @@ def run(
         snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions)
         snapshots = in_user_coordinates(snapshots, prepared)
         try:
-            while len(recorder.rows) <= rounds:
+            while len(recorder.rows) <= rounds and not recorder.contradicted:
                 before = time.perf_counter()
                 snapshot = next(snapshots)
                 seconds = time.perf_counter() - before
@@ -243,7 +248,7 @@ def run(
                 raise
             status, theta = "stopped", recorder.interrupted()
         recorder.finish(theta)
-        status = "diverged" if recorder.diverged else status
+        status = "contradicted" if recorder.contradicted else "diverged" if recorder.diverged else status
     record = {
         "algorithm": type(algorithm).__name__,
         "hyperparameters": described(algorithm),
@@ -255,6 +260,7 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
+        **({"reference_gap": reference_gap} if reference_gap else {}),
         **({"scales": own} if own else {}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
@@ -310,10 +316,16 @@ class _Recorder:
     """Collects the rows of a trace."""
 
     def __init__(
-        self, objective: Objective, hosts: Server, reference: float | None, measure: Mapping[str, Callable]
+        self,
+        objective: Objective,
+        hosts: Server,
+        reference: float | None,
+        reference_gap: float,
+        measure: Mapping[str, Callable],
     ) -> None:
         self.objective, self.hosts = objective, hosts
-        self.reference = reference
+        self.reference, self.reference_gap = reference, reference_gap
+        self.contradicted = False  # whether a certificate was below the error that the reference shows
         self.measure = measure
         self.rows: list[dict[str, float]] = []
         self.gradients = 0.0  # of all clients together
@@ -445,6 +457,8 @@ class _Recorder:
         quality = {"energy": energy, "certificate": gap, "certified_error": relative, "gradient_norm": norm}
         if self.reference is not None:
             quality["error"] = (energy - self.reference) / (abs(self.reference) or 1.0)
+            least = energy - self.reference - self.reference_gap  # of E - E*, but for the rounding of both energies
+            self.contradicted |= bound is not None and least > bound.gap + bound.rounding
         return quality
 
 
@@ -514,6 +528,7 @@ def check_run(
     measure_every: Any,
     threads: Any,
     reference: Any = None,
+    reference_gap: Any = 0.0,
 ) -> None:
     """Refuse numbers that :func:`run` cannot take, before there is an objective.
 
@@ -537,6 +552,7 @@ def check_run(
         require(value is None or value < math.inf, f"{name} must be finite", value)
     holds = reference is None or (is_number(reference) and math.isfinite(reference))
     require(holds, "reference must be a finite number", reference)
+    require(is_number(reference_gap) and reference_gap >= 0, "reference_gap must be at least 0", reference_gap)
 
 
 def _check_names(measure: Mapping[str, Any], reference: float | None) -> None:

@@ -20,7 +20,7 @@ from dualopt.arrays._files import write_atomically
 __all__ = ["STATUSES", "Trace", "write_atomically"]
 
 DAMAGED = (ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
-STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped")
+STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped", "contradicted")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -37,7 +37,8 @@ class Trace:
         ``certificate``, ``error``...).
     status : str
         ``converged`` (the stopping rule was met), ``max_rounds``, ``diverged`` (the energy is not finite or exploded),
-        ``stalled`` (the model no longer moves at machine precision) or ``stopped`` (by the callback).
+        ``stalled`` (the model no longer moves at machine precision), ``stopped`` (by the callback) or ``contradicted``
+        (the last certificate is below the error that the reference shows, so that one of both is wrong).
     theta : array
         The final model.
     parameters : dict

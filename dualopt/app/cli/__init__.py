@@ -24,6 +24,7 @@ __all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
 OURS = ("dualopt", "theory", "figures")
 USER_ERROR = 2  # exit code
+CONTRADICTED = 3  # of a command that has found a certificate to be false
 INTERRUPTED, TERMINATED = 130, 143  # what shells report for a program that Ctrl-C, or SIGTERM, ended
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
 LONG, SHOWN = 200, 60  # characters of a word that a sentence does not quote in full, and what it shows of its ends

@@ -29,7 +29,9 @@ from dualopt.spec import described
 
 __all__ = [
     "Interrupt",
+    "alarm",
     "check_file",
+    "contradiction",
     "file_names",
     "interruptible",
     "make_console",
@@ -52,6 +54,7 @@ REASONS = {
     "diverged": "the energy exploded or is not finite",
     "stalled": "the model no longer moves at machine precision",
     "stopped": "interrupted by {signal}",
+    "contradicted": "the certificate is below the error that the reference shows, so that one of both is wrong",
 }
 RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", "compare.png", "compare.json")
 RESULTS += ("tune.csv", "tune.json")
@@ -257,13 +260,26 @@ def parameters_in_words(algorithm: Any) -> dict[str, str]:
     return {"parameters": ", ".join(numbers) or "none", **parts}
 
 
+def alarm(sentence: str) -> None:
+    """Print a sentence on the standard error, in red on terminals."""
+    Console(stderr=True, soft_wrap=True).print(f"dualopt: {escape(sentence)}", style="bold red", highlight=False)
+
+
+def contradiction(label: str, trace: Trace) -> str:
+    """Say by how much the last certificate of a run is below the error that its reference shows."""
+    error, bound = trace.last["energy"] - trace.parameters["reference"], trace.last["certificate"]
+    return (
+        f"{label}: E - E* = {error:.2e} by the reference, where at most {bound:.2e} is certified: one of both is wrong."
+    )
+
+
 def show_pairs(console: Console, title: str, lines: Mapping[str, str]) -> None:
     """Print names and values."""
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in lines.items():
-        table.add_row(name, escape(value))
+        table.add_row(name, escape(value), style=_style(value) if name == "status" else None)
     console.print(table, highlight=False)
 
 
@@ -274,8 +290,13 @@ def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) 
         words = not any(_is_number(row[name]) for row in rows)
         table.add_column(name, justify="left" if words else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(value) for value in row.values()))
+        table.add_row(*(escape(value) for value in row.values()), style=_style(row.get("status", "")))
     console.print(table, highlight=False)
+
+
+def _style(status: str) -> str | None:
+    """Return the colour of a row, by how its run has ended."""
+    return "red" if status.partition(":")[0] in ("contradicted", "diverged") else None
 
 
 def shortened(text: str) -> str:
