@@ -243,7 +243,7 @@ def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):
     if reference:
         assert shown(out, "error E - E*, E* = 0") == "0.00e+00"
     assert program("compare", *zero[1:], "--algorithm", "dualfl", "--algorithm", "fedpd")[0] == 0
-    assert "atol must be positive" in refusal(program, *zero, "--atol", "-1", "--overwrite")
+    assert "atol must be at least 0" in refusal(program, *zero, "--atol", "-1", "--overwrite")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -385,7 +385,7 @@ def earlier(program):
         ("--stop never", r"stop must be one of .*'never'"),
         ("--stop reduction=2", r"stop reduction: factor must lie strictly between 0 and 1"),
         ("--rounds -1", r"rounds must be at least 0, not -1"),
-        ("--tol -1", r"tol must be positive"),
+        ("--tol -1", r"tol must be at least 0"),
         ("--threads 0", r"threads must be at least 1"),
         ("--certify-every -1", r"certify_every must be at least 0"),
         ("--seed -1", r"seed must be at least 0"),

@@ -43,6 +43,7 @@ class Progress(NamedTuple):
     latest: Any  # latest local solutions of the clients
     still: int  # rounds since the model moved
     theta: Array  # the model, in the coordinates of the user
+    best: Array  # the one of the least energy so far
     resume_point: ResumePoint
 
 
@@ -217,4 +218,4 @@ class _ForeignError(Exception):
     """A checkpoint that this version does not read."""
 
 
-_NOTHING = Progress((), (), 0.0, None, 0, (), ResumePoint(0, State((), (), ()), ()))
+_NOTHING = Progress((), (), 0.0, None, 0, (), (), ResumePoint(0, State((), (), ()), ()))

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -51,7 +52,7 @@ __all__ = [
 REASONS = {
     "converged": "the certified relative error is at most tol, or the certified gap at most atol",
     "max_rounds": "all rounds were run",
-    "diverged": "the energy exploded or is not finite",
+    "diverged": "the energy is not finite, or stays far above that of the start without coming down",
     "stalled": "the model no longer moves at machine precision",
     "stopped": "interrupted by {signal}",
     "contradicted": "the certificate is below the error that the reference shows, so that one of both is wrong",
@@ -188,7 +189,7 @@ def outcome(trace: Trace, accuracy: float | None, *, signal: str = "Ctrl-C") -> 
     """Say in words and numbers how a run ended, if need be by which signal."""
     last = trace.last
     lines = {
-        "status": f"{trace.status}: {REASONS[trace.status].format(signal=signal)}",
+        "status": f"{trace.status}: {REASONS[trace.status].format(signal=signal)}{_worse(trace)}",
         "rounds": _rounds(trace),
         "energy E": f"{last['energy']:.10g}",
         "certified gap": _bound(last["certificate"]),
@@ -352,6 +353,15 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return os.fspath(value) if isinstance(value, Path) else described(value)
+
+
+def _worse(trace: Trace) -> str:
+    """Say that the last model is worse than the start, if it is, and which one is kept of a run that diverged."""
+    energies = trace["energy"]
+    if trace.status == "diverged":
+        n = int(np.nanargmin(np.where(np.isfinite(energies), energies, np.nan))) if np.isfinite(energies).any() else 0
+        return f"; the model of round {n}, E = {energies[n]:.6g}, is kept"
+    return f"; E = {energies[0]:.6g} at the start was less" if energies[-1] > energies[0] else ""
 
 
 def _rounds(trace: Trace) -> str:
