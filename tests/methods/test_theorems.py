@@ -288,9 +288,10 @@ def form(promise: Promise, states: list[State], n: int) -> np.ndarray:
 # Long runs, for bounds with a constant before them.
 
 
-def mean_squares(promise: Promise, rounds: int) -> np.ndarray:
-    """The exact means of |theta - theta*|^2, by the second moments of the state: rounds are affine maps of it."""
+def mean_squares(promise: Promise, rounds: int, of: np.ndarray | None = None) -> np.ndarray:
+    """The exact means of |of (theta - theta*)|^2, by the second moments of the state: rounds are affine maps of it."""
     f, best = promise.f, promise.f.minimiser()
+    matrix = np.eye(best.size) if of is None else of
     state = initial_state(promise.method, f, f.initial())
     places = [x for x in leaves(tuple(state[:3])) if is_array(x) and x.dtype.kind == "f"]
     size = sum(x.size for x in places)
@@ -324,7 +325,8 @@ def mean_squares(promise: Promise, rounds: int) -> np.ndarray:
         state = do_round(promise.method, f, state, round)[0]  # for what is no array, the same whoever takes part
         moments = new
         part = slice(start, start + best.size)
-        second = np.diag(moments[part, part]) - 2.0 * best.ravel() * moments[part, size] + best.ravel() ** 2
+        mean, goal = matrix @ moments[part, size], matrix @ best.ravel()
+        second = np.diag(matrix @ moments[part, part] @ matrix.T) - 2.0 * goal * mean + goal**2
         found.append(float(np.sum(second)))
     return np.array(found)
 

@@ -28,10 +28,6 @@ from dualopt.spec import Spec, pairs
 __all__ = ["ClaimOptions", "verify"]
 
 EXIT_CODES = {HOLDS: 0, CONTRADICTED: 1, UNDECIDED: 3}
-MEANING = {
-    HOLDS: "not contradicted on these instances, in these rounds; this is no proof.",
-    UNDECIDED: "no instance could tell; the table says why.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +79,8 @@ def verify(
 ) -> None:
     """Test a claimed rate on hard instances; write verify.png and verify.json.
 
-    Exit code 0: not contradicted; 1: contradicted; 3: no instance could tell. The rate is that of |theta - theta*|^2,
-    and of E - E* where E is not strongly convex.
+    Exit code 0: not contradicted; 1: contradicted; 3: less than half of the instances could tell. The rate is that of
+    |theta - theta*|^2, and of E - E* where E is not strongly convex.
     """
     claim = parse_rate(rate)
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
@@ -137,10 +133,19 @@ def _show(console: Console, report: Report, title: str, out: Path) -> None:
         value, low, high = report.exponent
         lines.append(f"On the chains the rounds per digit grow like kappa^{value:.2f} [{low:.2f}, {high:.2f}].")
     against = [finding.instance.name for finding in report.findings if finding.verdict == CONTRADICTED]
-    lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + MEANING[report.verdict]}")
+    lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + _meaning(report)}")
     lines.append(f"{out}: verify.png, verify.json")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _meaning(report: Report) -> str:
+    """Say on how many instances a verdict rests that is no contradiction."""
+    told, asked = sum(finding.verdict == HOLDS for finding in report.findings), len(report.findings)
+    if report.verdict == UNDECIDED:
+        return f"{f'{told} of {asked} instances' if told else 'no instance'} could tell; the table says why."
+    where = "these instances" if told == asked else f"{told} of {asked} instances, of which the others could not tell"
+    return f"not contradicted on {where}, in these rounds; this is no proof."
 
 
 def _law(speed: Speed | None) -> str:

@@ -83,9 +83,11 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """``contradicted`` if one instance contradicts, else ``holds`` if one holds, else ``undecided``."""
+        """``contradicted`` if one instance contradicts, ``holds`` if at least half of them do, else ``undecided``."""
         verdicts = [finding.verdict for finding in self.findings]
-        return next((v for v in (CONTRADICTED, HOLDS) if v in verdicts), UNDECIDED)
+        if CONTRADICTED in verdicts:
+            return CONTRADICTED
+        return HOLDS if 2 * verdicts.count(HOLDS) >= max(1, len(verdicts)) else UNDECIDED
 
     @property
     def exponent(self) -> tuple[float, float, float] | None:
