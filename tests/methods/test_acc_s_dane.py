@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import islice
 
 import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import AccSDANE
-from dualopt.methods._estimate import Bound, advanced
+from dualopt.methods import AccSDANE, AdaptiveAccSDANE
+from dualopt.methods._estimate import Bound, advanced, growth
 from dualopt.methods._gradient_theorems import limit_factor
-from dualopt.methods.acc_s_dane import growth
+from dualopt.methods.adaptive_acc_s_dane import Judgement
+from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from tests.problems import hinge, lopsided, quadratic
@@ -87,7 +89,7 @@ def test_a_weight_far_below_the_differences_diverges() -> None:
     assert distance(49.5) < 1e-3 < 1e3 < distance(0.1)
 
 
-def judgements(method: AccSDANE, f, iterations: int, start=START):
+def judgements(method: AdaptiveAccSDANE, f, iterations: int, start=START):
     """The server after every judgement."""
     return [s.server for s in islice(iterate(method, f, theta0=start), 2, 3 * iterations, 3)]
 
@@ -95,7 +97,7 @@ def judgements(method: AccSDANE, f, iterations: int, start=START):
 def test_two_vectors_and_three_numbers_in_three_rounds() -> None:
     f = lopsided()
     size = f.shape[0]
-    sent = [s.floats_up for s in islice(iterate(AccSDANE(), f, theta0=START[:size]), 9)]
+    sent = [s.floats_up for s in islice(iterate(AdaptiveAccSDANE(), f, theta0=START[:size]), 9)]
     assert sent == [f.n_clients * n for n in (size, size, 3)] * 3
 
 
@@ -151,7 +153,7 @@ def adaptive_box(f: Quadratic, first: float, mu: float, iterations: int, start=S
 def test_the_adaptive_box_written_out(mu: float, first: float) -> None:
     """As long as rounding does not decide; accepted and refused weights occur."""
     f = quadratic(n=3, L=8.0)
-    ours = judgements(AccSDANE(first=first, mu=mu, solver=Exact()), f, 9)
+    ours = judgements(AdaptiveAccSDANE(first=first, mu=mu, solver=Exact()), f, 9)
     box = adaptive_box(f, first, mu, 9)
     for server, (x, v, weight) in zip(ours, box, strict=True):
         np.testing.assert_allclose(server.theta, x, rtol=1e-5, atol=1e-5)
@@ -188,6 +190,55 @@ def test_the_share_is_the_largest_one() -> None:
     assert kinds >= {(True, True, True, False), (False, True, False, False), (False, False, False, True)}
 
 
+def test_the_rounding_of_a_judgement_is_that_of_all_its_numbers() -> None:
+    """D_j is a difference of three numbers. Constants move f_j(xbar) to 0; the rounding of the others remains."""
+    f, method = quadratic(n=3, L=8.0), AdaptiveAccSDANE(first=10.0, mu=0.5, solver=Exact())
+    mean = judgements(method, f, 1)[0].search.mean
+    moved = Quadratic(A=f.A, b=f.b, c=-Quadratic(A=f.A, b=f.b).value(mean))
+    solved, judged = islice(iterate(method, moved, theta0=START), 1, 3)
+    own, step = solved.clients.solution, mean - solved.clients.solution.point
+    assert np.array_equal(judged.server.search.mean, mean)
+    rise = np.sum(own.gradient * step, axis=1)
+    sizes = np.abs(moved.value(mean)) + np.abs(own.value) + np.abs(rise)
+    assert judged.server.search.rounding == pytest.approx(10 * 2.0**-52 * np.mean(sizes), rel=1e-12, abs=0.0)
+    told = np.mean(moved.value(mean) - own.value - rise - 0.25 * np.sum(step**2, axis=1))
+    exact = sum(  # half of step' (A_j - mu) step, in rationals
+        (Fraction(a) - Fraction(0.5) * (i == k)) * Fraction(s[i]) * Fraction(s[k])
+        for A, s in zip(f.A.tolist(), step.tolist(), strict=True)
+        for i, row in enumerate(A)
+        for k, a in enumerate(row)
+    )
+    assert 0 < abs(float(Fraction(float(told)) - exact / 6)) <= judged.server.search.rounding
+
+
+@pytest.mark.parametrize(
+    ("said", "weights"),
+    [
+        (["accepted", "accepted"], [0.1, 0.01]),
+        (["hidden", "accepted", "accepted"], [1.0, 0.1, 0.01]),
+        (["accepted", "hidden", "accepted"], [0.1, 0.1, 0.01]),
+        (["refused", "accepted"], [2.0, 1.8]),
+        (["refused", "hidden", "accepted"], [2.0, 2.0, 1.8]),
+        (["hidden", "refused", "accepted"], [1.0, 2.0, 1.8]),
+    ],
+)
+def test_a_weight_falls_to_a_tenth_until_one_is_refused(said: list[str], weights: list[float]) -> None:
+    """What rounding hides refuses nothing."""
+    method, found = AdaptiveAccSDANE(first=1.0, mu=0.5), []
+    server, _, _ = method.init(np.array([1.0]), np.ones((1, 1)))
+    for n, word in enumerate(said):
+        assert server.search is not None
+        mean = np.array([1.0 - 0.5 * (n + 1)])
+        server = server._replace(search=server.search._replace(mean=mean))
+        excess, size = {"accepted": (0.0, 1.0), "refused": (1e3, 1.0), "hidden": (0.0, 1e18)}[word]
+        judgement = Judgement(np.asarray(-10.0 * n), np.asarray(excess), np.asarray(size))
+        server, _ = method.server(server, judgement, first_round(1))
+        assert server.search is not None
+        assert server.search.accepted is {"accepted": True, "refused": False, "hidden": None}[word]
+        found.append(server.search.weight)
+    assert found == pytest.approx(weights, rel=1e-12)
+
+
 def test_what_rounding_hides_is_made_as_planned() -> None:
     alpha, b = growth(1.0, 1.0, 0.1)
     step = advanced(1.0, Bound(-1e-17, 1e-30, 1e-17, 1e-15), 1.0, 0.1)
@@ -204,18 +255,19 @@ def test_a_solution_that_is_not_finite_is_refused_and_changes_nothing(b: float, 
 def test_the_adaptive_weight_goes_on_down_to_rounding(first: float | None) -> None:
     """Energies say nothing of the last half of the digits: weights stay as they are there."""
     f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
-    found = judgements(AccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
+    found = judgements(AdaptiveAccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
     assert np.linalg.norm(found.theta - f.minimiser()) < 1e-14
     assert found.search.weight <= max(first or 0.0, 2.0 * 49.5)
 
 
 def test_what_is_refused() -> None:
     f = quadratic()
-    with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
-        AccSDANE(mu=2.0).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^weight must be positive where mu is zero"):
         AccSDANE(mu=0.0, weight=0.0).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^first must be positive"):
-        AccSDANE(first=0.0).suggested(f).check(f)
-    with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
-        AccSDANE().suggested(hinge())
+        AdaptiveAccSDANE(first=0.0).suggested(f).check(f)
+    for kind in (AccSDANE, AdaptiveAccSDANE):
+        with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
+            kind(mu=2.0).suggested(f).check(f)
+        with pytest.raises(ValueError, match=rf"^objective must be smooth for {kind.__name__}"):
+            kind().suggested(hinge())

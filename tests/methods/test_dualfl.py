@@ -11,6 +11,7 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.lab.claims import Case
+from dualopt.methods.corrected_dualfl import CorrectedDualFL
 from dualopt.methods.dualfl import DualFL, momentum
 from dualopt.objectives import LinearModel, Quadratic
 from dualopt.runs.recording import run
@@ -89,7 +90,7 @@ class WrongSign(DualFL):
     """A wrong variant: a sign in (3.3)."""
 
     def receive(self, clients, message):
-        v = clients.zeta + message.theta - clients.sent
+        v = clients.zeta + message.theta - clients.theta
         return clients._replace(zeta=(1 + message.beta) * v + message.beta * clients.v, v=v)
 
 
@@ -193,7 +194,7 @@ def test_nonsmooth_reaches_the_independent_solution() -> None:
 
 def test_corrected_point_is_dual_feasible_and_plain_point_is_the_warm_start() -> None:
     f = logistic()
-    algorithm = DualFL(corrected=True, solver=LBFGS(), stop=Steps(steps=1)).suggested(f)
+    algorithm = CorrectedDualFL(solver=LBFGS(), stop=Steps(steps=1)).suggested(f)
     assert algorithm.nu is not None
     zeta = np.zeros((f.n_clients, *f.shape))
     for s in islice(iterate(algorithm, f), 5):
@@ -208,8 +209,8 @@ def test_inexact_theorem_3_2_for_the_corrected_point() -> None:
     nu, n_clients = 0.9, 3
     f = quadratic(n=n_clients, mu=1.0, L=50.0)
     _, xi_star, _, dual_error = dual_quantities(f, nu)
-    algorithm = DualFL(
-        rho=0.0, nu=nu, solver=LBFGS(precondition=False), corrected=True,
+    algorithm = CorrectedDualFL(
+        rho=0.0, nu=nu, solver=LBFGS(precondition=False),
         stop=Gap(schedule=SublinearSchedule(nu=nu, scale=10.0)),
     )  # fmt: skip
     zeta, linear, square, inexact = np.zeros(f.b.shape), 0.0, 0.0, 0.0
@@ -310,4 +311,4 @@ def test_says_which_theorem_applies(options: dict, said: str) -> None:
 
 def test_corrected_points_need_gradients() -> None:
     with pytest.raises(ValueError, match="solver must compute local gradients, which SGD does not"):
-        DualFL(corrected=True, solver=SGD(step=0.1))
+        CorrectedDualFL(solver=SGD(step=0.1))

@@ -109,7 +109,10 @@ METHODS = {
         )
     ),
     **{name: _theorems(name, *claims) for name, claims in THEOREMS.items()},
-    "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane", "acc_s_dane_adaptive")),
+    "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane",)),
+    "adaptive_acc_s_dane": _method(
+        "adaptive_acc_s_dane", "", Selected("tests/methods/test_acc_s_dane.py"), claims=("acc_s_dane_adaptive",)
+    ),
     "_estimate": _method("acc_s_dane", "", Selected("dualopt/methods/_estimate.py"), claims=("acc_s_dane_adaptive",)),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/methods/test_fedsam.py")),
@@ -118,7 +121,7 @@ METHODS = {
             Selected("tests/methods/test_scales.py"),
             Selected("tests/methods/test_dualfl.py", "refuses|needs_mu|default_parameters|says_which"),
             Selected("tests/methods/test_guarantees.py", r"\[(optimized-)?dualfl[\]-]"),
-            Selected("tests/methods/test_restarts.py", "suggested|refusals|guarantees|definition"),
+            Selected("tests/methods/test_restarts.py", "suggested|unknown|refusals|guarantees|definition"),
             Selected(UNEQUAL, "suggestions|greatest_mu_as_nu|least_smoothness"),
         ),
         ("scaled_dualfl",),
@@ -143,7 +146,9 @@ METHODS = {
     "_anderson": Judges(
         (
             Selected("dualopt/methods/_anderson.py"),
+            Selected("tests/methods/test_anderson_dane.py"),
             Selected("tests/methods/test_anderson_fedsplit.py"),
+            Selected("tests/methods/test_arguments.py", "anderson"),
             Selected("tests/methods/test_contract.py", "anderson"),
         ),
         ("anderson_quadratics", "anderson_safeguard"),
@@ -155,6 +160,18 @@ METHODS = {
     "distributed_newton_cg": _method("distributed_newton_cg", "", DISTRIBUTED, claims=("newton_cg_is_central",)),
     "dual_ascent": _method("dual_ascent", "", claims=("dual_ascent_any_loss", "dual_ascent_linear")),
     "dual_lbfgs": _method("dual_lbfgs", "", claims=("dual_lbfgs_descent", "dual_lbfgs_is_central")),
+    "corrected_dualfl": _method(
+        "corrected_dualfl",
+        "",
+        Selected("tests/methods/test_dualfl.py", "corrected"),
+        claims=("theorem_3_2_inexact", "theorem_3_3_inexact"),
+    ),
+    "restarted_dualfl": _method(
+        "restarted_dualfl", "", Selected("tests/methods/test_restarts.py"), claims=("restart_gap", "restart_energy")
+    ),
+    "gap_restarted_dualfl": _method(
+        "gap_restarted_dualfl", "", Selected("tests/methods/test_restarts.py"), claims=RESTARTS
+    ),
     "dualfl": _method(
         "dualfl",
         "",
@@ -181,6 +198,15 @@ METHODS = {
         Selected(UNEQUAL, "fedpd_with_skipped"),
         claims=FEDPD,
     ),
+    "growing_feddyn": _method(
+        "growing_feddyn", "", Selected("tests/methods/test_theorems.py", "growing|C, steep"), claims=("growing_feddyn",)
+    ),
+    "old_dual_fedpd": _method(
+        "old_dual_fedpd",
+        "FedPD, old dual",
+        Selected("tests/methods/test_fedpd.py", "authors"),
+        Selected("tests/methods/test_fedpd_yardstick.py"),
+    ),
     "fedprox": _method("fedprox", "FedProx", claims=("fedprox_bias",)),
     "fedsam": _method("fedsam", ""),
     "fedspeed": _method("fedspeed", "FedSpeed", Selected("tests/methods/test_fedsam.py")),
@@ -196,8 +222,18 @@ METHODS = {
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
     "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
+    "corrected_optimized_dualfl": _method(
+        "corrected_optimized_dualfl",
+        "",
+        Selected("tests/methods/test_optimized_dualfl.py", "corrected"),
+        claims=("scaled_dualfl",),
+    ),
+    "restarted_optimized_dualfl": _method("restarted_optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
     "sampled_dualfl": _method("sampled_dualfl", "", claims=SAMPLED),
     "scaffnew": _method("scaffnew", "", claims=("scaffnew_one_step", "scaffnew_long_step")),
+    "scaffold_i": _method(
+        "scaffold_i", "", Selected("tests/methods/test_scaffold.py"), claims=("scaffold_fixed_point",)
+    ),
     "scaffold": _method("scaffold", "", claims=("scaffold_fixed_point",)),
 }
 
@@ -252,6 +288,13 @@ TABLE |= {
     "dualopt/solvers/newton.py": _solver("newton"),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),
     "dualopt/solvers/sgd.py": _solver("sgd", Selected("tests/solvers/test_sgd.py")),
+    "dualopt/arrays/streams.py": Judges(
+        (
+            Selected("dualopt/arrays/streams.py"),
+            Selected("tests/test_participation.py"),
+            Selected("tests/test_engine.py"),
+        )
+    ),
     "dualopt/methods/participation.py": Judges(
         (
             Selected("dualopt/methods/participation.py"),
@@ -344,6 +387,24 @@ TABLE |= {
             Selected("tests/engine/test_two_phases.py"),
         )
     ),
+    "dualopt/arrays/codec.py": Judges(
+        (
+            Selected("dualopt/arrays/codec.py"),
+            Selected("tests/engine/test_wire_format.py"),
+            Selected("tests/test_codec.py"),
+            Selected("tests/test_checkpoint.py", "damaged|solvers"),
+        )
+    ),
+    **{
+        f"dualopt/engine/{name}.py": Judges(
+            (
+                Selected(f"dualopt/engine/{name}.py"),
+                Selected("tests/test_checkpoint.py", "damaged|version|refused|half|disk|continued|another"),
+                Selected("tests/engine/test_kills.py", "refused|disk|leaves_nothing"),
+            )
+        )
+        for name in ("checkpoint", "journal")
+    },
     "dualopt/engine/wire.py": Judges(
         (
             Selected("dualopt/engine/wire.py"),
@@ -459,6 +520,26 @@ TABLE |= {
     "dualopt/objectives/_rounding.py": Judges(
         (Selected("dualopt/objectives/_rounding.py"), Selected("tests/objectives/test_rounding.py"))
     ),
+    **{
+        f"dualopt/objectives/{name}.py": Judges(
+            (
+                Selected(f"dualopt/objectives/{name}.py"),
+                *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+            )
+        )
+        for name, tests in (
+            ("linear", ("linear", "rounding", "sampling")),
+            ("quadratic", ("quadratic", "rounding")),
+            ("rows", ("linear", "parts", "sampling")),
+        )
+    },
+    "dualopt/objectives/_sparse.py": Judges(
+        (
+            Selected("dualopt/objectives/_sparse.py"),
+            Selected("tests/objectives/test_sparse.py"),
+            Selected("tests/engine/test_blocks.py", "storage"),
+        )
+    ),
     "dualopt/objectives/local_problem.py": Judges(
         (
             Selected("dualopt/objectives/local_problem.py"),
@@ -491,7 +572,7 @@ TABLE |= {
                 Selected("tests/engine/test_wire.py", "words"),
             )
         )
-        for name in ("_grammar", "_spec")
+        for name in ("_grammar", "_kinds", "_spec")
     },
     "dualopt/methods/_support.py": Judges(
         (Selected("dualopt/methods/_support.py"), Selected("tests/test_cli.py", "refused"))

@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -357,9 +356,9 @@ def _jsonable(value: Any) -> Any:
 
 def _worse(trace: Trace) -> str:
     """Say that the last model is worse than the start, if it is, and which one is kept of a run that diverged."""
-    energies = trace["energy"]
+    energies = trace["energy"].tolist()
     if trace.status == "diverged":
-        n = int(np.nanargmin(np.where(np.isfinite(energies), energies, np.nan))) if np.isfinite(energies).any() else 0
+        n = min(range(len(energies)), key=lambda n: energies[n] if math.isfinite(energies[n]) else math.inf)
         return f"; the model of round {n}, E = {energies[n]:.6g}, is kept"
     return f"; E = {energies[0]:.6g} at the start was less" if energies[-1] > energies[0] else ""
 

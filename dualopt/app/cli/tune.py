@@ -13,11 +13,12 @@ from typing import Annotated, Any
 from rich.console import Console
 from typer import Exit, Option
 
-from dualopt.app.cli import CONTRADICTED, output
+from dualopt.app.cli import output
 from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.options import MethodOptions, PreparationOptions, default_of, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.record import Record, load, search_progress
+from dualopt.app.cli.reporting import CONTRADICTED
 from dualopt.engine.rounds import resolve, scaled
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation

@@ -79,8 +79,8 @@ def verify(
 ) -> None:
     """Test a claimed rate on hard instances; write verify.png and verify.json.
 
-    Exit code 0: not contradicted; 1: contradicted; 3: less than half of the instances could tell. The rate is that of
-    |theta - theta*|^2, and of E - E* where E is not strongly convex.
+    Exit code 0: not contradicted; 1: contradicted; 3: no instance could tell. The rate is that of |theta - theta*|^2,
+    and of E - E* where E is not strongly convex.
     """
     claim = parse_rate(rate)
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
@@ -143,7 +143,7 @@ def _meaning(report: Report) -> str:
     """Say on how many instances a verdict rests that is no contradiction."""
     told, asked = sum(finding.verdict == HOLDS for finding in report.findings), len(report.findings)
     if report.verdict == UNDECIDED:
-        return f"{f'{told} of {asked} instances' if told else 'no instance'} could tell; the table says why."
+        return "no instance could tell; the table says why."
     where = "these instances" if told == asked else f"{told} of {asked} instances, of which the others could not tell"
     return f"not contradicted on {where}, in these rounds; this is no proof."
 
