@@ -326,6 +326,14 @@ FIXED = [
         Judges((Selected("tests/theory/test_frontier.py", "first_bound_of_theorem_f"),)),
     ),
     _fixed(
+        "a server's line search without the approximate Wolfe condition",
+        "methods/_line_search.py",
+        "| proved | level)",
+        "| proved)",
+        "tests/methods/test_distributed.py",
+        "what_the_server_accepts",
+    ),
+    _fixed(
         "SGD with the step of the next round",
         "solvers/sgd.py",
         "length = self.step * self.decay**round.n",
