@@ -148,7 +148,7 @@ def test_every_mutant_is_another_program_in_one_place() -> None:
     source = (ROOT / "dualopt/methods/feddr.py").read_text()
     found = mutants(source)
     programs = {ast.dump(ast.parse(m.source)) for m in found}
-    assert len(programs) == len(found) > 70
+    assert len(programs) == len(found) > 50
     for m in found:
         assert m.line in source
         assert m.becomes in m.source

@@ -126,9 +126,12 @@ def test_quantisation_has_that_many_levels() -> None:
     assert 2 ** (RandomQuantisation(levels=3).bits((1,), 0, first_round(1))) >= 7
 
 
-@pytest.mark.parametrize(("d", "s"), [(4, 3), (16, 2), (16, 6), (64, 12), (9, 1), (9, 3), (25, 100)])
+@pytest.mark.parametrize(("d", "s"), [(4, 3), (16, 2), (16, 6), (64, 12), (9, 1), (9, 3), (25, 100), (10_000, 2)])
 def test_the_variance_of_quantisation_is_at_most_that_of_its_constant(d: int, s: int) -> None:
-    """Both draws of every coordinate; where all of them are halfway between two levels, no smaller omega is true."""
+    """Both draws of every coordinate.
+
+    Where all of them are halfway between two levels, or far below the first one, no smaller omega is true.
+    """
     omega = RandomQuantisation(levels=s).omega((d,), 1)
     for x in (np.ones(d), np.arange(1.0, d + 1.0), np.where(np.arange(d) < d // 4, 3.0, -1.0)):
         a = s * np.abs(x) / np.linalg.norm(x)
@@ -138,11 +141,15 @@ def test_the_variance_of_quantisation_is_at_most_that_of_its_constant(d: int, s:
             for draw in (1.0 - 2.0**-53, 0.0)
         )
         np.testing.assert_allclose((1.0 - up) * low + up * high, x, rtol=1e-13)
+        np.testing.assert_array_equal(low[up == 0], high[up == 0])  # whatever is drawn
+        assert RandomQuantisation.unbiased
         variance = float(np.sum((1.0 - up) * (low - x) ** 2 + up * (high - x) ** 2) / np.sum(x**2))
         assert variance <= omega * (1.0 + 1e-13)
         if np.all(up == 0.5):
             assert variance == pytest.approx(omega, rel=1e-13)
             assert omega == d / (4 * s * s)
+        if np.all(a == a[0]) and 4 * s < math.sqrt(d):
+            assert variance >= 0.98 * omega * (1.0 - 1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
