@@ -323,6 +323,13 @@ TABLE |= {
         ),
         ("dual_certificate", "gradient_certificate"),
     ),
+    "dualopt/runs/divergence.py": Judges(
+        (
+            Selected("dualopt/runs/divergence.py"),
+            Selected("tests/test_divergence.py"),
+            Selected("tests/test_recording.py", "diverge"),
+        )
+    ),
     "dualopt/arrays/client_states.py": Judges(
         (
             Selected("dualopt/arrays/client_states.py"),
