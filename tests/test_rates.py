@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dualopt.engine.rounds import iterate
 from dualopt.lab.rates import (
     assert_envelope,
     assert_linear_rate,
@@ -22,9 +20,8 @@ from dualopt.lab.rates import (
     estimate_order,
     student_quantile,
 )
-from dualopt.lab.testing import quadratics, random_quadratic
+from dualopt.lab.testing import random_quadratic
 from dualopt.methods import DualFL
-from dualopt.objectives import Quadratic
 from dualopt.runs.recording import run
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
@@ -164,7 +161,7 @@ def test_the_interval_is_that_of_batch_means() -> None:
         assert estimate_factor(errors, confidence=confidence)[:3] == pytest.approx(expected, rel=1e-7)
 
 
-def teststudent_quantile() -> None:
+def test_student_quantile() -> None:
     for probability in (0.5, 0.75, 0.975, 0.9995):
         assert student_quantile(probability, 7) == pytest.approx(stats.t.ppf(probability, 7), rel=1e-5, abs=1e-12)
 
@@ -358,81 +355,6 @@ def test_rates_refuse(call: Callable[[], Any], said: str) -> None:
 
 
 # Methods
-
-
-class NoMomentum(DualFL):
-    """A wrong variant: beta = 0."""
-
-    def server(self, server, mean, round):
-        new, message = super().server(server, mean, round)
-        return new, message._replace(beta=0.0)
-
-
-class WrongSign(DualFL):
-    """A wrong variant: a sign in (3.3)."""
-
-    def receive(self, clients, message):
-        v = clients.zeta + message.theta - clients.sent
-        return clients._replace(zeta=(1 + message.beta) * v + message.beta * clients.v, v=v)
-
-
-NU = 0.9
-
-
-def squared_distances(algorithm: DualFL, f: Quadratic, rounds: int) -> list[float]:
-    theta = f.minimiser()
-    models = (s.server.theta for s in islice(iterate(algorithm, f), rounds))
-    return [float(((x - theta) ** 2).sum()) for x in (f.zeros(), *models)]
-
-
-def envelope_3_2(f: Quadratic) -> Callable[[int], float]:
-    """Theorem 3.2: |theta^n - theta*|^2 <= 4 |xi*|^2 / (N nu^2 (n+1)^2)."""
-    theta = f.minimiser()
-    squared = float(((f.gradient(theta) - NU * theta) ** 2).sum())
-    return lambda n: 4 * squared / (f.n_clients * NU**2 * (n + 1) ** 2)
-
-
-def envelope_3_3(f: Quadratic, rho: float) -> Callable[[int], float]:
-    """Theorem 3.3: (2/(N nu)) (1 - sqrt(rho))^n (E_d(0) - E_d* + |xi*|^2/(2 nu (1 - rho)))."""
-    theta = f.minimiser()
-    squared = float(((f.gradient(theta) - NU * theta) ** 2).sum())
-    inner = np.linalg.solve(f.A - NU * np.eye(f.shape[0]), f.b[..., None])[..., 0]
-    dual_start = 0.5 * float((f.b * inner).sum()) - float(f.value(f.zeros()).sum())  # E_d(0) = -sum_j inf g_j
-    constant = dual_start + f.n_clients * float(f.value(theta).mean()) + squared / (2 * NU * (1 - rho))
-    return lambda n: 2 / (f.n_clients * NU) * (1 - math.sqrt(rho)) ** n * constant
-
-
-@settings(max_examples=20)
-@given(f=quadratics(mu=1.0))
-def test_dualfl_stays_within_theorems_3_2_and_3_3(f: Quadratic) -> None:
-    rho = NU / float(f.L.max())
-    assert_envelope(squared_distances(DualFL(rho=0.0, nu=NU, solver=Exact()), f, 60), envelope_3_2(f))
-    assert_envelope(squared_distances(DualFL(rho=rho, nu=NU, solver=Exact()), f, 60), envelope_3_3(f, rho))
-
-
-def test_the_envelopes_catch_a_wrong_sign() -> None:
-    f, largest = random_quadratic(**QUADRATIC), NU / 20.0
-    for rho, bound in ((0.0, envelope_3_2(f)), (largest, envelope_3_3(f, largest))):
-        errors = squared_distances(WrongSign(rho=rho, nu=NU, solver=Exact()), f, 60)
-        with pytest.raises(AssertionError, match="exceeds the bound"):
-            assert_envelope(errors, bound)
-
-
-def client_distances(algorithm: DualFL, f: Quadratic, rounds: int) -> list[float]:
-    theta = f.minimiser()
-    return [float(((s.clients.theta - theta) ** 2).sum()) for s in islice(iterate(algorithm, f), rounds)]
-
-
-def test_lost_momentum_fails_the_rate_of_theorem_3_3() -> None:
-    """Equal Hessians, different linear terms: the differences of clients then decay by 1 - nu/L only."""
-    rho = 1e-3
-    b = np.random.default_rng(0).standard_normal((3, 2))
-    f = Quadratic(A=np.repeat(np.diag([2.0, 1000.0])[None], 3, axis=0), b=b)
-    right, wrong = (client_distances(kind(rho=rho, nu=1.0, solver=Exact()), f, 600) for kind in (DualFL, NoMomentum))
-    assert_linear_rate(right, 1 - math.sqrt(rho))
-    with pytest.raises(AssertionError, match=r"errors fall by a factor of 0\.998"):
-        assert_linear_rate(wrong, 1 - math.sqrt(rho))
-    assert estimate_factor(wrong).value == pytest.approx((1 - 1e-3) ** 2, rel=1e-9)
 
 
 def test_a_run_is_asserted_on_by_its_trace() -> None:

@@ -1,4 +1,4 @@
-"""Clients of unequal ``mu_j``, ``L_j`` and sizes: certificates, suggestions and theorems, each beside wrong variants.
+"""Clients of unequal ``mu_j``, ``L_j`` and sizes: certificates beside wrong variants, and runs of every method.
 
 On clients that are alike the least, the mean and the greatest ``mu_j`` are one number, and a method or a bound that
 takes the wrong one passes.
@@ -7,12 +7,9 @@ takes the wrong one passes.
 from __future__ import annotations
 
 import math
-import re
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from fractions import Fraction
-from itertools import combinations, islice, pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,40 +18,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dualopt.methods
-from dualopt.engine.rounds import State, advance, iterate
+from dualopt.engine.rounds import iterate
 from dualopt.methods import (
-    AFedPD,
     Algorithm,
-    APDAInexact,
     DualFL,
-    FedADMM,
-    FedDR,
     FedDyn,
     FedPD,
-    FedProx,
     FedSplit,
-    FiveGCS,
-    LazyAFedPD,
-    OptimizedDualFL,
     SampledDualFL,
-    Scaffnew,
     Scaffold,
 )
-from dualopt.methods._parameters import largest
-from dualopt.methods.optimized_dualfl import growth
 from dualopt.methods.participation import (
     Bernoulli,
     CommunicateWithProbability,
     Full,
     Participation,
-    Round,
     UniformSubset,
     WeightedSubset,
-    first_round,
 )
 from dualopt.objectives import LinearModel, LocalProblem, Quadratic
 from dualopt.runs.certificates import certificate, dual_point
-from dualopt.solvers import Exact, Gradient, LocalSolution
+from dualopt.solvers import Exact, LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import Steps
 from dualopt.spec.discover import discover
@@ -63,9 +47,6 @@ from tests.problems import lopsided, one_concave_client, one_flat_client, unequa
 QUADRATICS = {"lopsided": lopsided, "flat": one_flat_client, "concave": one_concave_client}
 FIRST = np.eye(4)[0]  # an eigenvector of every client, and where mu_j is attained
 EXACT = Exact()
-PRINTED = 1.1e-6  # guarantees print factors to six digits, rounded up
-
-
 # ---- the problems ----
 
 
@@ -265,433 +246,6 @@ def test_greatest_mu_understates_the_error_in_the_dual_form() -> None:
         assert claimed.kind == "dual"
         assert claimed.gap < float(error) - 0.1
     assert certificate(f, theta, apart).gap >= error
-
-
-# ---- suggestions, and what the methods promise for them ----
-
-
-def promised(method: Algorithm, f: Quadratic, participation: Participation | None = None) -> float:
-    """The factor per round that the method's guarantee names."""
-    found = re.search(r"a factor of (\d\.\d+) per round", method.guarantee(f, participation))
-    assert found is not None, method.guarantee(f, participation)
-    return float(found[1])
-
-
-def close(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=1e-12)
-
-
-def distance(a: np.ndarray, b: np.ndarray) -> float:
-    return float(((a - b) ** 2).sum())
-
-
-def with_attained_minimum(f: Quadratic) -> Quadratic:
-    """``f`` with ``inf g_0`` attained for ``nu = mu_0``, the least, so that Theorem 3.3's constant is finite."""
-    b = f.b.copy()
-    b[0, 0] = 0.0
-    return replace(f, b=b)
-
-
-def envelope_3_3(f: Quadratic, *, nu: float, rho: float) -> Iterator[float]:
-    """Bounds of ``|theta^n - theta*|^2`` by Theorem 3.3, from round 1.
-
-    ``(2/(N nu)) (1 - sqrt(rho))^n (E_d(0) - E_d* + |xi*|^2/(2 nu (1 - rho)))`` with ``E_d* = -N E*`` and
-    ``E_d(0) = -sum inf g_j``, where ``xi_j* = grad g_j(theta*)`` and ``g_j = f_j - nu/2 |.|^2``.
-    """
-    assert f.c is not None
-    theta, N, shifted = f.minimiser(), f.n_clients, f.A - nu * np.eye(4)
-    least = [np.linalg.lstsq(A, b, rcond=1e-9)[0] for A, b in zip(shifted, f.b, strict=True)]
-    for A, b, x in zip(shifted, f.b, least, strict=True):
-        np.testing.assert_allclose(A @ x, b, atol=1e-12)  # attained
-    at_zero = sum(0.5 * b @ x - c for b, x, c in zip(f.b, least, f.c, strict=True))
-    xi = shifted @ theta - f.b
-    constant = at_zero + N * float(f.value(theta).mean()) + float((xi**2).sum()) / (2 * nu * (1 - rho))
-    bound = 2.0 / (N * nu) * constant
-    while True:
-        bound *= 1.0 - math.sqrt(rho)
-        yield bound
-
-
-def envelope_3_2(f: Quadratic, nu: float) -> Iterator[float]:
-    """Bounds of ``|theta^n - theta*|^2`` by Theorem 3.2: ``4 |xi*|^2/(N nu^2 (n + 1)^2)``."""
-    theta = f.minimiser()
-    xi = float(((f.gradient(theta) - nu * theta) ** 2).sum())
-    for n in range(1, 10**6):
-        yield 4.0 * xi / (f.n_clients * nu**2 * (n + 1) ** 2)
-
-
-def envelope_optimized(f: Quadratic, *, nu: float, rho: float) -> Iterator[float]:
-    """Bounds of ``|theta^n - theta*|^2`` for OptimizedDualFL: ``2 |zeta*|^2/(N A_n)``, ``nu zeta_j* = grad f_j``."""
-    zeta, A = float((f.gradient(f.minimiser()) ** 2).sum()) / nu**2, 0.0
-    while True:
-        A = growth(A, rho)
-        yield 2.0 * zeta / (f.n_clients * A)
-
-
-def worst_ratio(method: Algorithm, f: Quadratic, envelope: Iterator[float], rounds: int = 150) -> float:
-    """The largest ``|theta^n - theta*|^2`` over its bound, while the bound is above the square of 1e3 roundings."""
-    theta = f.minimiser()
-    floor = (1e3 * np.finfo(float).eps * float(np.abs(f.b).max())) ** 2
-    worst = 0.0
-    for s, bound in islice(zip(iterate(method, f), envelope, strict=False), rounds):
-        if bound > floor:
-            worst = max(worst, distance(s.server.theta, theta) / bound)
-    return worst
-
-
-def contraction(method: Algorithm, f: Quadratic, points: Callable[[Any], np.ndarray], rounds: int = 60) -> float:
-    """The largest factor per round by which the clients' points approach those of the fixed point."""
-    method = method.suggested(f)
-    limit = points(method.fixed_point(f, f.minimiser())[2])
-    run = [distance(points(s.clients), limit) for s in islice(iterate(method, f), rounds)]
-    run = [d for d in run if d > 1e-20]
-    return max(math.sqrt(b / a) for a, b in pairwise(run))
-
-
-def check_dualfl() -> None:
-    f = with_attained_minimum(lopsided())
-    for kind in (DualFL, OptimizedDualFL, SampledDualFL):
-        method = kind(solver=EXACT).suggested(f)
-        assert close(method.nu, 0.5)  # min mu
-        assert close(method.rho, 0.5 / 20.0)  # nu / max L
-        assert not method.guarantee(f).startswith("none")
-        method.check(f)
-        with pytest.raises(ValueError, match=r"must not exceed mu = 0\.5"):
-            replace(method, nu=0.51).check(f)
-        assert replace(method, nu=0.51).guarantee(f).rpartition(" = ")[0].endswith(" needs nu <= mu")
-        assert replace(method, rho=0.026).guarantee(f).endswith(" needs rho <= nu/L = 0.025")
-    suggested = DualFL(solver=EXACT).suggested(f)
-    nu, rho = suggested.nu, suggested.rho
-    assert abs(promised(suggested, f) - (1.0 - math.sqrt(0.025))) <= PRINTED
-    assert worst_ratio(suggested, f, envelope_3_3(f, nu=nu, rho=rho)) <= 1.0
-    assert worst_ratio(replace(suggested, rho=0.0), f, envelope_3_2(f, nu)) <= 1.0
-    optimized = OptimizedDualFL(solver=EXACT).suggested(f)
-    assert abs(promised(optimized, f) - (1.0 - math.sqrt(0.025)) ** 2) <= PRINTED
-    assert worst_ratio(optimized, f, envelope_optimized(f, nu=nu, rho=rho)) <= 1.0
-    assert worst_ratio(replace(optimized, rho=0.0), f, envelope_optimized(f, nu=nu, rho=0.0)) <= 1.0
-    for build in (one_flat_client, one_concave_client):
-        with pytest.raises(ValueError, match="nu cannot be suggested"):
-            DualFL().suggested(build())
-
-
-def weight_of(method: Any) -> float:
-    """The weight of the proximal term."""
-    names = {"eta": -1, "step": -1, "alpha": 1, "rho": 1, "mu_prox": 1}
-    (found,) = [getattr(method, name) ** power for name, power in names.items() if hasattr(method, name)]
-    return found
-
-
-PROXIMAL = [FedPD, FedDyn, FedADMM, AFedPD, LazyAFedPD, FedDR, FedSplit, FedProx]
-
-
-def check_weight(kind: type[Algorithm]) -> None:
-    f = lopsided()
-    assert close(weight_of(kind().suggested(f)), math.sqrt(20.0 * 0.5))  # max L, min mu
-    for build in (one_flat_client, one_concave_client):
-        g = build()
-        method = kind().suggested(g)
-        assert close(weight_of(method), 8.0 * 4.0 / (math.sqrt(5.0) - 1.0))  # max L
-        method.check(g)
-
-
-def check_convex_local_problems(kind: type[Algorithm]) -> None:
-    """With the curvature -1 of one client a weight of 0.99 leaves no local solution, one of 1.01 does."""
-    name = next(n for n in ("eta", "step", "alpha", "rho", "mu_prox") if n in kind.__dataclass_fields__)
-    power = -1 if name in ("eta", "step") else 1
-    weak: dict[str, Any] = {name: 0.99**power}
-    strong: dict[str, Any] = {name: 1.01**power}
-    with pytest.raises(ValueError, match="must exceed 1, the concavity"):
-        kind(**weak).check(one_concave_client())
-    kind(**strong).check(one_concave_client())
-
-
-def steepest(f: Quadratic) -> tuple[int, np.ndarray]:
-    """The client of the greatest ``L_j`` and its eigenvector."""
-    j = int(np.argmax(f.L))
-    return j, np.linalg.eigh(f.A[j])[1][:, -1]
-
-
-def check_fedsplit() -> None:
-    """Every client's reflection contracts by the promise at least, and the flattest or the steepest attains it.
-
-    For the suggested step both do, and the promise is 1 - 2/(sqrt(kappa) + 1).
-    """
-    f = lopsided()
-    suggested = FedSplit(solver=EXACT).suggested(f)
-    assert abs(promised(suggested, f) - (1.0 - 2.0 / (math.sqrt(40.0) + 1.0)) ** 2) <= PRINTED
-    flattest = 0, FIRST
-    for method, extremes in (
-        (suggested, (flattest, steepest(f))),
-        (replace(suggested, step=0.1), (flattest,)),
-        (replace(suggested, step=1.0), (steepest(f),)),
-    ):
-        factor = math.sqrt(promised(method, f))  # of the distances, the roots of what is promised
-        assert contraction(method, f, lambda c: c.z) <= factor + PRINTED
-        server, _, clients = method.fixed_point(f, f.minimiser())
-        for j, vector in extremes:
-            reflected = np.zeros((4, 4))
-            reflected[j] = vector  # by how much 2 mean z - z_j, where the proximal maps are taken, differs
-            z = clients.z + 2.0 * reflected.mean(axis=0) - reflected
-            mean = z.mean(axis=0)
-            start = State(server._replace(theta=mean), mean, clients._replace(z=z))
-            state, _, _ = advance(method, f, start, first_round(4))
-            attained = math.sqrt(distance(state.clients.z, clients.z) / distance(z, clients.z))
-            assert abs(attained - factor) <= PRINTED
-
-
-def check_feddr() -> None:
-    f = lopsided()
-    method = FedDR(solver=EXACT)
-    assert abs(promised(method, f) - 0.25 * (2.0 - 2.0 / (math.sqrt(40.0) + 1.0)) ** 2) <= PRINTED
-    for eta in (None, 0.1, 1.0):
-        method = FedDR(solver=EXACT) if eta is None else FedDR(eta=eta, solver=EXACT)
-        assert contraction(method, f, lambda c: c.y) <= math.sqrt(promised(method, f)) + PRINTED
-
-
-def check_fedpd() -> None:
-    for build in (one_flat_client, one_concave_client):
-        method = FedPD().suggested(build())
-        limit = (math.sqrt(5.0) - 1.0) / (4.0 * 4.0)  # max L
-        assert method.eta < limit
-        assert method.guarantee(build()).startswith("Theorem 1")
-        assert FedPD(eta=0.99 * limit).guarantee(build()).startswith("Theorem 1")
-        assert FedPD(eta=1.01 * limit).guarantee(build()).startswith("none")
-
-
-def check_a_fedpd() -> None:
-    for kind in (AFedPD, LazyAFedPD):
-        for build in (one_flat_client, one_concave_client):
-            assert kind().guarantee(build()).startswith("Theorem 1")
-            assert kind(rho=1.01 * 2.0 * 4.0).guarantee(build()).startswith("Theorem 1")  # 2 max L
-            assert kind(rho=0.99 * 2.0 * 4.0).guarantee(build()).startswith("none")
-
-
-def check_feddyn() -> None:
-    """Theorem 3 with the least mu and 30 max L; Theorem 2 for convex clients with 25, Theorem 4 with 20."""
-    for build, alpha, theorem in (
-        (lopsided, 600.0, "Theorem 3"),
-        (lopsided, 599.0, "Theorem 2"),
-        (lopsided, 499.0, "Theorem 4"),
-        (lopsided, 399.0, "Theorem A"),
-        (one_flat_client, 99.0, "Theorem 4"),
-        (one_flat_client, 79.0, "none"),
-        (one_flat_client, 120.0, "Theorem 2"),
-        (one_concave_client, 120.0, "Theorem 4"),
-    ):
-        assert FedDyn(alpha=alpha).guarantee(build()).startswith(theorem)
-    assert promised(FedDyn(alpha=600.0), lopsided()) == pytest.approx(1.0 / (1.0 + 0.5 / 600.0), abs=1e-6)
-
-
-def potential_5gcs(method: FiveGCS, f: Quadratic, fraction: float, state: State) -> float:
-    server, _, clients = method.fixed_point(f, f.minimiser())
-    curvature = (20.0 - 0.5) / 4  # (max L - min mu)/N
-    duals = (1.0 / method.tau + 1.0 / curvature) / fraction * distance(state.clients.dual, clients.dual)
-    return distance(state.server.theta, server.theta) / method.gamma + duals
-
-
-def check_fivegcs() -> None:
-    """The mean over all cohorts, for the suggestions and for a step with which the duals are what is slow."""
-    f, kappa = lopsided(), 40.0
-    for size in (2, 4):
-        fraction = size / 4
-        method = FiveGCS(fraction=fraction, solver=EXACT).suggested(f)
-        assert close(method.mu, 0.5)
-        assert close(method.gamma, 3.0 / 16.0 * math.sqrt(fraction / (20.0 * 0.5)))
-        assert method.gamma * method.tau * 4 <= 1.0
-        steps = (0.75 * math.sqrt(fraction * kappa) + 2.0) * math.log(4.0 * kappa)
-        assert method.stop == Steps(steps=math.ceil(steps))
-        method.check(f)
-        with pytest.raises(ValueError, match=r"mu = 0\.51 must not exceed 0\.5"):
-            replace(method, mu=0.51).check(f)
-        primal = 1.0 / (1.0 + method.gamma * 0.5)
-        cohorts = UniformSubset(size=size)
-        assert abs(promised(method, f, cohorts) - primal) <= PRINTED
-        slow = replace(method, gamma=2.0, tau=1.0 / (2.0 * 4))
-        dual = 1.0 - fraction * slow.tau / ((20.0 - 0.5) / 4 + slow.tau)  # max L
-        assert abs(promised(slow, f, cohorts) - dual) <= PRINTED
-        for variant in (method, slow):
-            factor = promised(variant, f, cohorts)
-            state = State(*variant.init(np.ones(4), np.ones((4, 4))))
-            for n in range(30):
-                outcomes = []
-                for active in combinations(range(4), size):
-                    round = Round(n=n, n_clients=4, clients=active, communicate=True, seed=0)
-                    outcomes.append(advance(variant, f, state, round)[0])
-                after = [potential_5gcs(variant, f, fraction, outcome) for outcome in outcomes]
-                assert np.mean(after) <= (factor + PRINTED) * potential_5gcs(variant, f, fraction, state)
-                state = outcomes[n % len(outcomes)]
-    for build in (one_flat_client, one_concave_client):
-        with pytest.raises(ValueError, match="must be smooth and strongly convex"):
-            FiveGCS().suggested(build())
-
-
-def check_scaffnew() -> None:
-    """One round with both outcomes of the coin; the flattest or the steepest client attains the promise."""
-    f = lopsided()
-    suggested = Scaffnew().suggested(f)
-    assert suggested.solver == Gradient(step=1.0 / float(f.L.max()))
-    assert close(suggested.probability, math.sqrt(0.5 / 20.0))
-    coin = CommunicateWithProbability(probability=suggested.probability)
-    assert abs(promised(suggested, f, coin) - (1.0 - 0.5 / 20.0)) <= PRINTED
-    rng = np.random.default_rng(0)
-    often, longer = Scaffnew(probability=0.9), Scaffnew(probability=0.9, solver=Gradient(step=1.98 / 20.0))
-    for method, extreme in ((suggested, None), (often, (0, FIRST)), (longer, steepest(f))):
-        factor = promised(method, f, CommunicateWithProbability(probability=method.probability))
-        for change in rng.standard_normal((10, 4, 4)):
-            assert scaffnew_ratio(method, f, change) <= factor + PRINTED
-        if extreme is not None:
-            change = np.zeros((4, 4))
-            change[extreme[0]] = extreme[1]
-            assert abs(scaffnew_ratio(method, f, change) - factor) <= PRINTED
-    for build in (one_flat_client, one_concave_client):
-        with pytest.raises(ValueError, match="probability must be given"):
-            Scaffnew().suggested(build())
-
-
-def scaffnew_ratio(method: Scaffnew, f: Quadratic, change: np.ndarray) -> float:
-    """``E Psi+ / Psi`` one round after the clients' models of the fixed point are changed."""
-    method = method.suggested(f)
-    server, message, rest = method.fixed_point(f, f.minimiser())
-    clients, p, step = rest._replace(theta=rest.theta + change), method.probability, method.solver.step
-    assert step is not None
-    after = 0.0
-    for communicate, probability in ((True, p), (False, 1.0 - p)):
-        round = Round(n=0, n_clients=4, clients=(0, 1, 2, 3), communicate=communicate, seed=0)
-        state, _, _ = advance(method, f, State(server, message, clients), round)
-        controls = (step / p) ** 2 * distance(state.clients.control, rest.control)
-        after += probability * (distance(state.clients.theta, rest.theta) + controls)
-    return after / distance(clients.theta, rest.theta)
-
-
-def check_apda() -> None:
-    """No theorem: the formulas of Table 2 with the least mu and the greatest L, at least."""
-    method = APDAInexact().suggested(lopsided())
-    assert close(method.eta_x, 0.25 / math.sqrt(20.0 * 0.5))
-    assert close(method.eta_y, 1.0 / (32.0 * method.eta_x))
-    assert close(method.beta_y, 1.0 / 20.0)
-    assert close(method.theta, max(2.0 / (2.0 + 0.5 * method.eta_x), 1.0 - method.beta_y * method.eta_y))
-    for build in (one_flat_client, one_concave_client):
-        with pytest.raises(ValueError, match="must be smooth and strongly convex"):
-            APDAInexact().suggested(build())
-
-
-CHECKS: dict[str, Callable[[], None]] = {
-    "dualfl": check_dualfl,
-    "fedsplit": check_fedsplit,
-    "feddr": check_feddr,
-    "fedpd": check_fedpd,
-    "a-fedpd": check_a_fedpd,
-    "feddyn": check_feddyn,
-    "5gcs": check_fivegcs,
-    "scaffnew": check_scaffnew,
-    "apda": check_apda,
-    **{f"weight of {kind.__name__}": lambda kind=kind: check_weight(kind) for kind in PROXIMAL},
-    **{f"local problems of {kind.__name__}": lambda kind=kind: check_convex_local_problems(kind) for kind in PROXIMAL},
-}
-
-
-def replaced(monkeypatch: pytest.MonkeyPatch, name: str, wrong: Callable[..., Any]) -> None:
-    """Replace a function of ``_parameters`` in every module of the algorithms that uses it."""
-    for module in [m for n, m in sys.modules.items() if n.startswith("dualopt.methods.")]:
-        if hasattr(module, name):
-            monkeypatch.setattr(module, name, wrong)
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_suggestions_keep_their_promises(name: str) -> None:
-    CHECKS[name]()
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_the_greatest_mu_for_the_least_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    replaced(monkeypatch, "smallest", largest)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        CHECKS[name]()
-
-
-# ---- DualFL outside its theorems ----
-
-
-@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
-def test_the_greatest_mu_as_nu_is_refused_and_breaks_the_bounds(kind: type[DualFL] | type[OptimizedDualFL]) -> None:
-    f = lopsided()
-    nu = float(f.mu.max())
-    for rho in (0.0, nu / 20.0):
-        method = kind(nu=nu, rho=rho, solver=EXACT)
-        with pytest.raises(ValueError, match=r"nu = 6 must not exceed mu = 0\.5"):
-            method.check(f)
-        assert method.guarantee(f).rpartition(" = ")[0].endswith(" needs nu <= mu")
-        envelope = envelope_3_2(f, nu) if kind is DualFL and rho == 0 else envelope_optimized(f, nu=nu, rho=rho)
-        assert worst_ratio(method, f, envelope, rounds=40) > 1e6
-
-
-def test_the_least_smoothness_in_rho_breaks_theorem_3_3() -> None:
-    f = with_attained_minimum(lopsided())
-    nu, rho = 0.5, 0.5 / float(f.L.min())
-    method = DualFL(nu=nu, rho=rho, solver=EXACT)
-    for other in (method, OptimizedDualFL(nu=nu, rho=rho)):
-        assert other.guarantee(f).startswith("none: ")
-        assert other.guarantee(f).endswith(" needs rho <= nu/L = 0.025")
-    assert worst_ratio(method, f, envelope_3_3(f, nu=nu, rho=rho)) > 10.0
-    optimized = OptimizedDualFL(nu=nu, rho=rho, solver=EXACT)
-    assert worst_ratio(optimized, f, envelope_optimized(f, nu=nu, rho=rho)) > 10.0
-
-
-# ---- FedPD in rounds without communication ----
-
-
-def fedpd(f: Quadratic, eta: float, rounds: list[Round], start: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Algorithm 2 of the paper client by client: the model, and the clients' models, duals and copies."""
-    N = f.n_clients
-    x, x0, dual, average = [start] * N, [start] * N, [np.zeros(4)] * N, start
-    for round in rounds:
-        for i in range(N):
-            x[i] = np.linalg.solve(f.A[i] + np.eye(4) / eta, f.b[i] - dual[i] + x0[i] / eta)
-            dual[i] = dual[i] + (x[i] - x0[i]) / eta
-            x0[i] = x[i] + eta * dual[i]
-        if round.communicate:
-            average = np.mean(x0, axis=0)
-            x0 = [average] * N
-        yield average, np.stack(x), np.stack(dual), np.stack(x0)
-
-
-def deviation(kind: type[FedPD], f: Quadratic) -> float:
-    """The largest relative difference from the loop of the paper, in the model and in all that clients hold."""
-    rule, start = CommunicateWithProbability(probability=0.4), np.array([1.0, -1.0, 2.0, 0.5])
-    rounds = list(islice(rule.rounds(4, seed=0), 40))
-    assert 10 <= sum(round.communicate for round in rounds) <= 20
-    method = kind(solver=EXACT).suggested(f)
-    worst = 0.0
-    run = iterate(method, f, theta0=start, participation=rule)
-    for s, (average, x, dual, x0) in zip(run, fedpd(f, method.eta, rounds, start), strict=False):
-        found = np.concatenate([s.server.theta[None], s.clients.theta, s.clients.dual, s.clients.x0])
-        wanted = np.concatenate([average[None], x, dual, x0])
-        worst = max(worst, float(np.abs(found - wanted).max() / np.abs(wanted).max()))
-    return worst
-
-
-class OldDualWhenSkipping(FedPD):
-    """A wrong variant: the copy that is kept in a round without communication takes the dual of before the round."""
-
-    def local(self, clients, message, oracle, round):
-        new, upload = super().local(clients, message, oracle, round)
-        return (new if round.communicate else new._replace(x0=new.theta + self.eta * clients.dual)), upload
-
-
-class ServersModelWhenSkipping(FedPD):
-    """A wrong variant: without communication the copy is the last average."""
-
-    def local(self, clients, message, oracle, round):
-        new, upload = super().local(clients, message, oracle, round)
-        return (new if round.communicate else new._replace(x0=np.broadcast_to(message, new.x0.shape))), upload
-
-
-@pytest.mark.parametrize("name", QUADRATICS)
-def test_fedpd_with_skipped_rounds_is_the_papers_loop(name: str) -> None:
-    f = QUADRATICS[name]()
-    assert deviation(FedPD, f) <= 1e-12
-    assert deviation(OldDualWhenSkipping, f) > 1e-2
-    assert deviation(ServersModelWhenSkipping, f) > 1e-2
 
 
 # ---- every unbiased method reaches the minimiser, and no certificate is too small ----

@@ -9,9 +9,9 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import DualAscent, DualFL, DualLBFGS
-from dualopt.solvers import LBFGS, SGD, Exact
+from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import GradientNorm
-from tests.problems import logistic, lopsided, one_flat_client, quadratic
+from tests.problems import logistic, lopsided, quadratic
 
 
 class Plain(DualLBFGS):
@@ -114,12 +114,3 @@ def test_fewer_rounds_than_dualfl() -> None:
         return float(np.linalg.norm(np.mean(f.gradient(model), axis=0)))
 
     assert error(DualLBFGS()) < 0.01 * error(DualFL())
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^nu cannot be suggested because mu is 0"):
-        DualLBFGS().suggested(one_flat_client())
-    with pytest.raises(ValueError, match=r"^nu = 2 must not exceed mu = 1"):
-        DualLBFGS(nu=2.0).check(quadratic())
-    with pytest.raises(ValueError, match=r"^solver must compute local gradients"):
-        DualLBFGS(solver=SGD(step=0.1, batch=1))

@@ -15,8 +15,8 @@ from dualopt.objectives import Composite
 from dualopt.regularisers import L1
 from dualopt.runs.certificates import dual_point
 from dualopt.runs.recording import run
-from dualopt.solvers import LBFGS, SGD, Gradient
-from dualopt.solvers.stopping import GradientNorm, Steps
+from dualopt.solvers import Gradient
+from dualopt.solvers.stopping import Steps
 from tests.problems import converted, logistic, quadratic
 
 
@@ -101,20 +101,6 @@ def test_gradients_are_counted_as_computed() -> None:
     point = dual_point(logistic(), s.solution)
     assert point is not None
     assert np.isfinite(point.conjugate).all()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"server_step": 0.0}, "server_step must be a positive finite number"),
-        ({"solver": LBFGS()}, "solver must be Gradient, not LBFGS"),
-        ({"solver": SGD(step=0.1)}, "solver must be Gradient, not SGD"),
-        ({"stop": GradientNorm(tol=1.0)}, "stop must be a number of steps"),
-    ],
-)
-def test_bad_arguments_are_named(wrong, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        FedDualAvg(**wrong)
 
 
 def test_another_regulariser_than_the_objectives_is_refused() -> None:

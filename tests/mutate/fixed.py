@@ -14,7 +14,8 @@ __all__ = ["FIXED", "Fixed"]
 
 UNEQUAL = "tests/test_unequal_clients.py"
 BOXES = "tests/methods/test_identities.py"
-SUGGEST = "suggestions_keep_their_promises"
+GUARANTEES = "tests/methods/test_guarantees.py"
+PRINTED = "tests/methods/test_dualfl.py"
 
 
 class Fixed(NamedTuple):
@@ -67,48 +68,48 @@ FIXED = [
         "methods/_parameters.py",
         "array_namespace(numbers).min(numbers)",
         "array_namespace(numbers).max(numbers)",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        GUARANTEES,
+        r"suggestions.*\[dualfl",
     ),
     _fixed(
         "DualFL with nu = max mu_j",
         "methods/_dual_parameters.py",
         "nu = smallest(objective.mu) if",
         "nu = largest(objective.mu) if",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        GUARANTEES,
+        r"suggestions.*\[dualfl",
     ),
     _fixed(
         "DualFL with rho = nu/min L_j",
         "methods/_dual_theorems.py",
         'RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)',
         'RHO = at_most("rho", "nu/L", lambda m, k: m.nu / float(k.objective.L.min()))',
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        GUARANTEES,
+        r"guarantees_change.*\[dualfl",
     ),
     _fixed(
         "FedPD with the old dual in skipped rounds",
         "methods/fedpd.py",
         "(c.dual if self.old_dual else dual)",
         "(c.dual if self.old_dual or not round.communicate else dual)",
-        UNEQUAL,
-        r"fedpd_with_skipped.*\[lopsided",
+        BOXES,
+        r"boxes\[FedPD",
     ),
     _fixed(
         "DualFL with a sign of (3.3)",
         "methods/dualfl.py",
         "v += message.theta",
         "v -= message.theta",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        PRINTED,
+        "printed_box",
     ),
     _fixed(
         "DualFL extrapolates from the first bracket for ever",
         "methods/dualfl.py",
         "c._replace(zeta=zeta, v=v, averages=averages)",
         "c._replace(zeta=zeta, averages=averages)",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        PRINTED,
+        "printed_box",
     ),
     _fixed(
         "FedDyn with the sum over the active clients for 1/N of it",

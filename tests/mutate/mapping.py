@@ -65,7 +65,6 @@ def _theorems(module: str, *claims: str) -> Judges:
         Selected("tests/methods/test_guarantees.py"),
         Selected("tests/methods/test_borders.py"),
         Selected("tests/methods/test_base.py"),
-        Selected("tests/test_unequal_clients.py", "suggestions"),
     )
     return Judges(found, claims)
 
@@ -101,10 +100,10 @@ METHODS = {
             Selected("dualopt/methods/_parameters.py"),
             Selected("tests/methods/test_arguments.py"),
             Selected("tests/methods/test_guarantees.py"),
-            Selected(UNEQUAL, "suggestions|fedsplit"),
+            Selected(UNEQUAL, "fedsplit"),
             Selected("tests/methods/test_contract.py", "refused|filled_in"),
             Selected("tests/methods/test_fedpd.py"),
-            Selected("tests/methods/test_feddr.py", "guarantee|refused|suggested"),
+            Selected("tests/methods/test_feddr.py", "refused|suggested"),
             Selected("tests/methods/test_fedsam.py"),
         )
     ),
@@ -116,10 +115,9 @@ METHODS = {
     "_dual_parameters": Judges(
         (
             Selected("tests/methods/test_scales.py"),
-            Selected("tests/methods/test_dualfl.py", "refuses|needs_mu|default_parameters|says_which"),
+            Selected("tests/methods/test_arguments.py", r"(dualfl|ascent|lbfgs)[\]-]"),
             Selected("tests/methods/test_guarantees.py", r"\[(optimized-)?dualfl[\]-]"),
             Selected("tests/methods/test_restarts.py", "suggested|refusals|guarantees|definition"),
-            Selected(UNEQUAL, "suggestions|greatest_mu_as_nu|least_smoothness"),
         ),
         ("scaled_dualfl",),
     ),
@@ -158,7 +156,6 @@ METHODS = {
     "dualfl": _method(
         "dualfl",
         "",
-        Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"),
         Selected("tests/methods/test_scales.py"),
         Selected("tests/methods/test_restarts.py"),
         claims=(*DUALFL, "scaled_dualfl", *RESTARTS),
@@ -178,7 +175,6 @@ METHODS = {
         "fedpd",
         r"\[FedPD|full_part",
         Selected("tests/methods/test_fedpd_yardstick.py"),
-        Selected(UNEQUAL, "fedpd_with_skipped"),
         claims=FEDPD,
     ),
     "fedprox": _method("fedprox", "FedProx", claims=("fedprox_bias",)),
