@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import dualopt.losses
@@ -18,58 +16,20 @@ from dualopt.engine.rounds import State, advance, iterate
 from dualopt.losses import Hinge
 from dualopt.methods import DualFL, FedADMM, FedDyn, FedPD
 from dualopt.methods.participation import UniformSubset, first_round
-from dualopt.objectives import LinearModel, LocalProblem, Objective, Quadratic, linear_model
+from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model
 from dualopt.objectives._rounding import Rounding
-from dualopt.runs.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
+from dualopt.runs.certificates import LatestSolutions, certificate, dual_point
 from dualopt.runs.recording import run
 from dualopt.runs.reference import newton
-from dualopt.solvers import LBFGS, DualCoordinate, Exact, LocalSolution
+from dualopt.solvers import LBFGS, DualCoordinate, Exact
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import GradientNorm, Steps
 from dualopt.spec.discover import discover
 from tests.conftest import rounds_as_numpy
 from tests.fuzz_certificates import failures, loss_term
-from tests.problems import converted, digits, hinge, least_squares, logistic, quadratic
+from tests.problems import digits, hinge, least_squares, logistic, quadratic
 
 LOSSES = list(discover(dualopt.losses).values())
-
-
-@given(seed=st.integers(0, 10_000), scale=st.floats(1e-8, 1e3))
-def test_gradient_form_bounds_the_error_anywhere(seed: int, scale: float) -> None:
-    f = quadratic(seed=seed)
-    optimum = f.minimiser()
-    theta = optimum + scale * np.random.default_rng(seed).standard_normal(4)
-    bound = certificate(f, theta)
-    true = float(f.value(theta).mean() - f.value(optimum).mean())
-    assert bound.gap >= true
-    assert bound.kind == "gradient"
-    assert bound.gap <= 20.0 * true + 1e-13  # |A v|^2/(2 mu) <= (L/mu) v'Av/2, kappa = 20, and rounding
-
-
-@given(seed=st.integers(0, 10_000), scale=st.floats(1e-3, 10.0))
-def test_dual_form_bounds_the_error_for_any_points(seed: int, scale: float) -> None:
-    """The points theta_j may be anything: g_j*(xi_j) is known at xi_j = grad g_j(theta_j)."""
-    f = logistic(seed=seed % 7)
-    rng = np.random.default_rng(seed)
-    theta = scale * rng.standard_normal(f.shape)
-    points = theta + scale * rng.standard_normal((f.n_clients, *f.shape))
-    dual = f.gradient(points) - 0.05 * points
-    conjugate = (dual * points).sum(axis=-1) - f.value(points) + 0.025 * (points**2).sum(axis=-1)
-    optimum = newton(f).energy
-    bound = certificate(f, theta, DualPoint(dual, conjugate))
-    assert bound.gap >= f.value(theta).mean() - optimum
-
-
-def test_the_dual_form_is_sharper_when_clients_differ() -> None:
-    f = digits()
-    optimum = newton(f).energy
-    snapshot = next(islice(iterate(DualFL(), f), 60, None))
-    theta = snapshot.server.theta
-    true = float(f.value(theta).mean()) - optimum
-    dual, gradient = certificate(f, theta, snapshot.solution), certificate(f, theta)
-    assert dual.kind == "dual"
-    assert true <= dual.gap <= 5 * true
-    assert gradient.gap > 4 * dual.gap
 
 
 def test_a_wrong_conjugate_is_caught() -> None:
@@ -90,38 +50,6 @@ def test_a_wrong_conjugate_is_caught() -> None:
     assert certificate(f, theta, negative).kind == "gradient"
 
 
-@pytest.mark.parametrize("far", [1e3, 1e7])
-def test_conjugates_are_upper_bounds_where_the_added_terms_are_huge(far: float) -> None:
-    """A proximal term of 1e6 at points far away leaves no digit of f_j: the conjugate must not be taken for smaller."""
-    f = logistic()
-    points = far * np.random.default_rng(0).standard_normal((f.n_clients, *f.shape))
-    problem = LocalProblem(objective=f, weight=1e6, center=f.zeros())
-    status = ("converged",) * f.n_clients
-    found = solution(problem, points, problem.evaluate(points), gradients=np.ones(f.n_clients), status=status)
-    point = dual_point(f, found)
-    assert point is not None
-    directly = f.gradient(points) - 0.05 * points
-    exact = (directly * points).sum(axis=-1) - f.value(points) + 0.025 * (points**2).sum(axis=-1)
-    assert np.all(point.conjugate >= exact)
-    theta = f.zeros()
-    assert certificate(f, theta, found).gap >= f.value(theta).mean() - newton(f).energy
-
-
-@pytest.mark.parametrize("solver", [LBFGS(), Exact()])
-def test_solver_duals_are_exact_conjugates(solver) -> None:
-    f = quadratic()
-    snapshot = next(iterate(DualFL(solver=solver, stop=Steps(steps=2)), f))
-    assert snapshot.solution is not None
-    point = dual_point(f, snapshot.solution)
-    assert point is not None
-    shifted = f.A - f.mu[:, None, None] * np.eye(4)
-    # mu is an eigenvalue: g_j* is finite on the range of the shifted matrix only, where the pseudo-inverse gives it
-    assert f.c is not None
-    right = point.dual + f.b
-    expected = 0.5 * np.einsum("jk,jkl,jl->j", right, np.linalg.pinv(shifted, rcond=1e-9), right) - f.c
-    np.testing.assert_allclose(point.conjugate, expected, rtol=1e-8)
-
-
 def test_nonsmooth_certificates_converge_only_in_the_dual_form() -> None:
     f = hinge(n=3, rows=30, mu=0.3)
     algorithm = DualFL(solver=DualCoordinate())
@@ -130,24 +58,6 @@ def test_nonsmooth_certificates_converge_only_in_the_dual_form() -> None:
     assert dual.kind == "dual"
     assert dual.relative < 1e-3
     assert certificate(f, snapshot.server.theta).gap > 10 * dual.gap
-
-
-def test_without_strong_convexity_nothing_is_certified() -> None:
-    f = logistic(mu=0.0)
-    assert certificate(f, f.zeros()).gap == np.inf
-
-
-def test_relative_error_needs_a_positive_lower_bound() -> None:
-    assert Certificate(1.0, 0.5, "dual", 1.0).relative == 1.0
-    assert Certificate(1.0, 2.0, "dual", 1.0).relative == np.inf
-
-
-def test_array_libraries_agree(backend) -> None:
-    f = quadratic()
-    theta = np.linspace(-1.0, 1.0, 4)
-    a, b = certificate(f, theta), certificate(converted(f, backend), backend(theta))
-    assert (a.energy, a.kind) == (pytest.approx(b.energy, rel=1e-14), b.kind)
-    assert a.gap == pytest.approx(b.gap, rel=1e-12)
 
 
 def true_conjugates(f, dual: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -181,22 +91,6 @@ def test_a_large_proximal_term_costs_no_accuracy(weight: float) -> None:
     assert np.all(excess < 1e-9)
 
 
-@pytest.mark.parametrize("eta", [1.0, 1e-3, 1e-6])
-def test_certificates_hold_beside_large_proximal_terms(eta: float) -> None:
-    f = logistic()
-    best = newton(f).energy
-    for s in islice(iterate(FedPD(eta=eta, solver=LBFGS(), stop=GradientNorm(tol=1e-10)), f), 30):
-        assert s.solution is not None
-        bound = certificate(f, s.server.theta, s.solution)
-        assert bound.gap >= bound.energy - best
-        point = dual_point(f, s.solution)
-        assert point is not None
-        # the dual form alone, without the gradient form for help: m/2 |x|^2 + <mean xi, x> is least at -mean xi / m
-        xi = point.dual.mean(axis=0)
-        dual = bound.energy + float(point.conjugate.mean()) + float(xi @ xi) / (2 * 0.05)
-        assert dual >= bound.energy - best
-
-
 def test_small_steps_do_not_end_the_certified_progress() -> None:
     """With 1/eta = 1e3 the dual form ended at 2.6e-6; from the optimal duals it is zero but for rounding."""
     f = logistic()
@@ -214,37 +108,6 @@ def test_small_steps_do_not_end_the_certified_progress() -> None:
 # ---- the numbers as computed ----
 
 
-class Former(NamedTuple):
-    """Certificates with the allowance of a few units in the last place of the results: the wrong variant."""
-
-    objective: Objective
-
-    def dual_point(self, found: LocalSolution) -> DualPoint:
-        f, mu, theta = self.objective, self.objective.mu, found.theta
-        assert found.evaluation is not None
-        xi = found.evaluation.grad_f - mu[:, None] * theta
-        conjugate = (xi * theta).sum(axis=-1) - found.evaluation.f + 0.5 * mu * (theta**2).sum(axis=-1)
-        size = np.linalg.norm(found.evaluation.grad_f, axis=-1) + np.abs(mu) * np.linalg.norm(theta, axis=-1)
-        room = 32.0 * (np.abs(found.evaluation.f) + size * np.linalg.norm(theta, axis=-1)) + 4.0 * size**2 / mu
-        gap = 0.0 if found.excess is None else found.gap
-        return DualPoint(xi, conjugate + gap + np.finfo(f.zeros().dtype).eps * room)
-
-    def gap(self, theta: np.ndarray, found: LocalSolution | None = None) -> float:
-        f = self.objective
-        values, gradients = f.value_and_gradient(theta)
-        unit, m = 8.0 * float(np.finfo(theta.dtype).eps), float(f.mu.mean())
-        energy, norm = float(values.mean()), float(np.linalg.norm(gradients.mean(axis=0)))
-        norm += unit * math.sqrt(float((gradients**2).mean(axis=0).sum()))
-        gap = norm**2 / (2.0 * m) + unit * abs(energy)
-        if found is not None:
-            point = self.dual_point(found)
-            inside = float((point.dual.mean(axis=0) ** 2).sum()) / (2.0 * m)
-            conjugate = float(point.conjugate.mean())
-            room = unit * (abs(energy) + abs(conjugate) + inside)
-            gap = min(gap, max(energy + conjugate + inside, 0.0) + room)
-        return gap
-
-
 def test_terms_of_size_one_that_cancel_in_single_precision() -> None:
     """One row of the hinge loss: x theta is 1 when computed, and 1 - 2.3e-8 in truth; the energy is 4e-4."""
     x = np.float32(1.046875)
@@ -256,7 +119,6 @@ def test_terms_of_size_one_that_cancel_in_single_precision() -> None:
     assert f.value(theta)[0] < 4.5e-4
     assert 2.3e-8 < error < 2.4e-8
     assert certificate(f, theta, found).gap >= error
-    assert Former(f).gap(theta, found) < error
 
 
 def plane(kappa: float, seed: int) -> tuple[Quadratic, Fraction]:
@@ -270,17 +132,16 @@ def plane(kappa: float, seed: int) -> tuple[Quadratic, Fraction]:
     return f, (c * r * r - 2 * h * r * s + a * s * s) / (2 * (a * c - h * h))
 
 
-@pytest.mark.parametrize(("kappa", "factor"), [(1e8, 1 + 1e-9), (1e13, 1.0004)])
-def test_eigenvalues_that_are_rounded_up(kappa: float, factor: float) -> None:
+@pytest.mark.parametrize("kappa", [1e8, 1e13])
+def test_eigenvalues_that_are_rounded_up(kappa: float) -> None:
     """The error at zero is ``1/(2 mu)``: a mu too large by ``eps L`` certifies too little, by ``eps kappa``."""
-    short = []
+    short = 0
     for seed in range(40):
         f, error = plane(kappa, seed)
         assert certificate(f, np.zeros(2)).gap >= error
-        short.append(float(error) / Former(f).gap(np.zeros(2)))
         assert f.mu[0] - f.mu_rounding[0] > 0
-    assert sum(ratio > 1 for ratio in short) > 10
-    assert max(short) > factor
+        short += 0.5 / float(f.mu[0]) < error  # what the eigenvalue as computed would certify
+    assert short > 10
 
 
 def test_a_matrix_without_strong_convexity_certifies_nothing() -> None:
@@ -312,7 +173,6 @@ def test_constants_that_cancel_between_clients() -> None:
     assert abs(Fraction(bound.energy) - energy) > Fraction(1, 10**5)  # what is lost
     assert bound.gap >= Fraction(bound.energy) - lowest
     assert bound.gap >= energy - lowest
-    assert Former(f).gap(theta) < abs(Fraction(bound.energy) - energy)
 
 
 @pytest.mark.parametrize("scale", [1e-170, 1e-150, 1e150, 1e170])
@@ -322,8 +182,6 @@ def test_squares_that_under_and_overflow(scale: float) -> None:
     bound = certificate(f, np.zeros(1))
     assert bound.gap >= Fraction(scale) ** 2 / 2
     assert not math.isnan(bound.relative)
-    if scale == 1e-170:
-        assert Former(f).gap(np.zeros(1)) == 0
 
 
 @pytest.mark.parametrize("loss", [kind(**kind.example) for kind in LOSSES], ids=repr)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dualopt import FedDyn, FedPD, Quadratic, run
-from dualopt.app.cli import main, output, tune
+from dualopt.app.cli import main, tune
 from dualopt.app.cli.tune import parse_grid
 from dualopt.runs import tuning
 from dualopt.runs.recording import run as run_federation
@@ -228,18 +228,6 @@ def test_each_point_is_written_when_it_is_done(program, monkeypatch):
     assert len(table()) == len(json.loads(Path("out/tune.json").read_text())["points"]) == 2
 
 
-def test_files_stay_whole_when_a_write_fails(program, monkeypatch):
-    program(*QUICK, "--grid", "eta=10,30")
-    before = contents()
-
-    def full_disk(*_, **__):
-        raise OSError(28, "No space left on device", "out/tune.json")
-
-    monkeypatch.setattr(output.json, "dump", full_disk)
-    assert "No space left" in refusal(program, *QUICK, "--grid", "eta=10,30,3")
-    assert contents() == before
-
-
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
@@ -320,18 +308,6 @@ def test_two_searches_in_one_folder_lose_nothing(program, monkeypatch):
     assert len(ran) == 6
     found = timeless(table())
     assert sorted(map(str, found)) == sorted(map(str, timeless(table("whole"))))
-
-
-def test_a_record_of_version_0_1_is_resumed(program, runs):
-    program(*QUICK, *GRID)
-    path = Path("out/tune.json")
-    before = path.read_text()
-    assert '"dominated"' in before
-    path.write_text(before.replace('"dominated"', '"hopeless"'))
-    runs.clear()
-    assert program(*QUICK, *GRID)[0] == 0
-    assert runs == []
-    assert path.read_text() == before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"search": {}}', '{"search": {}, "points": [{"parameters": {}}]}'])

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy import optimize, special
 
+import dualopt.losses
 import dualopt.losses as package
 from dualopt.lab.contracts.test_losses import (
     EPS,
@@ -49,8 +50,10 @@ from dualopt.lab.contracts.test_losses import (
     test_strict_array_api,
     test_value_and_gradient_are_the_two,
 )
-from dualopt.losses import AbsoluteDeviation, Hinge, Huber, Logistic, Multinomial, SmoothedHinge
+from dualopt.losses import AbsoluteDeviation, Hinge, Huber, Logistic, Loss, Multinomial, SmoothedHinge
+from dualopt.losses._checks import positive_step, project_to_interval
 from dualopt.losses._wright_omega import wright_omega
+from dualopt.spec.discover import discover
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -322,3 +325,58 @@ def test_multinomial_refuses_a_layout(shape):
             call(z, y)
     with pytest.raises(ValueError, match=r"^z must have 4 classes on axis -2, got shape"):
         loss.prox(z, y, 1.0)
+
+
+# The CVXPY expressions of the losses: references are computed from them, so they must be the losses.
+
+
+LOSSES_CVXPY: list[Loss] = [kind(**kind.example) for kind in discover(dualopt.losses).values()]
+LOSSES_CVXPY += [Huber(delta=0.3), SmoothedHinge(gamma=0.25), Multinomial(classes=3)]
+
+
+@pytest.mark.parametrize("loss", LOSSES_CVXPY, ids=repr)
+def test_expressions_have_the_values_of_the_losses(loss: Loss) -> None:
+    cp = pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(0)
+    m = 40
+    z = 3.0 * rng.standard_normal(m if loss.outputs == 1 else (loss.outputs, m))
+    y = {
+        "real": rng.standard_normal(m),
+        "binary": np.sign(rng.standard_normal(m)),
+        "class": rng.integers(0, loss.outputs, m),
+    }[loss.labels]
+    np.testing.assert_allclose(loss.cvxpy(cp.Constant(z), y).value, loss.value(z, y), rtol=1e-13, atol=1e-14)
+
+
+# What the losses do at the ends of their pieces and domains: the docstrings say so.
+
+
+@pytest.mark.parametrize("loss", [Hinge()], ids=repr)
+def test_a_margin_of_one_needs_no_step(loss: Hinge) -> None:
+    y = np.array([1.0, -1.0])
+    assert np.all(loss.gradient(y, y) == 0.0)
+    assert np.all(loss.value_and_gradient(y, y)[1] == 0.0)
+    assert np.all(loss.gradient(0.5 * y, y) == -y)
+
+
+@pytest.mark.parametrize("loss", [Huber(delta=0.5)], ids=repr)
+def test_curvature_is_taken_from_inside(loss: Huber) -> None:
+    z, y, v = np.array([0.5, -0.5, 0.75]), np.zeros(3), np.array([2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(loss.hessian_product(z, y, v), [2.0, 3.0, 0.0])
+
+
+def test_intervals_forgive_eight_units_in_the_last_place() -> None:
+    eps = float(np.finfo(np.float64).eps)
+    a = np.array([1.0 + 8.0 * eps, 1.0 + 9.0 * eps, -1.0 - 8.0 * eps, -1.0 - 9.0 * eps])
+    projected, inside = project_to_interval(a, -1.0, 1.0)
+    np.testing.assert_array_equal(projected, [1.0, 1.0, -1.0, -1.0])
+    np.testing.assert_array_equal(inside, [True, False, True, False])
+    np.testing.assert_array_equal(project_to_interval(a[2:], -1.0, 0.0)[1], [True, False])
+
+
+def test_steps_get_the_type_of_the_predictor() -> None:
+    z = np.ones(2, dtype=np.float32)
+    for step in (0.5, np.array([0.5, 0.5]), np.array([0.5, 0.5], dtype=np.float32)):
+        assert positive_step(step, z).dtype == np.float32
+    own = np.array([0.5, 0.5], dtype=np.float32)
+    assert positive_step(own, z) is own

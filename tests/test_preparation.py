@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import dualopt.methods
-from dualopt import L1, L2, Composite, Quadratic, UniformSubset, linear_model, mlp, run
+from dualopt import L1, L2, Composite, Quadratic, linear_model, mlp, run
 from dualopt.app.cli import main
 from dualopt.app.cli.options import PreparationOptions
 from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import advance, iterate
 from dualopt.losses import Hinge, Logistic, Multinomial
-from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent
+from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedSplit, GradientDescent
 from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared_by
 from dualopt.methods.preparation.one_shot import half
 from dualopt.objectives import LocalProblem
@@ -343,17 +343,6 @@ def test_dual_certificates_of_a_metric_rest_on_the_strong_convexity_of_the_user(
     assert kinds == {"gradient", "dual"}
 
 
-def test_some_clients_at_a_time():
-    f = classes()
-    trace = run(
-        FedDyn(), f, prepare=SketchedMetric(rank=2), participation=UniformSubset(size=2), rounds=150, certify_every=10
-    )
-    best = newton(f, tol=1e-12).energy
-    known = np.isfinite(trace["certificate"])
-    assert np.all(trace["energy"][known] - best <= trace["certificate"][known])
-    assert trace["energy"][-1] - best < 1e-4 * best
-
-
 @every_preparation
 def test_states_go_on_where_they_were(prepare):
     """``Snapshot.state`` is in the coordinates of the method: a round from it is the next one of the run."""
@@ -374,18 +363,6 @@ def test_a_method_in_coordinates_is_the_method_on_the_objective_in_coordinates()
     for a, b in islice(zip(plain, iterate(AndersonFedSplit(), f, prepare=SketchedMetric(rank=2)), strict=False), 8):
         assert prepared.in_user_coordinates(a.server.theta).tolist() == b.server.theta.tolist()
         assert (a.floats_up, a.floats_down) == (b.floats_up, b.floats_down)
-
-
-def test_a_metric_saves_rounds_where_features_differ_in_size():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 6)) * np.geomspace(10.0, 0.1, 6)
-    f = linear_model(X, rng.choice([-1.0, 1.0], size=400), loss=Logistic(), mu=1e-3, clients=4)
-    rounds = [
-        run(algorithm, f, prepare=prepare, tol=1e-8, rounds=400).last["round"]
-        for algorithm in (AndersonFedSplit(), DistributedLBFGS(), FedSplit(), GradientDescent())
-        for prepare in (None, SketchedMetric(rank=6))
-    ]
-    assert all(after < 0.7 * before for before, after in zip(rounds[::2], rounds[1::2], strict=True))
 
 
 @pytest.mark.parametrize("name", discover(dualopt.methods))

@@ -17,16 +17,15 @@ import dualopt.methods
 import dualopt.regularisers
 from dualopt.arrays.xp import device, to_numpy
 from dualopt.engine.rounds import iterate
-from dualopt.losses import Multinomial
 from dualopt.methods import FedDR
-from dualopt.objectives import Composite, NonconvexPenalty, Objective, Quadratic, SharpnessAware, linear_model
+from dualopt.objectives import Composite, NonconvexPenalty, Objective, Quadratic, SharpnessAware
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.objective import OPTIONAL_MEMBERS
 from dualopt.regularisers import L1, L2, Zero
 from dualopt.runs.certificates import DualPoint, certificate
 from dualopt.runs.recording import run
-from dualopt.runs.reference import cvxpy, newton, solve
-from dualopt.solvers import DualCoordinate, Exact, NewtonCG, default_solver
+from dualopt.runs.reference import cvxpy, solve
+from dualopt.solvers import DualCoordinate, Exact, default_solver
 from dualopt.spec.discover import discover
 from tests.problems import converted, hinge, logistic, quadratic
 
@@ -280,16 +279,6 @@ def test_a_wrong_weight_is_caught(factor: float, holds: bool) -> None:
     assert (certificate(wrong, theta).gap >= energy(F, theta) - energy(F, optimum)) == holds
 
 
-def test_strong_convexity_may_come_from_the_regulariser_alone() -> None:
-    f = logistic(mu=0.0)
-    optimum = newton(logistic(mu=0.3))
-    bound = certificate(Composite(objective=f, regulariser=L2(weight=0.3)), optimum.theta + 0.1)
-    assert energy(Composite(objective=f, regulariser=L2(weight=0.3)), optimum.theta + 0.1) - optimum.energy <= bound.gap
-    assert bound.gap < np.inf
-    assert certificate(Composite(objective=f, regulariser=L1(weight=0.3)), f.zeros()).gap == np.inf
-    assert certificate(f, f.zeros()).gap == np.inf
-
-
 @solved
 def test_certificates_of_array_libraries_agree(g, backend) -> None:
     F, optimum = solution(g)
@@ -330,32 +319,6 @@ def test_references_include_the_regulariser(g) -> None:
     assert F.regulariser.value(optimum) > 1e-3  # leaving it out would be seen
     if g is SPARSE:
         assert 0 < np.sum(optimum == 0) < optimum.size
-
-
-def test_newton_with_a_squared_norm_is_newton_with_more_ridge() -> None:
-    composite, ridge = (
-        newton(Composite(objective=logistic(mu=0.1), regulariser=L2(weight=0.2))),
-        newton(logistic(mu=0.3)),
-    )
-    np.testing.assert_allclose(composite.theta, ridge.theta, atol=1e-6)
-    assert abs(composite.energy - ridge.energy) <= 1e-11
-    assert composite.gap <= 1e-11 * composite.energy
-    with pytest.raises(ValueError, match=r"^newton needs a smooth regulariser"):
-        newton(Composite(objective=logistic(), regulariser=L1(weight=0.1)))
-
-
-@pytest.mark.parametrize("weight", [0.02, 0.1])
-def test_sparse_multinomial_reference(weight: float) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 4))
-    y = np.digitize(X[:, 0] + 0.3 * rng.standard_normal(60), [-0.5, 0.5])
-    f = linear_model(X, y, loss=Multinomial(classes=3), mu=0.01, clients=3)
-    found = cvxpy(Composite(objective=f, regulariser=L1(weight=weight)))
-    gradient = f.gradient(found.theta).mean(axis=0)
-    zero = found.theta == 0
-    assert zero.any()
-    assert np.all(np.abs(gradient[zero]) <= weight)
-    np.testing.assert_allclose(gradient[~zero], -weight * np.sign(found.theta[~zero]), atol=1e-5)
 
 
 def test_without_strong_convexity_the_least_subgradient_is_checked() -> None:
@@ -400,11 +363,3 @@ def test_methods_without_support_refuse() -> None:
         with pytest.raises(ValueError, match="does not support an objective with a regulariser"):
             run(kind(), F, rounds=1)
     assert "feddr" in supporting
-
-
-def test_any_local_solver_of_the_objective_serves_its_composite() -> None:
-    """Clients work on the ``f_j`` alone: their solvers are not to know that there is a regulariser."""
-    F = Composite(objective=hinge(mu=0.3), regulariser=L1(weight=0.1))
-    assert np.isfinite(run(FedDR(solver=DualCoordinate()), F, rounds=3).theta).all()
-    smooth = Composite(objective=logistic(), regulariser=L1(weight=0.1))
-    assert np.isfinite(run(FedDR(solver=NewtonCG()), smooth, rounds=3).theta).all()

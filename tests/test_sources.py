@@ -143,31 +143,6 @@ def test_of_installed_packages_those_that_declare_plug_ins_are_followed(tmp_path
     assert [path.name for path in own_files(module)] == ["__init__.py", "helper.py", "mine.py"]
 
 
-def test_a_changed_helper_of_a_method_gives_a_new_curve(tmp_path):
-    """The whole way: a figure in a file of one's own, whose method is made in another one."""
-    (tmp_path / "helper.py").write_text("HEIGHT = 0.5\n")
-    (tmp_path / "parabola.py").write_text(
-        '"A parabola."\n'
-        "from helper import HEIGHT\n"
-        "from matplotlib.figure import Figure\n"
-        "def compute(settings):\n"
-        "    columns = {'round': [0, 1], 'error': [1.0, HEIGHT]}\n"
-        "    return {'curve': settings.stored_columns('a curve', {'figure': 'parabola'}, lambda: columns)}\n"
-        "def draw(traces, settings):\n"
-        "    return Figure()\n"
-    )
-
-    def draw() -> str:
-        command = [sys.executable, "-m", "figures", "parabola.py", "--rows", "60"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        return (tmp_path / "figures-out" / "parabola.csv").read_text()
-
-    assert "0.5" in draw()
-    (tmp_path / "helper.py").write_text("HEIGHT = 0.25\n")
-    assert "0.25" in draw()
-
-
 @dataclass(frozen=True, kw_only=True)
 class MySolver(LBFGS):
     """A solver that is a field of a method."""
@@ -177,25 +152,43 @@ def test_parts_of_a_method_count_too():
     assert sources([FedAvg(solver=MySolver())]) != sources([FedAvg(solver=LBFGS())])
 
 
-def test_a_changed_line_of_dualfl_gives_a_new_curve(tmp_path):
-    """The whole way, in a copy of the packages: the file of numbers, and what keeps the old one."""
+FIGURE = """'A number of DualFL beside a height.'
+from matplotlib.figure import Figure
+from dualopt.methods.dualfl import momentum
+{}
+
+def compute(settings):
+    columns = {{"round": [0, 1], "error": [momentum(2.0, 0.1)[0], HEIGHT]}}
+    return {{"curve": settings.stored_columns("a curve", {{"figure": "curve"}}, lambda: columns)}}
+
+def draw(traces, settings):
+    return Figure()
+"""
+
+
+def test_a_changed_line_gives_a_new_curve(tmp_path):
+    """The whole way, in a copy of the packages: of a method, and of a helper of a figure in a file of one's own."""
     for name in ("dualopt", "theory", "figures"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.md"))
+    (tmp_path / "figures" / "curve.py").write_text(FIGURE.format("HEIGHT = 0.125"))
 
-    def draw(*options: str) -> tuple[str, str]:
-        command = [sys.executable, "-m", "figures", "fig1c_rho", "--quick", "--rounds", "2", "--rows", "60", *options]
+    def draw(figure: str, *options: str) -> tuple[str, str]:
+        command = [sys.executable, "-m", "figures", figure, "--rows", "60", *options]
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout, (tmp_path / "figures-out" / "fig1c_rho.csv").read_text()
+        return done.stdout, (tmp_path / "figures-out" / f"{Path(figure).stem}.csv").read_text()
 
-    _, first = draw()
-    assert draw()[1] == first
+    _, first = draw("curve")
     path = tmp_path / "dualopt" / "methods" / "dualfl.py"
     lines = path.read_text()
     changed = lines.replace("4.0 * t * t", "3.0 * t * t")
     assert changed != lines
     path.write_text(changed)
-    out, kept = draw("--keep-stale")
+    out, kept = draw("curve", "--keep-stale")
     assert kept == first
     assert "was computed by other code (--keep-stale)" in out
-    assert draw()[1] != first
+    assert draw("curve")[1] != first
+    (tmp_path / "mine.py").write_text(FIGURE.format("from helper import HEIGHT"))
+    for height in (0.5, 0.25):
+        (tmp_path / "helper.py").write_text(f"HEIGHT = {height}\n")
+        assert str(height) in draw("mine.py")[1]

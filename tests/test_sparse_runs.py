@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,16 +79,6 @@ def test_test_accuracy_is_that_of_the_predictors(folder):
     theta = np.random.default_rng(0).normal(size=problem.objective.shape)
     scores = theta[:, :-1] @ X.toarray().T + theta[:, -1:]
     assert problem.accuracy(theta, X, y) == np.mean(scores.argmax(axis=0) == y)
-
-
-def test_compare_and_tune_with_two_processes(folder):
-    found = recorded("compare", *DATA, "--rounds", "2", "--algorithm", "dualfl", "--algorithm", "fedavg",
-                     file="compare.json")  # fmt: skip
-    assert set(found["runs"]) == {"dualfl", "fedavg"}
-    arguments = [*DATA, "--algorithm", "fedpd", "--grid", "eta=1,0.1", "--rounds", "3", "--jobs", "2", "--out", "out"]
-    subprocess.run([sys.executable, "-m", "dualopt", "tune", *arguments], check=True, capture_output=True)
-    points = json.loads(Path("out/tune.json").read_text())["points"]
-    assert len(points) == 2
 
 
 def test_networks_and_standardised_features_are_refused_in_one_sentence(folder, capsys):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import DualAscent, DualFL, DualLBFGS
+from dualopt.methods import DualAscent, DualLBFGS
 from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import GradientNorm
 from tests.problems import logistic, lopsided, quadratic
@@ -104,13 +104,3 @@ def test_values_that_rise_are_refused_and_a_plain_step_follows() -> None:
         assert not after.server.plain
         np.testing.assert_allclose(after.clients.step, -after.clients.q, rtol=1e-12)
         assert float(after.server.value) < float(before.server.value)
-
-
-def test_fewer_rounds_than_dualfl() -> None:
-    f = logistic(mu=1e-3)
-
-    def error(method) -> float:
-        model = seen(method, f, 60)[-1].server.theta
-        return float(np.linalg.norm(np.mean(f.gradient(model), axis=0)))
-
-    assert error(DualLBFGS()) < 0.01 * error(DualFL())

@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-import pytest
 
 from dualopt.engine.rounds import State, iterate
 from dualopt.methods import Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.methods.scaffnew import Client, Server
 from dualopt.objectives import Quadratic
-from dualopt.runs.recording import run
 from dualopt.solvers import SGD, Gradient
 from tests.problems import logistic, quadratic
 from theory._chance import coin, worst_growth
@@ -61,19 +59,6 @@ def growth(f, *, step: float, p: float, chance: float) -> float:
         return np.concatenate([x.ravel(), (centred.T @ h).ravel()])
 
     return worst_growth(method, f, coin(n, chance), state, errors, (2 * n - 1) * d)
-
-
-def test_as_many_communications_achieve_more_than_gradient_descent() -> None:
-    """Two hundred communications between two thousand steps, against as many with a step each; kappa = 100."""
-    rng = np.random.default_rng(0)
-    f = Quadratic(A=np.stack([np.diag([1.0, 30.0, 100.0])] * 5), b=rng.standard_normal((5, 3)))
-    method = Scaffnew().suggested(f)
-    assert method.probability == pytest.approx(0.1)
-    rare = list(islice(iterate(method, f, participation=CommunicateWithProbability(probability=0.1)), 2000))
-    assert 170 < sum(s.round.communicate for s in rare) < 230
-    descent = run(Scaffnew(probability=1.0), f, rounds=230).theta
-    errors = [np.linalg.norm(theta - f.minimiser()) for theta in (rare[-1].server.theta, descent)]
-    assert errors[0] < 1e-3 * errors[1]
 
 
 def test_sampled_steps_keep_the_sum_of_the_controls() -> None:

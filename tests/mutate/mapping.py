@@ -201,9 +201,8 @@ METHODS = {
 def _loss(module: str) -> Judges:
     name = module.replace("_", "-")
     pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}"
-    tests = (Selected(f"tests/test_losses{part}.py", pattern) for part in ("", "_cvxpy", "_kinks"))
     accuracy = Selected("tests/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
-    return Judges((Selected(f"dualopt/losses/{module}.py"), *tests, accuracy))
+    return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/test_losses.py", pattern), accuracy))
 
 
 def _solver(module: str, *tests: Selected) -> Judges:
@@ -227,7 +226,7 @@ TABLE |= {
     for name in ("absolute_deviation", "hinge", "huber", "logistic", "multinomial", "smoothed_hinge", "squared")
 }
 TABLE |= {
-    "dualopt/losses/_checks.py": Judges((Selected("tests/test_losses.py"), Selected("tests/test_losses_kinks.py"))),
+    "dualopt/losses/_checks.py": Judges((Selected("tests/test_losses.py"),)),
     "dualopt/losses/_entropy.py": Judges(
         (Selected("tests/test_losses.py", "logistic|Logistic|multinomial|Multinomial"),)
     ),
@@ -252,7 +251,6 @@ TABLE |= {
         (
             Selected("dualopt/methods/participation.py"),
             Selected("tests/test_participation.py"),
-            Selected("tests/test_participation_ends.py"),
             Selected("tests/test_engine.py"),
             Selected(IDENTITIES, "boxes|lazy"),
         )
@@ -376,7 +374,6 @@ TABLE |= {
         (
             Selected("dualopt/engine/rounds.py"),
             Selected("tests/test_engine.py"),
-            Selected("tests/test_engine_refusals.py"),
             Selected("tests/test_client_states.py", "of_their_round|not_copied"),
             Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
         )

@@ -9,7 +9,6 @@ from dualopt.lab.rates import estimate_order
 from dualopt.lab.verification.instances import Instance, linear_instances, sublinear_instances
 from dualopt.lab.verification.verdict import ROUNDING
 from dualopt.methods import GradientDescent
-from dualopt.runs.reference import cvxpy
 
 LINEAR, SUBLINEAR = list(linear_instances()), list(sublinear_instances())
 
@@ -64,14 +63,3 @@ def test_flat_quadratics_leave_gradient_descent_at_the_order_one_and_acceleratio
     assert estimate_order(errors[0]).value == pytest.approx(1.0, abs=0.05)
     assert estimate_order(errors[1]).value == pytest.approx(2.0, abs=0.2)
     assert GradientDescent().suggested(instance.objective).step > 0
-
-
-def test_newton_and_cvxpy_agree_on_logistic_regression():
-    other = list(linear_instances("cvxpy"))
-    pairs = [(a, b) for a, b in zip(LINEAR, other, strict=True) if "logistic" in a.name]
-    assert len(pairs) == 3
-    for a, b in pairs:
-        np.testing.assert_allclose(a.theta, b.theta, atol=2e-6)
-        assert cvxpy(a.objective).energy == pytest.approx(a.objective.value(a.theta).mean(), abs=1e-10)
-    with pytest.raises(ValueError, match=r"^reference must be one of newton, cvxpy; not 'newto' \(did you mean newton"):
-        next(linear_instances("newto"))
