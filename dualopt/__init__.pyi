@@ -10,7 +10,7 @@ from .losses import (
 )
 from .methods import (
     GIANT as GIANT,
-    OPEN as OPEN,
+    AUTO as AUTO,
     AccSDANE as AccSDANE,
     AFedPD as AFedPD,
     AFedPDSAM as AFedPDSAM,

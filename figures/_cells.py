@@ -83,7 +83,7 @@ class Case:
 
 
 def cases(settings: Settings) -> list[Case]:
-    """Return the problems in the order in which they are measured, the dear ones last.
+    """Return the problems in the order in which they are measured, the expensive ones last.
 
     a9a, MNIST (6,000 rows) and news20 are in the user's folder of data sets and left out without one. Whoever names
     another data set than digits gets that one alone, in one problem for each group.
@@ -145,7 +145,7 @@ _SPARSE: dict[str, Any] = {"data": "breast_cancer", "regulariser": "l1=1e-2", "c
 
 
 def _in_folder() -> Iterable[Case]:
-    """Yield the problems whose data the user has, the dear ones last."""
+    """Yield the problems whose data the user has, the expensive ones last."""
     a9a: dict[str, Any] = {"data": "a9a", "mu": 1e-3, "storage": "dense"}
     yield from _both("a9a, {}", "everybody", **a9a, clients=10)
     for case in _both("a9a, {}, 5 of 50", "few", **a9a, clients=50):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from dualopt.methods import OPEN, DualFL
+from dualopt.methods import AUTO, DualFL
 from dualopt.runs.trace import Trace
 from figures._curves import Curve, data_problem, trace_curves
 from figures._drawing import draw_errors, parameter
@@ -22,7 +22,7 @@ SUGGESTED = "rho = 1/kappa"
 def compute(settings: Settings) -> dict[str, Trace]:
     """Run DualFL with ``nu = mu`` on 8 clients, with ``rho`` from 0 to 1e-2 and with that of Theorem 3.3."""
     values = (0.0, 3e-3) if settings.quick else (0.0, 1e-3, 3e-3, 5e-3, 1e-2)
-    choices: dict[str, float] = {f"rho = {rho:g}": rho for rho in values} | {SUGGESTED: OPEN}
+    choices: dict[str, float] = {f"rho = {rho:g}": rho for rho in values} | {SUGGESTED: AUTO}
     problem = data_problem(settings, CLIENTS)
     methods = {label: DualFL(rho=rho, nu=settings.mu, stop=settings.stop) for label, rho in choices.items()}
     curves = {label: Curve(problem=problem, algorithm=m, rounds=settings.rounds) for label, m in methods.items()}

@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dualopt import OPEN, Algorithm, GradientDescent
+from dualopt import AUTO, Algorithm, GradientDescent
 from dualopt.arrays.xp import array_namespace, broadcast, zeros_like
 
 
@@ -35,8 +35,8 @@ class Client(NamedTuple):
 class Right(Algorithm):
     """Gradient ascent on the dual problem."""
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
-    nu: float = OPEN
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
+    nu: float = AUTO
 
     def suggested(self, objective):
         nu = min(map(float, objective.mu)) if self.nu is None else self.nu

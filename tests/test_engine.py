@@ -13,7 +13,7 @@ import dualopt.methods
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine._steps import averaged
 from dualopt.engine.rounds import advance, initial_state, iterate, on_engine, resolve, rounds_of
-from dualopt.methods import OPEN, Algorithm, DualFL, FedADMM, FedAvg, FedDualAvg
+from dualopt.methods import AUTO, Algorithm, DualFL, FedADMM, FedAvg, FedDualAvg
 from dualopt.methods.participation import Round, UniformSubset, first_round
 from dualopt.objectives import Composite, LocalProblem, Quadratic
 from dualopt.regularisers import L1, Zero
@@ -211,7 +211,7 @@ class Listener(Algorithm):
     """Clients keep the message, which has no client axis, and a number that they have in common."""
 
     supports = frozenset({"partial"})
-    listens = frozenset({"active", "inactive"})
+    receivers = frozenset({"active", "inactive"})
 
     def init(self, theta0, copies):
         return SeenServer(theta0), theta0, Seen(copies, copies, copies[:, 0])
@@ -272,7 +272,7 @@ def test_methods_without_regularisers_refuse_an_objective_that_has_one() -> None
 def test_a_parameter_that_stays_open_is_refused_before_the_first_round() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Forgetful(FedAvg):
-        rate: float = OPEN
+        rate: float = AUTO
 
     with pytest.raises(ValueError, match=r"^rate must be given, or filled in by suggested\(objective\): it is open\.$"):
         resolve(Forgetful(), quadratic())

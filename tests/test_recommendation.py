@@ -44,7 +44,7 @@ def scaled(*factors: float, size: int = 40) -> Quadratic:
     [
         ({}, "anderson-fedsplit"),
         ({"similarity": 0.1}, "anderson-dane"),
-        ({"similarity": 0.1, "dear": "gradients"}, "distributed-lbfgs"),
+        ({"similarity": 0.1, "minimise": "gradients"}, "distributed-lbfgs"),
         ({"size": 199}, "giant"),
         ({"size": 200}, "anderson-fedsplit"),
         ({"size": 29, "similarity": 0.1}, "anderson-dane"),
@@ -142,7 +142,7 @@ def test_who_takes_part_is_passed_on():
     assert half.scales == "suggested"
     assert half.facts.fraction == pytest.approx(0.5, abs=0.01)
     assert recommend(f, CommunicateWithProbability(probability=0.5)).method == "scaffnew"
-    assert recommend(f, dear="gradients").method == "distributed-lbfgs"
+    assert recommend(f, minimise="gradients").method == "distributed-lbfgs"
 
 
 def test_losses_with_kinks_and_concave_penalties():
@@ -157,7 +157,7 @@ def test_losses_with_kinks_and_concave_penalties():
 @pytest.mark.parametrize(
     ("case", "sentence"),
     [
-        ("dear", "dear must be one of vectors, gradients; not 'bits'."),
+        ("minimise", "minimise must be one of vectors, gradients; not 'bits'."),
         ("network", "objective must have a known mu for a recommendation: compare methods on networks instead."),
         ("flat", "nu cannot be suggested because mu is 0: give mu > 0 (Section 4 adds a ridge)."),
     ],
@@ -165,12 +165,12 @@ def test_losses_with_kinks_and_concave_penalties():
 def test_what_cannot_be_answered_is_refused_in_one_sentence(case, sentence):
     X, y = np.ones((4, 2)), np.array([0, 1, 0, 1])
     objective = {
-        "dear": scaled(1.0, 2.0),
+        "minimise": scaled(1.0, 2.0),
         "network": mlp(X, y, layers=(3,), classes=2, ridge=0.1, clients=[[0, 1], [2, 3]]),
         "flat": linear_model(X, y.astype(float), loss=AbsoluteDeviation(), mu=0.0, clients=[[0, 1], [2, 3]]),
     }[case]
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        recommend(objective, dear="bits" if case == "dear" else "vectors")
+        recommend(objective, minimise="bits" if case == "minimise" else "vectors")
 
 
 # The program.
@@ -219,7 +219,7 @@ def test_the_command_passes_participation_and_parameters_on(program):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--dear", "time"], "dear must be one of vectors, gradients; not 'time'."),
+        (["--minimise", "time"], "minimise must be one of vectors, gradients; not 'time'."),
         (["--participation", "subset=9"], "size must not exceed the number of clients, 8, but it is 9."),
         (["--participation", "most"], "participation must be"),
         (["--partition", "odd"], "partition must be one of"),

@@ -13,7 +13,7 @@ from dualopt.arrays.xp import array_namespace, asarray_like, broadcast, is_numpy
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
-from dualopt.engine._host_file import HostFile, Kept
+from dualopt.engine._host_file import HostFile, Stored
 from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, solver_states
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
@@ -283,7 +283,7 @@ class Host:
         if self._file is not None:
             self._file.describe(request)
 
-    def _go_on(self, request: protocol.Start, algorithm: Algorithm, kept: Kept) -> None:
+    def _go_on(self, request: protocol.Start, algorithm: Algorithm, kept: Stored) -> None:
         """Take the states from the file, and do the latest round once more."""
         if self.clients is not None and self.clients != request.clients:
             raise ValueError(f"file {str(self._file)!r} is of other clients.")
@@ -390,7 +390,7 @@ class Host:
         if self._file is not None:
             start = self.state if self._over is None or self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
-            kept = Kept(
+            kept = Stored(
                 rounds=rounds,
                 message=start.message,
                 made=start.made,

@@ -24,13 +24,13 @@ from dualopt.methods import Algorithm
 from dualopt.runs._sources import sources
 from dualopt.spec import Spec, types_in
 
-__all__ = ["HostFile", "Kept"]
+__all__ = ["HostFile", "Stored"]
 
 FORMAT, VERSION = "dualopt host", 1
 DAMAGED = (AttributeError, EOFError, IndexError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile)
 
 
-class Kept(NamedTuple):
+class Stored(NamedTuple):
     """The clients where their latest round began, and what they were asked in it."""
 
     rounds: int  # that were over
@@ -69,7 +69,7 @@ class HostFile:
         self._head = {"format": FORMAT, "version": VERSION, "sources": sources(), "start": description}
         self._start = arrays
 
-    def write(self, kept: Kept) -> None:
+    def write(self, kept: Stored) -> None:
         """Replace the file.
 
         Raises
@@ -90,7 +90,7 @@ class HostFile:
         write_atomically(self.path, write, "wb")
         synchronise(self.path.parent)
 
-    def read(self, like: Array, types: Iterable[type]) -> tuple[Start, Algorithm, Kept] | None:
+    def read(self, like: Array, types: Iterable[type]) -> tuple[Start, Algorithm, Stored] | None:
         """Return the run, its method and the states; None where there is no file. Nothing in it is ever executed.
 
         Raises
@@ -110,7 +110,7 @@ class HostFile:
             start = unpack(head["start"], self._start, named_tuples(_START, ()), like=like)
             method = Spec.from_json(start.method, "method").build("algorithm", types)
             kept = unpack(head["kept"], arrays, state_types(method), like=like)
-            if not isinstance(kept, Kept):
+            if not isinstance(kept, Stored):
                 raise ValueError
         except DAMAGED:
             raise ValueError(f"file {str(self.path)!r} is damaged, or no file of a host of this method.") from None
@@ -145,7 +145,7 @@ def synchronise(folder: Path) -> None:
 
 _START = Start("", 0, 0, (), "", None, None, "", "")
 _KEPT = (
-    Kept(0, None, 0, (), (), None, None, None),
+    Stored(0, None, 0, (), (), None, None, None),
     Propose("", 0, 0, 0, True, None, 0, None),
     Commit("", 0, True, None, 0, None),
 )

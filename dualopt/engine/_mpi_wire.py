@@ -90,7 +90,7 @@ class Wire:
         sent = max(HEAD, len(text) + 8) + sum(x.nbytes for x in frame.arrays)
         self.bytes_down += sent * (self.size - 1)
 
-    def hear(self) -> Frame:
+    def receive(self) -> Frame:
         """Return what process 0 sends."""
         head = np.empty(HEAD, np.uint8)
         self._comm.Bcast(head)

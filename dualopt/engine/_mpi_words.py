@@ -15,7 +15,7 @@ import numpy as np
 from dualopt.arrays.tree import leaves
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._host import Host, answered
-from dualopt.engine._mpi_peers import sentence
+from dualopt.engine._mpi_communicator import sentence
 from dualopt.runs.trace import Trace
 
 __all__ = [

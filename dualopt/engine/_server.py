@@ -246,15 +246,15 @@ class Server:
         """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""
         assert self.algorithm is not None
         communicated = round.communicate and bool(round.clients)
-        listens = self.algorithm.listens if communicated else frozenset()
+        receivers = self.algorithm.receivers if communicated else frozenset()
         self.made += communicated
         self.rounds = round.n + 1
         count = self._shares(round.clients)
         for h, ids in enumerate(self.clients):
             worked, own = self.asked.get(h), count.get(h, ())
-            if worked is None and "inactive" not in listens:
+            if worked is None and "inactive" not in receivers:
                 continue
-            gets_it = ("active" in listens and bool(own)) or ("inactive" in listens and len(own) < len(ids))
+            gets_it = ("active" in receivers and bool(own)) or ("inactive" in receivers and len(own) < len(ids))
             whom = None if worked is not None and len(own) == len(worked) else own
             tree = message if gets_it else None
             self._pending[h].append(protocol.Commit(self.run, round.n, communicated, whom, self.made, tree))

@@ -89,10 +89,10 @@ def commit(
     if proposed is not None:
         ids, active = proposed.ids, proposed.active
         solver = solver.put(ids, proposed.solver)
-        if communicate and "active" in algorithm.listens:
+        if communicate and "active" in algorithm.receivers:
             active = stacked(active, algorithm.receive(active, message))
         clients = clients.put(ids, active)
-    if communicate and "inactive" in algorithm.listens and len(ids) < n_clients:
+    if communicate and "inactive" in algorithm.receivers and len(ids) < n_clients:
         others = np.delete(np.arange(n_clients), np.asarray(ids, dtype=np.int64))
         resting = clients.take(others)
         clients = clients.put(others, stacked(resting, algorithm.receive_inactive(resting, message)))

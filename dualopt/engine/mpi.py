@@ -22,7 +22,7 @@ from dualopt.arrays._checks import require
 from dualopt.arrays.tree import tree_map
 from dualopt.engine._host import Host
 from dualopt.engine._inline import elsewhere
-from dualopt.engine._mpi_peers import MpiPeers, sentence
+from dualopt.engine._mpi_communicator import MpiCommunicator, sentence
 from dualopt.engine._mpi_wire import Frame, Wire, checksum, framed, restored
 from dualopt.engine._mpi_words import (
     Known,
@@ -84,7 +84,7 @@ class MPI:
 
     Attributes
     ----------
-    peers : dualopt.arrays.peers.Peers
+    peers : dualopt.arrays.communicator.Communicator
         The processes, for :func:`dualopt.linear_model`, which agrees with them on what concerns all rows.
     bytes_up, bytes_down : int
         What process 0 has received from the others, and sent to them.
@@ -120,7 +120,7 @@ class MPI:
 
     def __init__(self, comm: Any = None, *, reduce: str = "gather") -> None:
         require(reduce in REDUCE, f"reduce must be one of {', '.join(REDUCE)}", reduce)
-        self.peers = MpiPeers(comm)
+        self.peers = MpiCommunicator(comm)
         self.reduce, self.partial_sums = reduce, reduce == "fast"
         self.hosts: Sequence[int] = tuple(range(self.peers.size))
         self.signal = 0  # the signal that another process has received
@@ -217,7 +217,7 @@ class MPI:
         host, like = Host(block), block.zeros()
         with self._deaf():
             while True:
-                told = restored(self._wire.hear(), Known(), like)
+                told = restored(self._wire.receive(), Known(), like)
                 if isinstance(told, Ended):
                     break
                 if isinstance(told, Called):

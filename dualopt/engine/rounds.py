@@ -472,8 +472,8 @@ def rounds_of(
         holding[active] = True
         if found.upload is not None:
             up, size = of_upload(found.upload, compressor, round), of_message(message)
-            holding[:] = "inactive" in algorithm.listens
-            holding[active] = "active" in algorithm.listens
+            holding[:] = "inactive" in algorithm.receivers
+            holding[active] = "active" in algorithm.receivers
             down = down.plus(size.times(int(np.count_nonzero(holding))))
         sent = up.numbers, down.numbers, up.bits, down.bits
         yield Snapshot(round, server, message, hosts.states(round), found.solution, *sent, _holding=holding.copy())

@@ -1,4 +1,4 @@
-from ._base import OPEN as OPEN, UNKNOWN as UNKNOWN, Algorithm as Algorithm, Means as Means, parameters as parameters
+from ._base import AUTO as AUTO, UNKNOWN as UNKNOWN, Algorithm as Algorithm, Means as Means, parameters as parameters
 from ._theorem import Known as Known, Need as Need, Theorem as Theorem
 from .a_fedpd import AFedPD as AFedPD
 from .a_fedpdsam import AFedPDSAM as AFedPDSAM

@@ -16,9 +16,9 @@ from dualopt.objectives.scales import common_scales
 from dualopt.solvers import LocalSolver, default_solver
 from dualopt.solvers.stopping import GradientReduction, Stop
 
-__all__ = ["OPEN", "UNKNOWN", "Algorithm", "Means", "parameters", "require_complete", "with_participation"]
+__all__ = ["AUTO", "UNKNOWN", "Algorithm", "Means", "parameters", "require_complete", "with_participation"]
 
-OPEN: Any = None
+AUTO: Any = None
 """Default of a parameter that ``suggested`` fills in. Its type admits no None: a method may rely on a number."""
 
 UNKNOWN: Final = "unknown"
@@ -54,7 +54,7 @@ class Algorithm(Typed):
     Raises
     ------
     TypeError
-        By a subclass that writes ``receive`` or ``receive_inactive`` and does not say so in ``listens``.
+        By a subclass that writes ``receive`` or ``receive_inactive`` and does not say so in ``receivers``.
 
     Examples
     --------
@@ -89,13 +89,13 @@ class Algorithm(Typed):
 
     With "compression" the method has a field ``compressor``, by default ``Identity()``, which its ``local`` applies."""
 
-    listens: ClassVar[frozenset[str]] = frozenset()
+    receivers: ClassVar[frozenset[str]] = frozenset()
     """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
 
     draws: ClassVar[bool] = False
     """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""
 
-    rests: ClassVar[int] = 0
+    patience: ClassVar[int] = 0
     """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
 
     theorems: ClassVar[tuple[Theorem, ...]] = ()
@@ -104,7 +104,7 @@ class Algorithm(Typed):
     without_theorem: ClassVar[str] = "no theorem of this package covers it"
     """Why there is no theorem, where none is about the method in its form."""
 
-    solver: LocalSolver = OPEN
+    solver: LocalSolver = AUTO
     stop: Stop = GradientReduction()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -115,8 +115,8 @@ class Algorithm(Typed):
                 if name not in vars(cls):
                     setattr(cls, name, getattr(Algorithm, name))
         for who, step in (("active", "receive"), ("inactive", "receive_inactive")):
-            if step in vars(cls) and who not in cls.listens:
-                raise TypeError(f"{cls.__name__} defines {step}, so listens must contain {who!r}.")
+            if step in vars(cls) and who not in cls.receivers:
+                raise TypeError(f"{cls.__name__} defines {step}, so receivers must contain {who!r}.")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Any, Any, Any]:
         """Return (server state, message 0, client states).

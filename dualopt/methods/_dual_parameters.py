@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from dualopt.arrays._checks import require, require_positive
 from dualopt.arrays.xp import to_numpy
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_theorems import NU, RHO
 from dualopt.methods._parameters import largest, require_local_gradients, smallest
 from dualopt.methods._theorem import Known
@@ -27,8 +27,8 @@ class DualParameters(Algorithm):
 
     restarts: ClassVar[tuple[str, ...]] = ("gradient",)
 
-    rho: float = OPEN
-    nu: float = OPEN
+    rho: float = AUTO
+    nu: float = AUTO
     corrected: bool = False
     restart: str | None = None
 

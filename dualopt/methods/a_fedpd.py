@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
 from dualopt.methods._primal_dual_theorems import OF_A_FEDPD
 from dualopt.methods.oracle import Oracle
@@ -77,10 +77,10 @@ class AFedPD(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
-    listens: ClassVar[frozenset[str]] = frozenset({"inactive"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"inactive"})
     theorems = OF_A_FEDPD
 
-    rho: float = OPEN
+    rho: float = AUTO
 
     def __post_init__(self) -> None:
         require_positive(rho=self.rho)

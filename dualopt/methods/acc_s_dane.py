@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._estimate import Bound, advanced, growth
 from dualopt.methods._gradient_theorems import CURVATURE, OF_ACC_S_DANE
 from dualopt.methods._line_search import inner
@@ -177,12 +177,12 @@ class AccSDANE(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
-    rests: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
+    patience: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
     theorems = OF_ACC_S_DANE
 
     weight: float | None = None
-    mu: float = OPEN
-    first: float = OPEN
+    mu: float = AUTO
+    first: float = AUTO
     stop: Stop = GradientReduction(factor=0.01)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
 from dualopt.methods._splitting_theorems import OF_ANDERSON
 from dualopt.methods.oracle import Oracle
@@ -112,7 +112,7 @@ class AndersonFedSplit(Mixing):
     supports: ClassVar[frozenset[str]] = frozenset()
     theorems = OF_ANDERSON
 
-    step: float = OPEN
+    step: float = AUTO
     memory: int = 10
     stop: Stop = GradientReduction(factor=0.01)
 

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import largest, require_local_gradients, smallest
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -82,13 +82,13 @@ class APDAInexact(Algorithm):
     Steps(steps=10)
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     without_theorem = "this is a reconstruction, without a theorem"
 
-    eta_x: float = OPEN
-    eta_y: float = OPEN
-    beta_y: float = OPEN
-    theta: float = OPEN
+    eta_x: float = AUTO
+    eta_y: float = AUTO
+    beta_y: float = AUTO
+    theta: float = AUTO
     stop: Stop = Steps(steps=10)
 
     def __post_init__(self) -> None:

@@ -73,7 +73,7 @@ class DistributedLBFGS(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset()
     without_theorem = "no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
-    rests: ClassVar[int] = 30  # refused points
+    patience: ClassVar[int] = 30  # refused points
 
     history: int = 40
     solver: None = field(default=None, init=False)

@@ -56,7 +56,7 @@ class DistributedNewtonCG(Algorithm):
     Conjugate gradients stop at the relative residual :math:`\min(0.1, |\nabla E|^{1/2})`, and steps are accepted as
     the local solver :class:`dualopt.solvers.NewtonCG` does: without a preconditioner its points on ``E`` are these
     (``newton_cg_is_central``). A round is a round trip of one vector, whether it is a gradient or a product, so that
-    an accurate Newton step is dear: of the order of :math:`\sqrt\kappa` rounds. The model is the latest accepted
+    an accurate Newton step is expensive: of the order of :math:`\sqrt\kappa` rounds. The model is the latest accepted
     point. All clients must take part. The forcing is that of Eisenstat and Walker (1996; recalled).
 
     Parameters
@@ -80,7 +80,7 @@ class DistributedNewtonCG(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset()
     without_theorem = "no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
-    rests: ClassVar[int] = 250  # the products of a step and refused points
+    patience: ClassVar[int] = 250  # the products of a step and refused points
 
     max_cg: int = 200
     solver: None = field(default=None, init=False)

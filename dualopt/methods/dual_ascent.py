@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_theorems import NU, OF_DUAL_ASCENT
 from dualopt.methods._parameters import smallest
 from dualopt.methods._theorem import Known
@@ -68,11 +68,11 @@ class DualAscent(Algorithm):
     [1.0]
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     supports: ClassVar[frozenset[str]] = frozenset()
     theorems = OF_DUAL_ASCENT
 
-    nu: float = OPEN
+    nu: float = AUTO
 
     def __post_init__(self) -> None:
         require_positive(nu=self.nu)

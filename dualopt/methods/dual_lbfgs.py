@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, Self
 from dualopt.arrays._checks import require, require_kept, require_positive
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, device, to_numpy, zeros_like
 from dualopt.methods._anderson import mixture
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_theorems import FALL, NU, OF_DUAL_LBFGS
 from dualopt.methods._line_search import falls, inner
 from dualopt.methods._parameters import require_local_gradients, smallest
@@ -118,7 +118,7 @@ class DualLBFGS(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset()
     theorems = OF_DUAL_LBFGS
 
-    nu: float = OPEN
+    nu: float = AUTO
     history: int = 20
 
     def __post_init__(self) -> None:

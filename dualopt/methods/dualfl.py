@@ -89,7 +89,7 @@ class DualFL(DualParameters):
     0.1
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_DUALFL
     restarts: ClassVar[tuple[str, ...]] = ("gradient", "gap")
 

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -69,7 +69,7 @@ class FedADMM(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    rho: float = OPEN
+    rho: float = AUTO
     server_step: float | None = None
 
     def __post_init__(self) -> None:

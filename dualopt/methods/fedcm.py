@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import common_step, require_plain_steps, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -70,7 +70,7 @@ class FedCM(Algorithm):
 
     alpha: float = 0.1
     server_step: float | None = None
-    solver: Gradient | SGD = OPEN
+    solver: Gradient | SGD = AUTO
     stop: Steps = Steps(steps=10)
 
     def __post_init__(self) -> None:

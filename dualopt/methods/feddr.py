@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import (
     require_convex_local_problem,
     suggested_weight,
@@ -76,7 +76,7 @@ class FedDR(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
     theorems = OF_FEDDR
 
-    eta: float = OPEN
+    eta: float = AUTO
     regulariser: Regulariser = Zero()
     relaxation: float = 1.0
 

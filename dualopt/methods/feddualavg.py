@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import common_step, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -79,7 +79,7 @@ class FedDualAvg(Algorithm):
 
     regulariser: Regulariser = Zero()
     server_step: float = 1.0
-    solver: Gradient = OPEN
+    solver: Gradient = AUTO
     stop: Steps = Steps(steps=10)
 
     def __post_init__(self) -> None:

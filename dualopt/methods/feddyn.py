@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_fraction, require_positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm, Means
+from dualopt.methods._base import AUTO, Algorithm, Means
 from dualopt.methods._feddyn_theorems import THEOREMS, best_weights, suggested_weights
 from dualopt.methods._parameters import constants, require_convex_local_problem, smooth_and_strongly_convex
 from dualopt.methods.compressors import Compressor, CoordinateCohorts, Identity, kept, received
@@ -123,7 +123,7 @@ class FedDyn(Algorithm):
     theorems = THEOREMS
     draws: ClassVar[bool] = True
 
-    alpha: float = OPEN
+    alpha: float = AUTO
     growth: float | None = None
     fraction: float | None = None
     compressor: Compressor = Identity()

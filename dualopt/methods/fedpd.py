@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
 from dualopt.methods._primal_dual_theorems import OF_FEDPD
 from dualopt.methods.oracle import Oracle
@@ -69,10 +69,10 @@ class FedPD(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_FEDPD
 
-    eta: float = OPEN
+    eta: float = AUTO
     old_dual: bool = False
 
     def __post_init__(self) -> None:

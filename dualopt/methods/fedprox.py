@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
 from dualopt.methods.fedavg import FedAvg
 from dualopt.methods.oracle import Oracle
@@ -48,7 +48,7 @@ class FedProx(FedAvg):
     0.1
     """
 
-    mu_prox: float = OPEN
+    mu_prox: float = AUTO
     stop: Stop = GradientReduction()
 
     without_theorem = FedAvg.without_theorem

@@ -7,7 +7,7 @@ from typing import Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN
+from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import plain_steps, require_plain_steps, suggested_weight
 from dualopt.methods.fedadmm import Client, FedADMM, Server
 from dualopt.methods.oracle import Oracle
@@ -57,7 +57,7 @@ class FedSpeed(FedADMM):
     """
 
     stop: Stop = Steps(steps=10)
-    server_step: float = OPEN
+    server_step: float = AUTO
     radius: float = 0.1
     epsilon: float = 1e-2
 

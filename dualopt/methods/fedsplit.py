@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import (
     require_convex_local_problem,
     suggested_weight,
@@ -89,7 +89,7 @@ class FedSplit(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
     theorems = OF_FEDSPLIT
 
-    step: float = OPEN
+    step: float = AUTO
     average: str = "all"
     model: str = "solutions"
     compressor: Compressor = Identity()

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_fraction, require_positive
 from dualopt.arrays.xp import Array, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import largest, require_local_gradients, smallest
 from dualopt.methods._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF
 from dualopt.methods._theorem import Known
@@ -89,11 +89,11 @@ class FiveGCS(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     theorems = OF_FIVEGCS
 
-    gamma: float = OPEN
-    tau: float = OPEN
-    mu: float = OPEN
+    gamma: float = AUTO
+    tau: float = AUTO
+    mu: float = AUTO
     fraction: float | None = None
-    stop: Stop = OPEN
+    stop: Stop = AUTO
 
     def __post_init__(self) -> None:
         require_positive(gamma=self.gamma, tau=self.tau, mu=self.mu)

@@ -110,7 +110,7 @@ class GIANT(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
-    rests: ClassVar[int] = 32  # a direction, slopes, and refused points
+    patience: ClassVar[int] = 32  # a direction, slopes, and refused points
     theorems = OF_GIANT
 
     weight: float = 0.0

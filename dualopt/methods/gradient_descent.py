@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._gradient_theorems import OF_GRADIENT_DESCENT
 from dualopt.methods._parameters import require_smooth_clients
 from dualopt.methods.oracle import Oracle
@@ -59,7 +59,7 @@ class GradientDescent(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset()
     theorems = OF_GRADIENT_DESCENT
 
-    step: float = OPEN
+    step: float = AUTO
     solver: None = field(default=None, init=False)
     stop: Stop = field(default=Steps(steps=1), init=False)
 

@@ -47,7 +47,7 @@ class LazyAFedPD(AFedPD):
     0.1
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = AFedPD.theorems  # of the same iterates
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:

@@ -80,7 +80,7 @@ class OptimizedDualFL(DualParameters):
     0.1
     """
 
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
 
     def _dualfl(self) -> DualFL:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require, require_fraction
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm, Means
+from dualopt.methods._base import AUTO, Algorithm, Means
 from dualopt.methods._dual_theorems import OF_SAMPLED_DUALFL
 from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods._theorem import DRAWN, ONE_SIZE, Known
@@ -113,10 +113,10 @@ class SampledDualFL(Algorithm):
     theorems = OF_SAMPLED_DUALFL
     draws: ClassVar[bool] = True
 
-    rho: float = OPEN
-    nu: float = OPEN
+    rho: float = AUTO
+    nu: float = AUTO
     fraction: float | None = None
-    least: float = OPEN
+    least: float = AUTO
 
     def __post_init__(self) -> None:
         self._dualfl()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import common_step, largest, require_plain_steps, smallest, step_of
 from dualopt.methods._primal_dual_theorems import OF_SCAFFNEW
 from dualopt.methods.oracle import Oracle
@@ -75,11 +75,11 @@ class Scaffnew(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_SCAFFNEW
 
-    probability: float = OPEN
-    solver: Gradient | SGD = OPEN
+    probability: float = AUTO
+    solver: Gradient | SGD = AUTO
     stop: Stop = field(default=Steps(steps=1), init=False)
 
     def __post_init__(self) -> None:

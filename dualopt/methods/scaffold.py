@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
-from dualopt.methods._base import OPEN, Algorithm
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import common_step, require_plain_steps
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -77,7 +77,7 @@ class Scaffold(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    solver: Gradient | SGD = OPEN
+    solver: Gradient | SGD = AUTO
     stop: Steps = Steps(steps=10)
     server_step: float = 1.0
     option: int = 2

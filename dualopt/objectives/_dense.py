@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays.tree import take_clients
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy, transposed
-from dualopt.objectives._kept import Kept
-from dualopt.objectives._positions import Positions
+from dualopt.objectives._client_cache import ClientCache
+from dualopt.objectives._index import Index
 
-__all__ = ["LEAST_RIDGE", "Block", "Group", "Part", "shifted_inverse"]
+__all__ = ["LEAST_RIDGE", "Block", "ClientBlock", "Group", "shifted_inverse"]
 
 # Least ridge of a preconditioner, as a fraction of the largest eigenvalue of the Gram matrix.
 LEAST_RIDGE = 1e-6
@@ -38,7 +38,7 @@ SMALL_GRAM = 64
 class Block(NamedTuple):
     """Rows of some clients, equally many of each: features ``(c, b, p)``, labels and row weights ``(c, b)``."""
 
-    clients: Positions
+    clients: Index
     X: Array
     y: Array
     w: Array
@@ -60,10 +60,10 @@ class Block(NamedTuple):
         return slopes @ self.X
 
 
-class Part(NamedTuple):
+class ClientBlock(NamedTuple):
     """Some clients of a group: their positions in it, and all their rows."""
 
-    positions: Positions
+    positions: Index
     block: Any  # Block or SparseBlock
 
 
@@ -113,7 +113,7 @@ class Group:
         """Return features ``(m, p)``, labels ``(m,)`` and weights ``(m,)`` of one client, as views."""
         return self.X[position, ...], self.y[position, :], self.w[position, :]
 
-    def parts(self, clients: Array, positions: Array, limit: int | None) -> list[Part]:
+    def parts(self, clients: Array, positions: Array, limit: int | None) -> list[ClientBlock]:
         """Return all rows of some clients, in parts of at most ``limit`` rows or of one client.
 
         Neighbours in the group are views. Others are copied, but for large clients, which become parts of their own:
@@ -132,17 +132,17 @@ class Group:
         large = limit is not None and numbers > LARGE
         parts = []
         for first in range(0, len(clients), together):
-            own, there = Positions(clients[first : first + together]), Positions(positions[first : first + together])
+            own, there = Index(clients[first : first + together]), Index(positions[first : first + together])
             if large and there.run is None:
                 parts += [self._part(own[i : i + 1], there[i : i + 1]) for i in range(len(own))]
             else:
                 parts.append(self._part(own, there))
         return parts
 
-    def _part(self, clients: Positions, positions: Positions) -> Part:
-        return Part(positions, self.block(clients, *(positions.take(x) for x in (self.X, self.y, self.w))))
+    def _part(self, clients: Index, positions: Index) -> ClientBlock:
+        return ClientBlock(positions, self.block(clients, *(positions.take(x) for x in (self.X, self.y, self.w))))
 
-    def take(self, clients: Positions, positions: Array, rows: Array, factor: float) -> Block:
+    def take(self, clients: Index, positions: Array, rows: Array, factor: float) -> Block:
         """Return copies of rows, with weights times ``factor``.
 
         ``rows`` is a host array of their numbers, as many for each client, one client after the other.
@@ -165,15 +165,15 @@ class Group:
             return blocks[0]
         clients, *columns = zip(*blocks, strict=True)
         X, y, w = (array_namespace(column[0]).concat(list(column), axis=0) for column in columns)
-        return type(blocks[0])(Positions([j for part in clients for j in part]), X, y, w)
+        return type(blocks[0])(Index([j for part in clients for j in part]), X, y, w)
 
-    def label_moments(self, part: Part) -> Array:
+    def label_moments(self, part: ClientBlock) -> Array:
         """Return ``X' (w y)`` of the clients, ``(c, p)``."""
         _, X, y, w = part.block
         xp = array_namespace(X)
         return xp.matmul(xp.matrix_transpose(X), (w * y)[..., None])[..., 0]
 
-    def client_norms(self, part: Part) -> Array:
+    def client_norms(self, part: ClientBlock) -> Array:
         """Return ``(sum_i w_i |x_i|^2)^(1/2)``, ``(sum_i w_i)^(1/2)`` and the greatest entry of ``X``, ``(c, 3)``."""
 
         def compute() -> tuple[Array]:
@@ -187,18 +187,18 @@ class Group:
 
         return self._kept("norms").get(part.positions, compute)[0]
 
-    def largest_eigenvalues(self, part: Part) -> Array:
+    def largest_eigenvalues(self, part: ClientBlock) -> Array:
         """Return the largest eigenvalues of ``A'A``, ``(c,)``."""
         return self._kept("eigenvalue").get(part.positions, lambda: (_largest_eigenvalues(self._grams(part)),))[0]
 
-    def ridge_inverse_product(self, part: Part, ridges: Array) -> Callable[[Array], Array]:
+    def ridge_inverse_product(self, part: ClientBlock, ridges: Array) -> Callable[[Array], Array]:
         """Return ``v -> v_j (A'A + ridge_j I)^{-1}`` for ``v`` of shape ``(c, k, p)`` or ``(1, k, p)``.
 
         ``ridges`` is a host array of positive numbers, ``(c,)``.
         """
         return self._product("inverse", part, ridges, lambda gram: ridges)
 
-    def preconditioner_product(self, part: Part, ridges: Array) -> Callable[[Array], Array]:
+    def preconditioner_product(self, part: ClientBlock, ridges: Array) -> Callable[[Array], Array]:
         """Return the same with ridges raised to ``LEAST_RIDGE`` times the largest eigenvalue of ``A'A``.
 
         Where all features are zero, a ridge of zero becomes 1.
@@ -215,7 +215,7 @@ class Group:
         return self._product("preconditioner", part, ridges, raised)
 
     def _product(
-        self, name: str, part: Part, ridges: Array, final: Callable[[Array], Array]
+        self, name: str, part: ClientBlock, ridges: Array, final: Callable[[Array], Array]
     ) -> Callable[[Array], Array]:
         """Return products with inverses kept by this name; ``final(gram)`` are the ridges that are added."""
 
@@ -238,7 +238,7 @@ class Group:
 
         return woodbury
 
-    def _grams(self, part: Part) -> Array:
+    def _grams(self, part: ClientBlock) -> Array:
         """Return ``A'A`` or ``A A'``, whichever is smaller, of the clients, ``(c, s, s)``."""
 
         def compute() -> tuple[Array]:
@@ -252,17 +252,17 @@ class Group:
             return compute()[0]
         return self._kept("gram").get(part.positions, compute)[0]
 
-    def _kept(self, name: str) -> Kept:
-        return self.cache.setdefault(name, Kept(self.n_clients))
+    def _kept(self, name: str) -> ClientCache:
+        return self.cache.setdefault(name, ClientCache(self.n_clients))
 
-    def _kept_for(self, name: str, positions: Positions, ridges: Array) -> Kept:
+    def _kept_for(self, name: str, positions: Index, ridges: Array) -> ClientCache:
         """Return what is kept by this name for these ridges; of several ridges of a client, the latest two are."""
-        found: list[Kept] = self.cache.setdefault(name, [])
+        found: list[ClientCache] = self.cache.setdefault(name, [])
         for kept in found:
             if kept.fits(positions, ridges):
                 return kept
         small = min(self.n_rows, self.n_features) <= SMALL_GRAM
-        found.insert(0, Kept(self.n_clients, limit=0.5 * math.prod(self.X.shape) if small else math.inf))
+        found.insert(0, ClientCache(self.n_clients, limit=0.5 * math.prod(self.X.shape) if small else math.inf))
         del found[2:]
         return found[0]
 

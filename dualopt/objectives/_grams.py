@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.objectives._dense import LEAST_RIDGE, Part, shifted_inverse
+from dualopt.objectives._dense import LEAST_RIDGE, ClientBlock, shifted_inverse
 
 __all__ = ["Grams"]
 
@@ -70,23 +70,23 @@ class Grams:
 
     # The same for the clients of a part, as `Group` has them.
 
-    def largest_eigenvalues(self, part: Part) -> Array:
+    def largest_eigenvalues(self, part: ClientBlock) -> Array:
         """Return the largest eigenvalues of ``A'A``, ``(c,)``."""
         return _stacked([self.largest_eigenvalue(position) for position in part.positions])
 
-    def client_norms(self, part: Part) -> Array:
+    def client_norms(self, part: ClientBlock) -> Array:
         """Return the `norms` of the clients, ``(c, 3)``."""
         return _stacked([self.norms(position) for position in part.positions])
 
-    def label_moments(self, part: Part) -> Array:
+    def label_moments(self, part: ClientBlock) -> Array:
         """Return ``X' (w y)`` of the clients, ``(c, p)``."""
         return _stacked([self.label_moment(position) for position in part.positions])
 
-    def ridge_inverse_product(self, part: Part, ridges: Array) -> Callable[[Array], Array]:
+    def ridge_inverse_product(self, part: ClientBlock, ridges: Array) -> Callable[[Array], Array]:
         """Return ``v -> v_j (A'A + ridge_j I)^{-1}`` for ``v`` of shape ``(c, k, p)`` or ``(1, k, p)``."""
         return _by_client(self.apply_ridge_inverse, list(zip(part.positions, ridges.tolist(), strict=True)))
 
-    def preconditioner_product(self, part: Part, ridges: Array) -> Callable[[Array], Array]:
+    def preconditioner_product(self, part: ClientBlock, ridges: Array) -> Callable[[Array], Array]:
         """Return the products of `precondition`, with ridges raised as `Group` raises them."""
         least = [LEAST_RIDGE * float(self.largest_eigenvalue(position)) or 1.0 for position in part.positions]
         raised = [max(ridge, floor) for ridge, floor in zip(ridges.tolist(), least, strict=True)]

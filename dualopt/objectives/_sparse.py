@@ -17,7 +17,7 @@ from itertools import accumulate
 from random import Random
 from typing import Any, ClassVar
 
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.tree import take_clients
 from dualopt.arrays.xp import (
     Array,
@@ -31,9 +31,9 @@ from dualopt.arrays.xp import (
     is_sparse,
     to_numpy,
 )
-from dualopt.objectives._dense import Part
+from dualopt.objectives._dense import ClientBlock
 from dualopt.objectives._grams import Grams
-from dualopt.objectives._positions import Positions
+from dualopt.objectives._index import Index
 
 __all__ = ["SparseBlock", "SparseGroup", "as_stored", "canonical", "sparse_is_faster"]
 
@@ -100,7 +100,7 @@ def sparse_is_faster(density: float, columns: int) -> bool:
     return density <= 0.2 and columns >= 50
 
 
-def as_stored(X: Any, storage: str, peers: Peers = ALONE) -> Any:
+def as_stored(X: Any, storage: str, peers: Communicator = ALONE) -> Any:
     """Return features dense, or sparse and canonical, whichever is asked for; ``peers`` have further rows.
 
     Raises
@@ -151,7 +151,7 @@ class SparseBlock:
     columns would not; every sum is added in the same order.
     """
 
-    clients: Positions
+    clients: Index
     X: Any
     owner: Array
     feature: Array
@@ -299,29 +299,29 @@ class SparseGroup(Grams):
             self.cache[key] = csr_matrix(own.data, features[own.indices], own.indptr, shape)
         return self.cache[key], self.y[position, :], self.w[position, :]
 
-    def parts(self, clients: Array, positions: Array, limit: int | None) -> list[Part]:
+    def parts(self, clients: Array, positions: Array, limit: int | None) -> list[ClientBlock]:
         """Return all rows of some clients: every client as one part, and the whole group as one or a few.
 
         On a CPU those have at most ``PART_COLUMNS`` columns or one client. ``clients`` are their positions in the call,
         ``positions`` those in the group, in increasing order.
         """
-        if not (own := Positions(positions)).are_all(self.n_clients):
+        if not (own := Index(positions)).are_all(self.n_clients):
             every = slice(0, self.n_rows)
             pairs = zip(clients.tolist(), positions.tolist(), strict=True)
-            return [Part(Positions([position]), self.block(client, position, every)) for client, position in pairs]
+            return [ClientBlock(Index([position]), self.block(client, position, every)) for client, position in pairs]
         if not is_host(self.w) or self.columns.shape[0] <= PART_COLUMNS:
-            return [Part(own, replace(self._own(0, self.n_clients), clients=Positions(clients)))]
+            return [ClientBlock(own, replace(self._own(0, self.n_clients), clients=Index(clients)))]
         xp, c = array_namespace(self.columns), self.n_clients
         bounds = xp.arange(c + 1, dtype=self.columns.dtype, device=device(self.columns)) * self.n_features
         ends, parts, first = to_numpy(xp.searchsorted(self.columns, bounds)).tolist(), [], 0
         for last in range(1, c + 1):
             if last == c or ends[last + 1] - ends[first] > PART_COLUMNS:
-                block = replace(self._own(first, last - first), clients=Positions(clients[first:last]))
-                parts.append(Part(own[first:last], block))
+                block = replace(self._own(first, last - first), clients=Index(clients[first:last]))
+                parts.append(ClientBlock(own[first:last], block))
                 first = last
         return parts
 
-    def whole(self, clients: Positions) -> SparseBlock:
+    def whole(self, clients: Index) -> SparseBlock:
         """Return all rows of the group as one block of the clients of these numbers."""
         block = self._block(clients, self.X, self.columns, self.y, self.w)
         return replace(block, by_columns=cache(self.X.tocsc)) if is_host(self.w) else block
@@ -330,11 +330,11 @@ class SparseGroup(Grams):
         """Return consecutive rows of one client as a block."""
         own = self._own(position)
         if rows == slice(0, self.n_rows):
-            return replace(own, clients=Positions([client]))
+            return replace(own, clients=Index([client]))
         some = replace(own, X=own.X[rows], y=own.y[:, rows], w=own.w[:, rows], by_columns=None)
-        return replace(some, clients=Positions([client]))
+        return replace(some, clients=Index([client]))
 
-    def take(self, clients: Positions, positions: Array, rows: Array, factor: float) -> SparseBlock:
+    def take(self, clients: Index, positions: Array, rows: Array, factor: float) -> SparseBlock:
         """Return copies of rows, with weights times ``factor``.
 
         ``rows`` is a host array of their numbers, as many for each client, one client after the other.
@@ -364,7 +364,7 @@ class SparseGroup(Grams):
             for block, start in zip(blocks, starts, strict=False)
         ]
         matrix, columns = _compressed(*_stacked([block.X for block in blocks], keys))
-        clients = Positions([j for block in blocks for j in block.clients])
+        clients = Index([j for block in blocks for j in block.clients])
         return SparseBlock(clients, matrix, columns // p, columns % p, p, y, w)
 
     def label_moment(self, position: int) -> Array:
@@ -427,7 +427,7 @@ class SparseGroup(Grams):
         key = ("block", position, float(count))
         if key not in self.cache:
             some = self if self.n_clients == count else self.select(range(position, position + count))
-            self.cache[key] = some.whole(Positions(range(count)))
+            self.cache[key] = some.whole(Index(range(count)))
         return self.cache[key]
 
     def _weighted(self, position: int) -> Any:
@@ -436,7 +436,7 @@ class SparseGroup(Grams):
         roots = xp.take(xp.sqrt(self.w[position, :]), _row_numbers(own.X.indptr))
         return csr_matrix(own.X.data * roots, own.X.indices, own.X.indptr, own.X.shape)
 
-    def _block(self, clients: Positions, X: Any, columns: Array, y: Array, w: Array) -> SparseBlock:
+    def _block(self, clients: Index, X: Any, columns: Array, y: Array, w: Array) -> SparseBlock:
         p = self.n_features
         return SparseBlock(clients, X, columns // p, columns % p, p, y, w)
 

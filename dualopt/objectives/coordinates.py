@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, indices, to_numpy
-from dualopt.objectives._kept import Kept
-from dualopt.objectives._positions import Positions
+from dualopt.objectives._client_cache import ClientCache
+from dualopt.objectives._index import Index
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.quadratic import Quadratic
@@ -102,8 +102,8 @@ class InCoordinates(ObjectiveWrapper):
 
     objective: Any
     metric: Metric
-    _chosen: Positions | None = None  # the clients among those of `_kept`
-    _store: Kept | None = None
+    _chosen: Index | None = None  # the clients among those of `_kept`
+    _store: ClientCache | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"objective": self.objective, "metric": self.metric, "_chosen": None, "_store": None}
@@ -222,7 +222,7 @@ class InCoordinates(ObjectiveWrapper):
         inverse = self.objective.preconditioner(M.rest * weight)
         host = array_namespace(self.objective.rows.group)
         key = host.full(self.n_clients, float(weight)) if count else host.astype(to_numpy(weight), host.float64)
-        chosen, kept = self._chosen or Positions(range(self.n_clients)), self._kept
+        chosen, kept = self._chosen or Index(range(self.n_clients)), self._kept
         solved, factor = kept.get(chosen, lambda: self._solved(inverse, key), key)
         xp = array_namespace(solved)
         transposed = xp.matrix_transpose(M.vectors)
@@ -257,10 +257,10 @@ class InCoordinates(ObjectiveWrapper):
         return solved, S[:, :, None] * factor * S[:, None, :]
 
     @property
-    def _kept(self) -> Kept:
+    def _kept(self) -> ClientCache:
         """What is computed once for each client, shared with the objectives of some of them."""
         if self._store is None:
-            object.__setattr__(self, "_store", Kept(self.n_clients))
+            object.__setattr__(self, "_store", ClientCache(self.n_clients))
         assert self._store is not None
         return self._store
 
@@ -270,9 +270,9 @@ class InCoordinates(ObjectiveWrapper):
         if part is self.objective:
             return self
         whole = indices(range(self.n_clients)) if self._chosen is None else self._chosen.ids
-        chosen = replace(self, objective=part, _chosen=Positions(whole[indices(ids)]), _store=self._kept)
+        chosen = replace(self, objective=part, _chosen=Index(whole[indices(ids)]), _store=self._kept)
         if "L" in vars(self):
-            vars(chosen)["L"] = Positions(ids).take(self.L)
+            vars(chosen)["L"] = Index(ids).take(self.L)
         return chosen
 
 

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any, Self
 
 from dualopt.arrays._checks import require_flags
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
@@ -18,7 +18,7 @@ from dualopt.objectives._weights import as_client_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
-from dualopt.objectives.rows import Block, ClientRows, Part
+from dualopt.objectives.rows import Block, ClientBlock, ClientRows
 from dualopt.problem.inputs import prepare
 from dualopt.spec import Spec, built, required
 
@@ -211,7 +211,7 @@ class LinearModel(FiniteSum):
             raise ValueError(f"solver 'exact' needs mu + weight > 0 for a linear model, not {ridges.min()}.")
         linear = self._points(problem.linear_term())
 
-        def solved(group: Any, part: Part) -> Array:
+        def solved(group: Any, part: ClientBlock) -> Array:
             right = group.label_moments(part)[:, None, :] - part.block.points(linear)
             return group.ridge_inverse_product(part, ridges[part.block.clients.ids])(right)
 
@@ -228,7 +228,7 @@ class LinearModel(FiniteSum):
         return chosen
 
     @cached_property
-    def _preconditioners(self) -> dict[bytes, list[tuple[Part, Callable[[Array], Array]]]]:
+    def _preconditioners(self) -> dict[bytes, list[tuple[ClientBlock, Callable[[Array], Array]]]]:
         """The products of the parts, by the ridges."""
         return {}
 
@@ -272,7 +272,7 @@ def linear_model(
     weights: Any = None,
     client_weights: Any = "equal",
     storage: str = "auto",
-    peers: Peers = ALONE,
+    peers: Communicator = ALONE,
 ) -> LinearModel:
     r"""Build a :class:`LinearModel` from rows and a partition.
 
@@ -311,7 +311,7 @@ def linear_model(
         compiled where Numba is installed (``pip install "dualopt[fast]"``) and the loss has 2 to 20 outputs: the same
         to rounding, in a third to a half of the time. The environment variable ``DUALOPT_FAST=0`` switches that off,
         1 does it for small data, too.
-    peers : Peers, optional
+    peers : Communicator, optional
         The processes that hold the other clients, such as ``dualopt.engine.MPI()``; all of them call this function,
         each with its own rows and clients. What depends on all rows, such as the storage, is agreed among them.
         The loss has its number of classes then, and ``y`` is encoded.

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_sparse
 from dualopt.losses import Multinomial
 from dualopt.objectives._weights import as_client_weights
@@ -198,7 +198,7 @@ def mlp(
     ridge: float = 0.0,
     weights: Array | None = None,
     client_weights: Any = "equal",
-    peers: Peers = ALONE,
+    peers: Communicator = ALONE,
 ) -> MLP:
     """Build an :class:`MLP` from rows and a partition.
 
@@ -219,7 +219,7 @@ def mlp(
     weights : array of shape (m,), optional
     client_weights : "equal", "rows" or numbers, default "equal"
         Both as in :func:`dualopt.objectives.linear_model`.
-    peers : Peers, optional
+    peers : Communicator, optional
         The processes that hold the other clients; ``classes`` must be given then.
 
     Raises

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.tree import is_everybody
 from dualopt.arrays.xp import (
     Array,
@@ -25,13 +25,13 @@ from dualopt.arrays.xp import (
 )
 from dualopt.losses import Loss
 from dualopt.objectives._compiled import CompiledGroup, dense_group
-from dualopt.objectives._dense import Block, Group, Part
-from dualopt.objectives._positions import Positions
+from dualopt.objectives._dense import Block, ClientBlock, Group
+from dualopt.objectives._index import Index
 from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
 from dualopt.problem.inputs import require_entries, row_numbers
 
-__all__ = ["Block", "ClientRows", "Group", "Part", "Sample", "predictors", "pulled_back"]
+__all__ = ["Block", "ClientBlock", "ClientRows", "Group", "Sample", "predictors", "pulled_back"]
 
 Sample = tuple[Any, ...]
 """One host integer array per client: the numbers of its rows that it draws; lengths may differ, rows may repeat."""
@@ -96,7 +96,7 @@ class ClientRows:
         weights: Array | None = None,
         storage: str = "auto",
         outputs: int | None = None,
-        peers: Peers = ALONE,
+        peers: Communicator = ALONE,
     ) -> ClientRows:
         """Copy rows into groups, by a partition.
 
@@ -121,7 +121,7 @@ class ClientRows:
         outputs : int, optional
             Rows of the matrices by which features are multiplied, if not the outputs of the loss: it decides how
             (``dualopt.objectives._compiled.dense_group``).
-        peers : Peers, optional
+        peers : Communicator, optional
             The processes that hold the other clients, each with rows and a partition of its own. Their numbers enter
             where those of the whole federation count: in ``storage="auto"``, ``max_rows``, and in how products are
             computed.
@@ -225,7 +225,7 @@ class ClientRows:
         return replace(self, group=self.group[chosen], position=self.position[chosen])
 
     @cached_property
-    def parts(self) -> list[tuple[Group | SparseGroup, Part]]:
+    def parts(self) -> list[tuple[Group | SparseGroup, ClientBlock]]:
         """All clients, each in one part with all its rows; on a CPU a part has ``BLOCK_ROWS`` rows or one client."""
         host, limit = array_namespace(self.group), None if self._whole else BLOCK_ROWS
         found = []
@@ -241,7 +241,7 @@ class ClientRows:
         return [block for _, blocks in self._units for block in blocks]
 
     @cached_property
-    def _units(self) -> list[tuple[Positions, list[Any]]]:
+    def _units(self) -> list[tuple[Index, list[Any]]]:
         """The clients of each part, and their rows in blocks."""
         return [(part.block.clients, self._cut(part.block)) for _, part in self.parts]
 
@@ -278,7 +278,7 @@ class ClientRows:
         tuple of arrays, shape (N, ...)
         """
 
-        def results() -> Iterator[tuple[Positions, tuple[Array, ...]]]:
+        def results() -> Iterator[tuple[Index, tuple[Array, ...]]]:
             for clients, blocks in self._units if sample is None else self._sampled_units(sample):
                 own: Any = None
                 total: tuple[Array, ...] | None = None
@@ -291,7 +291,7 @@ class ClientRows:
 
         return self.assemble(results())
 
-    def assemble(self, results: Iterable[tuple[Positions, tuple[Array, ...]]]) -> tuple[Array, ...]:
+    def assemble(self, results: Iterable[tuple[Index, tuple[Array, ...]]]) -> tuple[Array, ...]:
         """Put the results of disjoint parts of the clients together, ``(N, ...)`` each.
 
         On a CPU they are written into one array as they come, so that there is no other one of its size; on a GPU,
@@ -316,17 +316,17 @@ class ClientRows:
         assert found is not None
         return found
 
-    def _in_order(self, results: list[tuple[Positions, tuple[Array, ...]]]) -> tuple[Array, ...]:
+    def _in_order(self, results: list[tuple[Index, tuple[Array, ...]]]) -> tuple[Array, ...]:
         host = array_namespace(self.group)
         order = host.concat([clients.ids for clients, _ in results])
         columns = [list(column) for column in zip(*(arrays for _, arrays in results), strict=True)]
         together = [array_namespace(*c).concat(c, axis=0) if len(c) > 1 else c[0] for c in columns]
         if (key := order.tobytes()) not in self._backs:
-            self._backs[key] = Positions(host.argsort(order))
+            self._backs[key] = Index(host.argsort(order))
         return tuple(self._backs[key].take(x) for x in together)
 
     @cached_property
-    def _backs(self) -> dict[bytes, Positions]:
+    def _backs(self) -> dict[bytes, Index]:
         """Where the results of each client are, by the order in which parts have them."""
         return {}
 
@@ -390,7 +390,7 @@ class ClientRows:
         for _, blocks in self._sampled_units(sample):
             yield from blocks
 
-    def _sampled_units(self, sample: Sample) -> Iterator[tuple[Positions, Iterator[Any]]]:
+    def _sampled_units(self, sample: Sample) -> Iterator[tuple[Index, Iterator[Any]]]:
         """Yield clients and the blocks of their samples, which are made one after the other."""
         limit = None if self._whole else BLOCK_ROWS
         by_length: dict[int, list[int]] = defaultdict(list)
@@ -402,17 +402,17 @@ class ClientRows:
             together = len(members) if limit is None else max(1, limit // length)
             at_once = length if limit is None else min(length, limit)
             for first in range(0, len(members), together):
-                clients = Positions(members[first : first + together])
+                clients = Index(members[first : first + together])
                 cuts = [slice(start, start + at_once) for start in range(0, length, at_once)]
                 yield clients, (self._take(sample, clients, cut) for cut in cuts)
 
-    def _take(self, sample: Sample, clients: Positions, part: slice) -> Any:
+    def _take(self, sample: Sample, clients: Index, part: slice) -> Any:
         """Copy a part of the samples of some clients, with one gather per group."""
         blocks = []
         for g, neighbours in groupby(clients, key=lambda j: int(self.group[j])):
             members = list(neighbours)
             rows = array_namespace(sample[members[0]]).concat([sample[j][part] for j in members])
-            own, factor = Positions(members), self.groups[g].n_rows / sample[members[0]].shape[0]
+            own, factor = Index(members), self.groups[g].n_rows / sample[members[0]].shape[0]
             blocks.append(self.groups[g].take(own, self.position[own.ids], rows, factor))
         return self.groups[0].join(blocks)
 

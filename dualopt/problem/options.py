@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dualopt.arrays.peers import ALONE, Peers, block
+from dualopt.arrays.communicator import ALONE, Communicator, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
@@ -222,7 +222,7 @@ class Problem:
             raise ValueError(f"reference cannot be computed: {error}") from error
         return found.energy if found.is_positive else 0.0
 
-    def minimiser(self, peers: Peers) -> tuple[Array, float]:
+    def minimiser(self, peers: Communicator) -> tuple[Array, float]:
         """Return the minimiser of ``E`` and the norm of the gradient at zero, which all processes compute together.
 
         Raises
@@ -293,7 +293,7 @@ class Problem:
         return int(xp.sum(xp.astype(hits, xp.int64)))
 
 
-def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: Peers = ALONE) -> Problem:
+def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: Communicator = ALONE) -> Problem:
     """Load the data, deal it out to the clients, and build the objective.
 
     Parameters
@@ -302,9 +302,9 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: P
         What is asked for, also as text, such as ``"problem: digits, clients=4"``.
     test : bool, default False
         Whether to load the test part of the data set as well.
-    peers : Peers, optional
+    peers : Communicator, optional
         Processes that all build the same problem and read the rows of some clients each: objective and rows are then
-        those of a block of clients (`dualopt.arrays.peers.block`), and all else is of the whole problem.
+        those of a block of clients (`dualopt.arrays.communicator.block`), and all else is of the whole problem.
 
     Raises
     ------
@@ -397,14 +397,14 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: P
     )
 
 
-def _opened(options: ProblemOptions, load_options: dict[str, Any], peers: Peers) -> Dataset | Source:
+def _opened(options: ProblemOptions, load_options: dict[str, Any], peers: Communicator) -> Dataset | Source:
     """Return the data, or, where several processes share them, their labels and a way to read some rows."""
     if peers.size == 1:
         return load(options.data, **load_options)
     return open_source(options.data, share=peers.share, **load_options)
 
 
-def _computed(X: Any, rows: FiniteSum, peers: Peers) -> str:
+def _computed(X: Any, rows: FiniteSum, peers: Communicator) -> str:
     """Describe how sparse features are stored and whether products are compiled; "" for dense ones that are not."""
     words = ""
     if is_sparse(X):
@@ -531,7 +531,7 @@ def _objective(
     loss: Loss,
     clients: Sequence[Sequence[int]],
     names: Mapping[str, Any],
-    peers: Peers,
+    peers: Communicator,
 ) -> tuple[Any, FiniteSum, MLP | None]:
     """Return the objective, the rows of the clients, and the network if there is one; weights are of these clients."""
     network: MLP | None = None
@@ -568,7 +568,7 @@ def _objective(
     return objective, rows, network
 
 
-def _scale_hint(rows: FiniteSum, mu: float, peers: Peers) -> dict[str, str]:
+def _scale_hint(rows: FiniteSum, mu: float, peers: Communicator) -> dict[str, str]:
     """Say that features, with the column of ones, need scaling where their sizes differ and ``kappa`` is large.
 
     It grows with the square of their ratio: 1e3 explains 1e6.

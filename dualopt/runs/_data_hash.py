@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, is_sparse, to_numpy
 
 __all__ = ["data_hash"]
@@ -16,7 +16,7 @@ __all__ = ["data_hash"]
 PIECE = 2**24  # bytes that one process sends at once
 
 
-def data_hash(problem: Any, peers: Peers = ALONE) -> str:
+def data_hash(problem: Any, peers: Communicator = ALONE) -> str:
     """Return a hash of features, labels, weights and who has which row, and of the test part where it is loaded.
 
     Scaling, the choice of rows, the encoding of labels and the partition have their effect on all of these, so that
@@ -26,7 +26,7 @@ def data_hash(problem: Any, peers: Peers = ALONE) -> str:
     ----------
     problem : Problem
         A problem.
-    peers : Peers, optional
+    peers : Communicator, optional
         The processes that have the other clients, all of which call this; the hash is that of one process with all
         clients, and the first process alone has it.
 
@@ -59,7 +59,7 @@ def data_hash(problem: Any, peers: Peers = ALONE) -> str:
     return digest.hexdigest()
 
 
-def _arrays(group: Any, like: Any, size: int, peers: Peers) -> Iterator[tuple[Array, tuple[int, ...]]]:
+def _arrays(group: Any, like: Any, size: int, peers: Communicator) -> Iterator[tuple[Array, tuple[int, ...]]]:
     """Yield what this process has of the arrays of all clients of a size, and the shapes of the whole."""
     c = 0 if group is None else group.y.shape[0]
     before, clients = _before(c, peers)
@@ -82,7 +82,7 @@ def _arrays(group: Any, like: Any, size: int, peers: Peers) -> Iterator[tuple[Ar
         yield to_numpy(keys) + before * like.n_features, (n_columns,)
 
 
-def _before(n: int, peers: Peers) -> tuple[int, int]:
+def _before(n: int, peers: Communicator) -> tuple[int, int]:
     """Return the sum of a number over the processes before this one, and over all."""
     each = np.zeros(peers.size, dtype=np.int64)
     each[peers.rank] = n
@@ -94,7 +94,7 @@ def _stored(X: Any) -> tuple[Array, ...]:
     return (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
 
 
-def _add(digest: Any, x: Array, shape: tuple[int, ...], peers: Peers) -> None:
+def _add(digest: Any, x: Array, shape: tuple[int, ...], peers: Communicator) -> None:
     """Add the parts of an array, process by process, to the hash of the first one."""
     host = to_numpy(x)
     digest.update(f"{host.dtype} {shape} ".encode())

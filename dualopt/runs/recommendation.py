@@ -24,7 +24,7 @@ from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
 from dualopt.objectives.composite import without_regulariser
 from dualopt.regularisers import Zero
-from dualopt.runs.rules import DEAR, Facts, Rule, choose
+from dualopt.runs.rules import MINIMISED, Facts, Rule, choose
 from dualopt.solvers._loop import is_smooth
 from dualopt.spec import Spec
 from dualopt.spec.discover import unknown_name
@@ -134,7 +134,7 @@ class Recommendation:
 
 
 def recommend(
-    objective: Objective, participation: Participation | None = None, *, dear: str = "vectors"
+    objective: Objective, participation: Participation | None = None, *, minimise: str = "vectors"
 ) -> Recommendation:
     """Recommend a method for a problem.
 
@@ -146,13 +146,13 @@ def recommend(
         The clients, with their constants and the regulariser.
     participation : Participation, optional
         Who takes part; everybody when not given.
-    dear : str, default "vectors"
+    minimise : str, default "vectors"
         What is expensive: ``"vectors"`` that clients send, or their local ``"gradients"``.
 
     Raises
     ------
     ValueError
-        If ``dear`` is none of them, or nothing can be suggested without more knowledge of the clients.
+        If ``minimise`` is none of them, or nothing can be suggested without more knowledge of the clients.
 
     Examples
     --------
@@ -165,10 +165,10 @@ def recommend(
     >>> recommend(f, UniformSubset(size=1)).method
     'fedsplit'
     """
-    if dear not in DEAR:
-        raise unknown_name("dear", dear, DEAR)
+    if minimise not in MINIMISED:
+        raise unknown_name("minimise", minimise, MINIMISED)
     participation = Full() if participation is None else participation
-    facts = facts_of(objective, participation, dear)
+    facts = facts_of(objective, participation, minimise)
     if math.isinf(facts.mu):
         raise ValueError("objective must have a known mu for a recommendation: compare methods on networks instead.")
     measured = None
@@ -181,7 +181,7 @@ def recommend(
     return Recommendation(algorithm=algorithm, rule=rule, facts=facts, measured=measured)
 
 
-def facts_of(objective: Objective, participation: Participation, dear: str = "vectors") -> Facts:
+def facts_of(objective: Objective, participation: Participation, minimise: str = "vectors") -> Facts:
     """Return what is known without asking the clients for more than their constants: all but the similarity."""
     xp, N = array_namespace(objective.mu), objective.n_clients
     return Facts(
@@ -194,5 +194,5 @@ def facts_of(objective: Objective, participation: Participation, dear: str = "ve
         needs=participation.needs(N),
         smooth=is_smooth(objective),
         regularised=objective.regulariser != Zero(),
-        dear=dear,
+        minimise=minimise,
     )

@@ -228,7 +228,7 @@ def run(
                     status = "diverged"
                 elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
                     status = "converged"
-                elif still >= max(STALL_ROUNDS, algorithm.rests):
+                elif still >= max(STALL_ROUNDS, algorithm.patience):
                     status = "stalled"
                 else:
                     status = "stopped" if answer else status

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, is_sparse, to_numpy
 from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
 from dualopt.objectives._rounding import gamma
@@ -109,7 +109,7 @@ def newton(objective: Objective, *, tol: float = 1e-11, max_iter: int = 100) -> 
 
 
 def minimiser(
-    objective: Objective, *, tol: float = 1e-11, max_iter: int = 100, peers: Peers = ALONE
+    objective: Objective, *, tol: float = 1e-11, max_iter: int = 100, peers: Communicator = ALONE
 ) -> tuple[Array, float]:
     """Return what :func:`newton` finds, before it is checked, and the norm of the gradient at zero.
 
@@ -117,7 +117,7 @@ def minimiser(
     ----------
     objective, tol, max_iter
         As in :func:`newton`.
-    peers : Peers, optional
+    peers : Communicator, optional
         The processes that have the other clients; all call this, take the same steps, and have the same result.
     """
     E = _Mean(objective, peers)
@@ -292,7 +292,7 @@ class _Mean(ObjectiveWrapper):
     """``E`` as an objective of one client, so that local solvers can minimise it."""
 
     objective: Objective
-    peers: Peers
+    peers: Communicator
 
     @property
     def n_clients(self) -> int:

@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["DEAR", "RULES", "Facts", "Rule", "choose"]
+__all__ = ["MINIMISED", "RULES", "Facts", "Rule", "choose"]
 
-DEAR = ("vectors", "gradients")
+MINIMISED = ("vectors", "gradients")
 """What may be expensive: what clients send, or their local gradients."""
 
 ALIKE = 0.1  # similarity up to which clients are alike
 FEW = 0.25  # share of the clients from which on FedSplit is ahead of FedDyn (theory/frontier/sampled_fedsplit.py)
-SMALL = 200  # numbers of a model, below which eleven products more than a vector are dear
+SMALL = 200  # numbers of a model, below which eleven products more than a vector are expensive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +46,8 @@ class Facts:
         Whether there is a regulariser.
     similarity : float, optional
         How alike the clients are (see :func:`similarity`); None if that was not measured.
-    dear : str
-        What is expensive, one of ``DEAR``.
+    minimise : str
+        What is expensive, one of ``MINIMISED``.
     """
 
     n_clients: int
@@ -60,7 +60,7 @@ class Facts:
     smooth: bool = True
     regularised: bool = False
     similarity: float | None = None
-    dear: str = "vectors"
+    minimise: str = "vectors"
 
     @property
     def kappa(self) -> float:
@@ -76,7 +76,7 @@ class Facts:
     def similarity_matters(self) -> bool:
         """Whether a rule may ask how alike the clients are."""
         plain = self.mu > 0 and self.smooth and not (self.needs or self.regularised)
-        return plain and self.dear == "vectors"
+        return plain and self.minimise == "vectors"
 
     @property
     def alike(self) -> bool:
@@ -184,7 +184,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         when="a local gradient costs as much as a vector",
-        applies=lambda facts: facts.dear == "gradients",
+        applies=lambda facts: facts.minimise == "gradients",
         method="distributed-lbfgs",
         runner_up="anderson-fedsplit",
         because="L-BFGS at the server takes one local gradient for each vector and has no parameter.",

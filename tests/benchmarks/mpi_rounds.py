@@ -13,7 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from dualopt import linear_model, run
-from dualopt.arrays.peers import ALONE, block
+from dualopt.arrays.communicator import ALONE, block
 from dualopt.engine import MPI
 from dualopt.losses import Squared
 from dualopt.methods import GradientDescent

@@ -27,7 +27,7 @@ from dualopt import (
     linear_model,
     run,
 )
-from dualopt.arrays.peers import ALONE, block
+from dualopt.arrays.communicator import ALONE, block
 from dualopt.engine import MPI, _mpi_wire
 from dualopt.losses import Multinomial
 from dualopt.objectives import Quadratic

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from dualopt.arrays.peers import block
+from dualopt.arrays.communicator import block
 from dualopt.arrays.xp import is_sparse
 from dualopt.objectives import linear_model
 from dualopt.objectives.rows import ClientRows
 from dualopt.problem.data import scaling
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs._data_hash import data_hash
-from tests.engine.thread_peers import on_each
+from tests.engine.thread_communicator import on_each
 
 
 def libsvm(folder):

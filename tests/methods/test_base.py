@@ -10,7 +10,7 @@ import pytest
 
 import dualopt.methods
 from dualopt.engine.rounds import advance, initial_state, iterate
-from dualopt.methods import OPEN, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD, Scaffnew, Theorem
+from dualopt.methods import AUTO, UNKNOWN, Algorithm, DualFL, FedDyn, FedPD, Scaffnew, Theorem
 from dualopt.methods._base import parameters, require_complete
 from dualopt.methods.participation import Full, UniformSubset, first_round
 from dualopt.regularisers import L1
@@ -65,7 +65,7 @@ def test_what_a_method_does_not_define_is_said_or_does_nothing() -> None:
     assert method.fixed_point(f, f.minimiser()) is UNKNOWN
     assert method.local_objective(f) is f
     method.check(f)
-    assert (method.supports, method.listens) == (frozenset(), frozenset())
+    assert (method.supports, method.receivers) == (frozenset(), frozenset())
     clients = object()
     assert method.receive(clients, None) is method.receive_inactive(clients, None) is clients
     with pytest.raises(ValueError, match="Mine does not support partial participation"):
@@ -108,7 +108,7 @@ def test_a_changed_step_loses_the_guarantee() -> None:
 @pytest.mark.parametrize("step", ["init", "local", "server", "receive", "receive_inactive", "local_objective"])
 def test_every_step_counts(step: str) -> None:
     everybody = frozenset({"active", "inactive"})
-    kind = type("Changed", (DualFL,), {step: getattr(DualFL, step), "listens": everybody})
+    kind = type("Changed", (DualFL,), {step: getattr(DualFL, step), "receivers": everybody})
     assert kind().guarantee(quadratic()).startswith("none")
 
 
@@ -133,7 +133,7 @@ def test_own_theorems_and_an_unchanged_method_keep_theirs() -> None:
     assert Suggested().guarantee(f) == DualFL().guarantee(f)
 
 
-# Who listens
+# Who receives
 
 
 @pytest.mark.parametrize(("step", "who"), [("receive", "active"), ("receive_inactive", "inactive")])
@@ -141,12 +141,12 @@ def test_whoever_receives_must_listen(step: str, who: str) -> None:
     def receive(self, clients, message):
         return clients
 
-    with pytest.raises(TypeError, match=rf"^Deaf defines {step}, so listens must contain '{who}'\.$"):
+    with pytest.raises(TypeError, match=rf"^Deaf defines {step}, so receivers must contain '{who}'\.$"):
         type("Deaf", (Mine,), {step: receive})
-    kind = type("Listening", (Mine,), {step: receive, "listens": frozenset({who})})
-    assert kind.listens == {who}
+    kind = type("Listening", (Mine,), {step: receive, "receivers": frozenset({who})})
+    assert kind.receivers == {who}
     heir = type("Heir", (kind,), {step: receive})  # what is inherited counts
-    assert heir.listens == {who}
+    assert heir.receivers == {who}
 
 
 # Open parameters
@@ -156,7 +156,7 @@ def test_whoever_receives_must_listen(step: str, who: str) -> None:
 class Open(Mine):
     """A parameter that nobody fills in, and one that may stay None."""
 
-    length: float = OPEN
+    length: float = AUTO
     bound: L1 | None = None
 
 

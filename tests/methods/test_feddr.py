@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import State, advance, iterate
-from dualopt.methods import OPEN, FedDR
+from dualopt.methods import AUTO, FedDR
 from dualopt.methods.participation import Bernoulli, Full, Participation, Schedule, UniformSubset, first_round
 from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L1, L2, Regulariser, Zero
@@ -184,10 +184,10 @@ def distance(state: State, F: Composite, algorithm: FedDR, theta: np.ndarray) ->
     return float(np.mean(np.sum((state.clients.y - algorithm.fixed_point(F, theta)[2].y) ** 2, axis=-1)))
 
 
-def path(problem: str, regulariser: str, a: float, *, eta: float = OPEN, rounds: int = 12):
+def path(problem: str, regulariser: str, a: float, *, eta: float = AUTO, rounds: int = 12):
     """States after full rounds, from a distant start: in all of them ``x_j = prox(y_j)``."""
     F = composite(problem, regulariser)
-    weight: Any = OPEN if eta is None else eta
+    weight: Any = AUTO if eta is None else eta
     algorithm = FedDR(relaxation=a, eta=weight, **ACCURATE[problem]).suggested(F)
     theta0 = 3.0 * np.random.default_rng(0).standard_normal(F.shape)
     states = [s.state for s in islice(iterate(algorithm, F, theta0=theta0), rounds)]

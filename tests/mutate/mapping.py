@@ -437,15 +437,15 @@ TABLE |= {
         ),
         ("best_scales",),
     ),
-    "dualopt/objectives/_kept.py": Judges(
+    "dualopt/objectives/_client_cache.py": Judges(
         (
-            Selected("dualopt/objectives/_kept.py"),
+            Selected("dualopt/objectives/_client_cache.py"),
             Selected("tests/objectives/test_parts.py", "kept|stack|each_other|same_bits"),
         )
     ),
-    "dualopt/objectives/_positions.py": Judges(
+    "dualopt/objectives/_index.py": Judges(
         (
-            Selected("dualopt/objectives/_positions.py"),
+            Selected("dualopt/objectives/_index.py"),
             Selected("tests/objectives/test_parts.py", "positions|copied|device"),
         )
     ),

@@ -17,7 +17,7 @@ from dualopt.app.cli import main
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import _compiled, _kernels, linear_model, mlp
 from dualopt.objectives._compiled import CompiledBlock, CompiledGroup, Group, dense_group
-from dualopt.objectives._positions import Positions
+from dualopt.objectives._index import Index
 from dualopt.runs.recording import versions
 
 needs_numba = pytest.mark.skipif(
@@ -209,7 +209,7 @@ def test_without_numba(monkeypatch):
     assert not f.rows.is_compiled
     assert "numba" not in versions()
     X, y, w = next(f.client_rows())
-    sent = CompiledBlock(Positions([0]), X[None], y[None], w[None])  # from a machine that has Numba
+    sent = CompiledBlock(Index([0]), X[None], y[None], w[None])  # from a machine that has Numba
     M = point(f)[:1]
     np.testing.assert_array_equal(sent.predict(M), M @ X.T)
     np.testing.assert_array_equal(sent.pull_back(sent.predict(M)), M @ X.T @ X)

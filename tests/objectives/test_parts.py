@@ -13,8 +13,8 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, _dense, linear_model
 from dualopt.objectives import rows as rows_module
-from dualopt.objectives._kept import Kept
-from dualopt.objectives._positions import Positions
+from dualopt.objectives._client_cache import ClientCache
+from dualopt.objectives._index import Index
 from tests.benchmarks.count import counted, counting
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -208,7 +208,7 @@ def test_a_selection_takes_memory_for_its_own_clients_alone():
 
 
 def test_what_is_kept_is_bounded():
-    kept = Kept(10, limit=12)
+    kept = ClientCache(10, limit=12)
     asked = []
 
     def get(ids, key=0.0):
@@ -216,7 +216,7 @@ def test_what_is_kept_is_bounded():
             asked.append(list(ids))
             return np.array([[j + key] * 3 for j in ids]), np.array(ids) * 1.0
 
-        matrices, numbers = kept.get(Positions(ids), compute, key)
+        matrices, numbers = kept.get(Index(ids), compute, key)
         assert matrices.tolist() == [[j + key] * 3 for j in ids]
         assert numbers.tolist() == list(ids)
 
@@ -232,9 +232,9 @@ def test_what_is_kept_is_bounded():
     assert asked == [[2, 3], [7], [8]]
     get([2])
     assert asked == [[2, 3], [7], [8], [2]]
-    assert kept.fits(Positions([2, 5]), 0.0)
-    assert not kept.fits(Positions([2, 5]), 1.0)
-    assert kept.fits(Positions([5]), 1.0)
+    assert kept.fits(Index([2, 5]), 0.0)
+    assert not kept.fits(Index([2, 5]), 1.0)
+    assert kept.fits(Index([5]), 1.0)
     get([0, 1, 4, 5, 6])  # more than the limit: kept all the same
     get([5, 1])
     assert asked[-1] == [0, 1, 4, 5, 6]
@@ -245,17 +245,17 @@ def test_what_is_kept_is_bounded():
 
 
 def test_a_stack_without_clients_is_forgotten():
-    kept = Kept(4, limit=5)
+    kept = ClientCache(4, limit=5)
     for ids in ([0], [1], [0, 1, 2], [3]):  # the third takes the place of the first two, which count no longer
-        kept.get(Positions(ids), lambda ids=ids: (np.array(ids) * 1.0,))
-    kept.get(Positions([2, 0]), lambda: pytest.fail("three numbers and one are kept"))
+        kept.get(Index(ids), lambda ids=ids: (np.array(ids) * 1.0,))
+    kept.get(Index([2, 0]), lambda: pytest.fail("three numbers and one are kept"))
 
 
 def test_what_is_kept_of_some_clients_of_a_stack_goes_alone():
-    kept, asked = Kept(6), []
+    kept, asked = ClientCache(6), []
 
     def get(ids: list[int], key: Any = 0.0) -> list[float]:
-        return kept.get(Positions(ids), lambda: asked.append(ids) or (np.array(ids) * 1.0,), key)[0].tolist()
+        return kept.get(Index(ids), lambda: asked.append(ids) or (np.array(ids) * 1.0,), key)[0].tolist()
 
     get([2, 3, 4])
     get([3, 5], 1.0)  # takes the place of the second of three
@@ -268,24 +268,24 @@ def test_what_is_kept_of_some_clients_of_a_stack_goes_alone():
 
 
 def test_the_latest_stack_alone_may_exceed_the_limit():
-    kept = Kept(3, limit=1)
-    kept.get(Positions([0]), lambda: (np.zeros((1, 2)),))
-    kept.get(Positions([1]), lambda: (np.zeros((1, 2)),))
-    kept.get(Positions([1]), lambda: pytest.fail("the latest is kept"))
+    kept = ClientCache(3, limit=1)
+    kept.get(Index([0]), lambda: (np.zeros((1, 2)),))
+    kept.get(Index([1]), lambda: (np.zeros((1, 2)),))
+    kept.get(Index([1]), lambda: pytest.fail("the latest is kept"))
     asked = []
-    kept.get(Positions([0]), lambda: asked.append(0) or (np.zeros((1, 2)),))
+    kept.get(Index([0]), lambda: asked.append(0) or (np.zeros((1, 2)),))
     assert asked == [0]
 
 
 @pytest.mark.parametrize("n", [64, 65])
 @pytest.mark.parametrize("length", [1, 8, 9])
 def test_many_stacks_of_short_rows_become_one(length, n):
-    kept = Kept(1000)
+    kept = ClientCache(1000)
     for j in range(n):  # from the last client on, with a key of its own each
         ids = [999 - 2 * j, 999 - 2 * j - 1]
-        kept.get(Positions(ids), lambda ids=ids: (np.outer(ids, np.ones(length)),), np.array(ids) * 0.5)
+        kept.get(Index(ids), lambda ids=ids: (np.outer(ids, np.ones(length)),), np.array(ids) * 0.5)
     ids = np.random.default_rng(0).permutation(np.arange(1000 - 2 * n, 1000))
-    (found,) = kept.get(Positions(ids), lambda: pytest.fail("all are kept"), ids * 0.5)
+    (found,) = kept.get(Index(ids), lambda: pytest.fail("all are kept"), ids * 0.5)
     assert np.array_equal(found, np.outer(ids, np.ones(length)))
     assert len(kept._stacks) == (1 if length <= 8 and n == 65 else n)
 
@@ -294,7 +294,7 @@ def test_positions(backend):
     x = np.arange(12.0).reshape(6, 2)
     like = backend(x)
     for ids in ([2], [1, 2, 3], [3, 1], [0, 1, 2, 3, 4, 5], [2, 2], [1, 3, 2, 4], [4, 3, 2, 1]):
-        positions = Positions(ids)
+        positions = Index(ids)
         assert list(positions) == ids
         assert [positions[i] for i in range(len(positions))] == ids
         assert (positions.run is not None) == (ids == list(range(ids[0], ids[0] + len(ids))))
@@ -308,7 +308,7 @@ def test_positions(backend):
         expected = x.copy()
         expected[ids] = -x[: len(ids)]
         assert to_numpy(made).tolist() == expected.tolist()
-    assert Positions(range(6)).take(like) is like
+    assert Index(range(6)).take(like) is like
 
 
 def test_federations_are_built_as_the_rows_are_named(monkeypatch):
@@ -338,12 +338,12 @@ def test_federations_are_built_as_the_rows_are_named(monkeypatch):
 
 
 def test_positions_on_a_device_are_moved_there_once():
-    positions, x = Positions([3, 1]), counted(np.arange(4.0))
+    positions, x = Index([3, 1]), counted(np.arange(4.0))
     with counting() as counts:
         assert [to_numpy(positions.take(x)).tolist() for _ in range(3)] == [[3.0, 1.0]] * 3
     assert counts().uploads == 1
     with counting() as counts:
-        Positions([1, 2]).take(x)
+        Index([1, 2]).take(x)
     assert counts().uploads == counts().launches == 0
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.methods import OPEN, Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
+from dualopt.methods import AUTO, Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
 from dualopt.methods.optimized_dualfl import growth
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import CommunicateWithProbability, Full, Participation, Round
@@ -100,7 +100,7 @@ def runs(instance: Case, rounds: int) -> Iterator[Case]:
     f: Chain = instance.objective
     smooth = bool(np.isfinite(f.L).all())
     step = 1.0 / float(np.max(f.L)) if smooth else SHORT / f.weight
-    rho: Any = OPEN if smooth else 0.0
+    rho: Any = AUTO if smooth else 0.0
     rarely = float(np.sqrt(f.ridge / np.max(f.L))) if smooth and f.ridge > 0 else SELDOM
     if f.ridge > 0:
         yield chain_case(instance, DualFL(rho=rho), rounds)

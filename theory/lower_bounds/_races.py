@@ -162,7 +162,7 @@ class LinearSpan(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "skip"})
-    listens: ClassVar[frozenset[str]] = frozenset({"active"})
+    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
 
     solver: None = None
     steps: tuple[int, ...] = (3,)

@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 from dualopt.app.cli import TERMINATED
 from dualopt.app.cli.options import PreparationOptions
 from dualopt.arrays._checks import require
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine import MPI
-from dualopt.engine._mpi_peers import sentence
+from dualopt.engine._mpi_communicator import sentence
 from dualopt.engine.mpi import REDUCE
 from dualopt.problem.options import Problem, ProblemOptions, build_problem
 from dualopt.runs._data_hash import data_hash
@@ -69,7 +69,7 @@ class Place:
 
     def __init__(self, mpi: MPI | None) -> None:
         self.mpi = mpi
-        self.peers: Peers = ALONE if mpi is None else mpi.peers
+        self.peers: Communicator = ALONE if mpi is None else mpi.peers
 
     @property
     def is_first(self) -> bool:

@@ -15,7 +15,7 @@ from dualopt.methods.participation import as_participation
 from dualopt.problem.options import Problem, ProblemOptions, build_problem
 from dualopt.runs.recommendation import Recommendation
 from dualopt.runs.recommendation import recommend as recommended
-from dualopt.runs.rules import DEAR, Facts
+from dualopt.runs.rules import MINIMISED, Facts
 
 __all__ = ["command", "recommend"]
 
@@ -26,14 +26,14 @@ def recommend(
     participation: Annotated[
         str, Option(help="Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5.")
     ] = "full",
-    dear: Annotated[str, Option(help=f"What is expensive: {' or '.join(DEAR)}.")] = DEAR[0],
+    minimise: Annotated[str, Option(help=f"What is expensive: {' or '.join(MINIMISED)}.")] = MINIMISED[0],
     problem: ProblemOptions,
 ) -> None:
     """Say which method to use on this problem, and why; nothing is written."""
     who = as_participation(participation)
     built = build_problem(problem)
     next(who.rounds(built.objective.n_clients, problem.seed))  # refuses more clients than there are
-    found = recommended(built.objective, who, dear=dear)
+    found = recommended(built.objective, who, minimise=minimise)
     console = output.make_console()
     output.show_pairs(console, "dualopt recommend", _described(built, found, participation))
     lines = {"use": found.method, "why": found.reasons, "theory": found.algorithm.guarantee(built.objective, who)}

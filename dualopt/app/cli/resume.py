@@ -26,7 +26,7 @@ from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
 from dualopt.runs.trace import Trace
 
-__all__ = ["KeepOptions", "Kept", "Results", "repeated"]
+__all__ = ["Archive", "KeepOptions", "Results", "repeated"]
 
 FREE = ("data_home", "out", "threads")
 """Options without effect on what is computed (``threads`` on how it is rounded)."""
@@ -113,7 +113,7 @@ class Results:
         return keep.resume and record.get("complete", True) and whole
 
     @contextmanager
-    def opened(self, problem: Any, parts: Iterable[Any]) -> Iterator[Kept]:
+    def opened(self, problem: Any, parts: Iterable[Any]) -> Iterator[Archive]:
         """Hold the folder, which no other command can use meanwhile, and refuse results of other data.
 
         Parameters
@@ -142,7 +142,7 @@ class Results:
                         "continues it."
                     )
                 _say("part of this was computed by other code (--keep-stale).")
-            kept = Kept(results=self, data=data, code=code, session=session or {})
+            kept = Archive(results=self, data=data, code=code, session=session or {})
             try:
                 kept.save()
                 yield kept
@@ -207,7 +207,7 @@ class Results:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class Archive:
     """What is kept of a command while it lasts."""
 
     results: Results

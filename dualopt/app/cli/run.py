@@ -18,7 +18,7 @@ from dualopt.app.cli import TERMINATED, output
 from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
-from dualopt.app.cli.resume import KeepOptions, Kept, Results
+from dualopt.app.cli.resume import Archive, KeepOptions, Results
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like
 from dualopt.engine.checkpoint import Checkpoint
@@ -229,7 +229,7 @@ class Ending:
         """What a user calls it."""
         return "SIGTERM" if self.exit_code == TERMINATED else "Ctrl-C"
 
-    def close(self, kept: Kept) -> None:
+    def close(self, kept: Archive) -> None:
         """Remove what was kept, or say how to go on."""
         kept.clear() if self.complete else kept.hint()
 
@@ -249,7 +249,7 @@ class Session:
     console: Console
     place: Place
 
-    def compute(self, kept: Kept, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
+    def compute(self, kept: Archive, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
         """Run the methods one after the other until Ctrl-C or SIGTERM; return what has run, and how it ended."""
         reference = kept.reference(self.problem.minimum) if self.loop.reference else None
         results: list[Result] = []
@@ -271,7 +271,7 @@ class Session:
         algorithm: Algorithm,
         reference: float | None,
         interrupt: Event,
-        kept: Kept,
+        kept: Archive,
         name: str,
     ) -> Result:
         problem, start = self.problem, time.perf_counter()

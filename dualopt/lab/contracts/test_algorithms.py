@@ -48,7 +48,7 @@ CHANCE: list[Participation] = [
     CommunicateWithProbability(probability=0.6),
 ]
 SUPPORTS = frozenset({"partial", "unequal", "skip", "regulariser", "compression"})
-LISTENS = frozenset({"active", "inactive"})
+RECEIVERS = frozenset({"active", "inactive"})
 PROBLEMS = {"smooth": logistic(rows=62), "nonsmooth": hinge(rows=62, mu=0.5)}  # clients of unequal sizes
 
 
@@ -151,10 +151,10 @@ def backend(request: pytest.FixtureRequest) -> Any:
 
 
 def test_it_needs_no_arguments_and_supports_what_there_is(kind: Any) -> None:
-    """It is built without arguments and completed by ``suggested``; ``supports`` and ``listens`` name what there is."""
+    """It is built without arguments and completed by ``suggested``; ``supports`` and ``receivers`` name what there is."""
     assert kind().suggested(quadratic()) is not None
     assert kind.supports <= SUPPORTS, f"supports must be among {sorted(SUPPORTS)}, not {sorted(kind.supports)}."
-    assert kind.listens <= LISTENS, f"listens must be among {sorted(LISTENS)}, not {sorted(kind.listens)}."
+    assert kind.receivers <= RECEIVERS, f"receivers must be among {sorted(RECEIVERS)}, not {sorted(kind.receivers)}."
 
 
 def test_uploads_have_one_row_per_client(kind: Any) -> None:
@@ -261,7 +261,7 @@ def require_one_process_per_client(algorithm: Any, f: Any, participation: Partic
             mean = averaged(algorithm, rows, snapshot.round, f.unequal_weights)
             server, message = algorithm.server(server, mean, snapshot.round)
             for j in range(f.n_clients):
-                if ("active" if j in active else "inactive") in algorithm.listens:
+                if ("active" if j in active else "inactive") in algorithm.receivers:
                     listen = algorithm.receive if j in active else algorithm.receive_inactive
                     states[j] = stacked(states[j], listen(states[j], message))
         together = (tree_map(lambda *rows: np.concatenate(rows), *parts) for parts in (states, solvers))
@@ -315,7 +315,7 @@ def steps(kind: Any) -> Iterator[tuple[str, Callable[[], Any], Any]]:
     yield "server", lambda: algorithm.server(state.server, mean, round), (state.server, mean)
     clients, message = snapshots[2].clients, snapshots[2].message
     for who, receive in (("active", algorithm.receive), ("inactive", algorithm.receive_inactive)):
-        if who in algorithm.listens:
+        if who in algorithm.receivers:
             yield receive.__name__, lambda receive=receive: receive(clients, message), (clients, message)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.arrays.peers import Peers, block
+from dualopt.arrays.communicator import Communicator, block
 from dualopt.problem.data._registry import read_rows
 from dualopt.problem.data._source import Source
 from dualopt.problem.data.scaling import Part
@@ -24,7 +24,7 @@ def rows_of_block(
     parts: Sequence[np.ndarray],
     scale: str | float,
     dtype: str,
-    peers: Peers,
+    peers: Communicator,
 ) -> tuple[Any, np.ndarray, list[np.ndarray]]:
     """Read the rows of the clients of this process.
 
@@ -40,7 +40,7 @@ def rows_of_block(
         For each client of all processes, the places of its rows in ``chosen``.
     scale, dtype
         As in `dualopt.problem.data.load`.
-    peers : Peers
+    peers : Communicator
         The processes.
 
     Returns

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.arrays.peers import ALONE, Peers
+from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data._dataset import check_features
 
@@ -115,13 +115,13 @@ class Part:
         Their numbers, increasing.
     total : int
         How many there are.
-    peers : Peers
+    peers : Communicator
         The processes.
     """
 
     rows: np.ndarray
     total: int
-    peers: Peers
+    peers: Communicator
 
     def sum(self, X: np.ndarray, *, squared: bool = False) -> np.ndarray:
         """Return the sums of the columns, or of their squares, in double precision.

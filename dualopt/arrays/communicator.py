@@ -2,7 +2,7 @@
 
 Row weights, classes, scales, the storage of features and the width of padded states are facts of the whole federation.
 A process that took them from its own rows would solve another problem, silently. Whoever needs such a fact asks the
-:class:`Peers`; one process has :data:`ALONE`, whose answers are what it was told.
+:class:`Communicator`; one process has :data:`ALONE`, whose answers are what it was told.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from dualopt.arrays.xp import Array
 
-__all__ = ["ALONE", "Alone", "Peers", "block"]
+__all__ = ["ALONE", "Alone", "Communicator", "block"]
 
 
-class Peers(Protocol):
+class Communicator(Protocol):
     """Processes ``0, ..., size - 1`` that call the same methods in the same order.
 
     Arrays are NumPy's. Sums are of integers, so that their order does not matter.
@@ -94,7 +94,7 @@ class Alone:
 ALONE = Alone()
 
 
-def block(n: int, peers: Peers) -> range:
+def block(n: int, peers: Communicator) -> range:
     """Return the part of ``range(n)`` that is of this process: consecutive, and as equal as can be.
 
     >>> class Second(Alone):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 
 
-class ThreadPeers:
+class ThreadCommunicator:
     """One of ``size`` threads that call the same methods in the same order."""
 
     def __init__(self, rank, shared):
@@ -55,7 +55,7 @@ def on_each(size, function):
     """Return what ``function(peers)`` returns in each of ``size`` threads."""
     shared = _Shared(size)
     with ThreadPoolExecutor(size) as pool:
-        waiting = [pool.submit(function, ThreadPeers(rank, shared)) for rank in range(size)]
+        waiting = [pool.submit(function, ThreadCommunicator(rank, shared)) for rank in range(size)]
         for future in waiting:
             if future.exception(60) is not None:
                 shared.barrier.abort()

@@ -7,10 +7,10 @@ from typing import Any, overload
 
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, indices, is_host, is_numpy, set_rows, take
 
-__all__ = ["Positions"]
+__all__ = ["Index"]
 
 
-class Positions(Sequence[int]):
+class Index(Sequence[int]):
     """Positions on an axis, in some order: taken as a view where they are neighbours, and else by an index.
 
     The index is moved to a device once: all arrays that it meets live there.
@@ -26,7 +26,7 @@ class Positions(Sequence[int]):
     --------
     >>> import numpy as np
     >>> x = np.arange(4.0)
-    >>> Positions([1, 2]).take(x).base is x, Positions([3, 0]).take(x).tolist()
+    >>> Index([1, 2]).take(x).base is x, Index([3, 0]).take(x).tolist()
     (True, [3.0, 0.0])
     """
 
@@ -45,9 +45,9 @@ class Positions(Sequence[int]):
     @overload
     def __getitem__(self, index: int) -> int: ...
     @overload
-    def __getitem__(self, index: slice) -> Positions: ...
+    def __getitem__(self, index: slice) -> Index: ...
     def __getitem__(self, index: Any) -> Any:
-        return Positions(self.ids[index]) if isinstance(index, slice) else int(self.ids[index])
+        return Index(self.ids[index]) if isinstance(index, slice) else int(self.ids[index])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.ids.tolist())

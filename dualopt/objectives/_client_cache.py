@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 
 from dualopt.arrays.xp import Array, array_namespace, indices
-from dualopt.objectives._positions import Positions
+from dualopt.objectives._index import Index
 
-__all__ = ["Kept"]
+__all__ = ["ClientCache"]
 
 MANY, SHORT = 64, 8  # stacks; numbers of a row
 
 
-class Kept:
+class ClientCache:
     """Arrays with one row for each client of a group, for the clients that were asked for.
 
     They are kept as they were computed, in stacks of the clients of one request, and nothing that was handed out is
@@ -23,10 +23,10 @@ class Kept:
     Examples
     --------
     >>> import numpy as np
-    >>> kept = Kept(5)
-    >>> kept.get(Positions([1, 2, 3]), lambda: (np.array([1.0, 2.0, 3.0]),))
+    >>> kept = ClientCache(5)
+    >>> kept.get(Index([1, 2, 3]), lambda: (np.array([1.0, 2.0, 3.0]),))
     (array([1., 2., 3.]),)
-    >>> kept.get(Positions([3, 1]), lambda: print("computed again"))
+    >>> kept.get(Index([3, 1]), lambda: print("computed again"))
     (array([3., 1.]),)
     """
 
@@ -36,16 +36,16 @@ class Kept:
         self._stack = self._host.repeat(unknown, n_clients)  # the stack that holds each client
         self._row = self._host.zeros_like(self._stack)  # and its row there
         self._key = self._host.full(n_clients, math.nan)  # and the number that it was computed for
-        self._stacks: dict[int, tuple[Positions, tuple[Array, ...]]] = {}
+        self._stacks: dict[int, tuple[Index, tuple[Array, ...]]] = {}
         self._limit, self._numbers, self._next = limit, 0, 0
 
-    def fits(self, positions: Positions, key: Array | float) -> bool:
+    def fits(self, positions: Index, key: Array | float) -> bool:
         """Tell whether nothing is kept of these clients that was computed for other keys."""
         own = self._key[positions.ids]
         return bool(((own == key) | (own != own)).all())
 
     def get(
-        self, positions: Positions, compute: Callable[[], tuple[Array, ...]], key: Array | float = 0.0
+        self, positions: Index, compute: Callable[[], tuple[Array, ...]], key: Array | float = 0.0
     ) -> tuple[Array, ...]:
         """Return arrays with one row for each position; ``compute()`` makes them unless all are there for the key."""
         if (self._key[positions.ids] != key).any():  # NaN where nothing is known
@@ -55,14 +55,14 @@ class Kept:
         stacks = self._stack[positions.ids]
         latest = self._stacks[int(stacks[0])][1]
         if (stacks == stacks[0]).all():
-            where = Positions(self._row[positions.ids])
+            where = Index(self._row[positions.ids])
             return tuple(where.take(x) for x in latest)
         if len(self._stacks) > MANY and sum(math.prod(x.shape[1:]) for x in latest) <= SHORT:
-            known = Positions(self._host.flatnonzero(self._stack >= 0))
+            known = Index(self._host.flatnonzero(self._stack >= 0))
             self._keep(known, self._gathered(known), self._key[known.ids])
         return self._gathered(positions)
 
-    def _gathered(self, positions: Positions) -> tuple[Array, ...]:
+    def _gathered(self, positions: Index) -> tuple[Array, ...]:
         """Return the rows of clients in several stacks."""
         host, stacks, rows = self._host, self._stack[positions.ids], self._row[positions.ids]
         order = host.argsort(stacks)
@@ -70,15 +70,15 @@ class Kept:
         parts, start = [], 0
         for end in ends:
             own = order[start:end]
-            where = Positions(rows[own])
+            where = Index(rows[own])
             parts.append([where.take(x) for x in self._stacks[int(stacks[own[0]])][1]])
             start = end
         xp = array_namespace(parts[0][0])
         together = [xp.concat(list(columns), axis=0) for columns in zip(*parts, strict=True)]
-        back = Positions(host.argsort(order))
+        back = Index(host.argsort(order))
         return tuple(back.take(x) for x in together)
 
-    def _keep(self, positions: Positions, arrays: tuple[Array, ...], key: Array | float) -> None:
+    def _keep(self, positions: Index, arrays: tuple[Array, ...], key: Array | float) -> None:
         replaced = self._host.unique(self._stack[positions.ids]).tolist()
         self._stack[positions.ids] = self._next
         self._row[positions.ids] = self._host.arange(len(positions))

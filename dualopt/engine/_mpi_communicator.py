@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MpiPeers", "mpi4py_module", "sentence"]
+__all__ = ["MpiCommunicator", "mpi4py_module", "sentence"]
 
 
 def mpi4py_module() -> Any:
@@ -30,8 +30,8 @@ def mpi4py_module() -> Any:
     return MPI
 
 
-class MpiPeers:
-    """The processes of a communicator (`dualopt.arrays.peers.Peers`).
+class MpiCommunicator:
+    """The processes of a communicator (`dualopt.arrays.communicator.Communicator`).
 
     Parameters
     ----------
