@@ -1,12 +1,21 @@
-"""Imports run one way, ``dualopt <- theory <- figures``, and array libraries stay behind ``dualopt.arrays.xp``."""
+"""Imports run one way, ``dualopt <- theory <- figures``, and array libraries stay behind ``dualopt.arrays.xp``.
+
+Inside ``dualopt`` a room imports what is below it, and no modules import one another in a circle. Imports in functions
+count, and those for types alone, too; a name that a package loads when it is asked for is an import of the module that
+its stub names. What is looked up by name, the modules of `dualopt.spec._kinds.KINDS` and the data sets, is not an
+import: it is known only when somebody asks.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +31,7 @@ HOST_MODULES = {
     "arrays/client_states.py",  # positions of clients are host integers, here and in the next one
     "arrays/tree.py",
     "engine",  # what travels between server and hosts, or into a file, is in host memory
-    "methods/participation.py",
+    "arrays/streams.py",
     "runs/_data_hash.py",  # of bytes in host memory
     "runs/trace.py",
     "runs/reference.py",
@@ -33,6 +42,26 @@ HOST_MODULES = {
     "app/estimators",  # for scikit-learn, whose arrays are NumPy's
     "federation",  # reads the data of a site, which are files
 }
+
+# From the lowest to the highest: what is in a room imports rooms before its own. Certificates and traces are below the
+# engine, whose hosts make them; a ``__main__`` is a program, which nobody imports.
+ROOMS = (
+    ("arrays",),
+    ("spec",),
+    ("losses", "regularisers"),
+    ("problem.inputs",),
+    ("objectives",),
+    ("solvers",),
+    ("methods",),
+    ("runs._imports",),
+    ("runs.certificates", "runs.trace", "runs._sources"),
+    ("engine",),
+    ("runs",),
+    ("problem",),
+    ("lab", "federation"),
+    ("app",),
+)
+HEIGHTS = {f"dualopt.{room}": height for height, rooms in enumerate(ROOMS) for room in rooms}
 
 
 def imported(source: str) -> set[str]:
@@ -93,6 +122,141 @@ def test_a_module_without_its_extra_names_it(module: str, package: str, sentence
     code = f"import sys\nsys.modules[{package!r}] = None\nimport dualopt.{module}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {sentence}"
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def targets(source: str, module: str, is_package: bool) -> Iterator[tuple[str, str]]:
+    """Yield what a module imports of this package: modules, and names in them ("" for all)."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            up = module.split(".")[: len(module.split(".")) + is_package - node.level] if node.level else []
+            place = ".".join([*up, *([node.module] if node.module else [])])
+            yield from ((place, alias.name) for alias in node.names)
+
+
+SOURCES = {module_name(path): path for path in IMPORTED if path.parts[0] == "dualopt"}
+STUBS = {
+    (module_name(path.relative_to(ROOT)), name): place
+    for path in (ROOT / "dualopt").rglob("__init__.pyi")
+    for place, name in targets(path.read_text(), module_name(path.relative_to(ROOT)), is_package=True)
+}
+
+
+def graph() -> dict[str, set[str]]:
+    """Return which modules of this package each of them imports, anywhere in it."""
+    found: dict[str, set[str]] = {}
+    for module, path in SOURCES.items():
+        own = found[module] = set()
+        for place, name in targets((ROOT / path).read_text(), module, path.name == "__init__.py"):
+            while (place, name) in STUBS and f"{place}.{name}" not in SOURCES:
+                place = STUBS[place, name]
+            own.add(f"{place}.{name}" if f"{place}.{name}" in SOURCES else place)
+        found[module] = own & SOURCES.keys() - {module}
+    return found
+
+
+def circle(modules: dict[str, set[str]]) -> list[str]:
+    """Return modules that import one another, each the next one; none if there is no circle."""
+    try:
+        TopologicalSorter(modules).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def height(module: str) -> int:
+    """Return that of the room a module is in."""
+    if module in ("dualopt", "dualopt.__main__") or module.endswith(".__main__"):
+        return len(ROOMS)
+    while module not in HEIGHTS:
+        module = module.rpartition(".")[0]
+    return HEIGHTS[module]
+
+
+def upwards(modules: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """Return the imports of what is not below."""
+
+    def room(module: str) -> str:
+        return max((name for name in HEIGHTS if f"{module}.".startswith(f"{name}.")), key=len, default=module)
+
+    return {
+        (one, other)
+        for one, others in modules.items()
+        for other in others
+        if height(other) >= height(one) and room(one) != room(other)
+    }
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    modules = graph()
+    assert circle(modules) == []
+    assert "dualopt.engine.mpi" in modules["dualopt.app.cli.engine"]  # in a function, and by a stub
+    assert set(circle(modules | {"dualopt.arrays.xp": {"dualopt.methods.dualfl"}})) >= {"dualopt.methods.dualfl"}
+
+
+def test_rooms_import_what_is_below_them() -> None:
+    modules = graph()
+    assert upwards(modules) == set()
+    assert upwards(modules | {"dualopt.solvers.lbfgs": {"dualopt.methods.dualfl"}}) != set()
+
+
+def test_every_room_says_what_it_imports() -> None:
+    """The sentence of a docstring on imports names all rooms whose modules its own import, and only rooms below."""
+    rooms = {path.parent.name: path for path in (ROOT / "dualopt").glob("*/__init__.py")}
+    assert set(rooms) == {name.split(".")[1] for name in HEIGHTS}
+    modules = {one: others for one, others in graph().items() if not one.endswith(".__main__")}
+    for room, path in rooms.items():
+        text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split())
+        said = re.search(r"It (?:may )?imports? ([^.]*(?:\.\w[^.]*)*)\.", text)
+        assert said is not None, f"{room} does not say what it imports"
+        named = rooms.keys() & set(re.findall(r"\w+", "".join(re.findall(r"``.*?``", said[1]))))
+        if "everything" in said[1]:
+            named = rooms.keys() - named
+        own = [others for one, others in modules.items() if f"{one}.".startswith(f"dualopt.{room}.")]
+        used = {other.split(".")[1] for other in set().union(*own) - {"dualopt"}}
+        assert used - {room} <= named, room
+        if "everything" not in said[1]:
+            lowest = {name.split(".")[1]: h for name, h in reversed(HEIGHTS.items())}
+            assert all(lowest[name] < height(f"dualopt.{room}") for name in named), room
+
+
+def loaded(code: str) -> set[str]:
+    """Return the modules of this package that a program has loaded at its end."""
+    code += "\nimport sys; print(*(m for m in sys.modules if m.partition('.')[0] == 'dualopt'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    ("code", "most"),
+    [
+        ("import dualopt", 1),
+        ("import dualopt; dualopt.run, dualopt.DualFL, dualopt.linear_model", 120),
+        (
+            "from contextlib import redirect_stdout, suppress; import io, tempfile\n"
+            "from dualopt.app.cli import main\n"
+            "with tempfile.TemporaryDirectory() as out, redirect_stdout(io.StringIO()), suppress(SystemExit):\n"
+            "    main(['run', '--data', 'digits', '--clients', '3', '--rounds', '1', '--out', out])",
+            165,
+        ),
+    ],
+)
+def test_a_run_loads_what_it_uses(code: str, most: int) -> None:
+    """No engine over a wire, no MPI and no federation is among it, and of all the methods only the one that runs."""
+    found = loaded(code)
+    assert len(found) <= most
+    elsewhere = {
+        m for m in found if ".mpi" in m or "_mpi" in m or m.endswith(".wire") or m.startswith("dualopt.federation")
+    }
+    assert elsewhere == set()
+    methods = {m for m in found if m.startswith("dualopt.methods.") and m.count(".") == 2 and "._" not in m}
+    shared = {f"dualopt.methods.{name}" for name in ("compressors", "oracle", "participation", "preparation")}
+    assert methods - shared <= {"dualopt.methods.dualfl"}
 
 
 def test_the_check_sees_hidden_imports() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import dualopt.methods
-from dualopt.spec import Spec, plugins
+from dualopt.spec import KINDS, Spec, names, plugins
+from dualopt.spec.plugins.requirements import fault
 from tests import test_cli
 from tests.test_cli import refusal
 
@@ -195,6 +196,13 @@ def test_worker_processes_import_it_and_a_changed_file_is_another_search():
 )
 def test_spellings_are_read(text, name, arguments):
     assert Spec.parse(text) == Spec(name, arguments)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, known in KINDS.items() if known.plug_ins])
+def test_what_this_package_has_would_do_as_a_plug_in(kind):
+    """What a plug-in must have is what the interface of its kind names, and no more."""
+    classes = {name: known for name, known in names(kind).items() if isinstance(known, type) and name != "zero"}
+    assert {name: fault(KINDS[kind].plug_ins, known, name) for name, known in classes.items()} == dict.fromkeys(classes)
 
 
 # Entry points.

@@ -13,9 +13,11 @@ from typing import Any, Self, get_args, get_type_hints
 
 __all__ = [
     "Typed",
+    "at_least",
     "is_flag",
     "is_integer",
     "is_number",
+    "nonnegative",
     "require",
     "require_at_least",
     "require_flags",
@@ -25,6 +27,8 @@ __all__ = [
     "require_numbers",
     "require_positive",
 ]
+
+LARGEST = 10**12  # rows or columns: no memory has more
 
 
 def is_number(value: Any) -> bool:
@@ -252,6 +256,25 @@ def require_fraction(**parameters: float | None) -> None:
     for name, value in parameters.items():
         if value is not None:
             require(is_number(value) and 0 < value <= 1, f"{name} must lie in (0, 1]", value)
+
+
+def at_least(lower: int, name: str, value: int) -> int:
+    """Return ``value`` as an int, or refuse it when it is not an integer, below ``lower``, or no size of an array."""
+    if not is_integer(value):
+        raise ValueError(f"{name} must be an integer, got {value!r}.")
+    number = int(value)
+    if number < lower:
+        raise ValueError(f"{name} must be at least {lower}, got {number}.")
+    if name != "seed" and number > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST}, got {number}.")
+    return number
+
+
+def nonnegative(name: str, value: float) -> float:
+    """Return ``value`` as a float, or refuse it when it is negative, infinite or NaN."""
+    if not (is_number(value) and 0 <= value < math.inf):
+        raise ValueError(f"{name} must be nonnegative and finite, got {value!r}.")
+    return float(value)
 
 
 def _require_type(holds: bool, sentence: str, value: Any) -> None:

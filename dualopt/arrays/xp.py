@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any
 
 import array_api_compat as compat
@@ -31,11 +32,14 @@ __all__ = [
     "is_numpy",
     "is_sparse",
     "is_writable",
+    "largest",
     "limits",
     "logsumexp",
+    "numbers_like",
     "reshape",
     "set_rows",
     "silent",
+    "summed",
     "take",
     "to_numpy",
     "transposed",
@@ -103,6 +107,32 @@ def take(x: Array, index: Array) -> Array:
     return x.take(index, axis=0) if type(x) is np.ndarray else array_namespace(x).take(x, index, axis=0)
 
 
+def summed(x: Array, axis: int, *, keepdims: bool = False) -> Array:
+    """Return the sums of floating-point numbers along an axis, as the standard's function does.
+
+    Examples
+    --------
+    >>> summed(np.ones((2, 3)), -1).tolist()
+    [3.0, 3.0]
+    """
+    if type(x) is np.ndarray:
+        return np.add.reduce(x, axis=axis, keepdims=keepdims)
+    return array_namespace(x).sum(x, axis=axis, keepdims=keepdims)
+
+
+def largest(x: Array, axis: int, *, keepdims: bool = False) -> Array:
+    """Return the largest numbers along an axis, as the standard's function ``max`` does.
+
+    Examples
+    --------
+    >>> largest(np.asarray([[1.0, 2.0], [4.0, 3.0]]), -1, keepdims=True).tolist()
+    [[2.0], [4.0]]
+    """
+    if type(x) is np.ndarray:
+        return np.maximum.reduce(x, axis=axis, keepdims=keepdims)
+    return array_namespace(x).max(x, axis=axis, keepdims=keepdims)
+
+
 def transposed(x: Array) -> Array:
     """Return ``x`` with its last two axes exchanged, a view.
 
@@ -127,6 +157,26 @@ def zeros_like(x: Array) -> Array:
     ((8, 64, 16), (96, 32, 8))
     """
     return array_namespace(x).zeros(x.shape, dtype=x.dtype, device=device(x))
+
+
+def numbers_like(n: int, like: Array) -> Array:
+    """Return ``0, ..., n - 1`` in the type and on the device of ``like``; not to be written to.
+
+    Examples
+    --------
+    >>> numbers_like(3, np.ones(2)).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if type(like) is np.ndarray:
+        return _numbers(n, like.dtype)
+    return array_namespace(like).arange(n, dtype=like.dtype, device=device(like))
+
+
+@lru_cache(maxsize=16)
+def _numbers(n: int, dtype: Any) -> np.ndarray:
+    numbers = np.arange(n, dtype=dtype)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def device(x: Array) -> Any:

@@ -1,6 +1,7 @@
 """The rounds of a federation, wherever its clients are: in this process, in blocks, on MPI ranks, at sites.
 
-It imports ``arrays``, objectives, solvers and methods; what few runs need (MPI, a wire) is loaded when it is asked for.
+It imports ``arrays``, ``spec``, ``regularisers``, ``objectives``, ``solvers``, ``methods``, and of ``runs``
+certificates, traces and hashes of code. What few runs need (MPI, a wire) is loaded when it is asked for.
 Another place for clients is a class beside ``Blocks``.
 """
 

@@ -280,7 +280,16 @@ class Server:
 
     def states(self, round: Round) -> HostState | LazyStates:
         """Return the states after a round: those at hand, or what asks for them when somebody looks."""
-        return LazyStates(self, round) if self._host is None else self._host.state
+        if self._host is not None:
+            return self._host.state
+        kept = None if self.engine.in_process else self.remote_state
+        return LazyStates(round, self.clients, self.asked, self._states_after, kept)
+
+    def _states_after(self, n: int) -> list[protocol.StatesFound]:
+        """Return what the hosts hold after ``n`` rounds."""
+        if self.rounds != n:
+            raise ValueError(f"states after round {n} are gone: clients elsewhere have only the latest ones.")
+        return self.ask_all(protocol.States(self.run, n))
 
     @property
     def solutions(self) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,24 @@ from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
 from dualopt.methods.participation import Round
 
-if TYPE_CHECKING:
-    from dualopt.engine._server import Server
-
 __all__ = ["LazyStates", "joined_solutions", "solutions_of"]
 
 
 class LazyStates:
     """States of all clients after a round, asked for when somebody looks at them.
+
+    Parameters
+    ----------
+    round : Round
+        That round, with the clients that counted.
+    clients : sequence of tuple of int
+        The clients of each host.
+    asked : dict of int to tuple of int
+        Those who worked, by host.
+    ask : callable
+        Asks all hosts for what they hold after so many rounds.
+    kept : RemoteState, optional
+        What the server knows of hosts that keep their states in files.
 
     Raises
     ------
@@ -29,9 +39,15 @@ class LazyStates:
         Where they are asked for, if a later round has begun.
     """
 
-    def __init__(self, server: Server, round: Round) -> None:
-        self._server, self._round = server, round
-        self._kept = None if server.engine.in_process else server.remote_state
+    def __init__(
+        self,
+        round: Round,
+        clients: Sequence[tuple[int, ...]],
+        asked: Mapping[int, tuple[int, ...]],
+        ask: Callable[[int], list[protocol.StatesFound]],
+        kept: Any = None,
+    ) -> None:
+        self._round, self._clients, self._asked, self._ask, self._kept = round, clients, asked, ask, kept
 
     @property
     def clients(self) -> ClientStates:
@@ -51,23 +67,19 @@ class LazyStates:
     @property
     def local_models(self) -> Array:
         """Where the clients that counted ended, in their order."""
-        asked = self._server.asked
-        rows = [x.local_models for h, x in enumerate(self._found) if h in asked]
-        ids = [j for h in sorted(asked) for j in asked[h]]
+        rows = [x.local_models for h, x in enumerate(self._found) if h in self._asked]
+        ids = [j for h in sorted(self._asked) for j in self._asked[h]]
         place = {j: k for k, j in enumerate(ids)}
         return take_rows(array_namespace(*rows).concat(rows, axis=0), [place[j] for j in self._round.clients])
 
     @cached_property
     def _found(self) -> list[protocol.StatesFound]:
         """What the hosts answer."""
-        n = self._round.n + 1
-        if self._server.rounds != n:
-            raise ValueError(f"states after round {n} are gone: clients elsewhere have only the latest ones.")
-        return self._server.ask_all(protocol.States(self._server.run, n))
+        return self._ask(self._round.n + 1)
 
     def _joined(self, part: str) -> ClientStates:
         """Return one part of the states of all clients, in their order."""
-        ids = [j for own in self._server.clients for j in own]
+        ids = [j for own in self._clients for j in own]
         return ClientStates(_in_order([getattr(x, part) for x in self._found], ids), len(ids))
 
 

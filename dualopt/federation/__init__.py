@@ -6,6 +6,8 @@ the run is whole. ``seal.py`` tells the server from others, ``agreed.py`` checks
 ``refusals.py`` has all that a site says where something is wrong. ``flare/`` holds the classes that FLARE itself
 starts; nothing else imports ``nvflare``, which the extra ``federation`` installs. ``docs/federation.md`` goes through
 it all with two hospitals, ``docs/security.md`` says who may lie, fail or listen.
+
+It imports everything but ``app`` and ``lab``. A check of what a site is asked goes into ``agreed.py``.
 """
 
 from dualopt.federation.project import Project

@@ -20,7 +20,7 @@ __all__ = ["LostError", "Outcome", "Session", "UnfinishedError", "submit_until_w
 POLL = 1.0  # seconds
 ATTEMPTS = 5  # jobs in a row that may fail without a round
 WAITING = 10  # polls in which a job has not begun before it is said why
-SILENCE = 10  # polls in which a job that is said to run does not answer: the server has forgotten it
+SILENCE = 10  # polls in which a job that has answered before does not: the server has forgotten it
 OUTCOME = "outcome.json"
 
 
@@ -117,7 +117,8 @@ def submit_until_whole(
     say : callable
         Called with a sentence where something fell.
     patience : float, default 600
-        Seconds without the server after which to give up.
+        Seconds without the server after which to give up, and in which a job that is said to run must have answered
+        for the first time: its sites may be slow to start.
     sleep, clock : callable
         For tests.
 
@@ -127,7 +128,7 @@ def submit_until_whole(
         If the server cannot be reached for so long, jobs fail one after the other without a round, or the run itself
         refuses to go on, such as where a site has another project file.
     """
-    pursuit = _Pursuit(connect, job, folder, sites, show, say)
+    pursuit = _Pursuit(connect, job, folder, sites, show, say, patience, clock)
     heard = clock()
     try:
         while True:
@@ -162,12 +163,17 @@ class _Pursuit:
         sites: Sequence[str],
         show: Callable[[Mapping[str, Any]], None],
         say: Callable[[str], None],
+        patience: float,
+        clock: Callable[[], float],
     ) -> None:
         self.connect, self.job, self.folder, self.sites, self.show, self.say = connect, job, folder, sites, show, say
+        self.patience, self.clock = patience, clock
         self.session: Session | None = None
         self.number: str | None = None
         self.jobs = self.failed = self.silent = self.waited = 0
         self.rounds = -1.0
+        self.running = 0.0  # since when the job is said to run
+        self.answered = False  # the job, at least once
 
     def step(self) -> Outcome | None:
         """Do the next thing; return the outcome where the run has ended."""
@@ -175,7 +181,7 @@ class _Pursuit:
             self.session = self.connect()
         if self.number is None:
             self.number = (self.session.find(self.job.name) if not self.jobs else None) or self.session.submit(self.job)
-            self.jobs, self.silent, self.waited = self.jobs + 1, 0, 0
+            self.jobs, self.silent, self.waited, self.answered = self.jobs + 1, 0, 0, False
             return None
         status = self.session.status(self.number)
         if status == "FINISHED:COMPLETED":
@@ -222,11 +228,15 @@ class _Pursuit:
         try:
             progress = self.session.progress(self.number)
         except LostError as error:
+            if not self.answered and self.silent == 0:
+                self.running = self.clock()
             self.silent += 1
-            if self.silent >= SILENCE:
+            if self.answered and self.silent >= SILENCE:
                 self._again(f"job {self.number} does not answer any more ({error})")
+            elif not self.answered and self.clock() - self.running > self.patience:
+                self._again(f"job {self.number} has not answered in {self.patience:g} s ({error})")
             return
-        self.silent = 0
+        self.silent, self.answered = 0, True
         if (rounds := progress.get("round", math.nan)) > self.rounds:
             self.rounds, self.failed = rounds, 0
         self.show(progress)

@@ -1,21 +1,8 @@
-"""Losses of a linear predictor, one file each, all with the same interface: `Loss`."""
+"""Losses of a linear predictor, one file each, all with the same interface: `Loss`.
 
-from dualopt.losses._protocol import Loss
-from dualopt.losses.absolute_deviation import AbsoluteDeviation
-from dualopt.losses.hinge import Hinge
-from dualopt.losses.huber import Huber
-from dualopt.losses.logistic import Logistic
-from dualopt.losses.multinomial import Multinomial
-from dualopt.losses.smoothed_hinge import SmoothedHinge
-from dualopt.losses.squared import Squared
+It imports ``arrays``. A loss is one new file, and a line of the stub where it is to be a public name.
+"""
 
-__all__ = [
-    "AbsoluteDeviation",
-    "Hinge",
-    "Huber",
-    "Logistic",
-    "Loss",
-    "Multinomial",
-    "SmoothedHinge",
-    "Squared",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

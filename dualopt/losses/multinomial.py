@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon
+from dualopt.arrays.xp import Array, array_namespace, epsilon, largest, numbers_like, summed
 from dualopt.losses._checks import positive_step
 from dualopt.losses._entropy import x_log_x
 from dualopt.losses._wright_omega import wright_omega
@@ -93,10 +93,10 @@ class Multinomial:
         """Compute the loss and its gradient from one exponential per entry, reusing the arrays made here."""
         xp = array_namespace(z)
         own = self._own_class(z, y)
-        shifted = z - xp.max(z, axis=-2, keepdims=True)
+        shifted = z - largest(z, -2, keepdims=True)
         gradient = xp.exp(shifted)
-        total = xp.sum(gradient, axis=-2, keepdims=True)
-        value = xp.log(total[..., 0, :]) - xp.sum(xp.where(own, shifted, 0.0), axis=-2)
+        total = summed(gradient, -2, keepdims=True)
+        value = xp.log(total[..., 0, :]) - summed(xp.where(own, shifted, 0.0), -2)
         gradient /= total
         gradient -= xp.astype(own, z.dtype)
         return value, gradient
@@ -160,8 +160,7 @@ class Multinomial:
         """Return, in shape ``(..., k, m)``, whether a class is the row's own, after a check of the layout."""
         if z.ndim < 2 or z.shape[-2] != self.classes:
             raise ValueError(f"z must have {self.classes} classes on axis -2, got shape {tuple(z.shape)}.")
-        xp = array_namespace(z)
-        return xp.arange(self.classes, dtype=y.dtype, device=device(z))[:, None] == y[..., None, :]
+        return numbers_like(self.classes, y)[:, None] == y[..., None, :]
 
 
 def softmax(z: Array) -> Array:

@@ -1,6 +1,7 @@
 """Federated algorithms, one paper box per file, and what they share: oracle, participation, compressors, preparation.
 
-Boxes import ``arrays``, objectives and solvers, and are loaded when somebody asks for them. A method is one new file.
+It imports ``arrays``, ``spec``, ``regularisers``, ``objectives`` and ``solvers``. A method is one new file, loaded when
+somebody asks for it.
 """
 
 import lazy_loader

@@ -1,34 +1,15 @@
-"""Who takes part in a round, when to communicate, and every random stream of a run.
-
-All streams are derived from one seed by ``numpy.random.SeedSequence`` spawn keys, so that a run is the same on
-every backend, in any order of the clients, and with one process per client:
-
-========================  ==========================================
-spawn key                 stream
-========================  ==========================================
-``(0,)``                  participation
-``(1, n, j)``             client ``j`` in round ``n``
-``(2, n)``                common to all in round ``n``
-``(3,)``, ``(3, 1)``      data: partitions, subsamples
-``(4,)``                  synthetic data
-``(5,)``                  the first model of a network
-``(6,)``, ``(6, id)``     common to all, or of a client, before the first round
-``(6, n, j)``             what client ``j`` sends in round ``n``, if compressed
-``(7, n)``                the same, common to all
-========================  ==========================================
-"""
+"""Who takes part in a round, and when to communicate."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count, cycle
 from typing import Any, Protocol
 
-from numpy.random import Generator, SeedSequence, default_rng
-
 from dualopt.arrays._checks import Typed
+from dualopt.arrays.streams import PARTICIPATION_STREAM, Round, first_round, generator, preparation_rng
 from dualopt.methods._pivotal import Cohort, cohorts, drawn, inclusion_probabilities
 from dualopt.spec import built
 
@@ -101,101 +82,6 @@ class Law:
     def inclusion(self) -> tuple[float, ...]:
         """The probabilities with which the clients are active."""
         return self.chances or (self.fraction,) * self.n_clients
-
-
-@dataclass(frozen=True, kw_only=True)
-class Round:
-    """One communication round as a client or the server sees it.
-
-    Attributes
-    ----------
-    n : int
-        Index of the round, from 0.
-    n_clients : int
-        Number ``N`` of clients of the federation.
-    clients : tuple of int
-        Identities of the clients that this call concerns (the active ones).
-    communicate : bool
-        Whether uploads are averaged at the end of the round.
-    seed : int
-        Seed of the run.
-    inclusion : tuple of float, optional
-        The probabilities with which all clients are active; None where they are equal.
-    weight : float, optional
-        The weight of the active clients over that of all; None where all weights are equal. For the server alone.
-
-    Examples
-    --------
-    >>> r = Round(n=3, n_clients=10, clients=(2, 5), communicate=True, seed=0)
-    >>> r.n_active, r.turnout, r.fraction
-    (2, 0.2, 0.2)
-    >>> bool(r.rngs()[0].random() == r.rngs()[0].random())
-    True
-    """
-
-    n: int
-    n_clients: int
-    clients: tuple[int, ...]
-    communicate: bool
-    seed: int
-    inclusion: tuple[float, ...] | None = field(default=None, repr=False)
-    weight: float | None = field(default=None, repr=False)
-
-    @property
-    def n_active(self) -> int:
-        """Number ``P`` of active clients."""
-        return len(self.clients)
-
-    @property
-    def turnout(self) -> float:
-        """The number of the active clients over that of all, ``P/N``."""
-        return self.n_active / self.n_clients
-
-    @property
-    def fraction(self) -> float:
-        """The weight of the active clients over that of all, with equal weights ``P/N``.
-
-        It times the mean of the active clients is their part of the mean of all.
-        """
-        return self.turnout if self.weight is None else self.weight
-
-    def rngs(self) -> list[Generator]:
-        """Return one random generator for each client of the call, the same whoever else takes part."""
-        return [default_rng(SeedSequence(self.seed, spawn_key=(1, self.n, j))) for j in self.clients]
-
-    def rng(self) -> Generator:
-        """Return the random generator that all participants of the round share."""
-        return default_rng(SeedSequence(self.seed, spawn_key=(2, self.n)))
-
-    def compression_rngs(self) -> list[Generator]:
-        """Return one random generator for what each client of the call sends, the same whoever else takes part."""
-        return [default_rng(SeedSequence(self.seed, spawn_key=(6, self.n, j))) for j in self.clients]
-
-    def compression_rng(self) -> Generator:
-        """Return the random generator that decides for all participants together what each of them sends."""
-        return default_rng(SeedSequence(self.seed, spawn_key=(7, self.n)))
-
-
-def first_round(n_clients: int) -> Round:
-    """Return round 0 of a run with seed 0 in which everybody is active: the round of a solver called on its own.
-
-    Examples
-    --------
-    >>> first_round(2)
-    Round(n=0, n_clients=2, clients=(0, 1), communicate=True, seed=0)
-    """
-    return Round(n=0, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=0)
-
-
-def preparation_rng(seed: int, client: int | None = None) -> Generator:
-    """Return the generator for what happens before the first round: common to all, or of one client.
-
-    Examples
-    --------
-    >>> bool(preparation_rng(0).random() == preparation_rng(0).random() != preparation_rng(0, 0).random())
-    True
-    """
-    return default_rng(SeedSequence(seed, spawn_key=(6,) if client is None else (6, client)))
 
 
 class Participation(Protocol):
@@ -292,7 +178,7 @@ class UniformSubset(Typed):
         """Yield rounds with ``size`` active clients each."""
         if self.size > n_clients:
             raise ValueError(f"size must not exceed the number of clients, {n_clients}, but it is {self.size}.")
-        rng = _stream(seed)
+        rng = generator(seed, PARTICIPATION_STREAM)
         for n in count():
             chosen = rng.choice(n_clients, self.size, replace=False)
             yield Round(n=n, n_clients=n_clients, clients=_sorted(chosen), communicate=True, seed=seed)
@@ -374,7 +260,7 @@ class WeightedSubset(Typed):
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with ``size`` active clients each."""
-        rng, probabilities = _stream(seed), self.inclusion(n_clients)
+        rng, probabilities = generator(seed, PARTICIPATION_STREAM), self.inclusion(n_clients)
         common = {
             "communicate": True,
             "seed": seed,
@@ -421,7 +307,7 @@ class Bernoulli(Typed):
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with a random number of active clients."""
-        rng = _stream(seed)
+        rng = generator(seed, PARTICIPATION_STREAM)
         for n in count():
             active = rng.random(n_clients) < self.probability
             yield Round(n=n, n_clients=n_clients, clients=_sorted(active.nonzero()[0]), communicate=True, seed=seed)
@@ -464,7 +350,7 @@ class CommunicateWithProbability(Typed):
 
     def rounds(self, n_clients: int, seed: int) -> Iterator[Round]:
         """Yield rounds with all clients, of which a random part communicates."""
-        rng, everybody = _stream(seed), tuple(range(n_clients))
+        rng, everybody = generator(seed, PARTICIPATION_STREAM), tuple(range(n_clients))
         for n in count():
             coin = bool(rng.random() < self.probability)
             yield Round(n=n, n_clients=n_clients, clients=everybody, communicate=coin, seed=seed)
@@ -585,10 +471,6 @@ def as_participation(participation: Any) -> Any:
     if found is not None and not hasattr(found, "needs"):
         raise ValueError(f"participation must be a Participation or text such as 'subset=10', not {found!r}.")
     return found
-
-
-def _stream(seed: int) -> Generator:
-    return default_rng(SeedSequence(seed, spawn_key=(0,)))
 
 
 def _sorted(clients: Iterable[int]) -> tuple[int, ...]:

@@ -69,7 +69,7 @@ def client_norm(x: Array) -> Array:
     with silent():
         squares = xp.vecdot(flat, flat)
         least = flat.shape[1] * tiny(x) / eps  # a square that underflows loses less than the smallest normal number
-        if is_numpy(x) and x.shape[0] <= FEW and all(least <= square < math.inf for square in squares.tolist()):
+        if is_numpy(x) and x.shape[0] <= FEW and all([least <= square < math.inf for square in squares.tolist()]):
             return xp.sqrt(squares)
         known = (squares >= least) & (squares < math.inf)
         if is_host(x) and bool(xp.all(known)):  # one reading, and no array of the size of x

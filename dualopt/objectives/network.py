@@ -10,12 +10,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from dualopt.arrays.communicator import ALONE, Communicator
+from dualopt.arrays.streams import generator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_sparse
 from dualopt.losses import Multinomial
 from dualopt.objectives._weights import as_client_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
-from dualopt.problem.data._random import generator
 from dualopt.problem.inputs import as_clients
 
 __all__ = ["MLP", "mlp"]

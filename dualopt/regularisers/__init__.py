@@ -1,4 +1,7 @@
-"""Convex regularisers ``g`` of the composite problem ``min E + g``, which the server handles by their proximal map."""
+"""Convex regularisers ``g`` of the composite problem ``min E + g``, which the server handles by their proximal map.
+
+It imports ``arrays``. A regulariser is one new file.
+"""
 
 from dualopt.regularisers._protocol import Regulariser
 from dualopt.regularisers._zero import Zero

@@ -147,7 +147,7 @@ def recommend(
     participation : Participation, optional
         Who takes part; everybody when not given.
     minimise : str, default "vectors"
-        What is expensive: ``"vectors"`` that clients send, or their local ``"gradients"``.
+        What to keep small: ``"vectors"`` that clients send, or their local ``"gradients"``.
 
     Raises
     ------

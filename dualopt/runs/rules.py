@@ -47,7 +47,7 @@ class Facts:
     similarity : float, optional
         How alike the clients are (see :func:`similarity`); None if that was not measured.
     minimise : str
-        What is expensive, one of ``MINIMISED``.
+        What to keep small, one of ``MINIMISED``.
     """
 
     n_clients: int

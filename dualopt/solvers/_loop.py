@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.tree import take_clients, tree_map
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, epsilon, host_places, is_host, to_numpy
-from dualopt.methods.participation import Round, first_round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, gap_bound, per_client
 from dualopt.solvers.stopping import Progress, Steps, Stop
 

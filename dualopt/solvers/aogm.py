@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed, require
+from dualopt.arrays.streams import Round
 from dualopt.arrays.tree import merge_clients, take_clients
 from dualopt.arrays.xp import Array, array_namespace, epsilon, to_numpy
-from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
 from dualopt.solvers.stopping import Stop

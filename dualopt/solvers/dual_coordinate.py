@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed
+from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, is_sparse, to_numpy
-from dualopt.methods.participation import Round, first_round
 from dualopt.objectives._rounding import client_norm, gamma
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client

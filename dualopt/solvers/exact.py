@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dualopt.arrays.streams import Round
 from dualopt.arrays.xp import Array
-from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.solvers._loop import LocalSolution, evaluated
 from dualopt.solvers.stopping import Stop

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed
+from dualopt.arrays.streams import Round
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
 from dualopt.solvers._loop import LocalSolution, drive, require_smooth, solution
 from dualopt.solvers.stopping import Steps, Stop

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed, require_kept
+from dualopt.arrays.streams import Round
 from dualopt.arrays.tree import merge_clients, take_clients
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, host_places, host_zeros, reshape, to_numpy
-from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._line_search import LineSearch, backtrack
 from dualopt.solvers._loop import LocalSolution, drive, norm, nowhere, require_smooth, solution

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed
+from dualopt.arrays.streams import Round
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, host_zeros, to_numpy
-from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._line_search import backtrack
 from dualopt.solvers._loop import LocalSolution, drive, norm, require_smooth, solution

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed, require_kept
+from dualopt.arrays.streams import Round
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, is_host, to_numpy
-from dualopt.methods.participation import Round
 from dualopt.objectives.linear import LinearModel
 from dualopt.objectives.local_problem import LocalProblem, client_dot, gap_bound, per_client
 from dualopt.objectives.rows import Block, ClientRows

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed
+from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.tree import merge_clients, take_clients
 from dualopt.arrays.xp import Array, array_namespace, to_numpy
-from dualopt.methods.participation import Round, first_round
 from dualopt.objectives.local_problem import LocalProblem, per_client
 from dualopt.solvers._loop import LocalSolution, nowhere, require_sampling, sampled_solution
 from dualopt.solvers.stopping import Steps, Stop

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualopt.arrays._checks import Typed
+from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.tree import take_clients
 from dualopt.arrays.xp import Array, array_namespace, asarray_like
-from dualopt.methods.participation import Round, first_round
 from dualopt.objectives.local_problem import LocalProblem, client_dot, per_client
 from dualopt.solvers._loop import LocalSolution, assemble, require_sampling, sampled_solution
 from dualopt.solvers.stopping import Steps, Stop

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from dualopt.arrays._checks import Typed, require, require_positive
+from dualopt.arrays.streams import Round
 from dualopt.arrays.xp import Array, array_namespace
-from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import gap_bound
 
 __all__ = [

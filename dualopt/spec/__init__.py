@@ -10,10 +10,12 @@ given or the default. ``[1, 0.5]`` is a tuple, ``none`` nothing, ``suggested`` l
 what holds one of ``()[]:=,`` is in quotes, as JSON has them. JSON and TOML say the same with one table for an object,
 ``{"fedsplit": {"step": 0.1}}``. Annotations of the fields say what a value must be, and nothing is ever evaluated.
 
-It imports ``arrays``, and by name the packages in which it looks names up. A new kind of object is a line of ``KINDS``.
+It imports ``arrays``; the packages in which it looks names up are known to it by name. A new kind is a line of
+``KINDS``.
 """
 
 from dualopt.spec._grammar import pairs, toml
-from dualopt.spec._spec import KINDS, Spec, built, described, names, required, resolved, types_in
+from dualopt.spec._kinds import KINDS, names
+from dualopt.spec._spec import Spec, built, described, required, resolved, types_in
 
 __all__ = ["KINDS", "Spec", "built", "described", "names", "pairs", "required", "resolved", "toml", "types_in"]

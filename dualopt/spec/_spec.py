@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 from dualopt.arrays._checks import is_flag, is_integer, is_number
 from dualopt.spec import plugins
 from dualopt.spec._grammar import Tree, Word
-from dualopt.spec.discover import discover, unknown_name
+from dualopt.spec._kinds import KINDS, name_of, names
+from dualopt.spec.discover import unknown_name
 from dualopt.spec.plugins.requirements import fault
 
-__all__ = ["KINDS", "Spec", "built", "described", "names", "required", "resolved", "types_in"]
+__all__ = ["Spec", "built", "described", "required", "resolved", "types_in"]
 
 
-class Kind(NamedTuple):
-    """What objects of one kind have in common."""
-
-    interface: str  # by which fields are annotated
-    place: str  # a package, each module of which has one, or MODULE:TABLE
-    plug_ins: str = ""
-
-
-KINDS = {
-    "algorithm": Kind("Algorithm", "dualopt.methods", "methods"),
-    "solver": Kind("LocalSolver", "dualopt.solvers", "solvers"),
-    "stop": Kind("Stop", "dualopt.solvers.stopping:RULES", "stopping"),
-    "compressor": Kind("Compressor", "dualopt.methods.compressors", "compressors"),
-    "regulariser": Kind("Regulariser", "dualopt.regularisers", "regularisers"),
-    "schedule": Kind("GapSchedule", "dualopt.solvers.stopping:SCHEDULES"),
-    "loss": Kind("Loss", "dualopt.losses", "losses"),
-    "participation": Kind("Participation", "dualopt.methods.participation:RULES", "participation"),
-    "preparation": Kind("Preparation", "dualopt.methods.preparation", "preparation"),
-    "engine": Kind("Clustered", "dualopt.engine._inline:ENGINES"),
-    "problem": Kind("ProblemOptions", "dualopt.problem.options:OPTIONS"),
-}
 PLAIN = {bool: "true or false", int: "a whole number", float: "a number", str: "a word", Path: "a path"}
 
 
@@ -124,8 +103,10 @@ class Spec(Tree):
         if types is None and kind and KINDS[kind].plug_ins:
             return plugins.find(KINDS[kind].plug_ins, self.name, kind, known)
         own = {t.__name__: t for t in types or ()} | {_name(t): t for t in types or ()}
-        own |= {} if kind else {_name(t, ""): t for k in KINDS for t in names(k).values() if isinstance(t, type)}
         found = own.get(self.name) or own.get(self.name.rpartition(":")[2] if ":" in self.name else "")
+        if found is None and not kind:
+            every = (t for k in KINDS for t in names(k).values() if isinstance(t, type))
+            found = next((t for t in every if _name(t, "") == self.name), None)
         if found is None and types is not None:
             raise ValueError(
                 f"{kind} names {self.name!r}, which is not known here: only what dualopt has, or was loaded, can be."
@@ -270,18 +251,6 @@ def types_in(value: Any) -> tuple[type, ...]:
     return (type(value), *(kind for f in fields(value) for kind in types_in(getattr(value, f.name))))
 
 
-@cache
-def names(kind: str) -> Mapping[str, Any]:
-    """Return the classes of a kind that this package has, by name.
-
-    >>> sorted(names("regulariser"))
-    ['l1', 'l2', 'zero']
-    """
-    place, _, table = KINDS[kind].place.partition(":")
-    module = import_module(place)
-    return getattr(module, table) if table else discover(module) | getattr(module, "UNLISTED", {})
-
-
 def _plain(x: Any, spec: Callable[[Any], Spec], unknown: Callable[[Any], Any] | None) -> Any:
     """Return a value of Python as a value of a spec."""
     if x is None or isinstance(x, str):
@@ -303,9 +272,8 @@ def _name(target: type, kind: str | None = None) -> str:
     """Return the name of a class: that in ``names``, or where it is."""
     if kind != "" and target.__module__.partition(".")[0] == "dualopt":
         for one in KINDS if kind is None else (kind,):
-            for name, known in names(one).items():
-                if known is target:
-                    return name
+            if (name := name_of(target, one)) is not None:
+                return name
     found = plugins.files.NAME.fullmatch(target.__module__.rpartition(".")[2])
     return f"{bytes.fromhex(found[1]).decode() if found else target.__module__}:{target.__qualname__}"
 
@@ -333,8 +301,8 @@ def _kind(hint: Any) -> str | None:
         for kind, known in KINDS.items():
             if getattr(choice, "__name__", "") == known.interface:
                 return kind
-        if is_dataclass(choice):
-            return next((kind for kind in KINDS if choice in names(kind).values()), "")
+        if isinstance(choice, type) and is_dataclass(choice):
+            return next((kind for kind in KINDS if name_of(choice, kind) is not None), "")
     return None
 
 

@@ -7,11 +7,12 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from types import ModuleType
+from typing import Any
 
-__all__ = ["discover", "summary", "unknown_name"]
+__all__ = ["Discovered", "discover", "summary", "unknown_name"]
 
 
 def discover(package: ModuleType) -> dict[str, type]:
@@ -41,11 +42,55 @@ def discover(package: ModuleType) -> dict[str, type]:
     >>> discover(dualopt.losses)["smoothed-hinge"].__name__
     'SmoothedHinge'
     """
-    shared = getattr(package, "SHARED", ())
-    names = {entry.name for entry in pkgutil.iter_modules(package.__path__) if not entry.name.startswith("_")}
-    return {
-        name.replace("_", "-"): _only_class(f"{package.__name__}.{name}") for name in sorted(names.difference(shared))
-    }
+    return dict(Discovered(package))
+
+
+class Discovered(Mapping[str, Any]):
+    """What `discover` finds, by name; a module is imported when its class is looked up.
+
+    Parameters
+    ----------
+    package : module
+        As in `discover`.
+    unlisted : dict, optional
+        Further entries.
+
+    Examples
+    --------
+    >>> import dualopt.losses
+    >>> found = Discovered(dualopt.losses)
+    >>> "hinge" in found, found.name_of(found["smoothed-hinge"])
+    (True, 'smoothed-hinge')
+    """
+
+    def __init__(self, package: ModuleType, unlisted: Mapping[str, Any] | None = None) -> None:
+        shared = getattr(package, "SHARED", ())
+        own = {entry.name for entry in pkgutil.iter_modules(package.__path__) if not entry.name.startswith("_")}
+        self._modules = {
+            name.replace("_", "-"): f"{package.__name__}.{name}" for name in sorted(own.difference(shared))
+        }
+        self._unlisted = unlisted or {}
+
+    def __getitem__(self, name: str) -> Any:
+        return _only_class(self._modules[name]) if name in self._modules else self._unlisted[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules or name in self._unlisted
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._modules, *self._unlisted])
+
+    def __len__(self) -> int:
+        return len(self._modules) + len(self._unlisted)
+
+    def name_of(self, target: type) -> str | None:
+        """Return the name of a class; None if it is none of these. Nothing is imported."""
+        for name, own in self._unlisted.items():
+            if own is target:
+                return name
+        modules = {module: name for name, module in self._modules.items()}
+        name = modules.get(target.__module__)
+        return name if name is not None and self[name] is target else None
 
 
 def unknown_name(argument: str, name: str, known: Iterable[str]) -> ValueError:

@@ -146,6 +146,25 @@ def test_quantisation_has_that_many_levels() -> None:
     assert 2 ** (RandomQuantisation(levels=3).bits((1,), 0, first_round(1))) >= 7
 
 
+@pytest.mark.parametrize(("d", "s"), [(4, 3), (16, 2), (16, 6), (64, 12), (9, 1), (9, 3), (25, 100)])
+def test_the_variance_of_quantisation_is_at_most_that_of_its_constant(d: int, s: int) -> None:
+    """Both draws of every coordinate; where all of them are halfway between two levels, no smaller omega is true."""
+    omega = RandomQuantisation(levels=s).omega((d,), 1)
+    for x in (np.ones(d), np.arange(1.0, d + 1.0), np.where(np.arange(d) < d // 4, 3.0, -1.0)):
+        a = s * np.abs(x) / np.linalg.norm(x)
+        up = a - np.floor(a)  # the probability
+        low, high = (
+            RandomQuantisation(levels=s).compress(x[None], scripted(1, np.full((1, d), draw)))[0]
+            for draw in (1.0 - 2.0**-53, 0.0)
+        )
+        np.testing.assert_allclose((1.0 - up) * low + up * high, x, rtol=1e-13)
+        variance = float(np.sum((1.0 - up) * (low - x) ** 2 + up * (high - x) ** 2) / np.sum(x**2))
+        assert variance <= omega * (1.0 + 1e-13)
+        if np.all(up == 0.5):
+            assert variance == pytest.approx(omega, rel=1e-13)
+            assert omega == d / (4 * s * s)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_natural_compression_at_the_ends_of_its_exponents(dtype: type) -> None:
     x = np.array([[2.0**-130, -(2.0**-126), 2.0**127, np.inf]], dtype=dtype)
@@ -205,6 +224,10 @@ def test_the_largest_coordinates_are_kept() -> None:
         assert sorted(sent[0].tolist()) == [-2.0, 0.0, 0.0, 3.0]
     ties = TopK(size=1).compress(np.array([[1.0, -1.0]]), first_round(1))
     assert ties.tolist() == [[1.0, 0.0]]
+    for d in (17, 100, 1000):  # so many that sorting exchanges equal ones, unless it is told not to
+        x = np.where(np.arange(d) % 3 == 1, -2.0, np.where(np.arange(d) % 3 == 2, 2.0, 1.0))
+        sent = TopK(size=5).compress(np.stack([x, -x]), first_round(2))
+        assert [np.flatnonzero(row).tolist() for row in sent] == [[1, 2, 4, 5, 7]] * 2
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from dualopt.arrays.communicator import block
 from dualopt.arrays.xp import is_sparse
 from dualopt.objectives import linear_model
+from dualopt.objectives._sparse import as_stored
 from dualopt.objectives.rows import ClientRows
 from dualopt.problem.data import scaling
 from dualopt.problem.options import ProblemOptions, build_problem
@@ -222,3 +223,12 @@ def test_blocks_are_consecutive_and_cover_all():
     parts = on_each(3, lambda peers: block(8, peers))
     assert [j for part in parts for j in part] == list(range(8))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize(("full", "rest", "sparse"), [(1, 20, True), (20, 4, False)])
+def test_storage_is_that_of_the_rows_of_all_processes(full, rest, sparse):
+    """One process has rows of 60 entries, the other one of a single entry: by its own rows each would do otherwise."""
+    matrix = pytest.importorskip("scipy.sparse").csr_array
+    parts = [matrix(np.ones((full, 60))), matrix(np.eye(rest, 60))]
+    found = on_each(2, lambda peers: is_sparse(as_stored(parts[peers.rank], "auto", peers)))
+    assert found == [sparse, sparse]

@@ -9,12 +9,14 @@ and it must be small enough to tell something.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
@@ -106,6 +108,20 @@ def test_another_weight_of_the_ridge_is_noticed() -> None:
     right = LogisticRegression(C=1.0 / (MU * M), fit_intercept=False, tol=1e-12).fit(X, y)
     allowed = distance_allowed(ours, right, X, 2.0 * y - 1.0, Logistic(), MU)
     assert np.linalg.norm(ours.coef_ - theirs.coef_) > 10 * allowed
+
+
+def test_the_certified_distance_is_hardly_more_than_the_true_one() -> None:
+    """Where rows bend the energy little, gap = mu/2 distance^2 but for two percent: no smaller constant is true."""
+    mu, x, y = 0.5, [0.125, -0.0625, 0.09375, 0.0], [3.0, -1.0, 2.0, 5.0]
+    ours = FederatedRegressor(
+        mu=mu, tol=1e-9, clients=2, fit_intercept=False, algorithm="gradient-descent: step=1", max_rounds=1
+    )
+    with pytest.warns(ConvergenceWarning):
+        ours.fit(np.array(x)[:, None], np.array(y))
+    squares, products = (Fraction(sum(Fraction(a) * Fraction(b) for a, b in zip(x, z, strict=True)), 4) for z in (x, y))
+    distance = abs(Fraction(float(ours.coef_[0])) - products / (squares + Fraction(mu)))
+    assert distance > Fraction(1, 50)
+    assert float(distance) <= ours.certified_distance_ <= 1.03 * float(distance)
 
 
 def test_ridge() -> None:

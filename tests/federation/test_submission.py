@@ -120,6 +120,19 @@ def test_a_job_that_is_slow_to_answer_is_not_submitted_twice(tmp_path: Path) -> 
     assert (outcome.jobs, shown) == (1, [1, 2])
 
 
+def test_a_job_whose_sites_are_slow_to_start_is_waited_for(tmp_path: Path) -> None:
+    script = Script(tmp_path, [*[None] * 40, 1, DONE])
+    outcome, shown, said = pursue(script)
+    assert (outcome.jobs, shown, said) == (1, [1], [])
+
+
+def test_a_job_that_never_answers_is_submitted_again(tmp_path: Path) -> None:
+    script = Script(tmp_path, [None] * 40, [1, DONE])
+    outcome, _, said = pursue(script, patience=20.0)
+    assert outcome.jobs == 2
+    assert "has not answered in 20 s" in said[0]
+
+
 def test_a_lost_connection_is_made_again_and_the_job_kept(tmp_path: Path) -> None:
     script = Script(tmp_path, [1, LostError("broken"), 2, DONE])
     outcome, _, said = pursue(script)

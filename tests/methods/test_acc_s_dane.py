@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import islice
 
 import numpy as np
@@ -12,7 +13,8 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import AccSDANE
 from dualopt.methods._estimate import Bound, advanced
 from dualopt.methods._gradient_theorems import limit_factor
-from dualopt.methods.acc_s_dane import growth
+from dualopt.methods.acc_s_dane import Judgement, growth
+from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from tests.problems import hinge, lopsided, quadratic
@@ -186,6 +188,55 @@ def test_the_share_is_the_largest_one() -> None:
             assert step.share == alpha or least(step.share + 1e-6) < best
         kinds.add((step.accepted, step.taken, step.share == alpha, step.share == 0))
     assert kinds >= {(True, True, True, False), (False, True, False, False), (False, False, False, True)}
+
+
+def test_the_rounding_of_a_judgement_is_that_of_all_its_numbers() -> None:
+    """D_j is a difference of three numbers. Constants move f_j(xbar) to 0; the rounding of the others remains."""
+    f, method = quadratic(n=3, L=8.0), AccSDANE(first=10.0, mu=0.5, solver=Exact())
+    mean = judgements(method, f, 1)[0].search.mean
+    moved = Quadratic(A=f.A, b=f.b, c=-Quadratic(A=f.A, b=f.b).value(mean))
+    solved, judged = islice(iterate(method, moved, theta0=START), 1, 3)
+    own, step = solved.clients.solution, mean - solved.clients.solution.point
+    assert np.array_equal(judged.server.search.mean, mean)
+    rise = np.sum(own.gradient * step, axis=1)
+    sizes = np.abs(moved.value(mean)) + np.abs(own.value) + np.abs(rise)
+    assert judged.server.search.rounding == pytest.approx(10 * 2.0**-52 * np.mean(sizes), rel=1e-12, abs=0.0)
+    told = np.mean(moved.value(mean) - own.value - rise - 0.25 * np.sum(step**2, axis=1))
+    exact = sum(  # half of step' (A_j - mu) step, in rationals
+        (Fraction(a) - Fraction(0.5) * (i == k)) * Fraction(s[i]) * Fraction(s[k])
+        for A, s in zip(f.A.tolist(), step.tolist(), strict=True)
+        for i, row in enumerate(A)
+        for k, a in enumerate(row)
+    )
+    assert 0 < abs(float(Fraction(float(told)) - exact / 6)) <= judged.server.search.rounding
+
+
+@pytest.mark.parametrize(
+    ("said", "weights"),
+    [
+        (["accepted", "accepted"], [0.1, 0.01]),
+        (["hidden", "accepted", "accepted"], [1.0, 0.1, 0.01]),
+        (["accepted", "hidden", "accepted"], [0.1, 0.1, 0.01]),
+        (["refused", "accepted"], [2.0, 1.8]),
+        (["refused", "hidden", "accepted"], [2.0, 2.0, 1.8]),
+        (["hidden", "refused", "accepted"], [1.0, 2.0, 1.8]),
+    ],
+)
+def test_a_weight_falls_to_a_tenth_until_one_is_refused(said: list[str], weights: list[float]) -> None:
+    """What rounding hides refuses nothing."""
+    method, found = AccSDANE(first=1.0, mu=0.5), []
+    server, _, _ = method.init(np.array([1.0]), np.ones((1, 1)))
+    for n, word in enumerate(said):
+        assert server.search is not None
+        mean = np.array([1.0 - 0.5 * (n + 1)])
+        server = server._replace(search=server.search._replace(mean=mean))
+        excess, size = {"accepted": (0.0, 1.0), "refused": (1e3, 1.0), "hidden": (0.0, 1e18)}[word]
+        judgement = Judgement(np.asarray(-10.0 * n), np.asarray(excess), np.asarray(size))
+        server, _ = method.server(server, judgement, first_round(1))
+        assert server.search is not None
+        assert server.search.accepted is {"accepted": True, "refused": False, "hidden": None}[word]
+        found.append(server.search.weight)
+    assert found == pytest.approx(weights, rel=1e-12)
 
 
 def test_what_rounding_hides_is_made_as_planned() -> None:

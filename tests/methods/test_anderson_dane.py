@@ -9,6 +9,8 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import AndersonDANE
+from dualopt.methods._anderson import History
+from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from tests.problems import hinge, lopsided, one_flat_client, quadratic
@@ -57,6 +59,45 @@ def test_a_step_that_is_too_long_is_halved() -> None:
     assert np.linalg.norm(plain[-1].server.theta - f.minimiser()) < 1e-8
     fine = seen(AndersonDANE(solver=Exact(), eta=0.07), f, 9, np.array([1.0, 5.0]))
     assert fine[-1].server.eta == 0.07
+
+
+def judged(*, age: int, product: float, least: float = 1.0):
+    """The server after a mean solution, and its point, on one coordinate: r = 1 and g = -product at the point 5.
+
+    Three points before, at 2, 3 and 4, had residuals of 1 and gradients of -1; the one at 3 had the least product.
+    """
+    method = AndersonDANE(solver=Exact(), memory=3, eta=0.25)
+    server, _, _ = method.init(np.array([7.0]), np.zeros((1, 1)))
+    before = tuple(np.array([x]) for x in (0.0, 2.0, 3.0, 4.0))
+    ones = (np.ones(1),) * 4
+    server = server._replace(
+        point=np.array([5.0]),
+        gradient=np.array([-product]),
+        points=before,
+        residuals=ones,
+        gradients=(-np.ones(1),) * 4,
+        history=History(np.ones((4, 4)), 3, age, least, 1),
+        started=True,
+    )
+    return method.server(server, np.array([6.0]), first_round(1))[0]
+
+
+def test_the_mean_solution_at_a_refused_point_is_no_model() -> None:
+    """Its product is more than 2^2 times the least: the model stays, and the next step starts at the point of that."""
+    kept, refused = judged(age=1, product=4.0), judged(age=1, product=4.5)
+    assert kept.theta.tolist() == [6.0]
+    assert refused.theta.tolist() == [7.0]
+    assert refused.point.tolist() == [3.0 + 0.25]
+    assert (refused.history.age, refused.history.known) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("age", "product", "eta"),
+    [(0, 3.0, 0.125), (0, 1.0, 0.25), (0, 0.5, 0.25), (1, 3.0, 0.25), (2, 3.0, 0.25), (1, 4.5, 0.25)],
+)
+def test_eta_is_halved_by_plain_steps_alone(age: int, product: float, eta: float) -> None:
+    """A mixed point whose residual is larger says nothing of eta."""
+    assert judged(age=age, product=product).eta == eta
 
 
 def test_what_is_refused() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from ast import literal_eval
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -198,6 +200,13 @@ DEFAULTS = [
 def test_defaults_are_those_of_the_docstrings(name: str, defaults: dict) -> None:
     method = ALGORITHMS[name]()
     assert {parameter: getattr(method, parameter) for parameter in defaults} == defaults
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_defaults_that_a_docstring_names_are_those_of_the_method(name: str) -> None:
+    defaults = {field.name: field.default for field in fields(ALGORITHMS[name])}
+    for parameter, value in re.findall(r"^ +(\w+) : .*, default (.+)$", ALGORITHMS[name].__doc__, re.MULTILINE):
+        assert defaults[parameter] == literal_eval(value), parameter
 
 
 @pytest.mark.parametrize("name", ["scaffnew"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import islice, pairwise
 
 import numpy as np
@@ -48,6 +49,31 @@ def test_two_loops_are_the_matrix_of_bfgs() -> None:
 def test_pairs_of_negative_curvature_are_left_out() -> None:
     e = np.eye(2)
     assert inverse_hessian_product((e[0], e[1]), (-e[0], 2 * e[1]), np.ones(2)).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(("cosine", "counts"), [(2.0**-47, False), (2.0**-53, False), (2.0**-46, True)])
+def test_pairs_whose_product_is_rounding_are_left_out(cosine: float, counts: bool) -> None:
+    """Beyond 1e-14 |s| |y| the pair counts, by the formula of BFGS in rationals; below, only the other one does."""
+    e = np.eye(2)
+    other, pair = (e[0], 4.0 * e[0]), (4.0 * e[0], np.array([4.0 * cosine, 4.0]))
+    found = inverse_hessian_product((other[0], pair[0]), (other[1], pair[1]), np.array([1.0, 3.0]))
+    only = inverse_hessian_product((other[0], np.zeros(2)), (other[1], np.zeros(2)), np.array([1.0, 3.0]))
+    if not counts:
+        assert found.tolist() == only.tolist() == [0.25, 3.0]
+        return
+    (c, one), zero = (Fraction(4.0 * cosine), Fraction(1)), Fraction(0)
+    s, y, v = (4 * one, zero), (c, 4 * one), (one, 3 * one)
+
+    def dot(a: tuple[Fraction, ...], b: tuple[Fraction, ...]) -> Fraction:
+        return sum((p * q for p, q in zip(a, b, strict=True)), start=zero)
+
+    a = dot(s, v) / dot(s, y)
+    q = tuple(p - a * r for p, r in zip(v, y, strict=True))
+    b = q[0] / 4  # <s, q>/<s, y> of the other pair
+    scaled = tuple(dot(s, y) / dot(y, y) * p for p in (q[0] - 4 * b, q[1]))
+    scaled = (scaled[0] + b, scaled[1])
+    expected = tuple(p + (a - dot(y, scaled) / dot(s, y)) * r for p, r in zip(scaled, s, strict=True))
+    np.testing.assert_allclose(found, [float(p) for p in expected], rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", [DistributedLBFGS(), DistributedNewtonCG()], ids=["L-BFGS", "Newton-CG"])

@@ -29,7 +29,7 @@ def work(snapshot) -> tuple[float, ...]:
     return snapshot.solution.gradients
 
 
-@pytest.mark.parametrize(("weight", "relaxation"), [(0.0, 0.0), (3.0, 0.0), (0.0, 0.4)])
+@pytest.mark.parametrize(("weight", "relaxation"), [(0.0, 0.0), (3.0, 0.0), (0.0, 0.4), (3.0, 0.4)])
 def test_the_iteration_with_its_matrices(weight: float, relaxation: float) -> None:
     """A gradient, directions (H_j + w)^-1 g, slopes; then the step of the least energy, and less of it if relaxed."""
     f = quadratic(n=3, L=8.0)
@@ -41,6 +41,7 @@ def test_the_iteration_with_its_matrices(weight: float, relaxation: float) -> No
     np.testing.assert_allclose(point.message.vector, g, rtol=1e-12)
     np.testing.assert_allclose(direction.message.vector, p, rtol=1e-10)
     t = (g @ p) / (p @ H @ p)
+    assert (t > 1) == (weight > 0)  # relaxation is for overshooting directions, and leaves longer steps alone
     t *= 1.0 - relaxation * max(0.0, 1.0 - t)
     np.testing.assert_allclose(slopes.message.vector, START - t * p, rtol=1e-10)
     np.testing.assert_allclose(new.server.theta, START - t * p, rtol=1e-10)

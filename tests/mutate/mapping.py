@@ -141,7 +141,9 @@ METHODS = {
     "_anderson": Judges(
         (
             Selected("dualopt/methods/_anderson.py"),
+            Selected("tests/methods/test_anderson_dane.py"),
             Selected("tests/methods/test_anderson_fedsplit.py"),
+            Selected("tests/methods/test_arguments.py", "anderson"),
             Selected("tests/methods/test_contract.py", "anderson"),
         ),
         ("anderson_quadratics", "anderson_safeguard"),
@@ -247,6 +249,13 @@ TABLE |= {
     "dualopt/solvers/newton.py": _solver("newton"),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),
     "dualopt/solvers/sgd.py": _solver("sgd", Selected("tests/solvers/test_sgd.py")),
+    "dualopt/arrays/streams.py": Judges(
+        (
+            Selected("dualopt/arrays/streams.py"),
+            Selected("tests/test_participation.py"),
+            Selected("tests/test_engine.py"),
+        )
+    ),
     "dualopt/methods/participation.py": Judges(
         (
             Selected("dualopt/methods/participation.py"),
@@ -452,6 +461,26 @@ TABLE |= {
     "dualopt/objectives/_rounding.py": Judges(
         (Selected("dualopt/objectives/_rounding.py"), Selected("tests/objectives/test_rounding.py"))
     ),
+    **{
+        f"dualopt/objectives/{name}.py": Judges(
+            (
+                Selected(f"dualopt/objectives/{name}.py"),
+                *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+            )
+        )
+        for name, tests in (
+            ("linear", ("contract", "linear", "rounding", "sampling")),
+            ("quadratic", ("contract", "quadratic", "rounding")),
+            ("rows", ("contract", "linear", "parts", "sampling")),
+        )
+    },
+    "dualopt/objectives/_sparse.py": Judges(
+        (
+            Selected("dualopt/objectives/_sparse.py"),
+            Selected("tests/objectives/test_sparse.py"),
+            Selected("tests/engine/test_blocks.py", "storage"),
+        )
+    ),
     "dualopt/objectives/local_problem.py": Judges(
         (
             Selected("dualopt/objectives/local_problem.py"),
@@ -484,7 +513,7 @@ TABLE |= {
                 Selected("tests/engine/test_wire.py", "words"),
             )
         )
-        for name in ("_grammar", "_spec")
+        for name in ("_grammar", "_kinds", "_spec")
     },
     "dualopt/methods/_support.py": Judges(
         (Selected("dualopt/methods/_support.py"), Selected("tests/test_cli.py", "refused"))

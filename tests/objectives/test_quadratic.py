@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from model_instances import EPS, assert_close
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.objectives import quadratic as quadratics
 
 RNG = np.random.default_rng(0)
 FACTORS = RNG.normal(size=(4, 3, 3))
@@ -81,6 +83,31 @@ def test_constants_are_attained():
 def test_constants_of_an_indefinite_matrix():
     f = Quadratic(A=np.asarray([np.diag([-3.0, 1.0])]), b=np.zeros((1, 2)))
     assert (f.mu.tolist(), f.L.tolist()) == ([-3.0], [3.0])
+
+
+@pytest.mark.parametrize("stretch", [0.9, 1.0 - 2.0**-20, 1.0, 1.25])
+def test_mu_is_proved_whatever_the_routine_says_is_orthogonal(stretch, monkeypatch):
+    """Eigenvectors of another length, with eigenvalues that go with it: their product is A, and the least is not mu."""
+    A = np.array([[1609.0, -1188.0], [-1188.0, 916.0]])  # 25 and 2500, along (3, 4)/5 and (-4, 3)/5
+    V = np.array([[0.6, -0.8], [0.8, 0.6]])
+
+    class Stretched:
+        def __getattr__(self, name):
+            return getattr(np.linalg, name)
+
+        def eigh(self, S):
+            values = np.array([25.0, 2500.0]) / 1609.0 / stretch**2
+            return values[None], stretch * V[None]
+
+        def eigvalsh(self, S):
+            return np.array([[25.0, 2500.0]]) / stretch**2
+
+    monkeypatch.setattr(quadratics, "array_namespace", lambda *_: SimpleNamespace(**vars(np) | {"linalg": Stretched()}))
+    f = Quadratic(A=A[None], b=np.zeros((1, 2)))
+    assert f.mu[0] == 25.0 / stretch**2
+    assert f.proven_mu[0] <= 25.0
+    if stretch == 1.0:
+        assert f.mu_rounding[0] <= 1e-10
 
 
 def test_minimiser_of_the_mean():

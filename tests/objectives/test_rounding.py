@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
 from dualopt.arrays.xp import to_numpy
+from dualopt.losses import Squared
+from dualopt.objectives import linear_model
+from dualopt.objectives import rows as rows_module
 from dualopt.objectives._rounding import client_norm, gamma, tiny
 
 
@@ -65,3 +69,47 @@ def test_norms_of_few_and_of_many_rows(n, scale):
     np.testing.assert_allclose(client_norm(x)[1:], exact[1:], rtol=8 * 2.0**-52)
     x[0, 3] = np.nan
     assert np.isnan(client_norm(x)[0])
+
+
+def energy(X: np.ndarray, y: np.ndarray, theta: np.ndarray) -> Fraction:
+    """The mean of half the squares of ``x theta - y``, in rationals."""
+    residuals = (
+        sum((Fraction(a) * Fraction(b) for a, b in zip(row, theta.tolist(), strict=True)), start=-Fraction(label))
+        for row, label in zip(X.tolist(), y.tolist(), strict=True)
+    )
+    return sum((r * r for r in residuals), start=Fraction(0)) / (2 * len(y))
+
+
+@pytest.mark.parametrize(("exponent", "dtype"), [(53, np.float64), (24, np.float32)])
+@pytest.mark.parametrize("residual", [0.0, 2.0**-6])
+def test_values_where_a_predictor_loses_all_of_its_terms_but_one(exponent: int, dtype: type, residual: float) -> None:
+    """The products are 1 and then 2047 halves of a unit in its last place, which sparse rows add in this order.
+
+    At the label that is computed the slope is 0, and only the curvature of the loss bounds the error of the value.
+    """
+    p, half = 2**11, exponent // 2
+    X, theta = (np.full(p, 2.0**-k, dtype=dtype) for k in (half, exponent - half))
+    X[0] = theta[0] = 1.0
+    f = linear_model(
+        X[None], np.array([1.0 + residual], dtype), loss=Squared(), mu=0.0, intercept=False, storage="sparse"
+    )
+    value, gradient = f.value_and_gradient(theta)
+    error = abs(Fraction(float(value[0])) - energy(X[None], np.array([1.0 + residual]), theta))
+    bound = float(f.rounding(theta, value, gradient).value[0])
+    assert float(value[0]) == residual**2 / 2
+    assert 0.1 * bound < float(error) <= bound
+
+
+@pytest.mark.parametrize(("exponent", "dtype"), [(53, np.float64), (24, np.float32)])
+def test_values_where_a_sum_loses_all_of_its_rows_but_one(exponent: int, dtype: type, monkeypatch) -> None:
+    """Rows of which the first one has the loss 2, and each of the others less than half a unit in its last place."""
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 1)  # they are added one after the other
+    m, least = 2**10, 2.0 ** -(exponent // 2 if exponent % 2 else exponent // 2 - 1)
+    X, y = np.ones((m, 1), dtype=dtype), np.full(m, least, dtype=dtype)
+    y[0] = 2.0
+    f = linear_model(X, y, loss=Squared(), mu=0.0, intercept=False, storage="dense")
+    value, gradient = f.value_and_gradient(f.zeros())
+    error = abs(Fraction(float(value[0])) - energy(X, y, f.zeros()))
+    bound = float(f.rounding(f.zeros(), value, gradient).value[0])
+    assert float(value[0]) == 2.0 / m
+    assert 0.1 * bound < float(error) <= bound

@@ -147,6 +147,9 @@ def test_bad_samples_are_refused():
     for sample, message in cases:
         with pytest.raises(ValueError, match=f"^{message}\\.$"):
             f.sample_gradient(f.zeros(), sample)
+    equal = linear_model(np.ones((4, 1)), np.ones(4), loss=Squared(), mu=0.1, clients=2)  # no client has fewer rows
+    with pytest.raises(ValueError, match=r"^sample: client 1 has rows 0 to 1 only\.$"):
+        equal.sample_gradient(equal.zeros(), (one, np.array([1, 2])))
     with pytest.raises(ValueError, match=r"^batch must be at least 1, not 0\.$"):
         f.draw(generators(3), 0)
     with pytest.raises(ValueError, match=r"^rngs must hold one generator for each of the 3 clients, not 2\.$"):

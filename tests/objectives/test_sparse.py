@@ -200,6 +200,25 @@ def test_lanczos_on_many_rows():
     np.testing.assert_allclose(found, largest, rtol=1e-13)
 
 
+@pytest.mark.parametrize("n", [20, 40, 60])
+def test_lanczos_through_almost_equal_largest_eigenvalues(n):
+    """The last of five that differ by millionths: by then vectors that were orthogonalised once are parallel."""
+    eigenvalues = np.concatenate([1.0 + 2.0**-20 * np.arange(5), np.arange(n - 5) / n])
+    A = sparse.csr_array((np.sqrt(eigenvalues), (np.arange(n), np.arange(n))), shape=(n, n + 5))
+    found = float(_sparse._largest_eigenvalue(A, A.data))
+    assert found == pytest.approx(1.0 + 2.0**-18, rel=64 * EPS)
+
+
+@pytest.mark.parametrize("coarse", [2.0**-6, 2.0**-10, 2.0**-14])
+def test_lanczos_ends_above_the_largest_eigenvalue(coarse, monkeypatch):
+    """With coarse units of rounding: Ritz values are below, and the residual is at most four units."""
+    monkeypatch.setattr(_sparse, "epsilon", lambda like: coarse)
+    for n in (30, 60):
+        A = sparse.csr_array((np.arange(1.0, n + 1.0), (np.arange(n), np.arange(n))), shape=(n, n + 1))
+        found = float(_sparse._largest_eigenvalue(A, A.data))
+        assert n**2 < found <= (1.0 + 4.0 * coarse) * n**2
+
+
 def test_clients_without_any_feature():
     y = np.array([1.0, -1.0, 1.0])
     f = linear_model(sparse.csr_array((3, 2)), y, loss=Logistic(), mu=0.5, clients=3, intercept=False, storage="sparse")

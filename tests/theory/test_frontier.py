@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from itertools import islice
 
 import numpy as np
@@ -95,6 +97,31 @@ def test_theorem_f_needs_its_constants(wrong: dict[str, float], monkeypatch: pyt
     monkeypatch.setattr(theorem_f, name, lambda *arguments: factor * right(*arguments))
     claim = "sampled_dualfl_potential" if name == "weight" else "sampled_dualfl"
     assert is_violated(CHAPTERS[claim].claim, telling(claim))
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.8])
+def test_the_first_bound_of_theorem_f_in_rationals(rho: float) -> None:
+    """Two clients of one variable, one of them active: every part of the bracket counts."""
+    a, b = (1.0, 4.0), (3.0, -2.0)
+    case = theorem_f.sampled(
+        solved("two", Quadratic(A=np.reshape(a, (2, 1, 1)), b=np.reshape(b, (2, 1)))), 1, 5, rho=rho
+    )
+    nu, r, p = Fraction(case.algorithm.nu), Fraction(case.algorithm.rho), Fraction(1, 2)
+    a, b = tuple(map(Fraction, a)), tuple(map(Fraction, b))
+    theta = sum(b) / sum(a)
+    duals = [(curvature - nu) * theta - linear for curvature, linear in zip(a, b, strict=True)]
+    infima = [-(linear**2) / (2 * (curvature - nu)) for curvature, linear in zip(a, b, strict=True)]
+    delta = -(sum(b) ** 2) / (2 * sum(a)) - sum(infima)
+    squares = (p + r / (1 - r) * (1 - p)) / (2 * nu) * sum(dual**2 for dual in duals)
+    assert theorem_f.first_bound(case) == pytest.approx(float((1 - p) * delta + squares), rel=1e-12)
+
+
+def test_theorem_f_is_about_the_fraction_that_is_active() -> None:
+    """The steps of 2 of 3 clients while one is active: not the theorem, and the claim says so."""
+    case = theorem_f.sampled(quadratic(), 1, 5)
+    other = case.but(algorithm=replace(case.algorithm, least=2 / 3))
+    assert theorem_f.admitted(case) == []
+    assert theorem_f.admitted(other) == ["the fraction of active clients"]
 
 
 def test_the_reduction_to_a_momentum_method_is_not_dualfl() -> None:

@@ -1,32 +1,24 @@
-"""The program ``dualopt``, and how programs report what a user did wrong.
+"""The program ``dualopt``.
 
 ``run.py``, ``tune.py``, ``verify.py`` and ``recommend.py`` hold the commands, which :func:`app` puts together;
 ``options.py`` turns dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the files of
-a search.
+a search, ``reporting.py`` tells what a user did wrong.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import signal
 import sys
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from threading import current_thread, main_thread
 from typing import Any
+
+from dualopt.app.cli.reporting import exit_on_user_error, program, terminable
 
 __all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 
-EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
-OURS = ("dualopt", "theory", "figures")
-USER_ERROR = 2  # exit code
-INTERRUPTED, TERMINATED = 130, 143  # what shells report for a program that Ctrl-C, or SIGTERM, ended
+COMMANDS = ("run", "compare", "list", "tune", "verify", "recommend", "federation")
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
-LONG, SHOWN = 200, 60  # characters of a word that a sentence does not quote in full, and what it shows of its ends
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,7 +65,6 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
     """Run one of the commands of ``dualopt``, and return the exit code."""
     from typer import Typer  # of the extra "app", like what the commands import
 
-    from dualopt.app.cli import federation, recommend, run, tune, verify
     from dualopt.app.cli.usage import OneSentence, about
 
     commands = Typer(
@@ -83,129 +74,26 @@ def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any
         pretty_exceptions_enable=False,  # a traceback stays Python's own
     )
     commands.callback()(about)
-    named = {"run": run.run, "compare": run.compare, "list": run.list_names, "tune": tune.tune}
-    named |= {"verify": verify.verify, "recommend": recommend.recommend}
-    for name, command in named.items():
-        commands.command(name=name, cls=OneSentence)(command)
-    commands.add_typer(federation.commands(), name="federation")
+    for name in [args[0]] if args and args[0] in COMMANDS else COMMANDS:
+        if name == "federation":
+            from dualopt.app.cli import federation
+
+            commands.add_typer(federation.commands(), name=name)
+        else:
+            commands.command(name=name, cls=OneSentence)(_command(name))
     return commands(args=args, prog_name=prog_name, standalone_mode=standalone_mode)
 
 
-def program(app: Callable[..., Any], name: str, arguments: Sequence[str] | None = None) -> None:
-    """Run a program; it ends by ``SystemExit``, with exit code 2 for a mistake of the user's.
+def _command(name: str) -> Callable[..., None]:
+    """Import a command: what the others need is not loaded for it."""
+    if name == "tune":
+        from dualopt.app.cli.tune import tune as command
+    elif name == "verify":
+        from dualopt.app.cli.verify import verify as command
+    elif name == "recommend":
+        from dualopt.app.cli.recommend import recommend as command
+    else:
+        from dualopt.app.cli import run
 
-    Parameters
-    ----------
-    app : callable
-        ``app(args=..., prog_name=...)``, such as a ``typer.Typer``.
-    name : str
-        What a user types to run it: ``dualopt``, or ``python -m theory``.
-    arguments : sequence of str, optional
-        What follows the name; ``sys.argv[1:]`` when not given.
-    """
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    if isinstance(sys.stdout, TextIOWrapper):  # names of files may hold what no encoding has
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        with terminable(), exit_on_user_error(name.rpartition(" ")[2].rpartition(".")[2]):
-            from dualopt.arrays.xp import silent
-
-            with silent():  # overflow is told by the status of a run
-                # Without words, help is shown by the program itself.
-                code = app(args=words, prog_name=name, **({"standalone_mode": False} if words else {}))
-                print(end="", flush=True)
-    except KeyboardInterrupt:  # while modules were imported, nothing has begun
-        raise SystemExit(INTERRUPTED) from None
-    raise SystemExit(code if isinstance(code, int) else 0)
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Turn SIGTERM into ``SystemExit`` with exit code 143: temporary files go and workers end, as after Ctrl-C."""
-
-    def end(*_: object) -> None:
-        raise SystemExit(TERMINATED)
-
-    if current_thread() is not main_thread():  # the others receive no signals
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def exit_on_user_error(name: str) -> Iterator[None]:
-    r"""Turn a mistake of the user's into one sentence on the standard error and exit code 2.
-
-    Parameters
-    ----------
-    name : str
-        The program, with which the sentence begins: ``name: ...``.
-
-    Examples
-    --------
-    >>> import contextlib, io
-    >>> with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
-    ...     with exit_on_user_error("figures"):
-    ...         raise FileNotFoundError(2, "No such file or directory", "digits.npz")
-    >>> said.getvalue()
-    "figures: file 'digits.npz' cannot be used: No such file or directory.\n"
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] not in EXTRAS:
-            raise
-        _refuse(name, f'package {error.name} is missing: pip install "dualopt[app]".' if error.name else str(error))
-    except ValueError as error:
-        if not _is_ours(error):
-            raise
-        _refuse(name, _placed(error))
-    except MemoryError as error:
-        _refuse(name, f"memory is too small: {error}." if str(error) else "memory is too small.")
-    except OSError as error:
-        where = f" {error.filename!r}" if error.filename else ""
-        _discard_output()
-        _refuse(name, f"file{where} cannot be used: {error.strerror or error}.")
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # of the parser of options
-            raise
-        from dualopt.app.cli.usage import sentence
-
-        _refuse(name, sentence(error.format_message()))  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _is_ours(error: BaseException) -> bool:
-    """Tell whether this project raised the error; one from elsewhere is not written for the user to read."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_globals.get("__name__", "").partition(".")[0] in OURS
-
-
-def _placed(error: BaseException) -> str:
-    """Return what the error says, and in which line of a plug-in it was raised: its author may need it."""
-    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-    if not frame.f_globals.get("__name__", "").startswith("dualopt.spec.plugins.files."):
-        return str(error)
-    return f"{str(error).rstrip('.')} ({frame.f_globals['__file__']}, line {line})."
-
-
-def _discard_output() -> None:
-    """Drop what the standard output cannot take, so that the interpreter does not try again at its end."""
-    try:
-        print(end="", flush=True)
-    except (OSError, ValueError):
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _refuse(name: str, sentence: str) -> None:
-    """Print a sentence on one line, without control characters, and with what is long cut short; and end."""
-    if (output := sys.modules.get("dualopt.app.cli.output")) is not None:
-        output.remove_empty_folders()
-    sentence = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
-    sentence = re.sub(rf"\S{{{LONG},}}", lambda word: f"{word[0][:SHOWN]}...{word[0][-SHOWN:]}", sentence)
-    print(f"{name}: {sentence}", file=sys.stderr)
-    raise SystemExit(USER_ERROR)
+        command = {"run": run.run, "compare": run.compare, "list": run.list_names}[name]
+    return command

@@ -12,20 +12,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from threadpoolctl import threadpool_limits
 
-from dualopt.app.cli import TERMINATED
 from dualopt.app.cli.options import PreparationOptions
+from dualopt.app.cli.reporting import TERMINATED
 from dualopt.arrays._checks import require
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import asarray_like
-from dualopt.engine import MPI
-from dualopt.engine._mpi_communicator import sentence
-from dualopt.engine.mpi import REDUCE
 from dualopt.problem.options import Problem, ProblemOptions, build_problem
 from dualopt.runs._data_hash import data_hash
+
+if TYPE_CHECKING:
+    from dualopt.engine import MPI
 
 __all__ = ["EngineOptions", "Place", "follow", "placed"]
 
@@ -50,7 +50,6 @@ class EngineOptions:
     def check(self) -> None:
         """Refuse what is unknown, or does not fit together."""
         require(self.engine in ENGINES, f"engine must be one of {', '.join(ENGINES)}", self.engine)
-        require(self.reduce in REDUCE, f"reduce must be one of {', '.join(REDUCE)}", self.reduce)
         require(self.engine == "mpi" or self.reduce == "gather", "reduce is for --engine mpi")
 
     def record(self) -> dict[str, str]:
@@ -153,6 +152,8 @@ def placed(options: EngineOptions) -> Iterator[Place]:
     if options.engine == "inline":
         yield Place(None)
         return
+    from dualopt.engine import MPI
+
     yield Place(MPI(reduce=options.reduce))
 
 
@@ -162,6 +163,9 @@ def follow(program: Callable[[], None]) -> NoReturn:
     A mistake of the user's is known to the first process, too. ``mpiexec`` would end that one before it has said so if
     this one ended with an exit code.
     """
+    from dualopt.engine import MPI
+    from dualopt.engine._mpi_communicator import sentence
+
     code: Any = 0
     with open(os.devnull, "w") as nothing:
         sys.stdout = sys.stderr = nothing

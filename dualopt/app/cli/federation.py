@@ -114,7 +114,7 @@ def run(
     project: Annotated[Path, Argument(help="The file project.toml.")],
     admin: Annotated[Path, Option(help="The folder of the administrator, made by nvflare provision.")],
     out: Annotated[Path, Option(help="Folder for the results.")] = Path("out"),
-    patience: Annotated[float, Option(help="Seconds without the server after which to give up.")] = 600.0,
+    patience: Annotated[float, Option(help="Seconds without the server, or without a first answer of a job.")] = 600.0,
 ) -> None:
     """Run the method at the sites to its end, whatever falls; write convergence.png, trace.csv, trace.npz, run.json."""
     agreed = Project.read(project)

@@ -12,13 +12,12 @@ from typing import Annotated, Any, get_type_hints
 
 from typer import Context, Exit, Option
 
+from dualopt.app.cli.reporting import INTERRUPTED
 from dualopt.app.cli.resume import repeated
 from dualopt.methods.preparation import Preparation, SketchedMetric
 from dualopt.spec import Spec, built, pairs
 
-__all__ = ["INTERRUPTED", "LoopOptions", "MethodOptions", "PreparationOptions", "default_of", "option_groups"]
-
-INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+__all__ = ["LoopOptions", "MethodOptions", "PreparationOptions", "default_of", "option_groups"]
 
 
 @dataclass(frozen=True, kw_only=True)

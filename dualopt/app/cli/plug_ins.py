@@ -8,7 +8,7 @@ from typing import Any
 from dualopt.problem import data
 from dualopt.problem.options import ProblemOptions
 from dualopt.spec import KINDS, Spec, names
-from dualopt.spec.plugins import GROUPS, record
+from dualopt.spec.plugins import record
 
 __all__ = ["plug_ins"]
 
@@ -34,5 +34,5 @@ def plug_ins(problem: ProblemOptions, methods: Iterable[Spec]) -> dict[str, Any]
         if x is not None:
             name = x.name if isinstance(x, Spec) else Spec.parse(x, kind).name
             found.setdefault(KINDS[kind].plug_ins, []).append(name)
-    known = {k.plug_ins: names(kind) for kind, k in KINDS.items() if k.plug_ins in GROUPS}
+    known = {k.plug_ins: names(kind) for kind, k in KINDS.items() if k.plug_ins in found}
     return record(found, known | {"data": data.available()})

@@ -26,7 +26,7 @@ def recommend(
     participation: Annotated[
         str, Option(help="Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5.")
     ] = "full",
-    minimise: Annotated[str, Option(help=f"What is expensive: {' or '.join(MINIMISED)}.")] = MINIMISED[0],
+    minimise: Annotated[str, Option(help=f"What to keep small: {' or '.join(MINIMISED)}.")] = MINIMISED[0],
     problem: ProblemOptions,
 ) -> None:
     """Say which method to use on this problem, and why; nothing is written."""

@@ -14,10 +14,11 @@ from typing import Annotated, Any
 from rich.console import Console
 from typer import Argument, Exit, Option
 
-from dualopt.app.cli import TERMINATED, output
+from dualopt.app.cli import output
 from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
+from dualopt.app.cli.reporting import TERMINATED
 from dualopt.app.cli.resume import Archive, KeepOptions, Results
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like

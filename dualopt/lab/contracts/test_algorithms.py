@@ -151,7 +151,7 @@ def backend(request: pytest.FixtureRequest) -> Any:
 
 
 def test_it_needs_no_arguments_and_supports_what_there_is(kind: Any) -> None:
-    """It is built without arguments and completed by ``suggested``; ``supports`` and ``receivers`` name what there is."""
+    """It is built without arguments, completed by ``suggested``; ``supports`` and ``receivers`` name what there is."""
     assert kind().suggested(quadratic()) is not None
     assert kind.supports <= SUPPORTS, f"supports must be among {sorted(SUPPORTS)}, not {sorted(kind.supports)}."
     assert kind.receivers <= RECEIVERS, f"receivers must be among {sorted(RECEIVERS)}, not {sorted(kind.receivers)}."

@@ -9,14 +9,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from dualopt.arrays._checks import is_number
+from dualopt.arrays._checks import at_least, is_number
 from dualopt.arrays.xp import csr_matrix
 from dualopt.objectives._sparse import sparse_is_faster
 from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import FILE_SUFFIXES, open_binary
 from dualopt.problem.data._files import free_memory as _free_memory
 from dualopt.problem.data._libsvm_lines import Extent, first_complaint, lines, measured
-from dualopt.problem.data._random import at_least
 from dualopt.problem.data._sklearn import sklearn_datasets
 from dualopt.problem.data._source import Source
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dualopt.arrays._checks import is_number
-from dualopt.problem.data._random import at_least, nonnegative
+from dualopt.arrays._checks import at_least, is_number, nonnegative
 
 __all__ = ["as_clients", "check_clients", "concentration", "cut", "fill_empty", "lognormal_shares"]
 

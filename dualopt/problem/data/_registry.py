@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays._checks import at_least
 from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data import _libsvm, _npz, _tables, scaling
 from dualopt.problem.data._dataset import Dataset, RawData, check_features
 from dualopt.problem.data._files import FILE_SUFFIXES, expanded, find_bare, home, is_file
 from dualopt.problem.data._modules import modules
-from dualopt.problem.data._random import at_least
 from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data.scaling import Part
 from dualopt.spec.plugins import entry_points, find, is_spelled

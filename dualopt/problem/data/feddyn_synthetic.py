@@ -34,8 +34,9 @@ import math
 
 import numpy as np
 
+from dualopt.arrays._checks import at_least, nonnegative
+from dualopt.arrays.streams import SYNTHETIC_STREAM, generator
 from dualopt.problem.data._dataset import RawData
-from dualopt.problem.data._random import SYNTHETIC_STREAM, at_least, generator, nonnegative
 
 __all__ = ["load"]
 

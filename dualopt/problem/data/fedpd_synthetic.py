@@ -30,8 +30,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dualopt.arrays._checks import at_least
+from dualopt.arrays.streams import SYNTHETIC_STREAM, generator
 from dualopt.problem.data._dataset import RawData
-from dualopt.problem.data._random import SYNTHETIC_STREAM, at_least, generator
 
 __all__ = ["draw", "load"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dualopt.arrays.streams import PARTITION_STREAM, generator
 from dualopt.problem.data._parts import as_clients, check_clients, concentration, cut, fill_empty, lognormal_shares
-from dualopt.problem.data._random import PARTITION_STREAM, generator
 
 __all__ = ["dirichlet_clients"]
 

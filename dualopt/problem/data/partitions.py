@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dualopt.arrays._checks import at_least
+from dualopt.arrays.streams import PARTITION_STREAM, SAMPLE_STREAM, generator
 from dualopt.problem.data._modules import modules
 from dualopt.problem.data._parts import as_clients, check_clients, concentration, cut, fill_empty, lognormal_shares
-from dualopt.problem.data._random import PARTITION_STREAM, SAMPLE_STREAM, at_least, generator
 
 __all__ = [
     "by_label",

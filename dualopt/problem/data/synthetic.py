@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dualopt.arrays._checks import at_least, nonnegative
+from dualopt.arrays.streams import SYNTHETIC_STREAM, generator
 from dualopt.problem.data._dataset import RawData
-from dualopt.problem.data._random import SYNTHETIC_STREAM, at_least, generator, nonnegative
 
 NAMES = {
     "synthetic-regression": "linear regression with Gaussian noise (options m, d, noise, decay)",

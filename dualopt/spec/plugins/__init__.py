@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dualopt.spec.discover import unknown_name
+from dualopt.spec.discover import summary, unknown_name
 from dualopt.spec.plugins import files
 from dualopt.spec.plugins.requirements import fault
 
@@ -144,8 +144,6 @@ def entry_points(kind: str) -> Mapping[str, list[metadata.EntryPoint]]:
 
 def listed(kind: str, known: Iterable[str]) -> dict[str, str]:
     """Return one line for the entry points of a kind, by name: what they are, or why they cannot be used."""
-    from dualopt.spec.discover import summary
-
     lines = {}
     for name, points in entry_points(kind).items():
         source = f" ({' and '.join(map(_words, points))})"

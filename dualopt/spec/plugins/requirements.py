@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from types import ModuleType
 from typing import Any
+
+from dualopt.spec._kinds import KINDS, Kind, interface
 
 __all__ = ["fault"]
 
@@ -24,15 +26,24 @@ def fault(kind: str, thing: Any, name: str) -> str | None:
     >>> fault("losses", Huber, "Huber"), fault("solvers", Huber, "Huber")
     (None, 'Huber is no local solver: it lacks initial_state, __call__')
     """
-    return CHECKS[kind](thing, name) if kind in CHECKS else None
+    if kind in MODULES:
+        return MODULES[kind](thing, name)
+    for own, known in KINDS.items():
+        if kind and known.plug_ins == kind:
+            required = interface(own)
+            return (
+                _lacks(thing, name, known, required)
+                if vars(required).get("_is_protocol")
+                else _unfit(thing, name, required)
+            )
+    return None
 
 
-def _algorithm(thing: type, name: str) -> str | None:
-    from dualopt.methods import Algorithm
-
-    if not issubclass(thing, Algorithm) or thing is Algorithm:
+def _unfit(thing: type, name: str, base: type) -> str | None:
+    """Say what is wrong with a subclass of Algorithm."""
+    if not issubclass(thing, base) or thing is base:
         return f"{name} is no Algorithm: it must be a subclass of dualopt.Algorithm that defines {', '.join(STEPS)}"
-    missing = [step for step in STEPS if getattr(thing, step) is getattr(Algorithm, step)]
+    missing = [step for step in STEPS if getattr(thing, step) is getattr(base, step)]
     if missing:
         return f"{name} is no complete Algorithm: it must define {', '.join(missing)}"
     own = [hint for hint in vars(thing).get("__annotations__", {}).values() if "ClassVar" not in str(hint)]
@@ -41,38 +52,14 @@ def _algorithm(thing: type, name: str) -> str | None:
     return None
 
 
-def _loss(thing: type, name: str) -> str | None:
-    from dualopt.losses import Loss
-
-    return _has(thing, name, "loss", (*Loss.__annotations__, *vars(Loss)))
-
-
-def _regulariser(thing: type, name: str) -> str | None:
-    from dualopt.regularisers import Regulariser
-
-    return _has(thing, name, "regulariser", ("weight", *Regulariser.__annotations__, *vars(Regulariser)))
-
-
-def _solver(thing: type, name: str) -> str | None:
-    return _has(thing, name, "local solver", ("initial_state", "__call__"))
-
-
-def _compressor(thing: type, name: str) -> str | None:
-    from dualopt.methods.compressors import Compressor
-
-    return _has(thing, name, "compressor", (*Compressor.__annotations__, *vars(Compressor)))
-
-
-def _stop(thing: type, name: str) -> str | None:
-    return _has(thing, name, "stopping rule", ("finished",))
-
-
-def _participation(thing: type, name: str) -> str | None:
-    return _has(thing, name, "participation", ("needs", "fraction", "rounds"))
-
-
-def _preparation(thing: type, name: str) -> str | None:
-    return _has(thing, name, "preparation", ("check", "prepare"))
+def _lacks(thing: type, name: str, kind: Kind, protocol: type) -> str | None:
+    """Say what of an interface a class lacks."""
+    if not is_dataclass(thing):
+        return f"{name} is no {kind.words}: it must be a dataclass (write {DECORATOR} above it)"
+    known = {f.name for f in fields(thing)}.union(*map(vars, thing.__mro__))
+    asked = dict.fromkeys((*kind.further, *getattr(protocol, "__annotations__", {}), *vars(protocol)))
+    missing = [part for part in asked if (part == "__call__" or not part.startswith("_")) and part not in known]
+    return f"{name} is no {kind.words}: it lacks {', '.join(missing)}" if missing else None
 
 
 def _data(thing: ModuleType, name: str) -> str | None:
@@ -87,24 +74,4 @@ def _figure(thing: ModuleType, name: str) -> str | None:
     return f"a figure must define {' and '.join(missing)}" if missing else None
 
 
-CHECKS: dict[str, Callable[[Any, str], str | None]] = {
-    "methods": _algorithm,
-    "losses": _loss,
-    "regularisers": _regulariser,
-    "solvers": _solver,
-    "compressors": _compressor,
-    "stopping": _stop,
-    "participation": _participation,
-    "preparation": _preparation,
-    "data": _data,
-    "figures": _figure,
-}
-
-
-def _has(thing: type, name: str, what: str, names: Iterable[str]) -> str | None:
-    if not is_dataclass(thing):
-        return f"{name} is no {what}: it must be a dataclass (write {DECORATOR} above it)"
-    known = {f.name for f in fields(thing)}.union(*map(vars, thing.__mro__))
-    public = [part for part in dict.fromkeys(names) if part == "__call__" or not part.startswith("_")]
-    missing = [part for part in public if part not in known]
-    return f"{name} is no {what}: it lacks {', '.join(missing)}" if missing else None
+MODULES: dict[str, Callable[[Any, str], str | None]] = {"data": _data, "figures": _figure}
