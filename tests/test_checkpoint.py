@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 from dataclasses import dataclass
@@ -32,7 +33,10 @@ from dualopt import (
     linear_model,
     run,
 )
+from dualopt.arrays import codec
+from dualopt.arrays._files import SUFFIX
 from dualopt.engine import checkpoint as checkpoints
+from dualopt.engine import journal
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import iterate
 from dualopt.runs.certificates import LatestSolutions
@@ -92,7 +96,7 @@ def test_every_method_ends_with_the_digits_of_an_unbroken_run(tmp_path, name):
         whole = run(method, build(), rounds=ROUNDS, **options)
         for after in (1, 4, ROUNDS - 1):
             if after < whole.last["round"]:
-                path = tmp_path / f"{after}.npz"
+                path = tmp_path / f"{after}.journal"
                 assert same(continued(path, method, after, build, **options), whole), (who, after)
 
 
@@ -109,7 +113,7 @@ def test_every_method_ends_with_the_digits_of_an_unbroken_run(tmp_path, name):
 )
 def test_solvers_preparations_and_columns_are_kept(tmp_path, method, options):
     whole = run(method, clients(), rounds=ROUNDS, **options)
-    assert same(continued(tmp_path / "a.npz", method, 5, **options), whole)
+    assert same(continued(tmp_path / "a.journal", method, 5, **options), whole)
 
 
 def test_sparse_rows_and_regularisers_are_kept(tmp_path):
@@ -125,13 +129,13 @@ def test_sparse_rows_and_regularisers_are_kept(tmp_path):
         return Composite(objective=clients(), regulariser=L1(weight=0.01))
 
     whole = run(DualFL(), rows(), rounds=ROUNDS, tol=1e-12)
-    assert same(continued(tmp_path / "a.npz", DualFL(), 4, rows, tol=1e-12), whole)
+    assert same(continued(tmp_path / "a.journal", DualFL(), 4, rows, tol=1e-12), whole)
     whole = run(dualopt.FedDR(), composite(), rounds=ROUNDS, tol=1e-12)
-    assert same(continued(tmp_path / "b.npz", dualopt.FedDR(), 4, composite, tol=1e-12), whole)
+    assert same(continued(tmp_path / "b.journal", dualopt.FedDR(), 4, composite, tol=1e-12), whole)
 
 
 def test_on_a_clock_too_and_more_than_once(tmp_path):
-    path, options = tmp_path / "a.npz", {"participation": UniformSubset(size=2), "tol": 1e-12}
+    path, options = tmp_path / "a.journal", {"participation": UniformSubset(size=2), "tol": 1e-12}
     whole = run(FedDyn(), clients(), rounds=ROUNDS, **options)
     for after in (2, 3, 7):
         kept = Checkpoint(path, seconds=1e-9, resume=True)
@@ -147,10 +151,10 @@ def test_on_a_clock_too_and_more_than_once(tmp_path):
 
 def test_a_run_may_be_continued_beyond_its_rounds(tmp_path):
     whole = run(DualFL(), clients(), rounds=12)
-    continued(tmp_path / "a.npz", DualFL(), 5)
-    assert same(run(DualFL(), clients(), rounds=12, checkpoint=Checkpoint(tmp_path / "a.npz", resume=True)), whole)
+    continued(tmp_path / "a.journal", DualFL(), 5)
+    assert same(run(DualFL(), clients(), rounds=12, checkpoint=Checkpoint(tmp_path / "a.journal", resume=True)), whole)
     with pytest.raises(ValueError, match=r"rounds must be at least the 5 that the checkpoint holds, not 3\."):
-        run(DualFL(), clients(), rounds=3, checkpoint=Checkpoint(tmp_path / "a.npz", resume=True))
+        run(DualFL(), clients(), rounds=3, checkpoint=Checkpoint(tmp_path / "a.journal", resume=True))
 
 
 @pytest.mark.parametrize("forgotten", ["clients", "solver", "holding", "latest", "rounds", "still"])
@@ -163,14 +167,15 @@ def test_what_is_forgotten_is_noticed(tmp_path, monkeypatch, forgotten):
         method, options = DualFL(), {}
         f = partial(Quadratic, A=np.stack([np.eye(2), 2 * np.eye(2)]), b=np.zeros((2, 2)))
     whole = run(method, f(), rounds=12, **options)
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.journal"
     after = 6
     stop = {"callback": lambda _, row: row["round"] == after}
     run(method, f(), rounds=12, checkpoint=Checkpoint(path), **stop, **options)
     read = Checkpoint._read
 
-    def forgetful(self, types, like):
-        head, progress = read(self, types, like)
+    def forgetful(self, known, like):
+        found: Any = read(self, known, like)
+        *head, progress = found
         point, state = progress.resume_point, progress.resume_point.state
         start = next(iterate(method, f(), participation=options.get("participation"))).state
         changed = {
@@ -183,7 +188,7 @@ def test_what_is_forgotten_is_noticed(tmp_path, monkeypatch, forgotten):
             "rounds": lambda: progress._replace(resume_point=point._replace(rounds=0)),
             "still": lambda: progress._replace(still=0),
         }
-        return head, changed[forgotten]()
+        return *head, changed[forgotten]()
 
     def again() -> Trace:
         return run(method, f(), rounds=12, checkpoint=Checkpoint(path, resume=True), **options)
@@ -204,7 +209,7 @@ def refusal(path: Any, method: Any = None, f: Any = None, **options: Any) -> str
 
 
 def test_another_run_is_refused(tmp_path):
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.journal"
     continued(path, DualFL(), 4)
     assert "is of another run: seed is 0 there and 1 here" in refusal(path, seed=1)
     assert "is of another run: algorithm is {" in refusal(path, FedAvg())
@@ -213,13 +218,13 @@ def test_another_run_is_refused(tmp_path):
 
 
 def test_other_data_are_refused(tmp_path):
-    path, method = tmp_path / "a.npz", DualFL(rho=0.1, nu=0.1)
+    path, method = tmp_path / "a.journal", DualFL(rho=0.1, nu=0.1)
     continued(path, method, 4, tol=1e-12)
     assert "is of other data: certificate is" in refusal(path, method, clients(1), tol=1e-12)
 
 
 def test_other_code_is_refused_unless_it_is_wanted(tmp_path, monkeypatch):
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.journal"
     whole = continued(path, DualFL(), 4)
     monkeypatch.setattr(checkpoints, "sources", lambda parts: "other")
     assert "was written by other code" in refusal(path)
@@ -229,40 +234,49 @@ def test_other_code_is_refused_unless_it_is_wanted(tmp_path, monkeypatch):
 
 
 def damaged(path: Any, change: Any) -> None:
-    with np.load(path) as archive:
-        members = {name: archive[name] for name in archive.files}
-    head = json.loads(str(members["head"]))
-    change(head, members)
-    members["head"] = np.array(json.dumps(head))
-    with path.open("wb") as file:
-        np.savez(file, **members)
+    """Change the description of a checkpoint, or its arrays, and give it the right check sum again."""
+    content = path.read_bytes()
+    start, body = content[: journal.PREFIX - 4], content[journal.PREFIX :]
+    header, arrays = codec.read(io.BytesIO(body), len(body), exact=True)
+    tree, layout = json.loads(header)
+    change(tree, layout, arrays)
+    pieces = codec.chunks(codec.Packed(json.dumps([tree, layout]).encode(), arrays))
+    path.write_bytes(start + journal._sum(pieces) + b"".join(pieces))
 
 
 CHANGES = {
-    "another format": lambda head, members: head.update(format="other"),
-    "no version": lambda head, members: head.pop("version"),
-    "a missing array": lambda head, members: members.pop("array_1"),
-    "one array more": lambda head, members: members.update(array_999=np.ones(1)),
-    "another name": lambda head, members: members.update(evil=members.pop("array_1")),
-    "a foreign type": lambda head, members: head["state"]["tree"].update(type="os:system"),
-    "another type of numbers": lambda head, members: members.update(array_0=members["array_0"].astype(np.float32)),
-    "another shape": lambda head, members: members.update(array_0=members["array_0"][:1]),
-    "strides out of memory": lambda head, members: head["state"]["arrays"][0].update(strides=[2**62, 8]),
-    "objects": lambda head, members: members.update(array_0=np.array([{}], dtype=object)),
+    "nothing": lambda tree, layout, arrays: None,
+    "another kind": lambda tree, layout, arrays: tree.__setitem__(0, "host file"),
+    "no state": lambda tree, layout, arrays: tree.__setitem__(3, None),
+    "a part too many": lambda tree, layout, arrays: tree.append(None),
+    "a missing array": lambda tree, layout, arrays: arrays.pop(),
+    "an array that is not described": lambda tree, layout, arrays: layout.pop(),
+    "one array more": lambda tree, layout, arrays: (layout.append(["<f8", [1]]), arrays.append(np.ones(1))),
+    "a foreign type": lambda tree, layout, arrays: tree.__setitem__(3, {"os:system": {"command": "ls"}}),
+    "other fields": lambda tree, layout, arrays: tree[3][PROGRESS].pop("still"),
+    "another type of numbers": lambda tree, layout, arrays: layout[0].__setitem__(0, "<f4"),
+    "another shape": lambda tree, layout, arrays: layout[0].__setitem__(1, [1]),
+    "rows of other rounds": lambda tree, layout, arrays: tree[3][PROGRESS].update(columns=["round"]),
+    "strides out of memory": lambda tree, layout, arrays: layout[0].extend([[0, 1], layout[0][1], [2**30, 1]]),
+    "objects": lambda tree, layout, arrays: layout[0].__setitem__(0, "|O"),
 }
+PROGRESS = ".engine.checkpoint:Progress"
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
 def test_a_damaged_checkpoint_gives_one_sentence(tmp_path, change):
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.journal"
     continued(path, DualFL(), 4)
     damaged(path, change)
-    assert "is damaged, or no checkpoint of this method" in refusal(path)
+    if change is CHANGES["nothing"]:
+        assert len(run(DualFL(), clients(), rounds=9, checkpoint=Checkpoint(path, resume=True))) == 10
+    else:
+        assert "is damaged, or no checkpoint of this method" in refusal(path)
 
 
 @pytest.mark.parametrize("cut", ["empty", "half", "text", "flipped"])
 def test_a_damaged_file_gives_one_sentence(tmp_path, cut):
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.journal"
     continued(path, DualFL(), 4)
     content = path.read_bytes()
     middle = len(content) // 2
@@ -272,15 +286,33 @@ def test_a_damaged_file_gives_one_sentence(tmp_path, cut):
 
 
 def test_a_later_version_is_named(tmp_path):
-    path = tmp_path / "a.npz"
+    path = tmp_path / "a.journal"
     continued(path, DualFL(), 4)
-    damaged(path, lambda head, members: head.update(version=2))
-    assert "is of version 2, not 1" in refusal(path)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"journal\x02", b"journal\x03", 1))
+    assert "is of version 3, not 2" in refusal(path)
+
+
+def test_a_file_of_the_first_version_is_refused_for_what_it_is(tmp_path):
+    """It was an archive of NumPy."""
+    path = tmp_path / "a.journal"
+    with path.open("wb") as file:
+        np.savez(file, head=np.array('{"format": "dualopt checkpoint", "version": 1}'))
+    assert "is an archive, as version 1 was, and not of version 2" in refusal(path)
+
+
+def test_half_a_file_of_a_killed_process_is_removed(tmp_path):
+    path = tmp_path / "a.journal"
+    continued(path, DualFL(), 4)
+    half = tmp_path / f".a.journal.x{SUFFIX}"
+    half.write_bytes(path.read_bytes()[:100])
+    run(DualFL(), clients(), rounds=9, checkpoint=Checkpoint(path, resume=True))
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path):
     with pytest.warns(UserWarning, match=r"checkpoint .* cannot be written"):
-        trace = run(DualFL(), clients(), rounds=3, checkpoint=Checkpoint(tmp_path / "no" / "a.npz", seconds=1e-9))
+        trace = run(DualFL(), clients(), rounds=3, checkpoint=Checkpoint(tmp_path / "no" / "a.journal", seconds=1e-9))
     assert len(trace) == 4
 
 
@@ -301,8 +333,8 @@ class Named(FedAvg):
 
 def test_a_state_that_cannot_be_kept_is_refused_in_the_first_round(tmp_path):
     rounds = []
-    options: Any = {"checkpoint": Checkpoint(tmp_path / "a.npz"), "callback": lambda _, row: rounds.append(row)}
-    with pytest.raises(ValueError, match=r"state must consist of arrays, numbers and tuples .* not <class 'dict'>\."):
+    options: Any = {"checkpoint": Checkpoint(tmp_path / "a.journal"), "callback": lambda _, row: rounds.append(row)}
+    with pytest.raises(ValueError, match=r"^state must consist of what .*, but a dict cannot be written: .*\."):
         run(Named(), clients(), rounds=3, **options)
     assert len(rounds) == 1
 
@@ -357,4 +389,4 @@ def test_scaffnew_skips_and_keeps_its_coin(tmp_path):
     options = {"participation": CommunicateWithProbability(probability=0.5), "check_assumptions": False}
     whole = run(Scaffnew(), clients(), rounds=ROUNDS, **options)
     assert len(set(whole["communications"])) < ROUNDS
-    assert same(continued(tmp_path / "a.npz", Scaffnew(), 5, **options), whole)
+    assert same(continued(tmp_path / "a.journal", Scaffnew(), 5, **options), whole)

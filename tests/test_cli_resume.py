@@ -161,6 +161,22 @@ def test_a_damaged_session_is_refused(program, monkeypatch, content):
     assert program(*PARTIAL, "--overwrite")[0] == 0
 
 
+@pytest.mark.parametrize("version", [None, 1, 3])
+def test_what_another_version_has_kept_is_refused(program, monkeypatch, version):
+    """Its runs are in files that this one does not read; nothing of it is lost unasked."""
+    interrupt(monkeypatch, 3)
+    assert program(*PARTIAL)[0] == 130
+    calm(monkeypatch)
+    path = Path("out/run.checkpoint/session.json")
+    session = json.loads(path.read_text()) | {"version": version}
+    path.write_text(json.dumps({name: value for name, value in session.items() if value is not None}))
+    for more in ([], ["--resume"], ["--resume", "--keep-stale"]):
+        said = refusal(program, *PARTIAL, *more)
+        assert said.endswith("session.json' is of another version of dualopt: --overwrite starts over.")
+    assert Path("out/run.checkpoint/run.journal").exists()
+    assert program(*PARTIAL, "--overwrite")[0] == 0
+
+
 def test_ctrl_c_while_modules_are_imported_ends_quietly(capsys):
     def interrupted(**_):
         raise KeyboardInterrupt

@@ -27,7 +27,7 @@ FORBIDDEN = {"dualopt": {"theory", "figures", "tests"}, "theory": {"figures", "t
 ARRAYS = {"numpy", "cupy", "array_api_compat", "array_api_strict"}
 HOST_MODULES = {
     "arrays/xp.py",
-    "arrays/_packing.py",  # writes arrays to files and reads them
+    "arrays/codec.py",  # writes arrays to files and reads them
     "arrays/client_states.py",  # positions of clients are host integers, here and in the next one
     "arrays/tree.py",
     "engine",  # what travels between server and hosts, or into a file, is in host memory

@@ -46,7 +46,7 @@ def test_the_python_example_runs_and_resumes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (code,) = blocks("python")
     exec(code, {})
-    exec(code.replace('"federation.npz", seconds=30', '"federation.npz", seconds=1e-9'), {})
+    exec(code.replace('"federation.journal", seconds=30', '"federation.journal", seconds=1e-9'), {})
     exec(code, {})
     statuses = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [status for status, _ in statuses] == ["max_rounds"] * 3

@@ -118,6 +118,7 @@ class Host:
         self._everybody = tuple(range(n))
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
+        self._begun: protocol.Start | None = None  # the request with which the run began
         self._before: HostState | None = None  # what the round that was committed last began with
         self._rounds = 0  # that were committed, or passed without these clients
         self._asked: protocol.Propose | None = None  # the work of the latest round
@@ -126,7 +127,7 @@ class Host:
         self._saved = True
         self._foreign = not is_numpy(self.objective.zeros())
         self._file = None if file is None else HostFile(file)
-        if self._file is not None and (found := self._file.read(self.objective.zeros(), self.types)) is not None:
+        if self._file is not None and (found := self._file.kept(self.objective.zeros(), self.types)) is not None:
             self._go_on(*found)
 
     @property
@@ -280,13 +281,13 @@ class Host:
             self._set_states(clients, solver_states(algorithm, self._worked_on), None)
         self._enter(request, algorithm)
         self._rounds, self._saved = 0, request.theta0 is None
-        if self._file is not None:
-            self._file.describe(request)
+        self._begun = request
 
     def _go_on(self, request: protocol.Start, algorithm: Algorithm, kept: Stored) -> None:
         """Take the states from the file, and do the latest round once more."""
         if self.clients is not None and self.clients != request.clients:
-            raise ValueError(f"file {str(self._file)!r} is of other clients.")
+            raise ValueError(f"{self._file} is of other clients.")
+        self._begun = request
         self._set_max_rows(request.max_rows)
         self._enter(request, algorithm)
         self._set_states(kept.clients, kept.solver, kept.latest, kept.message, kept.made)
@@ -400,7 +401,8 @@ class Host:
                 asked=self._asked,
                 over=self._over,
             )
-            self._file.write(kept)
+            assert self._begun is not None
+            self._file.keep(self._begun, kept)
         self._saved = True
 
 

@@ -1,10 +1,9 @@
-"""What processes of an MPI program tell each other: answers of hosts in few words, traces, and classes by name."""
+"""What processes of an MPI program tell each other: answers of hosts in few words, and traces."""
 
 from __future__ import annotations
 
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
@@ -19,10 +18,8 @@ from dualopt.engine._mpi_communicator import sentence
 from dualopt.runs.trace import Trace
 
 __all__ = [
-    "Known",
     "all_upload",
     "answers_of",
-    "class_named",
     "told_apart",
     "trace_of",
     "tree_of",
@@ -80,26 +77,6 @@ def without_sums(answers: Any) -> tuple[Any, list[np.ndarray] | None]:
         return answers, None
     sums = [np.ascontiguousarray(x) for x in leaves(answers[-1].upload)]
     return (*answers[:-1], answers[-1]._replace(upload=None)), sums
-
-
-class Known(dict[str, type]):
-    """The NamedTuples that may be in what processes of one program tell each other: those that it has imported."""
-
-    def __missing__(self, name: str) -> type:
-        kind = class_named(name)
-        if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
-            raise KeyError(name)
-        return kind
-
-
-def class_named(name: str) -> type:
-    module, _, path = name.partition(":")
-    found: Any = sys.modules[module]
-    for part in path.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, type):
-        raise KeyError(name)
-    return found
 
 
 def tree_of(trace: Trace) -> Any:

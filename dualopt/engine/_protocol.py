@@ -3,7 +3,7 @@
 A host holds a block of clients: their data and all their states. The server holds the model and never sees data. All
 that travels are the NamedTuples of this module, and in them plain numbers, text, None, arrays, and trees (tuples and
 NamedTuples of all these): they can be written as a header in JSON with raw arrays behind it, and read by looking up
-names among known fields. ``dualopt.arrays._packing`` does this.
+names among known fields. ``dualopt.arrays.codec`` does this.
 
 **A round has two phases.** On `Propose` a host computes the new states of its active clients, and their uploads, but
 keeps its old states. On `Commit`, which says whose uploads the server has counted, it makes those of them its states,

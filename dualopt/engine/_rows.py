@@ -1,14 +1,16 @@
-"""Rows that come from several hosts, put under each other."""
+"""Rows that come from several hosts, put under each other, and sums, added."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from dualopt.arrays.tree import tree_map
 from dualopt.arrays.xp import Array, array_namespace
 
-__all__ = ["under_each_other"]
+__all__ = ["added", "under_each_other"]
 
 
 def under_each_other(parts: Sequence[Array]) -> Array:
@@ -35,3 +37,14 @@ def under_each_other(parts: Sequence[Array]) -> Array:
             row = (first.ctypes.data - whole.ctypes.data) // first[:1].nbytes
             return whole[row : row + sum(map(len, parts))]
     return array_namespace(*parts).concat(list(parts), axis=0)
+
+
+def added(trees: Sequence[Any]) -> Any:
+    """Return the sums of the leaves of several trees, in their order.
+
+    Examples
+    --------
+    >>> added([(1.0, None), (2.0, None), (3.0, None)])
+    (6.0, None)
+    """
+    return tree_map(lambda *parts: sum(parts[1:], start=parts[0]), *trees)

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.arrays.tree import take_clients, take_rows, tree_map
+from dualopt.arrays.tree import take_clients, take_rows
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound
 from dualopt.engine._errors import LostError
 from dualopt.engine._host import HostState
-from dualopt.engine._rows import under_each_other
+from dualopt.engine._rows import added, under_each_other
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._steps import weighed, weights_in
 from dualopt.engine._uploads import UploadChecks, from_rows, from_sums, joined
@@ -237,7 +237,7 @@ class Server:
             return RoundResult(round, None, None, solution)
         assert self.algorithm is not None
         if self.engine.partial_sums:
-            found = from_sums(self.algorithm, parts, round, self._weights_in(round))
+            found = from_sums(self.algorithm, parts, round, weights)
         else:
             found = from_rows(self.algorithm, parts, order, round, self.weights)
         return RoundResult(weighed(round, self.weights), *found, solution)
@@ -318,7 +318,7 @@ class Server:
             parts = [tuple(x) for x in self._evaluated(theta, dual=True, partial_sums=True)]
             if any(dual is None for *_, dual in parts):
                 parts = [(columns[:5], gradient, None) for columns, gradient, _ in parts]
-            columns, gradient, dual = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *parts)
+            columns, gradient, dual = added(parts)
             return Sums(columns, gradient, dual, self.n_clients if weights is None else sum(weights))
         found = self._evaluated(theta, dual=True, partial_sums=False)
         columns = list(zip(*found, strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 from dualopt.arrays.tree import leaves, take_rows, tree_map
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import usable_rows
-from dualopt.engine._rows import under_each_other
+from dualopt.engine._rows import added, under_each_other
 from dualopt.engine._steps import averaged, means_of
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
@@ -112,15 +112,17 @@ def from_rows(
 def from_sums(
     algorithm: Algorithm, parts: Sequence[protocol.Uploaded], round: Round, weights: Sequence[Mapping[int, float]]
 ) -> tuple[Any, Any]:
-    """Return the same of sums that hosts have made with these weights, or plain ones; in one row."""
-    uploads = [x.upload for x in parts if x.upload is not None]
-    total = tree_map(lambda *sums: sum(sums[1:], start=sums[0]), *uploads)
+    """Return the same of sums that hosts have made with these weights, or plain ones; in one row.
+
+    With several weights every client is in as many sums, and the row has them all.
+    """
+    total = added([x.upload for x in parts if x.upload is not None])
     if not weights:
         average = tree_map(lambda x: x / round.n_active, total)
         return tree_map(lambda x: x[None, ...], total), means_of(algorithm, (average,))
     sizes = [sum(each[j] for j in round.clients) for each in weights]
     averages = [tree_map(lambda x, size=size: x / size, each) for each, size in zip(total, sizes, strict=True)]
-    return tree_map(lambda x: x[None, ...], averages[0]), means_of(algorithm, averages)
+    return tree_map(lambda x: x[None, ...], tuple(averages)), means_of(algorithm, averages)
 
 
 def joined(parts: list[Any], order: np.ndarray | None) -> tuple[float, ...]:

@@ -15,20 +15,20 @@ from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
+from zlib import crc32
 
 import numpy as np
 
 from dualopt.arrays._checks import require
+from dualopt.arrays.codec import Known, Packed, class_name, class_named, pack, unpack
 from dualopt.arrays.tree import tree_map
 from dualopt.engine._host import Host
 from dualopt.engine._inline import elsewhere
 from dualopt.engine._mpi_communicator import MpiCommunicator, sentence
-from dualopt.engine._mpi_wire import Frame, Wire, checksum, framed, restored
+from dualopt.engine._mpi_wire import Wire
 from dualopt.engine._mpi_words import (
-    Known,
     all_upload,
     answers_of,
-    class_named,
     told_apart,
     trace_of,
     tree_of,
@@ -125,6 +125,7 @@ class MPI:
         self.hosts: Sequence[int] = tuple(range(self.peers.size))
         self.signal = 0  # the signal that another process has received
         self._wire = Wire(self.peers.mpi, self.peers.comm)
+        self._known = Known()
         self._host: Any = None
         self._functions: Mapping[str, Callable[[Any], Any]] = _NONE
         self._types: tuple[str, ...] = ()
@@ -217,7 +218,7 @@ class MPI:
         host, like = Host(block), block.zeros()
         with self._deaf():
             while True:
-                told = restored(self._wire.receive(), Known(), like)
+                (told,) = unpack(self._wire.receive(), self._known, like, exact=True)
                 if isinstance(told, Ended):
                     break
                 if isinstance(told, Called):
@@ -235,7 +236,7 @@ class MPI:
     def learn(self, types: Iterable[type]) -> None:
         """Tell the hosts the classes of a method; all processes have imported them."""
         types = tuple(types)
-        self._types = tuple(f"{kind.__module__}:{kind.__qualname__}" for kind in types)
+        self._types = tuple(map(class_name, types))
         self._host.types = (*self._host.types, *types)
 
     def call(self, requests: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
@@ -244,12 +245,12 @@ class MPI:
         types, self._types = self._types, ()
         with undisturbed():
             self._busy = True
-            self._wire.tell(framed(Asked(everything, types)))
-            frames = self._exchange(everything, self._host)
+            self._wire.tell(pack([Asked(everything, types)], exact=True))
+            packed = self._exchange(everything, self._host)
             self._busy = False
-        assert frames is not None
+        assert packed is not None
         like = self._host.objective.zeros()
-        found = (restored(frame, Known(), like) for frame in frames)
+        found = (unpack(x, self._known, like, exact=True)[0] for x in packed)
         answers = {h: told_apart(own, answer) for h, own, answer in zip(self.hosts, everything, found, strict=True)}
         return {h: answers[h] for h in requests}
 
@@ -257,7 +258,7 @@ class MPI:
         """Return what a function of `sharing` returns that all processes call together."""
         with undisturbed():
             self._busy = True
-            self._wire.tell(framed(Called(name, argument)))
+            self._wire.tell(pack([Called(name, argument)], exact=True))
             try:
                 return self._functions[name](argument)
             finally:
@@ -267,14 +268,14 @@ class MPI:
         """Let the other processes go."""
         if self._host is not None:
             self._host = None
-            self._wire.tell(framed(Ended("", result)))
+            self._wire.tell(pack([Ended("", result)], exact=True))
 
     def fail(self, words: str) -> None:
         """Let the other processes go with an error."""
         if self._busy:  # in the middle of a call, in which they wait for something else
             self.abort(words)
         self._host = None
-        self._wire.tell(framed(Ended(words, None)))
+        self._wire.tell(pack([Ended(words, None)], exact=True))
 
     def abort(self, words: str, code: int = FAILED) -> NoReturn:
         """End all processes at once, from any of them."""
@@ -284,38 +285,38 @@ class MPI:
 
     # --- a call -------------------------------------------------------------------------------------------------
 
-    def _exchange(self, everything: tuple[Any, ...], host: Host) -> list[Frame] | None:
+    def _exchange(self, everything: tuple[Any, ...], host: Host) -> list[Packed] | None:
         """Answer what this process is asked, and bring all answers to process 0."""
         own = everything[self.peers.rank]
         try:
             answers = () if own is None else answers_of(host, own, self.peers.rank)
             adds = self.partial_sums and all_upload(everything)
             brief, sums = without_sums(answers) if adds else (answers, None)
-            frame = framed(brief)
+            packed = pack([brief], exact=True)
         except Exception as error:  # memory that is full; others wait, and could not be told
             self.abort(sentence(error, self.peers.rank))
         if adds:
-            return self._added(frame, answers, sums)
-        frames, mark = self._wire.gather(frame, self.signal)
+            return self._added(packed, answers, sums)
+        found, mark = self._wire.gather(packed, self.signal)
         self._notice(mark)
-        return frames
+        return found
 
-    def _added(self, frame: Frame, answers: Any, sums: list[np.ndarray] | None) -> list[Frame] | None:
+    def _added(self, packed: Packed, answers: Any, sums: list[np.ndarray] | None) -> list[Packed] | None:
         """Return the answers of all, with the sum of all uploads in that of process 0."""
-        signature = 0 if sums is None else 1 + checksum(framed(tuple(sums)))
+        signature = 0 if sums is None else 1 + crc32(pack(sums).header)
         same = self._wire.marks(signature)[:, 0]
         if not (same[0] and (same == same[0]).all()):  # one has failed: nothing can be added
-            frames, mark = self._wire.gather(framed(answers), self.signal)
+            found, mark = self._wire.gather(pack([answers], exact=True), self.signal)
             self._notice(mark)
-            return frames
+            return found
         totals = self._wire.added(sums or [])
-        frames, mark = self._wire.gather(frame, self.signal)
+        found, mark = self._wire.gather(packed, self.signal)
         self._notice(mark)
-        if frames is not None and totals is not None:
+        if found is not None and totals is not None:
             waiting = iter(totals)
             upload = tree_map(lambda _: next(waiting), answers[-1].upload)
-            frames[0] = framed((*answers[:-1], answers[-1]._replace(upload=upload)))
-        return frames
+            found[0] = pack([(*answers[:-1], answers[-1]._replace(upload=upload))], exact=True)
+        return found
 
     def _notice(self, mark: int) -> None:
         self.signal = max(self.signal, mark)

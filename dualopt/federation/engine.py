@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from dualopt.arrays.codec import CodecError
 from dualopt.engine._protocol import Describe, Failed
-from dualopt.engine.wire import WireError, decode_answers, encode, payload
+from dualopt.engine.wire import decode_answers, encode, payload
 from dualopt.federation.refusals import said
 from dualopt.federation.seal import MARK, Seal
 
@@ -121,11 +122,11 @@ class SitesEngine:
 
 def _decoded(answer: bytes | Exception | None, requests: Sequence[Any]) -> Any:
     if answer is None:
-        return WireError("its answer does not carry its mark: its folder is of another provision, or it is forged.")
+        return CodecError("its answer does not carry its mark: its folder is of another provision, or it is forged.")
     if isinstance(answer, Exception):
         return answer
     try:
         answers = decode_answers(answer, requests)
-    except WireError as error:
+    except CodecError as error:
         return error
     return said(answers[0]) if len(answers) == 1 and isinstance(answers[0], Failed) else answers

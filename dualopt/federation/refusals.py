@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dualopt.arrays._files import InUseError
+from dualopt.arrays.codec import CodecError
 from dualopt.engine import Failed, RefusedError
-from dualopt.engine.wire import WireError
 
 __all__ = ["SENTENCES", "UNKNOWN", "refusal", "refusing", "said"]
 
@@ -70,7 +70,7 @@ def refusal(error: BaseException) -> Failed:
         return Failed(error.code if error.code in SENTENCES else "failed", error.final)
     if isinstance(error, InUseError):
         return Failed("busy", False)
-    if isinstance(error, WireError):
+    if isinstance(error, CodecError):
         return Failed("request", False)
     if isinstance(error, OSError):
         return Failed(next((word for word, numbers in FILES.items() if error.errno in numbers), "file"), False)

@@ -72,7 +72,7 @@ class Serving:
     def _served(self, engine: SitesEngine) -> dict[str, Any]:
         project, self._state = self.project, self._state.resolve()
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = self._state / f"{project.run_name}.npz"
+        file = self._state / f"{project.run_name}.journal"
         with ExitStack() as held:
             _take(held, file)
             clients = RemoteClients(engine, run=project.run_name, project=project.fingerprint)

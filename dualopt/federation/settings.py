@@ -89,7 +89,7 @@ class SiteSettings:
 
     def state_file(self, project: Project) -> Path:
         """Return the file of the client's state in this run."""
-        return Path(self.state, f"{project.run_name}.npz")
+        return Path(self.state, f"{project.run_name}.journal")
 
 
 def site_name(kit: str | Path) -> str:

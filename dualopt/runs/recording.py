@@ -384,7 +384,7 @@ class _Recorder:
             close = math.isclose(first[name], start[name], rel_tol=epsilon(self.theta) ** 0.5)
             if name != "seconds" and not close and not (math.isnan(first[name]) and math.isnan(start[name])):
                 raise ValueError(
-                    f"checkpoint {str(checkpoint.path)!r} is of other data: "
+                    f"{checkpoint} is of other data: "
                     f"{name} is {first[name]:.8g} at the start there and {start[name]:.8g} here."
                 )
         self.rows = [dict(zip(kept.columns, row, strict=True)) for row in kept.rows.tolist()]

@@ -225,6 +225,9 @@ def test_means_suffice_for_every_method(name: str, weighted: bool) -> None:
     assert isinstance(sums, Trace), sums
     np.testing.assert_allclose(sums.theta, whole.theta, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sums["certificate"], whole["certificate"], rtol=1e-6, atol=1e-9)
+    travel = 2 if "participation" in options and method.draws else 1  # weighted sums, of which each client is in all
+    assert sums["floats_up"].tolist() == [travel * n for n in whole["floats_up"].tolist()]
+    assert sums["bits_up"].tolist() == [travel * n for n in whole["bits_up"].tolist()]
 
 
 def own_rows(sizes: list[int], features: int, storage: str = "auto") -> tuple[LinearModel, list[Callable[[], Host]]]:

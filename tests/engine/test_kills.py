@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from contextlib import suppress
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualopt.arrays import codec
 from dualopt.arrays._files import SUFFIX
-from dualopt.engine import Blocks, Host, LostError, RemoteClients, _host_file
+from dualopt.engine import Blocks, Host, LostError, RemoteClients, journal
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import resolve
@@ -70,7 +72,7 @@ class Federation:
             self.restart(h)
 
     def file(self, h: int) -> Path:
-        return self.folder / f"host{h}.npz"
+        return self.folder / f"host{h}.journal"
 
     def restart(self, h: int) -> None:
         """A new process of a host, which knows what its file holds."""
@@ -85,7 +87,7 @@ class Federation:
         clients: Any = RemoteClients(self.engine, project=project)
         f = problems()[self.problem]
         clients = Composite(objective=clients, regulariser=f.regulariser) if isinstance(f, Composite) else clients
-        checkpoint = Checkpoint(self.folder / "server.npz", resume=True)
+        checkpoint = Checkpoint(self.folder / "server.journal", resume=True)
         return run(method, clients, participation=who, checkpoint=checkpoint, **(OPTIONS | options))
 
 
@@ -205,7 +207,7 @@ def test_a_regulariser_and_the_latest_solutions_survive(tmp_path: Path) -> None:
 
 def full_disk(monkeypatch: pytest.MonkeyPatch, path: Path, times: list[int]) -> None:
     """Let these writes of a file fail in the middle, as on a disk without room."""
-    write, count = _host_file.write_atomically, [0]
+    write, count = journal.write_atomically, [0]
 
     def failing(target: Any, function: Any, mode: str = "w") -> None:
         if Path(target) != path:
@@ -220,14 +222,14 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, path: Path, times: list[int]) -> 
 
         return write(target, half, mode)
 
-    monkeypatch.setattr(_host_file, "write_atomically", failing)
+    monkeypatch.setattr(journal, "write_atomically", failing)
 
 
 def test_a_full_disk_of_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients whose states cannot be kept are absent in this round, or end the run; the earlier file stays whole."""
     f = problems()["quadratic"]
     method = resolve(FedDyn(solver=Exact()), f, Full())
-    full_disk(monkeypatch, tmp_path / "host1.npz", [5])  # start, and one write for each request of one kind
+    full_disk(monkeypatch, tmp_path / "host1.journal", [5])  # start, and one write for each request of one kind
     federation = Federation(tmp_path, "quadratic")
     found = federation.run(method, None, measure_every=ROUNDS, certify_every=0)
     (said,) = found.parameters["lost"]
@@ -237,13 +239,18 @@ def test_a_full_disk_of_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     absent = run(method, f, participation=without({1, 2, 3, 4}, ROUNDS), **OPTIONS)
     np.testing.assert_array_equal(found.theta, absent.theta)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["host0.npz", "host1.npz", "host2.npz", "server.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "host0.journal",
+        "host1.journal",
+        "host2.journal",
+        "server.journal",
+    ]
 
 
 def test_a_full_disk_ends_a_run_that_needs_everybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     method, problem, who = RUNS["dualfl"]
     with monkeypatch.context() as patch:
-        full_disk(patch, tmp_path / "host1.npz", [5])
+        full_disk(patch, tmp_path / "host1.journal", [5])
         federation = Federation(tmp_path, problem)
         with pytest.raises(LostError, match=r"its file cannot be written: No space left on device\.$"):
             federation.run(method, who)
@@ -280,14 +287,14 @@ def test_a_host_with_an_old_file_is_refused(tmp_path: Path) -> None:
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
         if isinstance(batch[-1], protocol.Propose) and h == 1 and batch[-1].n == 1:
-            shutil.copy(path, tmp_path / "old" / "host.npz")
+            shutil.copy(path, tmp_path / "old" / "host.journal")
         if isinstance(batch[-1], protocol.Propose) and batch[-1].n == 4 and h == 2:
             raise Killed
         return answers
 
     with pytest.raises(Killed):
         federation.run(FedDyn(), None, trouble)
-    shutil.copy(tmp_path / "old" / "host.npz", path)
+    shutil.copy(tmp_path / "old" / "host.journal", path)
     federation.restart(1)
     with pytest.raises(LostError, match=r"^host 1 .*\.$"):
         federation.run(FedDyn(), None)
@@ -295,18 +302,18 @@ def test_a_host_with_an_old_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_server_with_an_old_checkpoint_is_refused(tmp_path: Path) -> None:
     federation = Federation(tmp_path, "quadratic")
-    checkpoint = tmp_path / "server.npz"
+    checkpoint = tmp_path / "server.journal"
 
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
         if isinstance(batch[-1], protocol.Propose) and batch[-1].n == 2 and h == 2:
-            shutil.copy(checkpoint, tmp_path / "old.npz")
+            shutil.copy(checkpoint, tmp_path / "old.journal")
         if isinstance(batch[-1], protocol.Propose) and batch[-1].n == 4 and h == 2:
             raise Killed
         return answers
 
     with pytest.raises(Killed):
         federation.run(FedDyn(), None, trouble)
-    shutil.copy(tmp_path / "old.npz", checkpoint)
+    shutil.copy(tmp_path / "old.journal", checkpoint)
     with pytest.raises(LostError, match=r"^host 0 refuses round 2: .* the server's checkpoint is older than .*\.$"):
         federation.run(FedDyn(), None)
 
@@ -317,9 +324,9 @@ def test_wrong_projects_methods_and_files_are_refused(tmp_path: Path) -> None:
         federation.run(FedDyn(), None, project="logistic loss, mu = 0.2")
     federation.run(FedDyn(), None, project="logistic loss, mu = 0.1")
     federation.file(0).write_bytes(b"no archive")
-    with pytest.raises(ValueError, match=r"^file '.*host0.npz' is damaged, or no file of a host of this method\.$"):
+    with pytest.raises(ValueError, match=r"^host file '.*host0.journal' is damaged, or no host file of this method\.$"):
         federation.restart(0)
-    with pytest.raises(ValueError, match=r"^file '.*host1.npz' is of other clients\.$"):
+    with pytest.raises(ValueError, match=r"^host file '.*host1.journal' is of other clients\.$"):
         Host(federation.f.select([0, 1, 2, 3]), (0, 1, 2, 3), file=federation.file(1))
 
     class Unknown(FedDyn):
@@ -343,16 +350,21 @@ def test_hosts_that_do_not_fit_together_are_refused() -> None:
 
 def test_nothing_in_a_file_is_pickled(tmp_path: Path) -> None:
     interrupted(tmp_path)
-    for path in tmp_path.glob("*.npz"):
-        with np.load(path, allow_pickle=False) as archive:
-            assert all(archive[name].dtype.kind in "biufU" for name in archive.files)
+    paths = list(tmp_path.glob("*.journal"))
+    assert len(paths) == 4
+    for path in paths:
+        with path.open("rb") as file:
+            file.seek(journal.PREFIX)
+            found = codec.read(file, path.stat().st_size - journal.PREFIX, exact=True)
+        json.loads(found.header)
+        assert all(x.dtype.kind in "biuf" for x in found.arrays)
 
 
 def test_blocks_are_kept_in_the_checkpoint_of_one_process(tmp_path: Path) -> None:
     """A run is begun with three blocks, continued with two, and finished in one process: one unbroken run."""
     for name in ("dualfl", "feddyn", "a-fedpd"):
         method, problem, who = RUNS[name]
-        f, path = problems()[problem], tmp_path / f"{name}.npz"
+        f, path = problems()[problem], tmp_path / f"{name}.journal"
         for engine, until in ((Blocks(number=3), 2), (Blocks(sizes=(1, f.n_clients - 1)), 4), (None, ROUNDS)):
             found = run(
                 method,
@@ -369,18 +381,23 @@ def test_blocks_are_kept_in_the_checkpoint_of_one_process(tmp_path: Path) -> Non
 def test_checkpoints_of_hosts_with_files_are_for_these(tmp_path: Path) -> None:
     federation = interrupted(tmp_path)
     with pytest.raises(ValueError, match="is of another run: hosts is"):
-        run(FedDyn(), federation.f, checkpoint=Checkpoint(tmp_path / "server.npz", resume=True), **OPTIONS)
+        run(FedDyn(), federation.f, checkpoint=Checkpoint(tmp_path / "server.journal", resume=True), **OPTIONS)
 
 
 def test_a_host_that_was_killed_while_it_wrote_leaves_nothing_behind(tmp_path: Path) -> None:
     """Half a file under another name is removed when the host starts again; the earlier file is whole."""
     federation = interrupted(tmp_path)
     before = federation.file(1).read_bytes()
-    half = tmp_path / f".host1.npz.abc{SUFFIX}"
+    half = tmp_path / f".host1.journal.abc{SUFFIX}"
     half.write_bytes(before[: len(before) // 2])
-    (tmp_path / f".host1.npz.def{SUFFIX}").touch()
+    (tmp_path / f".host1.journal.def{SUFFIX}").touch()
     federation.restart(1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["host0.npz", "host1.npz", "host2.npz", "server.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "host0.journal",
+        "host1.journal",
+        "host2.journal",
+        "server.journal",
+    ]
     assert federation.file(1).read_bytes() == before
     expected = run(FedDyn(), federation.f, **OPTIONS)
     assert differences(expected, federation.run(FedDyn(), None)) == []

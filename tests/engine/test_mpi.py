@@ -219,7 +219,7 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_the_checkpoi
     found = dualopt(3, *options, "--out", "killed")
     assert found.returncode != 0
     assert "Traceback" not in found.stdout + found.stderr
-    assert Path("killed/run.checkpoint/run.npz").exists()
+    assert Path("killed/run.checkpoint/run.journal").exists()
     found = dualopt(2, *options, "--out", "killed", "--resume")
     assert found.returncode == 0, found.stderr[-2000:]
     assert differing("whole/trace.npz", "killed/trace.npz") == []
@@ -228,7 +228,7 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_the_checkpoi
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + SECONDS
-        while not Path("ended/run.checkpoint/run.npz").exists() and time.monotonic() < until:
+        while not Path("ended/run.checkpoint/run.journal").exists() and time.monotonic() < until:
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) != 0

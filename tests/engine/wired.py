@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import io
 import pickle
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from dualopt.arrays._packing import named_tuples, pack, unpack
+from dualopt.arrays.codec import Known, chunks, pack, read, unpack
+from dualopt.arrays.tree import tree_map
+from dualopt.arrays.xp import is_array, to_numpy
 from dualopt.engine import Failed, Host, RemoteClients, answered
 from dualopt.objectives import Composite
 from dualopt.objectives.composite import without_regulariser
@@ -21,21 +21,12 @@ __all__ = ["Wired", "elsewhere", "sent"]
 
 def sent(tree: Any) -> Any:
     """What arrives of a tree that is sent as a header in JSON and raw arrays: new arrays, row after row in memory."""
-    description, arrays = pack(tree)
-    for layout in description["arrays"]:
-        shape = tuple(layout["shape"])
-        layout["strides"] = list(np.empty(shape, dtype=layout["dtype"]).strides)
-        layout["writeable"] = True
-    whole = [
-        np.array(np.broadcast_to(x, layout["shape"])) for layout, x in zip(description["arrays"], arrays, strict=True)
-    ]
-    return unpack(json.loads(json.dumps(description)), whole, known(len(sys.modules)), like=np.zeros(0))
+    data = b"".join(chunks(pack([tree_map(_in_rows, tree)])))
+    return unpack(read(io.BytesIO(data), len(data)), Known(), np.zeros(0))[0]
 
 
-@cache
-def known(modules: int) -> dict[str, type]:
-    """The NamedTuples of the package, by name, when so many modules are there."""
-    return named_tuples((), [name for name in sys.modules if name.partition(".")[0] == "dualopt"])
+def _in_rows(x: Any) -> Any:
+    return np.ascontiguousarray(to_numpy(x)) if is_array(x) and not isinstance(x, np.generic) and x.ndim else x
 
 
 class Wired:

@@ -221,7 +221,7 @@ def lost_state_at_a_site(folder: Path) -> str:
         try:
             loopback.wait_for_round(20, running)
             loopback.kill("lyon")
-            (loopback.kits / "lyon" / "state" / f"{project.run_name}.npz").unlink()
+            (loopback.kits / "lyon" / "state" / f"{project.run_name}.journal").unlink()
             loopback.start("lyon")
         finally:
             said = finished(running)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from dualopt.arrays import codec
+from dualopt.engine import journal
 from dualopt.federation.project import Project
 from dualopt.federation.provision import ADMIN, SERVER, write_provision
 from dualopt.federation.settings import SiteSettings
@@ -105,11 +106,16 @@ class Loopback:
     @property
     def rounds(self) -> int:
         """How many rounds the server's checkpoint holds; 0 where there is none."""
+        path = self.kits / SERVER / "state" / f"{self.project.run_name}.journal"
         try:
-            with np.load(self.kits / SERVER / "state" / f"{self.project.run_name}.npz") as kept:
-                return max(kept[name].shape[0] - 1 for name in kept.files if kept[name].ndim == 2)
-        except (OSError, ValueError, KeyError):
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(journal.PREFIX)
+                tree, _ = json.loads(codec.read(file, size - journal.PREFIX, exact=True).header)
+        except OSError:
             return 0
+        progress = tree[-1][".engine.checkpoint:Progress"]
+        return progress["resume_point"][".engine.rounds:ResumePoint"]["rounds"]
 
     def wait_for_server(self) -> None:
         """Wait until the server listens."""

@@ -65,7 +65,7 @@ def test_a_census_that_does_not_follow_from_the_project_is_refused(name: str, tm
         refused = m.serve()["refused"]
     assert "basel" in refused or name == "clients"
     assert name.split()[0] in refused or "shape" in refused
-    assert not (tmp_path / "server").exists() or not list((tmp_path / "server").glob("*.npz"))
+    assert not (tmp_path / "server").exists() or not list((tmp_path / "server").glob("*.journal"))
 
 
 def test_two_sites_that_change_places_are_refused(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_server_that_leaves_the_project_gets_a_refusal_and_no_state_changes(tm
             answer = m.sites["basel"](sealed := seal.request(wire.encode([request])))
             (found,) = wire.decode_answers(seal.opened_answer(sealed, answer) or b"", [request])
             assert found == protocol.Failed(code, True)
-        assert not (tmp_path / "x" / "basel" / "state" / f"{project.run_name}.npz").exists()
+        assert not (tmp_path / "x" / "basel" / "state" / f"{project.run_name}.journal").exists()
 
 
 @pytest.mark.parametrize("weights", ["equal", "rows", "3,1,2"])

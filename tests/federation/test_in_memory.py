@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -111,9 +114,10 @@ def test_what_travels_is_the_trace_and_the_stated_overhead(tmp_path: Path) -> No
         (engine,), last, d = m.engines, m.trace.last, 21
     census, start = 3 * (3 + d), d  # mu, its rounding, L and the zero model of each site; one site's initial model
     first, last_one = 3 * (3 + d), 3 * (1 + 5 + 2 * d)  # value, gradient and two errors; at the end also dual points
-    assert engine.numbers_up == 8 * (last["floats_up"] + census + start + first + last_one)
+    gradients = 3 * project.rounds  # how many each client has computed
+    assert engine.numbers_up == 8 * (last["floats_up"] + gradients + census + start + first + last_one)
     plain = 3 * (project.rounds + 1)  # the momentum coefficient of each message is in the header
-    models = 4 * 3 * d  # the first model, certified; the one to start from; the last one, for its energy and certified
+    models = 3 * 3 * d  # the first one, certified; the one to start from; the last one, certified
     assert engine.numbers_down == 8 * (last["floats_down"] - plain + models)
     messages = 3 * (project.rounds + 5) + 1
     assert engine.bytes_up - engine.numbers_up <= messages * wire.OVERHEAD
@@ -229,20 +233,30 @@ def test_a_full_disk_at_a_site_is_told(tmp_path: Path, monkeypatch: Any) -> None
     with memory(tmp_path, project) as m:
         from dualopt.engine._host_file import HostFile
 
-        write, full = HostFile.write, [True]
+        keep, full = HostFile.keep, [True]
 
-        def no_space(self: Any, kept: Any) -> None:
+        def no_space(self: Any, start: Any, kept: Any) -> None:
             if full[0] and "basel" in str(self) and kept.rounds == 5:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            write(self, kept)
+            keep(self, start, kept)
 
-        monkeypatch.setattr(HostFile, "write", no_space)
+        monkeypatch.setattr(HostFile, "keep", no_space)
         outcome = m.serve()
         assert "basel" in outcome["refused"]
         assert "its disk is full" in outcome["refused"]
         full[0] = False
         assert m.serve()["refused"] is None
         assert differing(m.trace, in_one_process(project)) == []
+
+
+def test_processes_of_one_phase_have_the_changed_host() -> None:
+    """As ``python -m tests.federation`` starts them."""
+    root = Path(__file__).parents[2]
+    words = "import sys; from dualopt.engine import Host; sys.exit(Host._commit.__module__)"
+    for path, module in (([root / "tests/federation/one_phase", root], "sitecustomize"), ([root], None)):
+        own = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
+        found = subprocess.run([sys.executable, "-c", words], env=own, capture_output=True, text=True, check=False)
+        assert found.stderr.strip() == (module or "dualopt.engine._host")
 
 
 def test_bytes_of_a_stranger_are_refused(tmp_path: Path) -> None:

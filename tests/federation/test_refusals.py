@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import dualopt.federation.settings as site_settings
 from dualopt.arrays._files import InUseError
+from dualopt.arrays.codec import CodecError
 from dualopt.engine import Host, RefusedError, wire
 from dualopt.engine import _protocol as protocol
 from dualopt.federation import SiteSettings
@@ -190,7 +191,7 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
     "MemoryError": lambda: MemoryError(SECRET),
     "RecursionError": lambda: RecursionError(SECRET),
     "ModuleNotFoundError": lambda: ModuleNotFoundError(SECRET, name=SECRET, path=SECRET),
-    "WireError": lambda: wire.WireError(SECRET),
+    "CodecError": lambda: CodecError(SECRET),
     "InUseError": lambda: InUseError(SECRET),
     "RefusedError": lambda: RefusedError(SECRET, code=SECRET),
     "a group": lambda: ExceptionGroup(SECRET, [ValueError(SECRET)]),

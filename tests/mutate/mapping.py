@@ -347,6 +347,24 @@ TABLE |= {
             Selected("tests/engine/test_two_phases.py"),
         )
     ),
+    "dualopt/arrays/codec.py": Judges(
+        (
+            Selected("dualopt/arrays/codec.py"),
+            Selected("tests/engine/test_wire_format.py"),
+            Selected("tests/test_codec.py"),
+            Selected("tests/test_checkpoint.py", "damaged|solvers"),
+        )
+    ),
+    **{
+        f"dualopt/engine/{name}.py": Judges(
+            (
+                Selected(f"dualopt/engine/{name}.py"),
+                Selected("tests/test_checkpoint.py", "damaged|version|refused|half|disk|continued|another"),
+                Selected("tests/engine/test_kills.py", "refused|disk|leaves_nothing"),
+            )
+        )
+        for name in ("checkpoint", "journal")
+    },
     "dualopt/engine/wire.py": Judges(
         (
             Selected("dualopt/engine/wire.py"),

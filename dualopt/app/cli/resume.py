@@ -1,8 +1,8 @@
 """What a command finds in its folder, and what it keeps there while it computes, so that it can be continued.
 
 While ``dualopt run`` computes, the folder of its results holds ``run.checkpoint``: ``session.json`` (the command, a
-hash of the data, what is finished) and one archive for each method (:mod:`dualopt.engine.checkpoint`). It is removed
-when the results are written.
+hash of the data, what is finished), a journal for each method that was begun (:mod:`dualopt.engine.checkpoint`), and
+a trace for each that is finished. It is removed when the results are written.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dualopt.app.cli.earlier import INSTEAD, other_data, read_record, require_sa
 from dualopt.arrays._checks import require
 from dualopt.arrays._files import locked, remove_leftovers
 from dualopt.engine.checkpoint import Checkpoint
+from dualopt.engine.journal import VERSION
 from dualopt.problem.data._files import is_file
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
@@ -97,7 +98,7 @@ class Results:
         if keep.overwrite:
             return False
         session = self._session()
-        if session is not None and any(self.store.glob("*.npz")):
+        if session is not None and self._holds_something():
             if not keep.resume:
                 raise ValueError(
                     f"out {str(self.folder)!r} holds an unfinished dualopt {self.command}: "
@@ -134,7 +135,7 @@ class Results:
                     _say(f"nothing is there to be resumed in {str(self.folder)!r}: begun at round 0.")
             self.store.mkdir(exist_ok=True)
             remove_leftovers(self.store)
-            if session is not None and session["sources"] != code and any(self.store.glob("*.npz")):
+            if session is not None and session["sources"] != code and self._holds_something():
                 if not self.keep.keep_stale:
                     raise ValueError(
                         f"out {str(self.folder)!r} holds an unfinished dualopt {self.command} of other code, which "
@@ -147,7 +148,7 @@ class Results:
                 kept.save()
                 yield kept
             finally:
-                if not any(self.store.glob("*.npz")):  # nothing that would be lost
+                if not self._holds_something():  # nothing that would be lost
                     kept.clear()
 
     @property
@@ -165,6 +166,10 @@ class Results:
         found = json.loads(json.dumps(self.options, default=str))
         return {name: value for name, value in found.items() if name not in FREE}
 
+    def _holds_something(self) -> bool:
+        """Tell whether something of the command was computed and kept."""
+        return any(path.suffix in (".journal", ".npz") for path in self.store.glob("*"))
+
     def _record(self) -> dict[str, Any] | None:
         """Return the record of earlier results, None if there are none."""
         if not is_file(self.record):
@@ -176,7 +181,12 @@ class Results:
 
     def _session(self) -> dict[str, Any] | None:
         path = self.store / "session.json"
-        return read_record(path, "--overwrite starts over", "sources", "data") if is_file(path) else None
+        if not is_file(path):
+            return None
+        found = read_record(path, "--overwrite starts over", "sources", "data")
+        if found.get("version") != VERSION:
+            raise ValueError(f"file {str(path)!r} is of another version of dualopt: --overwrite starts over.")
+        return found
 
     def _require_same(self, there: Mapping[str, Any], command: str, path: Path, but: Sequence[str] = ()) -> None:
         here = self.plain_options()
@@ -226,7 +236,7 @@ class Archive:
         """Return where the run of a method is kept."""
         keep = self.results.keep
         return Checkpoint(
-            self.results.store / f"{name}.npz",
+            self._journal(name),
             seconds=keep.checkpoint_every,
             resume=keep.resume,
             keep_stale=keep.keep_stale,
@@ -242,11 +252,15 @@ class Archive:
         trace.to_npz(self.results.store / f"{name}.finished.npz")
         self.session["finished"] = [*self.session.get("finished", ()), name]
         self.save()
-        (self.results.store / f"{name}.npz").unlink(missing_ok=True)
+        self._journal(name).unlink(missing_ok=True)
+
+    def _journal(self, name: str) -> Path:
+        return self.results.store / f"{name}.journal"
 
     def save(self) -> None:
         """Write the description of what is kept."""
         described = {
+            "version": VERSION,
             "command": self.results.command,
             "options": self.results.plain_options(),
             "data": self.data,

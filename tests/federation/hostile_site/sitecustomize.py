@@ -9,52 +9,33 @@ token of the server, which FLARE adds to each message that a site gets: FLARE th
 from __future__ import annotations
 
 import os
-import sys
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
-NAME = "dualopt.federation.flare.site"
+from tests.federation.patched import when_imported
+
 VICTIM = "basel"
 CALL = 12  # at which it begins
 
 
-class Patched(MetaPathFinder):
-    """Changes the class that FLARE starts when it is imported."""
+def hostile(module: Any) -> None:
+    """Change the class that FLARE starts."""
+    honest, calls, tokens = module.Site.answer, [], {}
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path, target) if name == NAME else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = Hostile(spec.loader)
-        return spec
+    def answer(self: Any, data: bytes) -> bytes:
+        calls.append(data)
+        if len(calls) == 1:
+            listen(module.collab.fl_ctx.get_engine().get_cell(), tokens)
+        if len(calls) == CALL:
+            seal = self._answering._seal  # its own: it has no other
+            for kind, found in (
+                ("plain", plain(module.collab, calls, seal)),
+                ("forged", forged(module.collab, calls, seal, tokens)),
+            ):
+                with open(os.environ["DUALOPT_HOSTILE"], "a") as out:
+                    print(f"{kind}: {found}", file=out)
+        return honest(self, data)
 
-
-class Hostile(Loader):
-    def __init__(self, loader: Any) -> None:
-        self.loader = loader
-
-    def create_module(self, spec: Any) -> Any:
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module: Any) -> None:
-        self.loader.exec_module(module)
-        honest, calls, tokens = module.Site.answer, [], {}
-
-        def answer(self: Any, data: bytes) -> bytes:
-            calls.append(data)
-            if len(calls) == 1:
-                listen(module.collab.fl_ctx.get_engine().get_cell(), tokens)
-            if len(calls) == CALL:
-                seal = self._answering._seal  # its own: it has no other
-                for kind, found in (
-                    ("plain", plain(module.collab, calls, seal)),
-                    ("forged", forged(module.collab, calls, seal, tokens)),
-                ):
-                    with open(os.environ["DUALOPT_HOSTILE"], "a") as out:
-                        print(f"{kind}: {found}", file=out)
-            return honest(self, data)
-
-        module.Site.answer = module.collab.publish(answer)
+    module.Site.answer = module.collab.publish(answer)
 
 
 def orders(calls: list[bytes], seal: Any) -> list[tuple[str, bytes]]:
@@ -130,4 +111,4 @@ def forged(collab: Any, calls: list[bytes], seal: Any, tokens: dict[str, Any]) -
     return [f"sent {name} as {tokens.get('client_name')}: {reply.headers}"]
 
 
-sys.meta_path.insert(0, Patched())
+when_imported("dualopt.federation.flare.site", hostile)
