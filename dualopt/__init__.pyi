@@ -41,6 +41,15 @@ from .methods import (
     SampledDualFL as SampledDualFL,
     Scaffnew as Scaffnew,
     Scaffold as Scaffold,
+    AdaptiveAccSDANE as AdaptiveAccSDANE,
+    CorrectedDualFL as CorrectedDualFL,
+    CorrectedOptimizedDualFL as CorrectedOptimizedDualFL,
+    GapRestartedDualFL as GapRestartedDualFL,
+    GrowingFedDyn as GrowingFedDyn,
+    OldDualFedPD as OldDualFedPD,
+    RestartedDualFL as RestartedDualFL,
+    RestartedOptimizedDualFL as RestartedOptimizedDualFL,
+    ScaffoldI as ScaffoldI,
 )
 from .methods.participation import (
     Bernoulli as Bernoulli,

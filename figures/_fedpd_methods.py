@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dualopt.losses import Logistic
-from dualopt.methods import Algorithm, FedAvg, FedPD, FedProx
+from dualopt.methods import Algorithm, FedAvg, FedPD, FedProx, OldDualFedPD
 from dualopt.methods.participation import CommunicateWithProbability, Full, Participation
 from dualopt.objectives import NonconvexPenalty, linear_model
 from dualopt.problem.data import load
@@ -55,7 +54,7 @@ def methods(quick: bool) -> dict[str, tuple[Algorithm, Participation]]:
     descent = Gradient(step=ETA)
     found = {
         "FedPD-GD, p = 0": (_fedpd(descent, steps), always),
-        "FedPD-GD, p = 0, Algorithm 2": (replace(_fedpd(descent, steps), old_dual=False), always),
+        "FedPD-GD, p = 0, Algorithm 2": (FedPD(eta=ETA, solver=descent, stop=steps), always),
         "FedPD-GD, p = 0.5": (_fedpd(descent, steps), half),
         "FedPD-VR": (_fedpd(_sarah(ETA, weight=1.0 / ETA, refresh=20), steps), always),
         "FedPD-SGD": (_fedpd(FallingSGD(step=ETA), many), always),
@@ -67,7 +66,7 @@ def methods(quick: bool) -> dict[str, tuple[Algorithm, Participation]]:
 
 
 def _fedpd(solver: LocalSolver, stop: Steps) -> FedPD:
-    return FedPD(eta=ETA, solver=solver, stop=stop, old_dual=True)
+    return OldDualFedPD(eta=ETA, solver=solver, stop=stop)
 
 
 def _sarah(step: float, *, weight: float, refresh: int) -> Sarah:

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from dualopt.methods import DualFL, OptimizedDualFL
+from dualopt.methods import (
+    DualFL,
+    GapRestartedDualFL,
+    OptimizedDualFL,
+    RestartedDualFL,
+    RestartedOptimizedDualFL,
+)
 from dualopt.problem.data._files import home
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs import plotting
@@ -27,14 +33,13 @@ TIME = "about 5 minutes"
 MOST_ROUNDS = {False: 600, True: 60}
 MULTIPLES = (1.0, 3.0, 10.0, 30.0)
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
-    f"{title}, {words}": (kind, parameters)
-    for title, kind in (("OptimizedDualFL", OptimizedDualFL), ("DualFL", DualFL))
-    for words, parameters in (
-        ("suggested", {}),
-        ("rho = 0", {"rho": 0.0}),
-        ("gradient restart", {"restart": "gradient"}),
-        *([("gap restart", {"restart": "gap"})] if kind is DualFL else []),
-    )
+    "OptimizedDualFL, suggested": (OptimizedDualFL, {}),
+    "OptimizedDualFL, rho = 0": (OptimizedDualFL, {"rho": 0.0}),
+    "OptimizedDualFL, gradient restart": (RestartedOptimizedDualFL, {}),
+    "DualFL, suggested": (DualFL, {}),
+    "DualFL, rho = 0": (DualFL, {"rho": 0.0}),
+    "DualFL, gradient restart": (RestartedDualFL, {}),
+    "DualFL, gap restart": (GapRestartedDualFL, {}),
 }
 TUNED = {"OptimizedDualFL, best rho": OptimizedDualFL, "DualFL, best rho": DualFL}
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from dualopt.lab.rates import Order, estimate_order
 from dualopt.methods import (
     GIANT,
-    AccSDANE,
+    AdaptiveAccSDANE,
     AFedPD,
     AFedPDSAM,
     AndersonDANE,
@@ -42,6 +42,7 @@ from dualopt.methods import (
     SampledDualFL,
     Scaffnew,
     Scaffold,
+    ScaffoldI,
 )
 from dualopt.objectives import Quadratic
 from dualopt.runs import plotting
@@ -133,7 +134,7 @@ ROWS = {
     "AndersonFedSplit": Row(lambda f: AndersonFedSplit(), one_by_one),
     "AndersonDANE": Row(lambda f: AndersonDANE(), one_by_one),
     "GIANT": Row(lambda f: GIANT(), one_by_one),
-    "Acc-S-DANE": Row(lambda f: AccSDANE(), one_by_one),
+    "Acc-S-DANE": Row(lambda f: AdaptiveAccSDANE(), one_by_one),
     "L-BFGS on the dual": Row(lambda f: DualLBFGS(), one_by_one),
     "L-BFGS at the server": Row(lambda f: DistributedLBFGS(), one_by_one),
     "Newton-CG at the server": Row(lambda f: DistributedNewtonCG(), one_by_one),
@@ -151,7 +152,7 @@ ROWS = {
     "DualFL, no momentum": Row(lambda f: DualAscent(), look="optimized-dualfl", dashed=True),
     "FedAvg, K = 1": Row(lambda f: FedAvg(stop=Steps(steps=1)), look="fedavg"),
     "FedDualAvg, K = 1": Row(lambda f: FedDualAvg(stop=Steps(steps=1))),
-    "SCAFFOLD, option I": Row(lambda f: Scaffold(solver=AtOnce(step=0.1 / f.L), option=1)),
+    "SCAFFOLD, option I": Row(lambda f: ScaffoldI(solver=AtOnce(step=0.1 / f.L))),
     "SCAFFOLD, option II": Row(lambda f: Scaffold(solver=AtOnce(step=0.1 / f.L)), look="scaffold"),
     "FedAvg, K = 10": Row(lambda f: FedAvg(solver=AtOnce()), closed_form),
     "FedDualAvg, K = 10": Row(lambda f: FedDualAvg(), closed_form),

@@ -19,7 +19,7 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from dualopt.engine.rounds import iterate
 from dualopt.methods import (
     GIANT,
-    AccSDANE,
+    AdaptiveAccSDANE,
     AndersonDANE,
     AndersonFedSplit,
     APDAInexact,
@@ -71,7 +71,7 @@ METHODS = {
     "anderson-fedsplit": Entry(title="AndersonFedSplit", algorithm=AndersonFedSplit(), look="anderson-fedsplit"),
     "anderson-dane": Entry(title="AndersonDANE", algorithm=AndersonDANE(), look="anderson-dane"),
     "giant": Entry(title="GIANT", algorithm=GIANT(), look="giant"),
-    "acc-s-dane": Entry(title="Acc-S-DANE", algorithm=AccSDANE(), look="acc-s-dane"),
+    "adaptive-acc-s-dane": Entry(title="Acc-S-DANE", algorithm=AdaptiveAccSDANE(), look="adaptive-acc-s-dane"),
     "dual-lbfgs": Entry(title="L-BFGS on DualFL's dual", algorithm=DualLBFGS(), look="dual-lbfgs"),
     "distributed-lbfgs": Entry(title="L-BFGS at the server", algorithm=DistributedLBFGS(), look="distributed-lbfgs"),
     "distributed-newton-cg": Entry(

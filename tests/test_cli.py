@@ -162,14 +162,14 @@ def test_options_reach_what_they_name(program):
             "deep/er",
         ),
         *("--solver", "newton", "--solver-param", "max_cg=7", "--stop", "gradient=1e-3", "--threads", "1"),
-        *("-p", "rho=1e-3", "--param", "nu=0.1", "-p", "corrected=true"),
+        *("-p", "rho=1e-3", "--param", "nu=0.1"),
     )
     assert code == 0, out
     archive = Trace.from_npz("deep/er/trace.npz")
     used = archive.parameters["hyperparameters"]["dualfl"]
     assert archive.theta.shape == (4,)
     assert archive.theta.dtype == np.float32
-    assert (used["rho"], used["nu"], used["corrected"]) == (1e-3, 0.1, True)
+    assert (used["rho"], used["nu"]) == (1e-3, 0.1)
     assert used["solver"]["newton"]["max_cg"] == 7
     assert used["stop"] == {"gradient": {"tol": 1e-3}}
     record = json.loads(Path("deep/er/run.json").read_text())
@@ -345,7 +345,10 @@ def earlier(program):
         ("-p rho=1 -p rho=2", r"param rho is given twice"),
         ("-p rho=big", r"algorithm dualfl: rho must be a number, not 'big'"),
         ("-p rho=nan", r"algorithm dualfl: rho must be a number, not 'nan'"),
-        ("-p corrected=yes", r"algorithm dualfl: corrected must be true or false, not 'yes'"),
+        (
+            "--solver lbfgs --solver-param precondition=yes",
+            r"solver lbfgs: precondition must be true or false, not 'yes'",
+        ),
         ("-p rho=1.5", r"rho must lie in \[0, 1\), not 1.5"),
         ("-p nu=0.02", r"nu = 0.02 must not exceed mu = 0.01"),
         ("--solver lbfgs --solver-param histroy=3", r"parameter of solver lbfgs .*did you mean history"),

@@ -111,14 +111,12 @@ def test_the_command_of_the_winner_does_what_the_table_says(program, reference):
     code, out, _ = program(
         *QUICK, *reference, "--metric", "gradients", "--grid", "eta=10,30", "--grid", "stop=steps=3,steps=6",
         "--grid", "solver=gradient,lbfgs", "--partition", "by-label", "--no-intercept", "--mu", "0.1",
-        "-p", "old_dual=true",
     )  # fmt: skip
     assert code == 0
     words = shlex.split(out.splitlines()[-1])
     assert words[:2] == ["dualopt", "run"]
     assert program(*words[1:], "--out", "again")[0] == 0
     record = json.loads(Path("again/run.json").read_text())
-    assert record["parameters"]["hyperparameters"]["fedpd"]["old_dual"] is True
     best = min((row for row in table() if row["status"] == "converged"), key=lambda row: float(row["gradients"]))
     assert f"{record['final']['gradients']:.12g}" == best["gradients"]
     assert record["final"]["error" if reference else "certified_error"] == pytest.approx(float(best["error"]))
@@ -237,7 +235,7 @@ def test_each_point_is_written_when_it_is_done(program, monkeypatch):
         (["--metric", "floats", "--grid", "eta=10"], r"metric is 'rounds' there and 'floats' here"),
         (["--target", "1e-3", "--grid", "eta=10"], r"target is 0.01 there and 0.001 here"),
         (["--seed", "1", "--grid", "eta=10"], r"seed is 0 there and 1 here"),
-        (["--param", "old_dual=true"], r"param is \{\} there and \{'old_dual': 'true'\} here"),
+        (["--param", "eta=1"], r"param is \{\} there and \{'eta': '1'\} here"),
     ],
 )
 def test_another_search_in_the_folder_is_refused(program, changed, sentence):
@@ -333,7 +331,7 @@ def test_a_damaged_record_is_refused(program, text):
         ("--grid eta=1 --grid eta=2", "grid eta is given twice"),
         (
             "--grid eat=1",
-            "parameter of algorithm fedpd must be one of solver, stop, eta, old_dual; not 'eat' (did you mean eta?)",
+            "parameter of algorithm fedpd must be one of solver, stop, eta; not 'eat' (did you mean eta?)",
         ),
         ("--grid eta=1,x", "algorithm fedpd: eta must be a number, not 'x'"),
         ("--grid eta=1,-1", "algorithm fedpd: eta must be a positive finite number, not -1.0"),

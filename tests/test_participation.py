@@ -16,7 +16,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dualopt.engine.rounds import advance, initial_state, iterate, resolve
-from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSplit, FiveGCS, LazyAFedPD, Scaffnew, Scaffold
+from dualopt.methods import (
+    AFedPD,
+    FedADMM,
+    FedDR,
+    FedDyn,
+    FedPD,
+    FedSplit,
+    FiveGCS,
+    LazyAFedPD,
+    OldDualFedPD,
+    Scaffnew,
+    Scaffold,
+)
 from dualopt.methods.participation import (
     Bernoulli,
     CommunicateWithProbability,
@@ -273,7 +285,7 @@ class AnyCoin(RuleBasedStateMachine):
     @initialize(eta=st.sampled_from([0.01, 0.1]), old=st.booleans())
     def start(self, eta: float, old: bool) -> None:
         self.f = quadratic(n=3, d=2)
-        self.method = FedPD(eta=eta, old_dual=old).suggested(self.f)
+        self.method = (OldDualFedPD if old else FedPD)(eta=eta).suggested(self.f)
         self.state = initial_state(self.method, self.f, np.array([1.0, -2.0]))
         self.n = 0
 

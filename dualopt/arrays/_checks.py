@@ -6,14 +6,20 @@ import inspect
 import math
 import re
 import types
+from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, Self, get_args, get_type_hints
+from typing import Annotated, Any, Self, get_args, get_type_hints
 
 __all__ = [
+    "Fraction",
+    "NonNegative",
+    "Positive",
     "Typed",
     "at_least",
+    "declared",
+    "interval",
     "is_flag",
     "is_integer",
     "is_number",
@@ -79,6 +85,8 @@ class _Parameters:
 class Typed:
     """A dataclass that refuses plain parameters of another type: numbers, truth values and words, or None if it may be.
 
+    What else is asked of a parameter stands in its annotation, as a function that refuses a value given by its name.
+
     Examples
     --------
     >>> from dataclasses import dataclass
@@ -92,6 +100,12 @@ class Typed:
     ValueError: length must be a number, not 'long'.
     >>> inspect.signature(Step)
     <Signature (*, length: 'float | None' = None)>
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Stride(Typed):
+    ...     length: Positive = 1.0
+    >>> Stride(length=-1.0)
+    Traceback (most recent call last):
+    ValueError: length must be a positive finite number, not -1.0.
     """
 
     __signature__ = _Parameters()
@@ -102,6 +116,10 @@ class Typed:
             if (kind := _plain(cls).get(name)) is not None and value is not None:
                 holds, words = KINDS[kind]
                 _require_type(holds(value), f"{name} must be {words}", value)
+        for name, value in given.items():
+            for check in declared(cls).get(name, ()):
+                if callable(check):
+                    check(**{name: value})
         return super().__new__(cls)
 
 
@@ -118,6 +136,30 @@ def _plain(cls: type) -> dict[str, type]:
         if len(choices) == 1 and choices[0] in KINDS:
             found[f.name] = choices[0]
     return found
+
+
+@cache
+def declared(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Return what the annotations of a class say of its fields beside their types.
+
+    >>> class Step:
+    ...     length: Positive | None = None
+    >>> declared(Step) == {"length": (require_positive,)}
+    True
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for base in reversed(cls.__mro__):
+        try:
+            hints = get_type_hints(base, include_extras=True)
+        except NameError:  # of a class in a function, whose names nobody else sees
+            continue
+        found |= {name: _metadata(hints[name]) for name in inspect.get_annotations(base)}
+    return {name: metadata for name, metadata in found.items() if metadata}
+
+
+def _metadata(hint: Any) -> tuple[Any, ...]:
+    choices = (hint,) if hasattr(hint, "__metadata__") else get_args(hint)
+    return tuple(said for choice in choices for said in getattr(choice, "__metadata__", ()))
 
 
 def require_numbers(**parameters: Any) -> None:
@@ -275,6 +317,30 @@ def nonnegative(name: str, value: float) -> float:
     if not (is_number(value) and 0 <= value < math.inf):
         raise ValueError(f"{name} must be nonnegative and finite, got {value!r}.")
     return float(value)
+
+
+def interval(text: str) -> Callable[..., None]:
+    """Return the check that a number lies in an interval, written with its brackets; None passes.
+
+    >>> interval("[0, 1)")(rho=0.0)
+    >>> interval("[0, 1)")(rho=1.0)
+    Traceback (most recent call last):
+    ValueError: rho must lie in [0, 1), not 1.0.
+    """
+    least, most = map(float, text[1:-1].split(","))
+
+    def check(**parameters: Any) -> None:
+        for name, x in parameters.items():
+            if x is not None:
+                above, below = x >= least if text[0] == "[" else x > least, x <= most if text[-1] == "]" else x < most
+                require(above and below, f"{name} must lie in {text}", x)
+
+    return check
+
+
+Positive = Annotated[float, require_positive]
+NonNegative = Annotated[float, partial(require_at_least, 0.0)]
+Fraction = Annotated[float, require_fraction]
 
 
 def _require_type(holds: bool, sentence: str, value: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from dualopt.arrays._checks import require_kept
 from dualopt.arrays.xp import Array, array_namespace, device, epsilon
@@ -43,10 +43,7 @@ class Mixing(Algorithm):
     mixed points, the next step is plain and starts from the point of that least residual.
     """
 
-    memory: int = 10
-
-    def __post_init__(self) -> None:
-        require_kept(memory=self.memory)
+    memory: Annotated[int, require_kept] = 10
 
     def _judged(self, history: History, products: Array) -> tuple[History, tuple[float, ...], bool]:
         """Judge the newest point by its products with the last residuals.

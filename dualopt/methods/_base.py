@@ -6,14 +6,14 @@ from dataclasses import Field, dataclass, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-from dualopt.arrays._checks import Typed
+from dualopt.arrays._checks import Typed, declared
 from dualopt.arrays.xp import Array
+from dualopt.methods._parameters import Checked, GivenSolver, Suggested, require_hessians, require_smooth_clients
 from dualopt.methods._theorem import Known, Theorem, guarantee
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Participation, Round, law_of
 from dualopt.objectives import Objective
 from dualopt.objectives.scales import common_scales
-from dualopt.solvers import LocalSolver, default_solver
 from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["AUTO", "UNKNOWN", "Algorithm", "Means", "parameters", "require_complete", "with_participation"]
@@ -98,13 +98,16 @@ class Algorithm(Typed):
     patience: ClassVar[int] = 0
     """For how many rounds the model may stay where it is while the method works; 10 are never called a stall."""
 
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What the clients must have, "smooth" losses or products with a "hessian": ``suggested`` refuses others."""
+
     theorems: ClassVar[tuple[Theorem, ...]] = ()
     """What is proved of the method, for exact local solutions."""
 
     without_theorem: ClassVar[str] = "no theorem of this package covers it"
     """Why there is no theorem, where none is about the method in its form."""
 
-    solver: LocalSolver = AUTO
+    solver: GivenSolver = AUTO
     stop: Stop = GradientReduction()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -155,8 +158,20 @@ class Algorithm(Typed):
         return objective
 
     def suggested(self, objective: Objective) -> Self:
-        """Return the method with every parameter left open filled in from ``mu``, ``L`` and ``N``; here the solver."""
-        return self if self.solver is not None else replace(self, solver=default_solver(objective))
+        """Return the method with every parameter left open filled in from ``mu``, ``L`` and ``N``.
+
+        Here those whose types say what is suggested, in their order, the solver last.
+        """
+        if "smooth" in self.needs:
+            require_smooth_clients(objective, type(self).__name__)
+        if "hessian" in self.needs:
+            require_hessians(objective, type(self).__name__)
+        method = self
+        for name in parameters(type(self)):
+            for rule in reversed(declared(type(self)).get(name, ())):
+                if isinstance(rule, Suggested) and getattr(method, name) in (None, rule.open):
+                    method = replace(method, **{name: rule.value(method, objective, name)})
+        return method
 
     def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
         r"""Return the scales with which ``reweighted`` clients suit the method best, up to a common factor.
@@ -176,7 +191,11 @@ class Algorithm(Typed):
         """Refuse by a ValueError of one sentence cohorts with which the method has no limit; here nothing."""
 
     def check(self, objective: Objective) -> None:
-        """Refuse by a ValueError of one sentence what an assumption of the method excludes; here nothing."""
+        """Refuse by a ValueError of one sentence what an assumption excludes; here what the types of parameters say."""
+        for name in parameters(type(self)):
+            for rule in declared(type(self)).get(name, ()):
+                if isinstance(rule, Checked):
+                    rule.refuse(self, objective, name)
 
     def guarantee(self, objective: Objective, participation: Participation | None = None) -> str:
         """Say what is proved for these parameters, these clients and those who take part; everybody when not given.

@@ -6,22 +6,26 @@ import math
 from typing import Any
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._restarts import MOST
 from dualopt.methods._theorem import DRAWN, ONE_SIZE, SMOOTH, Known, Need, Theorem, at_most, same, squares
 
 __all__ = [
     "FALL",
+    "LEAST_FALL",
+    "MOST_FALL",
     "NU",
     "OF_DUALFL",
     "OF_DUAL_ASCENT",
     "OF_DUAL_LBFGS",
+    "OF_GAP_RESTARTED_DUALFL",
     "OF_OPTIMIZED_DUALFL",
+    "OF_RESTARTED_DUALFL",
     "OF_SAMPLED_DUALFL",
     "RHO",
     "last_step",
 ]
 
 FALL = 0.1  # times |q|^2, by which a step of dual L-BFGS has to make D fall; a plain step does by a half of it
+LEAST_FALL, MOST_FALL = 3.0, 10.0  # c and C of Theorem E: roots of how far a gap falls before an epoch may, must, end
 NU = at_most("nu", "mu", lambda m, k: k.mu)
 
 RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)
@@ -30,11 +34,11 @@ RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)
 
 
 def _without_momentum(method: Any, known: Known) -> bool:
-    return method.restart is None and method.rho == 0
+    return method.rho == 0
 
 
 def _with_momentum(method: Any, known: Known) -> bool:
-    return method.restart is None and method.rho > 0
+    return method.rho > 0
 
 
 def _best(known: Known) -> dict[str, float]:
@@ -46,8 +50,8 @@ def _of_gaps(method: Any, known: Known) -> str:
     limit = method.nu / known.L
     if limit == 0:
         return "O(1/n^2) at the mean models"
-    epoch = max(1, math.floor(2.0 * (1.0 + MOST) * math.sqrt(max(1.0 / limit - 1.0, 0.0))))
-    return f"the certified gap falls by {MOST**2:.0f} in at most {epoch} rounds"
+    epoch = max(1, math.floor(2.0 * (1.0 + MOST_FALL) * math.sqrt(max(1.0 / limit - 1.0, 0.0))))
+    return f"the certified gap falls by {MOST_FALL**2:.0f} in at most {epoch} rounds"
 
 
 OF_DUALFL = (
@@ -65,12 +69,13 @@ OF_DUALFL = (
         factor=lambda m, k: 1.0 - math.sqrt(m.rho),
         best=_best,
     ),
-    Theorem(source="Theorem E", rate=_of_gaps, needs=(NU,), about=lambda m, k: m.restart == "gap"),
+)
+OF_GAP_RESTARTED_DUALFL = (Theorem(source="Theorem E", rate=_of_gaps, needs=(NU,)),)
+OF_RESTARTED_DUALFL = (
     Theorem(
         source="",
         rate="linear for smooth clients (theory/frontier/restarts.py), without a useful factor",
         needs=(NU, SMOOTH),
-        about=lambda m, k: m.restart == "gradient",
     ),
 )
 OF_OPTIMIZED_DUALFL = (

@@ -36,12 +36,13 @@ from dualopt.methods.participation import UNIFORM, Law, WeightedSubset
 from dualopt.objectives import Objective
 
 __all__ = [
-    "THEOREMS",
+    "OF_FEDDYN",
+    "OF_GROWING_FEDDYN",
     "best_weight",
     "best_weights",
     "half_harmonic_mean",
     "largest_growth",
-    "suggested_weights",
+    "suggested_alpha",
 ]
 
 ITERATIONS = 100  # of a map that contracts by 1/4 in the logarithms
@@ -113,21 +114,14 @@ def largest_growth(alpha: float, mu: float) -> float:
     return math.sqrt(alpha * (alpha + 2.0 * mu)) - alpha
 
 
-def suggested_weights(
-    objective: Objective, alpha: float | None, growth: float | None, fraction: float, size: int
-) -> tuple[float, float]:
-    """Return ``alpha`` and ``growth``, suggested where they are open: the best ones for cohorts of ``size`` clients."""
-    if alpha is not None:
-        return alpha, growth or 0.0
+def suggested_alpha(objective: Objective, fraction: float, size: int) -> float:
+    """Return the best ``alpha`` for cohorts of ``size`` clients, which are the ``fraction`` of all."""
     known = Known(objective, Law(name=UNIFORM, n_clients=objective.n_clients, fraction=fraction))
-    if SMOOTH_STRONG.holds(None, known):
-        if fraction < 1 and not known.equal:
-            drawn = Known.of(objective, WeightedSubset(size=size))
-            return THEOREM_A_WEIGHTED.suggests(drawn)["alpha"], growth or 0.0
-        return THEOREM_A.suggests(known)["alpha"], growth or 0.0
-    alpha = suggested_weight(objective, "alpha")
-    grows = known.mu > 0 and fraction < 1 and growth is None
-    return alpha, largest_growth(alpha, known.mu) if grows else growth or 0.0
+    if not SMOOTH_STRONG.holds(None, known):
+        return suggested_weight(objective, "alpha")
+    if fraction < 1 and not known.equal:
+        return THEOREM_A_WEIGHTED.suggests(Known.of(objective, WeightedSubset(size=size)))["alpha"]
+    return THEOREM_A.suggests(known)["alpha"]
 
 
 def _fraction(method: Any, known: Known) -> float:
@@ -139,7 +133,7 @@ CONVEX = Need("convex clients", lambda m, k: k.mu >= 0)
 
 
 def _constant(method: Any, known: Known) -> bool:
-    return method.compressor == Identity() and not method.growth
+    return method.compressor == Identity()
 
 
 def _dual_errors(method: Any, known: Known, theta: Array, state: Any, weights: Sequence[float]) -> float:
@@ -147,9 +141,9 @@ def _dual_errors(method: Any, known: Known, theta: Array, state: Any, weights: S
     return squares(state.clients.gradient - known.objective.gradient(theta), weights)
 
 
-def _away(method: Any, theta: Array, state: Any, n: int) -> float:
+def _away(alpha: float, theta: Array, state: Any) -> float:
     r"""Return :math:`|x - \theta^*|^2`; x is the mean of the models of the last active clients."""
-    x = state.server.theta + state.server.h / method.alpha_of(n)
+    x = state.server.theta + state.server.h / alpha
     return float(array_namespace(theta).sum((x - theta) ** 2))
 
 
@@ -158,7 +152,7 @@ def _of_lemma(kappa: Any) -> Any:
 
     def potential(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
         weights = [kappa(method, known) * w for w in known.weights]
-        return _away(method, theta, state, n) + _dual_errors(method, known, theta, state, weights)
+        return _away(method.alpha, theta, state) + _dual_errors(method, known, theta, state, weights)
 
     return potential
 
@@ -213,7 +207,7 @@ def _psi(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
     gamma, p = 1.0 / method.alpha, _fraction(method, known)
     C = _factor(method, known) / p * (gamma * gamma + 2.0 * gamma / (known.L + known.mu))
     weights = [C * w for w in known.weights]
-    return _away(method, theta, state, n) + _dual_errors(method, known, theta, state, weights)
+    return _away(method.alpha, theta, state) + _dual_errors(method, known, theta, state, weights)
 
 
 FALLS = "E Psi falls by a factor of {factor} per round"
@@ -234,7 +228,6 @@ THEOREM_D = Theorem(
     needs=(
         EQUALLY_WEIGHTED,
         Need("cohorts of coordinates", lambda m, k: isinstance(m.compressor, CoordinateCohorts)),
-        Need("a constant alpha", lambda m, k: not m.growth),
         SMOOTH_STRONG,
         HEAVY,
     ),
@@ -248,7 +241,8 @@ THEOREM_D = Theorem(
 def _growing(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
     """Return V_n of Theorem C."""
     weights = [w / p for w, p in zip(known.weights, known.law.inclusion, strict=True)]
-    away = method.alpha_of(n) ** 2 * _away(method, theta, state, n)
+    alpha = method.alpha_of(n)
+    away = alpha**2 * _away(alpha, theta, state)
     return away + _dual_errors(method, known, theta, state, weights)
 
 
@@ -258,11 +252,18 @@ THEOREM_C = Theorem(
     needs=(
         DRAWN,
         STRONG,
+        Need("growth > 0", lambda m, k: m.growth > 0),
         at_most("growth", "sqrt(alpha^2 + 2 alpha mu) - alpha", lambda m, k: largest_growth(m.alpha, k.mu)),
     ),
     laws=ONE_SIZE,
-    about=lambda m, k: m.compressor == Identity() and bool(m.growth),
     potential=_growing,
+)
+THEOREM_C_ELSEWHERE = Theorem(
+    source="Theorem C",
+    rate="",
+    needs=(Need("an alpha that grows, which growing-feddyn has", lambda m, k: False),),
+    laws=ONE_SIZE,
+    about=lambda m, k: m.compressor == Identity() and k.mu > 0 and math.isinf(k.L),
 )
 
 # Unequal weights, in cohorts that are drawn with them.
@@ -282,7 +283,7 @@ def _weighted_psi(method: Any, known: Known, theta: Array, state: Any, n: int) -
     gamma, r, weights = 1.0 / method.alpha, _slowest(method, known), []
     for w, (mu, L), p in zip(known.weights, known.bounds, known.law.inclusion, strict=True):
         weights.append(r * w / p * (gamma * gamma + 2.0 * gamma / (L + mu)))
-    return _away(method, theta, state, n) + _dual_errors(method, known, theta, state, weights)
+    return _away(method.alpha, theta, state) + _dual_errors(method, known, theta, state, weights)
 
 
 THEOREM_A_WEIGHTED = Theorem(
@@ -296,4 +297,5 @@ THEOREM_A_WEIGHTED = Theorem(
     best=lambda k: {"alpha": _lightest(k)},
 )
 
-THEOREMS = (THEOREM_3, THEOREM_2, THEOREM_4, THEOREM_A, THEOREM_C, THEOREM_A_WEIGHTED, THEOREM_D)
+OF_FEDDYN = (THEOREM_3, THEOREM_2, THEOREM_4, THEOREM_A, THEOREM_A_WEIGHTED, THEOREM_D, THEOREM_C_ELSEWHERE)
+OF_GROWING_FEDDYN = (THEOREM_C,)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
+from dualopt.arrays._checks import NonNegative, require
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._estimate import growth
 from dualopt.methods._line_search import inner
-from dualopt.methods._parameters import within
+from dualopt.methods._parameters import Checked, Suggested, smallest, within
 from dualopt.methods._theorem import SMOOTH_STRONG, Known, Need, Theorem, at_most
+from dualopt.objectives import Objective
 
 __all__ = [
     "CURVATURE",
     "OF_ACC_S_DANE",
+    "OF_ADAPTIVE_ACC_S_DANE",
     "OF_ANDERSON_DANE",
     "OF_GIANT",
     "OF_GRADIENT_DESCENT",
+    "ProvedConvexity",
     "limit_factor",
     "spectrum",
 ]
@@ -135,6 +139,16 @@ OF_GIANT = (
 # DANE, accelerated.
 
 CURVATURE = at_most("mu", "min mu_j", lambda m, k: k.mu)
+
+
+def _require_proved(method: Any, f: Objective, name: str) -> None:
+    words = f"{name} must not exceed that of any client, {smallest(f.mu):g}"
+    require(CURVATURE.holds(method, Known.of(f)), words, getattr(method, name))
+
+
+ProvedConvexity = Annotated[
+    NonNegative, Suggested(lambda method, f, name: max(0.0, smallest(f.mu))), Checked(_require_proved)
+]
 CONVEX = (Need("convex clients", lambda m, k: k.mu >= 0), CURVATURE)
 
 
@@ -172,19 +186,19 @@ def _estimate(method: Any, known: Known, theta: Array, state: Any, n: int) -> fl
     return _energy(method, known, theta, state, n) + 0.5 * state.server.b * float(inner(off, off))
 
 
+OF_ADAPTIVE_ACC_S_DANE = (Theorem(source="", rate=_adaptive, needs=CONVEX),)
 OF_ACC_S_DANE = (
-    Theorem(source="", rate=_adaptive, needs=CONVEX, about=lambda m, k: m.weight is None),
     Theorem(
         source="",
         rate=lambda m, k: f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
         needs=CONVEX,
-        about=lambda m, k: m.weight is not None and m.mu == 0,
+        about=lambda m, k: m.mu == 0,
     ),
     Theorem(
         source="",
         rate=lambda m, k: f"{_given(m, k)}E - E* = O(q^n), a factor of {{factor}} per two rounds",
         needs=CONVEX,
-        about=lambda m, k: m.weight is not None and m.mu > 0,
+        about=lambda m, k: m.mu > 0,
         factor=lambda m, k: limit_factor(m.weight, m.mu),
         rounds=2,
         potential=_estimate,

@@ -1,29 +1,57 @@
-"""What the algorithms do alike with their parameters."""
+"""What the algorithms do alike with their parameters: conditions, suggestions, and types of fields that declare them.
+
+A parameter is declared once. ``rho: ProximalWeight = AUTO`` says that it is positive, what ``suggested`` fills in, and
+what ``check`` refuses: an annotation holds functions that refuse a value, ``Suggested`` and ``Checked``.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
+from dualopt.arrays._checks import NonNegative, require, require_at_least, require_positive
 from dualopt.arrays.xp import Array, array_namespace, to_numpy
 from dualopt.objectives import Objective
-from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah
+from dualopt.regularisers import Regulariser, Zero
+from dualopt.solvers import SGD, Gradient, LocalSolver, Sarah, default_solver
 from dualopt.solvers._loop import is_smooth
+from dualopt.solvers.stopping import Steps
 
 __all__ = [
+    "OWN_STEPS",
+    "AtLeastOne",
+    "Checked",
+    "GivenSolver",
+    "GradientSolver",
+    "LocalWeight",
+    "PlainSteps",
+    "ProximalStep",
+    "ProximalWeight",
+    "StepCount",
+    "Suggested",
+    "TheRegulariser",
+    "always",
     "common_step",
     "constants",
     "fedpd_step_limit",
+    "inverse_weight",
     "largest",
     "plain_steps",
     "reflection_factor",
     "require_convex_local_problem",
+    "require_gradient",
+    "require_hessians",
     "require_local_gradients",
     "require_plain_steps",
     "require_smooth_clients",
+    "require_steps",
     "smallest",
     "smooth_and_strongly_convex",
     "step_of",
+    "steps_with",
     "suggested_weight",
     "within",
 ]
@@ -113,6 +141,17 @@ def require_convex_local_problem(objective: Objective, weight: float, name: str)
         raise ValueError(f"{name} gives the proximal weight {weight:g}, which must exceed {-mu:g}, the concavity.")
 
 
+def require_steps(stop: Any) -> None:
+    """Refuse stopping rules other than a number of steps."""
+    require(isinstance(stop, Steps), f"stop must be a number of steps, not {stop}")
+
+
+def require_gradient(solver: Any) -> None:
+    """Refuse solvers other than full gradients."""
+    named = type(solver).__name__
+    require(solver is None or isinstance(solver, Gradient), f"solver must be Gradient, not {named}")
+
+
 def require_plain_steps(solver: LocalSolver | None) -> None:
     """Refuse solvers other than plain steps: a method counts them, or has gradients that belong to no function."""
     if solver is not None and not isinstance(solver, Gradient | SGD):
@@ -129,6 +168,11 @@ def require_smooth_clients(objective: Objective, name: str) -> None:
     """Refuse clients whose losses have kinks, for a method ``name`` that follows their gradients."""
     if not is_smooth(objective):
         raise ValueError(f"objective must be smooth for {name}, which follows gradients; use dualfl, which does not.")
+
+
+def require_hessians(objective: Objective, name: str) -> None:
+    """Refuse clients that offer no products with their Hessians, for a method ``name`` that asks for them."""
+    require("hessian" in objective.offers, f"objective must offer Hessian products for {name}")
 
 
 def plain_steps(objective: Objective, weight: float) -> Gradient:
@@ -151,3 +195,65 @@ def step_of(solver: Gradient | SGD) -> float:
     if solver.step is None:
         raise ValueError("solver must have a step: give one, or have it filled in by suggested(objective).")
     return solver.step
+
+
+class Suggested(NamedTuple):
+    """What ``suggested`` puts in the place of a parameter that is open."""
+
+    value: Callable[[Any, Objective, str], Any]  # of the method so far, the objective, and the name of the parameter
+    open: Any = None
+
+
+class Checked(NamedTuple):
+    """What ``check`` refuses, by a ValueError of one sentence."""
+
+    refuse: Callable[[Any, Objective, str], None]  # of the complete method, the objective, and the name
+
+
+def steps_with(weight: str) -> Suggested:
+    """Return the suggestion of plain steps for losses with a proximal term, whose weight is a parameter."""
+    return Suggested(lambda method, f, name: plain_steps(f, getattr(method, weight)))
+
+
+def always(value: Any) -> Suggested:
+    """Return the suggestion of one value for all clients."""
+    return Suggested(lambda method, f, name: value)
+
+
+def inverse_weight(factor: float = 1.0) -> Suggested:
+    """Return the suggestion of a step, 1 over ``factor`` times the usual weight."""
+    return Suggested(lambda method, f, name: 1.0 / suggested_weight(f, name, factor))
+
+
+USUAL = Suggested(lambda method, f, name: default_solver(f))
+GivenSolver = Annotated[LocalSolver, USUAL]
+GradientSolver = Annotated[LocalSolver, require_local_gradients, USUAL]
+OWN_STEPS = always(Gradient())
+PlainSteps = Annotated[Gradient | SGD, require_plain_steps, Suggested(lambda method, f, name: plain_steps(f, 0.0))]
+StepCount = Annotated[Steps, require_steps]
+AtLeastOne = Annotated[int, partial(require_at_least, 1)]
+LocalWeight = Annotated[
+    NonNegative, Checked(lambda method, f, name: require_convex_local_problem(f, getattr(method, name), name))
+]
+ProximalWeight = Annotated[
+    float,
+    require_positive,
+    Suggested(lambda method, f, name: suggested_weight(f, name)),
+    Checked(lambda method, f, name: require_convex_local_problem(f, getattr(method, name), name)),
+]
+ProximalStep = Annotated[
+    float,
+    require_positive,
+    inverse_weight(),
+    Checked(lambda method, f, name: require_convex_local_problem(f, 1.0 / getattr(method, name), name)),
+]
+
+
+def _require_that_of(method: Any, f: Objective, name: str) -> None:
+    words = f"{name} must be that of the objective: Composite(objective, regulariser)"
+    require(getattr(method, name) == f.regulariser, words)
+
+
+TheRegulariser = Annotated[
+    Regulariser, Suggested(lambda method, f, name: f.regulariser, Zero()), Checked(_require_that_of)
+]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import ProximalWeight
 from dualopt.methods._primal_dual_theorems import OF_A_FEDPD
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -80,19 +79,7 @@ class AFedPD(Algorithm):
     receivers: ClassVar[frozenset[str]] = frozenset({"inactive"})
     theorems = OF_A_FEDPD
 
-    rho: float = AUTO
-
-    def __post_init__(self) -> None:
-        require_positive(rho=self.rho)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``rho`` and the solver."""
-        rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
-        return replace(super().suggested(objective), rho=rho)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``rho`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, self.rho, "rho")
+    rho: ProximalWeight = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No duals."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
+from typing import Annotated
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array
-from dualopt.methods._parameters import plain_steps, require_plain_steps, suggested_weight
+from dualopt.methods._base import AUTO
+from dualopt.methods._parameters import require_plain_steps, steps_with
 from dualopt.methods.a_fedpd import AFedPD
 from dualopt.objectives import Objective, SharpnessAware
+from dualopt.solvers import SGD, Gradient
 from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["AFedPDSAM"]
@@ -46,19 +48,10 @@ class AFedPDSAM(AFedPD):
 
     without_theorem = "the limit is biased"
 
+    solver: Annotated[Gradient | SGD, require_plain_steps, steps_with("rho")] = AUTO
     stop: Stop = Steps(steps=10)
-    radius: float = 0.1
-    epsilon: float = 1e-2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(radius=self.radius, epsilon=self.epsilon)
-        require_plain_steps(self.solver)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``rho`` and plain gradient steps."""
-        rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
-        return replace(self, rho=rho, solver=plain_steps(objective, rho) if self.solver is None else self.solver)
+    radius: Positive = 0.1
+    epsilon: Positive = 1e-2
 
     def local_objective(self, objective: Objective) -> Objective:
         """Return the losses with sharpness-aware gradients."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require_at_least, require_positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
 from dualopt.methods._gradient_theorems import OF_ANDERSON_DANE
 from dualopt.methods._line_search import inner
-from dualopt.methods._parameters import require_convex_local_problem, require_smooth_clients
+from dualopt.methods._parameters import LocalWeight
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -104,27 +104,12 @@ class AndersonDANE(Mixing):
     [1.0, 1.0]
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     theorems = OF_ANDERSON_DANE
 
-    weight: float = 0.0
-    eta: float = 0.2
-    memory: int = 10
+    weight: LocalWeight = 0.0
+    eta: Positive = 0.2
     stop: Stop = GradientReduction(factor=0.01)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_at_least(0.0, weight=self.weight)
-        require_positive(eta=self.eta)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in the solver."""
-        require_smooth_clients(objective, "DANE")
-        return super().suggested(objective)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse a weight with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, self.weight, "weight")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No gradients are known: the clients minimise their own losses at first."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
-from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
 from dualopt.methods._base import AUTO
-from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import ProximalStep, inverse_weight
 from dualopt.methods._splitting_theorems import OF_ANDERSON
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -109,25 +108,10 @@ class AndersonFedSplit(Mixing):
     ([0.5, 1.6666666666666667], [0.5, 1.666667])
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
     theorems = OF_ANDERSON
 
-    step: float = AUTO
-    memory: int = 10
+    step: Annotated[ProximalStep, inverse_weight(WEIGHT)] = AUTO
     stop: Stop = GradientReduction(factor=0.01)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(step=self.step)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in the step and the solver."""
-        step = 1.0 / suggested_weight(objective, "step", WEIGHT) if self.step is None else self.step
-        return replace(super().suggested(objective), step=step)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse a step with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, 1.0 / self.step, "step")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Every client at ``theta0``, without history."""

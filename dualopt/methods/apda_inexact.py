@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import largest, require_local_gradients, smallest
+from dualopt.methods._parameters import OWN_STEPS, largest, require_local_gradients, smallest
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.solvers import Gradient
+from dualopt.solvers import LocalSolver
 from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["APDAInexact"]
@@ -85,15 +85,12 @@ class APDAInexact(Algorithm):
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     without_theorem = "this is a reconstruction, without a theorem"
 
-    eta_x: float = AUTO
-    eta_y: float = AUTO
-    beta_y: float = AUTO
-    theta: float = AUTO
+    eta_x: Positive = AUTO
+    eta_y: Positive = AUTO
+    beta_y: Positive = AUTO
+    theta: Positive = AUTO
+    solver: Annotated[LocalSolver, require_local_gradients, OWN_STEPS] = AUTO
     stop: Stop = Steps(steps=10)
-
-    def __post_init__(self) -> None:
-        require_positive(eta_x=self.eta_x, eta_y=self.eta_y, beta_y=self.beta_y, theta=self.theta)
-        require_local_gradients(self.solver)
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in the parameters by the formulas of Table 2, from the two that it tunes."""
@@ -104,8 +101,7 @@ class APDAInexact(Algorithm):
         eta_y = 1.0 / (32.0 * eta_x) if self.eta_y is None else self.eta_y
         beta_y = 1.0 / L if self.beta_y is None else self.beta_y
         theta = max(2.0 / (2.0 + mu * eta_x), 1.0 - beta_y * eta_y) if self.theta is None else self.theta
-        solver = Gradient() if self.solver is None else self.solver
-        return replace(self, eta_x=eta_x, eta_y=eta_y, beta_y=beta_y, theta=theta, solver=solver)
+        return replace(super().suggested(objective), eta_x=eta_x, eta_y=eta_y, beta_y=beta_y, theta=theta)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""

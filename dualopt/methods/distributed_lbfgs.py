@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require_kept
 from dualopt.arrays.xp import Array, array_namespace, device
 from dualopt.methods._base import Algorithm
 from dualopt.methods._line_search import Upload, accepts, inner, shortened
-from dualopt.methods._parameters import require_smooth_clients
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -71,21 +70,13 @@ class DistributedLBFGS(Algorithm):
     [1.0, 2.0]
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     without_theorem = "no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
     patience: ClassVar[int] = 30  # refused points
 
-    history: int = 40
+    history: Annotated[int, require_kept] = 40
     solver: None = field(default=None, init=False)
     stop: Stop = field(default=Steps(steps=1), init=False)
-
-    def __post_init__(self) -> None:
-        require_kept(history=self.history)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Refuse clients that are not smooth; there is nothing to fill in."""
-        require_smooth_clients(objective, "L-BFGS")
-        return self
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """No pairs; the first point is ``theta0``, which is accepted whatever its value is."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device
 from dualopt.methods._base import Algorithm
 from dualopt.methods._line_search import Upload, accepts, inner, shortened
-from dualopt.methods._parameters import require_smooth_clients
+from dualopt.methods._parameters import AtLeastOne
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -78,24 +78,13 @@ class DistributedNewtonCG(Algorithm):
     [1.0, 2.0]
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth", "hessian"})
     without_theorem = "no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
     patience: ClassVar[int] = 250  # the products of a step and refused points
 
-    max_cg: int = 200
+    max_cg: AtLeastOne = 200
     solver: None = field(default=None, init=False)
     stop: Stop = field(default=Steps(steps=1), init=False)
-
-    def __post_init__(self) -> None:
-        if self.max_cg < 1:
-            raise ValueError(f"max_cg must be at least 1, not {self.max_cg}.")
-
-    def suggested(self, objective: Objective) -> Self:
-        """Refuse clients without Hessians; there is nothing to fill in."""
-        require_smooth_clients(objective, "Newton's method")
-        if "hessian" not in objective.offers:
-            raise ValueError("objective must offer Hessian products for Newton's method.")
-        return self
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require, require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._dual_theorems import NU, OF_DUAL_ASCENT
-from dualopt.methods._parameters import smallest
-from dualopt.methods._theorem import Known
+from dualopt.methods._dual_parameters import Duality
+from dualopt.methods._dual_theorems import OF_DUAL_ASCENT
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -69,26 +67,9 @@ class DualAscent(Algorithm):
     """
 
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
-    supports: ClassVar[frozenset[str]] = frozenset()
     theorems = OF_DUAL_ASCENT
 
-    nu: float = AUTO
-
-    def __post_init__(self) -> None:
-        require_positive(nu=self.nu)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j``."""
-        nu = smallest(objective.mu) if self.nu is None else self.nu
-        if nu <= 0:
-            raise ValueError(f"nu cannot be suggested because mu is {nu:g}: give mu > 0 (Section 4 adds a ridge).")
-        return replace(super().suggested(objective), nu=nu)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``nu > mu``, outside the theory: steps of ``1/nu`` are then too long."""
-        known = Known.of(objective)
-        wrong = f"nu = {self.nu:g} must not exceed mu = {known.mu:g}, unless check_assumptions is False"
-        require(NU.holds(self, known), wrong)
+    nu: Duality = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """All duals zero; message 0 is the zero model."""

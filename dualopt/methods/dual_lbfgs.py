@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
-from dualopt.arrays._checks import require, require_kept, require_positive
+from dualopt.arrays._checks import require_kept
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, device, to_numpy, zeros_like
 from dualopt.methods._anderson import mixture
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._dual_theorems import FALL, NU, OF_DUAL_LBFGS
+from dualopt.methods._dual_parameters import Duality
+from dualopt.methods._dual_theorems import FALL, OF_DUAL_LBFGS
 from dualopt.methods._line_search import falls, inner
-from dualopt.methods._parameters import require_local_gradients, smallest
-from dualopt.methods._theorem import Known
+from dualopt.methods._parameters import GradientSolver
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -115,28 +115,11 @@ class DualLBFGS(Algorithm):
     ([0.5, 1.6666666666666667], [0.5, 1.666667])
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
     theorems = OF_DUAL_LBFGS
 
-    nu: float = AUTO
-    history: int = 20
-
-    def __post_init__(self) -> None:
-        require_positive(nu=self.nu)
-        require_kept(history=self.history)
-        require_local_gradients(self.solver)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j`` and the solver."""
-        nu = smallest(objective.mu) if self.nu is None else self.nu
-        if nu <= 0:
-            raise ValueError(f"nu cannot be suggested because mu is {nu:g}: give mu > 0.")
-        return replace(super().suggested(objective), nu=nu)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``nu > mu``, with which plain steps may be too long."""
-        known = Known.of(objective)
-        require(NU.holds(self, known), f"nu = {self.nu:g} must not exceed mu = {known.mu:g}")
+    nu: Duality = AUTO
+    history: Annotated[int, require_kept] = 20
+    solver: GradientSolver = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero but the model; the first point is accepted whatever its value is."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._dual_parameters import DualParameters
+from dualopt.methods._base import AUTO
+from dualopt.methods._dual_parameters import Dual, Duality, Momentum
 from dualopt.methods._dual_theorems import OF_DUALFL
-from dualopt.methods._restarts import MOST, Averages, conjugate, judged, slope
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -22,7 +22,6 @@ class Server(NamedTuple):
 
     theta: Array  # theta^(n)
     t: float  # t_n
-    gap: float = math.inf  # with which the epoch began; for the gap restart alone
 
 
 class Message(NamedTuple):
@@ -30,21 +29,18 @@ class Message(NamedTuple):
 
     theta: Array  # theta^(n+1)
     beta: float  # beta_n
-    t: float | None = None  # t_(n+1), for the gap restart alone
 
 
 class Client(NamedTuple):
     """States of the clients."""
 
-    theta: Array  # theta_j, the point where the local solver starts next time
-    sent: Array  # the point that was uploaded: theta_j, or its dual correction
+    theta: Array  # theta_j, where the local solver starts next time
     zeta: Array  # zeta_j
     v: Array  # zeta_j^(n-1) + theta^(n) - theta_j^(n), the latest bracket of (3.3)
-    averages: Averages | None = None  # for the gap restart alone
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualFL(DualParameters):
+class DualFL(Dual):
     r"""Accelerated forward-backward splitting on the dual problem, one round per iteration.
 
     .. math::
@@ -64,24 +60,12 @@ class DualFL(DualParameters):
         Duality parameter; suggested: ``min mu``.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
-    corrected : bool, default False
-        Upload the dual-corrected point ``theta_j - grad/nu``, for which the inexact theorems hold at every accuracy
-        (the gap (3.6) of the plain point is usually infinite), and restart from the plain one: the
-        correction is a step ``1/nu``, far too long to start from. The plain point converges faster in practice.
-
-    restart : "gradient" or "gap", optional
-        When to forget the momentum; ``rho`` is then 0, so that nothing but ``nu`` need be known. "gradient": as soon as
-        the momentum leads uphill, one scalar more up; for smooth clients linear, by a proof without a useful factor.
-        "gap": when it does and a certified gap has fallen to a ninth, at the latest when to a hundredth, for which at
-        most :math:`22\sqrt{L/\nu - 1}` rounds are needed (Theorem E, ``theory/frontier/restarts.py``); two scalars more
-        up, and one value of every :math:`f_j` in a round. Measured in docs/no_tuning.md. Suggested: "gradient" where
-        nothing is known of the curvature (``mu`` is ``-inf``, and ``nu`` given), otherwise none.
 
     Raises
     ------
     ValueError
-        If ``rho`` or ``nu`` is out of range; if ``restart`` is neither of the two, or ``rho`` is not 0 with it; from
-        ``check`` if ``nu`` exceeds ``mu``.
+        If ``rho`` or ``nu`` is out of range; from ``suggested`` if nothing is known of the curvature and ``rho`` is not
+        given: :class:`dualopt.methods.RestartedDualFL` needs none; from ``check`` if ``nu`` exceeds ``mu``.
 
     Examples
     --------
@@ -91,60 +75,38 @@ class DualFL(DualParameters):
 
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_DUALFL
-    restarts: ClassVar[tuple[str, ...]] = ("gradient", "gap")
 
-    def _of_restarts(self, limit: float) -> str:
-        """Say what is proved of the restart; ``limit`` is 1/kappa."""
-        if limit == 0:
-            return "Theorem E: O(1/n^2) at the mean models" if self.restart == "gap" else "none: L is not finite"
-        if self.restart == "gap":
-            epoch = max(1, math.floor(2.0 * (1.0 + MOST) * math.sqrt(max(1.0 / limit - 1.0, 0.0))))
-            return f"Theorem E: the certified gap falls by {MOST**2:.0f} in at most {epoch} rounds"
-        return "linear for smooth clients (theory/frontier/restarts.py), without a useful factor"
+    rho: Momentum = AUTO
+    nu: Duality = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
         zero, zeros = zeros_like(theta0), zeros_like(copies)
-        averages = Averages(zeros, zeros) if self.restart == "gap" else None
-        return Server(zero, 1.0), Message(zero, 0.0), Client(copies, zeros, zeros, zeros, averages)
+        return Server(zero, 1.0), Message(zero, 0.0), Client(copies, zeros, zeros)
 
-    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Any]:
-        """Solve (3.1); with a restart its scalars are uploaded too."""
-        solution = oracle.solve(start=c.theta, linear=-self.nu * c.zeta)
-        theta = solution.theta
-        sent = theta - solution.evaluation.gradient / self.nu if self.corrected else theta
-        new = c._replace(theta=theta, sent=sent)
-        if self.restart is None:
-            return new, sent
-        slopes = slope(sent, message.theta, c.zeta, c.v)
-        if c.averages is None:
-            return new, (sent, slopes)
-        return new, (sent, slopes, oracle.value(c.averages.mean) + conjugate(solution, self.nu))
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Solve (3.1)."""
+        theta = oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta
+        return c._replace(theta=theta), theta
 
-    def server(self, server: Server, mean: Any, round: Round) -> tuple[Server, Message]:
-        """Average (3.2), and restart where the rule says so."""
-        theta, again, gap = judged(self.restart, mean, server.theta, server.gap, self.nu)
-        t, beta = (1.0, 0.0) if again else momentum(server.t, self.rho)
-        return Server(theta, t, gap), Message(theta, beta, t if self.restart == "gap" else None)
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
+        """Average (3.2)."""
+        t, beta = momentum(server.t, self.rho)
+        return Server(mean, t), Message(mean, beta)
 
     def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate (3.3)."""
-        v = c.zeta - c.sent  # in place from here on: where models are large, new arrays cost more than the sums
+        v = c.zeta - c.theta  # in place from here on: where models are large, new arrays cost more than the sums
         v += message.theta
         zeta = v - c.v
         zeta *= message.beta
         zeta += v
-        averages = None if c.averages is None else c.averages.after(*message)
-        return c._replace(zeta=zeta, v=v, averages=averages)
+        return c._replace(zeta=zeta, v=v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
-        gradient = objective.gradient(theta)
-        zeta = gradient / self.nu
-        start = broadcast(theta, zeta.shape)
-        averages = Averages(start, start) if self.restart == "gap" else None
-        message = Message(theta, 0.0, None if averages is None else 1.0)
-        return Server(theta, 1.0), message, Client(start, start, zeta, zeta, averages)
+        zeta = objective.gradient(theta) / self.nu
+        return Server(theta, 1.0), Message(theta, 0.0), Client(broadcast(theta, zeta.shape), zeta, zeta)
 
 
 def momentum(t: float, rho: float) -> tuple[float, float]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import ProximalWeight
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -69,20 +69,8 @@ class FedADMM(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    rho: float = AUTO
-    server_step: float | None = None
-
-    def __post_init__(self) -> None:
-        require_positive(rho=self.rho, server_step=self.server_step)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``rho`` and the solver."""
-        rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
-        return replace(super().suggested(objective), rho=rho)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``rho`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, self.rho, "rho")
+    rho: ProximalWeight = AUTO
+    server_step: Positive | None = None
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""

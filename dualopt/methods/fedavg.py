@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import Algorithm
+from dualopt.methods._base import AUTO, Algorithm
+from dualopt.methods._parameters import OWN_STEPS
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.solvers import Gradient
+from dualopt.solvers import LocalSolver
 from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["FedAvg"]
@@ -47,11 +48,8 @@ class FedAvg(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     without_theorem = "the limit is biased when the clients differ"
 
+    solver: Annotated[LocalSolver, OWN_STEPS] = AUTO
     stop: Stop = Steps(steps=10)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in gradient steps of length ``1/L_j``."""
-        return replace(self, solver=Gradient()) if self.solver is None else self
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """Nothing but the model."""

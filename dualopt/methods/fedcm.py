@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Fraction, Positive
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import common_step, require_plain_steps, step_of
+from dualopt.methods._parameters import StepCount, common_step, require_plain_steps, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -68,18 +68,12 @@ class FedCM(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     without_theorem = "the limit is biased when the clients differ"
 
-    alpha: float = 0.1
-    server_step: float | None = None
-    solver: Gradient | SGD = AUTO
-    stop: Steps = Steps(steps=10)
+    alpha: Fraction = 0.1
+    server_step: Positive | None = None
+    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
+    stop: StepCount = Steps(steps=10)
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha <= 1:
-            raise ValueError(f"alpha must lie in (0, 1], not {self.alpha}.")
-        require_positive(server_step=self.server_step)
-        require_plain_steps(self.solver)
-        if not isinstance(self.stop, Steps):
-            raise ValueError(f"stop must be a number of steps, not {self.stop}.")
         if self.server_step is None and isinstance(self.solver, SGD) and self.solver.epochs is not None:
             raise ValueError("server_step must be given when the solver counts epochs.")
 

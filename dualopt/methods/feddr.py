@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import interval
 from dualopt.arrays.xp import Array, broadcast
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import (
-    require_convex_local_problem,
-    suggested_weight,
+    ProximalStep,
+    TheRegulariser,
 )
 from dualopt.methods._splitting_theorems import OF_FEDDR
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.regularisers import Regulariser, Zero
+from dualopt.regularisers import Zero
 
 __all__ = ["FedDR"]
 
@@ -76,26 +76,9 @@ class FedDR(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
     theorems = OF_FEDDR
 
-    eta: float = AUTO
-    regulariser: Regulariser = Zero()
-    relaxation: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_positive(eta=self.eta)
-        if not 0 < self.relaxation <= 2:
-            raise ValueError(f"relaxation must lie in (0, 2], not {self.relaxation}.")
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``eta``, the regulariser and the solver."""
-        eta = 1.0 / suggested_weight(objective, "eta") if self.eta is None else self.eta
-        g = objective.regulariser if self.regulariser == Zero() else self.regulariser
-        return replace(super().suggested(objective), eta=eta, regulariser=g)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``eta`` with which local problems are not strongly convex, and another ``g`` than the objective's."""
-        require_convex_local_problem(objective, 1.0 / self.eta, "eta")
-        if self.regulariser != objective.regulariser:
-            raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
+    eta: ProximalStep = AUTO
+    regulariser: TheRegulariser = Zero()
+    relaxation: Annotated[float, interval("(0, 2]")] = 1.0
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""

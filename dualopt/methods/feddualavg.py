@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import common_step, step_of
+from dualopt.methods._parameters import StepCount, TheRegulariser, common_step, require_gradient, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.regularisers import Regulariser, Zero
+from dualopt.regularisers import Zero
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 
@@ -77,27 +77,14 @@ class FedDualAvg(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "regulariser"})
     without_theorem = "the limit is biased when the clients differ"
 
-    regulariser: Regulariser = Zero()
-    server_step: float = 1.0
-    solver: Gradient = AUTO
-    stop: Steps = Steps(steps=10)
-
-    def __post_init__(self) -> None:
-        require_positive(server_step=self.server_step)
-        if self.solver is not None and not isinstance(self.solver, Gradient):
-            raise ValueError(f"solver must be Gradient, not {type(self.solver).__name__}.")
-        if not isinstance(self.stop, Steps):
-            raise ValueError(f"stop must be a number of steps, not {self.stop}.")
+    regulariser: TheRegulariser = Zero()
+    server_step: Positive = 1.0
+    solver: Annotated[Gradient, require_gradient] = AUTO
+    stop: StepCount = Steps(steps=10)
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in the step and the regulariser."""
-        g = objective.regulariser if self.regulariser == Zero() else self.regulariser
-        return replace(self, regulariser=g, solver=common_step(objective, self.solver))
-
-    def check(self, objective: Objective) -> None:
-        """Refuse another ``g`` than the objective's."""
-        if self.regulariser != objective.regulariser:
-            raise ValueError("regulariser must be that of the objective: Composite(objective, regulariser).")
+        return replace(super().suggested(objective), solver=common_step(objective, self.solver))
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, tuple[()]]:
         """Start with the model as dual variable."""

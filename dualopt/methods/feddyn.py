@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require, require_fraction, require_positive
+from dualopt.arrays._checks import Fraction, require
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import AUTO, Algorithm, Means
-from dualopt.methods._feddyn_theorems import THEOREMS, best_weights, suggested_weights
-from dualopt.methods._parameters import constants, require_convex_local_problem, smooth_and_strongly_convex
+from dualopt.methods._feddyn_theorems import OF_FEDDYN, best_weights, suggested_alpha
+from dualopt.methods._parameters import (
+    ProximalWeight,
+    Suggested,
+    constants,
+    smooth_and_strongly_convex,
+)
 from dualopt.methods.compressors import Compressor, CoordinateCohorts, Identity, kept, received
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -30,6 +34,12 @@ class Client(NamedTuple):
     """States of the clients."""
 
     gradient: Array  # the memory of grad L_k(theta_k^t)
+
+
+def best_alpha(method: Any, objective: Objective, name: str) -> float:
+    """Return the best ``alpha``, where a coordinate comes from the fraction of the clients that a compressor leaves."""
+    omega = method.compressor.omega(objective.shape, objective.n_clients)
+    return suggested_alpha(objective, (method.fraction or 1.0) / (1.0 + omega), method._size(objective))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +67,8 @@ class FedDyn(Algorithm):
         \Psi &= |x - \theta^*|^2 + C\,\tfrac1N\textstyle\sum_j |g_j - \nabla f_j(\theta^*)|^2
 
     (Theorem A): with the smallest such :math:`\alpha` about :math:`\frac12\sqrt{\kappa N/P} + \frac N{2P}` rounds per
-    factor e, where Theorem 3 has :math:`\kappa`. Without smoothness, :math:`\alpha` that grows by ``growth`` in each
-    round gives :math:`\mathbb E|x - \theta^*|^2 = O(1/n^2)` (Theorem C).
+    factor e, where Theorem 3 has :math:`\kappa`. Without smoothness :math:`\alpha` has to grow:
+    :class:`dualopt.methods.GrowingFedDyn`.
 
     **Weights of the clients** (Theorem A'). With :math:`\omega_j = w_j/\sum_iw_i` and cohorts of fixed size that hold
     client j with probability :math:`\pi_j`, the server takes
@@ -94,10 +104,6 @@ class FedDyn(Algorithm):
         reach the solution in fewer rounds with :math:`\sqrt{L\mu}`, the lighter weight, whoever takes part.
         Theorems 2 and 3 ask for :math:`\alpha \ge 25L` (convex) and :math:`\alpha \ge \max(5\mu N/P, 30L)` (strongly
         convex), Theorem 4 for :math:`20LN/P` (nonconvex).
-    growth : float, optional
-        What :math:`\alpha` gains in every round; Theorem C admits :math:`\sqrt{\alpha^2 + 2\alpha\mu} - \alpha`,
-        which is suggested with the suggested ``alpha`` if the clients are not smooth and some of them are idle;
-        otherwise nothing.
     fraction : float, optional
         The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` uses and nothing else, as if
         cohorts were of one size; in a run that of its participation, else 1.
@@ -120,28 +126,12 @@ class FedDyn(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
-    theorems = THEOREMS
+    theorems = OF_FEDDYN
     draws: ClassVar[bool] = True
 
-    alpha: float = AUTO
-    growth: float | None = None
-    fraction: float | None = None
+    alpha: Annotated[ProximalWeight, Suggested(best_alpha)] = AUTO
+    fraction: Fraction | None = None
     compressor: Compressor = Identity()
-
-    def __post_init__(self) -> None:
-        require_positive(alpha=self.alpha)
-        require(0 <= (self.growth or 0.0) < math.inf, "growth must be a finite number, at least 0", self.growth)
-        require_fraction(fraction=self.fraction)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``alpha``, ``growth`` and the solver."""
-        p, size = self._p(objective), self._size(objective)
-        alpha, growth = suggested_weights(objective, self.alpha, self.growth, p, size)
-        return replace(super().suggested(objective), alpha=alpha, growth=growth)
-
-    def _p(self, objective: Objective) -> float:
-        """Return which part of the clients a coordinate is expected to come from."""
-        return (self.fraction or 1.0) / (1.0 + self.compressor.omega(objective.shape, objective.n_clients))
 
     def _size(self, objective: Objective) -> int:
         """Return the number P of active clients."""
@@ -153,18 +143,14 @@ class FedDyn(Algorithm):
             return super().suggested_scales(objective)
         return best_weights(constants(objective), self._size(objective), objective.weights)
 
-    def alpha_of(self, n: int) -> float:
-        """Return the weight in round ``n``, counted from 0."""
-        return self.alpha + n * (self.growth or 0.0)
-
     def check(self, objective: Objective) -> None:
         """Refuse weights with which local problems are not strongly convex, and compressors without a theorem."""
+        super().check(objective)
         covered = isinstance(self.compressor, Identity | CoordinateCohorts)
         require(covered, "compressor must be cohorts=NUMBER for FedDyn (FedSplit takes all)", self.compressor)
         alone = self.compressor == Identity() or self.fraction in (None, 1.0)
         require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
         self.compressor.omega(objective.shape, objective.n_clients)
-        require_convex_local_problem(objective, self.alpha, "alpha")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No gradients are remembered."""
@@ -173,8 +159,7 @@ class FedDyn(Algorithm):
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve the regularised problem (1) and follow its gradient by (2)."""
-        alpha = self.alpha_of(round.n)
-        theta = oracle.solve(start=message, linear=-c.gradient, weight=alpha, center=message).theta
+        theta = oracle.solve(start=message, linear=-c.gradient, weight=self.alpha, center=message).theta
         theta = received(self.compressor, message, theta, round)
         return Client(c.gradient - self._memory(message, round) * (theta - message)), theta
 
@@ -182,12 +167,12 @@ class FedDyn(Algorithm):
         """Correct the average of the active models by the memory of all gradients."""
         x, moved = means.draw, means.mean - server.theta
         h = server.h - self._memory(x, round) * round.fraction * moved
-        theta = x - h / self.alpha_of(round.n + 1)
+        theta = x - h / self.alpha
         return Server(theta, h), theta
 
     def _memory(self, model: Array, round: Round) -> float:
         """Return the weight with which memories follow what is received: ``alpha``, damped by a compressor."""
-        return self.alpha_of(round.n) * kept(self.compressor, tuple(model.shape), round)
+        return self.alpha * kept(self.compressor, tuple(model.shape), round)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser the memories hold the gradients, whose mean is zero."""

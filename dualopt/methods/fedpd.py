@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import ProximalStep
 from dualopt.methods._primal_dual_theorems import OF_FEDPD
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -53,9 +52,6 @@ class FedPD(Algorithm):
         clients are not strongly convex.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
-    old_dual : bool, default False
-        Upload :math:`\theta_j + \eta\lambda_j` with the dual of before the round, as the authors' published code does.
-        The fixed points are the same, the iterates are not.
 
     Raises
     ------
@@ -64,28 +60,15 @@ class FedPD(Algorithm):
 
     Examples
     --------
-    >>> FedPD(eta=0.1).old_dual
-    False
+    >>> FedPD(eta=0.1).eta
+    0.1
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_FEDPD
 
-    eta: float = AUTO
-    old_dual: bool = False
-
-    def __post_init__(self) -> None:
-        require_positive(eta=self.eta)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``eta`` and the solver."""
-        eta = 1.0 / suggested_weight(objective, "eta") if self.eta is None else self.eta
-        return replace(super().suggested(objective), eta=eta)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``eta`` with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, 1.0 / self.eta, "eta")
+    eta: ProximalStep = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No duals; every client at ``theta0``."""
@@ -95,7 +78,7 @@ class FedPD(Algorithm):
         """Minimise the augmented Lagrangian, update the dual, and go on from the own copy until a message arrives."""
         theta = oracle.solve(start=c.theta, linear=c.dual, weight=1.0 / self.eta, center=c.x0).theta
         dual = c.dual + (theta - c.x0) / self.eta
-        x0 = theta + self.eta * (c.dual if self.old_dual else dual)
+        x0 = theta + self.eta * dual
         return Client(theta, dual, x0), x0
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
-from dualopt.arrays._checks import require_positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
-from dualopt.methods._parameters import require_convex_local_problem, suggested_weight
+from dualopt.methods._parameters import GivenSolver, ProximalWeight
 from dualopt.methods.fedavg import FedAvg
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
-from dualopt.solvers import default_solver
 from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["FedProx"]
@@ -48,22 +45,11 @@ class FedProx(FedAvg):
     0.1
     """
 
-    mu_prox: float = AUTO
+    mu_prox: ProximalWeight = AUTO
+    solver: GivenSolver = AUTO
     stop: Stop = GradientReduction()
 
     without_theorem = FedAvg.without_theorem
-
-    def __post_init__(self) -> None:
-        require_positive(mu_prox=self.mu_prox)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in the weight and the solver."""
-        weight = suggested_weight(objective, "mu_prox") if self.mu_prox is None else self.mu_prox
-        return replace(self, mu_prox=weight, solver=default_solver(objective) if self.solver is None else self.solver)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse a weight with which local problems are not strongly convex."""
-        require_convex_local_problem(objective, self.mu_prox, "mu_prox")
 
     def local(self, c: Any, message: Array, oracle: Oracle, round: Round) -> tuple[Any, Array]:
         """Work on the own loss with the proximal term."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
-from dualopt.arrays._checks import require_positive
-from dualopt.methods._parameters import plain_steps, require_plain_steps
+from dualopt.arrays._checks import Positive
+from dualopt.methods._base import AUTO
+from dualopt.methods._parameters import PlainSteps
 from dualopt.methods.fedavg import FedAvg
 from dualopt.objectives import Objective, SharpnessAware
 
@@ -49,18 +49,11 @@ class FedSAM(FedAvg):
     0.05
     """
 
-    radius: float = 0.05
-    epsilon: float = 1e-2
+    solver: PlainSteps = AUTO
+    radius: Positive = 0.05
+    epsilon: Positive = 1e-2
 
     without_theorem = FedAvg.without_theorem
-
-    def __post_init__(self) -> None:
-        require_positive(radius=self.radius, epsilon=self.epsilon)
-        require_plain_steps(self.solver)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in plain gradient steps."""
-        return replace(self, solver=plain_steps(objective, 0.0)) if self.solver is None else self
 
     def local_objective(self, objective: Objective) -> Objective:
         """Return the losses with sharpness-aware gradients."""

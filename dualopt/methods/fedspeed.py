@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import NonNegative, Positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
-from dualopt.methods._parameters import plain_steps, require_plain_steps, suggested_weight
+from dualopt.methods._parameters import Suggested, always, plain_steps, require_plain_steps
 from dualopt.methods.fedadmm import Client, FedADMM, Server
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective, SharpnessAware
-from dualopt.solvers import default_solver
+from dualopt.solvers import LocalSolver, default_solver
 from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["FedSpeed"]
+
+
+def sharp_steps(method: Any, objective: Objective, name: str) -> LocalSolver:
+    """Return plain gradient steps, or the usual solver for radius 0."""
+    return plain_steps(objective, method.rho) if method.radius > 0 else default_solver(objective)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,26 +62,14 @@ class FedSpeed(FedADMM):
     """
 
     stop: Stop = Steps(steps=10)
-    server_step: float = AUTO
-    radius: float = 0.1
-    epsilon: float = 1e-2
+    server_step: Annotated[Positive, always(1.0)] = AUTO
+    solver: Annotated[LocalSolver, Suggested(sharp_steps)] = AUTO
+    radius: NonNegative = 0.1
+    epsilon: Positive = 1e-2
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(epsilon=self.epsilon)
         if self.radius > 0:
             require_plain_steps(self.solver)
-        if not self.radius >= 0:
-            raise ValueError(f"radius must be at least 0, not {self.radius}.")
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``rho``, the server step and plain gradient steps, or the usual solver for radius 0."""
-        rho = suggested_weight(objective, "rho") if self.rho is None else self.rho
-        step = 1.0 if self.server_step is None else self.server_step
-        solver = self.solver
-        if solver is None:
-            solver = plain_steps(objective, rho) if self.radius > 0 else default_solver(objective)
-        return replace(self, rho=rho, server_step=step, solver=solver)
 
     def local_objective(self, objective: Objective) -> Objective:
         """Return the losses with sharpness-aware gradients."""

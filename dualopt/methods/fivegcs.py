@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require, require_fraction, require_positive
+from dualopt.arrays._checks import Fraction, Positive, require
 from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import largest, require_local_gradients, smallest
+from dualopt.methods._parameters import OWN_STEPS, largest, require_local_gradients, smallest
 from dualopt.methods._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF
 from dualopt.methods._theorem import Known
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.solvers import Gradient
+from dualopt.solvers import LocalSolver
 from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["FiveGCS"]
@@ -89,16 +89,12 @@ class FiveGCS(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     theorems = OF_FIVEGCS
 
-    gamma: float = AUTO
-    tau: float = AUTO
-    mu: float = AUTO
-    fraction: float | None = None
+    gamma: Positive = AUTO
+    tau: Positive = AUTO
+    mu: Positive = AUTO
+    fraction: Fraction | None = None
+    solver: Annotated[LocalSolver, require_local_gradients, OWN_STEPS] = AUTO
     stop: Stop = AUTO
-
-    def __post_init__(self) -> None:
-        require_positive(gamma=self.gamma, tau=self.tau, mu=self.mu)
-        require_fraction(fraction=self.fraction)
-        require_local_gradients(self.solver)
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in the parameters of the theorem."""
@@ -109,9 +105,8 @@ class FiveGCS(Algorithm):
         gamma = 3.0 / 16.0 * math.sqrt(fraction / (L * mu)) if self.gamma is None else self.gamma
         tau = 1.0 / (2.0 * gamma * objective.n_clients) if self.tau is None else self.tau
         steps = math.ceil((0.75 * math.sqrt(fraction * L / mu) + 2.0) * math.log(4.0 * L / mu))
-        solver = Gradient() if self.solver is None else self.solver
         stop = Steps(steps=steps) if self.stop is None else self.stop
-        return replace(self, gamma=gamma, tau=tau, mu=mu, solver=solver, stop=stop)
+        return replace(super().suggested(objective), gamma=gamma, tau=tau, mu=mu, stop=stop)
 
     def check(self, objective: Objective) -> None:
         """Refuse what is outside the theory."""

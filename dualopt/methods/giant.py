@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays._checks import interval, require
 from dualopt.arrays.xp import Array, array_namespace, broadcast, device, to_numpy
 from dualopt.methods._base import Algorithm
 from dualopt.methods._gradient_theorems import OF_GIANT
 from dualopt.methods._line_search import Upload, accepts, inner, shortened
-from dualopt.methods._parameters import require_convex_local_problem, require_smooth_clients
+from dualopt.methods._parameters import AtLeastOne, LocalWeight
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -109,36 +109,21 @@ class GIANT(Algorithm):
     [1.0, 1.0]
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth", "hessian"})
     patience: ClassVar[int] = 32  # a direction, slopes, and refused points
     theorems = OF_GIANT
 
-    weight: float = 0.0
-    reduction: float = 0.01
-    max_cg: int = 200
+    weight: LocalWeight = 0.0
+    reduction: Annotated[float, interval("(0, 1)")] = 0.01
+    max_cg: AtLeastOne = 200
     steps: tuple[float, ...] = (1.0, 0.25)
-    relaxation: float = 0.2
+    relaxation: Annotated[float, interval("[0, 1)")] = 0.2
     solver: None = field(default=None, init=False)
     stop: Stop = field(default=Steps(steps=1), init=False)
 
     def __post_init__(self) -> None:
-        require_at_least(0.0, weight=self.weight)
-        require(0 < self.reduction < 1, "reduction must lie in (0, 1)", self.reduction)
-        if self.max_cg < 1:
-            raise ValueError(f"max_cg must be at least 1, not {self.max_cg}.")
         good = all(0 < t < math.inf for t in self.steps)
         require(bool(self.steps) and good, "steps must be positive finite numbers, at least one", self.steps)
-        require(0 <= self.relaxation < 1, "relaxation must lie in [0, 1)", self.relaxation)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Refuse clients without Hessians; there is nothing to fill in."""
-        require_smooth_clients(objective, "GIANT")
-        require("hessian" in objective.offers, "objective must offer Hessian products for GIANT")
-        return self
-
-    def check(self, objective: Objective) -> None:
-        """Refuse a weight with which local systems may be singular."""
-        require_convex_local_problem(objective, self.weight, "weight")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Positive, require
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._gradient_theorems import OF_GRADIENT_DESCENT
-from dualopt.methods._parameters import require_smooth_clients
+from dualopt.methods._parameters import Suggested
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -22,6 +23,13 @@ class Server(NamedTuple):
     """State of the server."""
 
     theta: Array  # theta
+
+
+def largest_step(method: Any, objective: Objective, name: str) -> float:
+    r"""Return :math:`1/\bar L`."""
+    L = float(objective.mean(objective.L))
+    require(0 < L < math.inf, "step must be given: L is not known, so nothing can be suggested")
+    return 1.0 / L
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,25 +64,12 @@ class GradientDescent(Algorithm):
     [1.0, 2.0]
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     theorems = OF_GRADIENT_DESCENT
 
-    step: float = AUTO
+    step: Annotated[Positive, Suggested(largest_step)] = AUTO
     solver: None = field(default=None, init=False)
     stop: Stop = field(default=Steps(steps=1), init=False)
-
-    def __post_init__(self) -> None:
-        require_positive(step=self.step)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in the step."""
-        require_smooth_clients(objective, "gradient descent")
-        if self.step is not None:
-            return self
-        L = float(objective.mean(objective.L))
-        if not 0 < L < float("inf"):
-            raise ValueError("step must be given: L is not known, so nothing can be suggested.")
-        return replace(self, step=1.0 / L)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """Nothing but the model."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace
-from dualopt.methods import dualfl
-from dualopt.methods._base import parameters
-from dualopt.methods._dual_parameters import DualParameters
+from dualopt.arrays.xp import Array, broadcast, zeros_like
+from dualopt.methods._base import AUTO
+from dualopt.methods._dual_parameters import Dual, Duality, Momentum
 from dualopt.methods._dual_theorems import OF_OPTIMIZED_DUALFL
-from dualopt.methods._restarts import judged
-from dualopt.methods.dualfl import Client, DualFL
+from dualopt.methods.dualfl import Client
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -38,7 +36,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizedDualFL(DualParameters):
+class OptimizedDualFL(Dual):
     r"""DualFL with the momentum of the information-theoretic exact method (Taylor and Drori 2023).
 
     .. math::
@@ -62,17 +60,13 @@ class OptimizedDualFL(DualParameters):
 
     Parameters
     ----------
-    rho, nu, solver, stop, corrected
+    rho, nu, solver, stop
         As in :class:`dualopt.methods.DualFL`.
-    restart : "gradient", optional
-        As in :class:`dualopt.methods.DualFL`; for this method nothing is proved of it, and no gap restart is
-        offered, because the proof needs models that are averaged with the weights of DualFL.
 
     Raises
     ------
     ValueError
-        If ``rho`` or ``nu`` is out of range; if ``restart`` is not "gradient", or ``rho`` is not 0 with it; from
-        ``check`` if ``nu`` exceeds ``mu``.
+        As from :class:`dualopt.methods.DualFL`.
 
     Examples
     --------
@@ -83,33 +77,33 @@ class OptimizedDualFL(DualParameters):
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
 
-    def _dualfl(self) -> DualFL:
-        """Return the method that has the same local problems and states of the clients."""
-        return DualFL(**{name: getattr(self, name) for name in parameters(type(self))})
+    rho: Momentum = AUTO
+    nu: Duality = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
-        zero = array_namespace(theta0).zeros_like(theta0)
-        return Server(zero, 0.0), Message(zero, 0.0, 0.0), self._dualfl().init(theta0, copies)[2]
+        zero, zeros = zeros_like(theta0), zeros_like(copies)
+        return Server(zero, 0.0), Message(zero, 0.0, 0.0), Client(copies, zeros, zeros)
 
-    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Any]:
-        """Solve the local problem (3.1); the upload is that of DualFL."""
-        return self._dualfl().local(c, dualfl.Message(message.theta, message.b), oracle, round)
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
+        """Solve the local problem (3.1) of DualFL."""
+        theta = oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta
+        return c._replace(theta=theta), theta
 
-    def server(self, server: Server, mean: Any, round: Round) -> tuple[Server, Message]:
-        """Average; the coefficients depend on nothing but the round of the epoch and ``rho``."""
-        theta, again, _ = judged(self.restart, mean, server.theta, math.inf, self.nu)
-        A, b, c = (0.0, 0.0, 0.0) if again else coefficients(server.A, self.rho)
-        return Server(theta, A), Message(theta, b, c)
+    def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
+        """Average; the coefficients depend on nothing but the round and ``rho``."""
+        A, b, c = coefficients(server.A, self.rho)
+        return Server(mean, A), Message(mean, b, c)
 
     def receive(self, c: Client, message: Message) -> Client:
         """Extrapolate, along the last change of v and along the last step."""
-        v = c.zeta + message.theta - c.sent
+        v = c.zeta + message.theta - c.theta
         return c._replace(zeta=v + message.b * (v - c.v) + message.c * (v - c.zeta), v=v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, as for DualFL."""
-        return Server(theta, 0.0), Message(theta, 0.0, 0.0), self._dualfl().fixed_point(objective, theta)[2]
+        zeta = objective.gradient(theta) / self.nu
+        return Server(theta, 0.0), Message(theta, 0.0, 0.0), Client(broadcast(theta, zeta.shape), zeta, zeta)
 
 
 def growth(A: float, rho: float) -> float:

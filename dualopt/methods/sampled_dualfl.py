@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import require, require_fraction
+from dualopt.arrays._checks import Fraction, require
 from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import AUTO, Algorithm, Means
+from dualopt.methods._base import AUTO, Means
+from dualopt.methods._dual_parameters import Dual, Duality, Momentum
 from dualopt.methods._dual_theorems import OF_SAMPLED_DUALFL
+from dualopt.methods._parameters import Suggested
 from dualopt.methods._pivotal import inclusion_probabilities
 from dualopt.methods._theorem import DRAWN, ONE_SIZE, Known
-from dualopt.methods.dualfl import DualFL
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Participation, Round
 from dualopt.objectives import Objective
@@ -43,8 +44,16 @@ class Client(NamedTuple):
     z: Array  # z_j, the dual variable
 
 
+def least_probability(method: Any, objective: Objective, name: str) -> float:
+    """Return the least probability with which a client is active: in cohorts drawn with the weights, if unequal."""
+    fraction, weights = method.fraction or 1.0, objective.unequal_weights
+    if weights is None:
+        return fraction
+    return min(inclusion_probabilities(weights, max(1, round(fraction * len(weights)))))
+
+
 @dataclass(frozen=True, kw_only=True)
-class SampledDualFL(Algorithm):
+class SampledDualFL(Dual):
     r"""Accelerated randomised proximal coordinate descent on the dual problem of DualFL.
 
     .. math::
@@ -113,40 +122,16 @@ class SampledDualFL(Algorithm):
     theorems = OF_SAMPLED_DUALFL
     draws: ClassVar[bool] = True
 
-    rho: float = AUTO
-    nu: float = AUTO
-    fraction: float | None = None
-    least: float = AUTO
-
-    def __post_init__(self) -> None:
-        self._dualfl()
-        require_fraction(fraction=self.fraction, least=self.least)
-
-    def _dualfl(self) -> DualFL:
-        """Return the method that shares the parameters."""
-        return DualFL(rho=self.rho, nu=self.nu, solver=self.solver, stop=self.stop)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``nu = min_j mu_j``, ``rho = nu / max_j L_j``, and ``least``."""
-        filled, fraction = self._dualfl().suggested(objective), self.fraction or 1.0
-        least = self.least
-        if least is None and (weights := objective.unequal_weights) is not None:
-            least = min(inclusion_probabilities(weights, max(1, round(fraction * len(weights)))))
-        return replace(self, rho=filled.rho, nu=filled.nu, least=least or fraction, solver=filled.solver)
-
-    def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
-        """Return the ``mu_j``, as for DualFL."""
-        return self._dualfl().suggested_scales(objective)
+    rho: Momentum = AUTO
+    nu: Duality = AUTO
+    fraction: Fraction | None = None
+    least: Annotated[Fraction, Suggested(least_probability)] = AUTO
 
     def check_participation(self, objective: Objective, participation: Participation | None) -> None:
         """Refuse cohorts that are not drawn with unequal weights: the iterates grow without limit."""
         known = Known.of(objective, participation)
         words = "participation must be importance=P for SampledDualFL where weights are unequal: others diverge"
         require(known.equal or (known.law.name in ONE_SIZE.names and DRAWN.holds(self, known)), words)
-
-    def check(self, objective: Objective) -> None:
-        """Refuse ``nu > mu``, outside the theory."""
-        self._dualfl().check(objective)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; t is the least probability with which a client is active."""

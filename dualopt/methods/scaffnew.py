@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
+from dualopt.arrays._checks import Fraction
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import common_step, largest, require_plain_steps, smallest, step_of
@@ -78,14 +79,11 @@ class Scaffnew(Algorithm):
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_SCAFFNEW
 
-    probability: float = AUTO
-    solver: Gradient | SGD = AUTO
+    probability: Fraction = AUTO
+    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
     stop: Stop = field(default=Steps(steps=1), init=False)
 
     def __post_init__(self) -> None:
-        if self.probability is not None and not 0 < self.probability <= 1:
-            raise ValueError(f"probability must lie in (0, 1], not {self.probability}.")
-        require_plain_steps(self.solver)
         if isinstance(self.solver, SGD) and (self.solver.epochs is not None or self.solver.decay != 1):
             raise ValueError("solver must take one step of one length in every round: SGD without epochs and decay.")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
-from dualopt.arrays._checks import require_positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import common_step, require_plain_steps
+from dualopt.methods._parameters import StepCount, common_step, require_plain_steps
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -45,13 +45,13 @@ class Scaffold(Algorithm):
 
     .. math::
         y_j &\leftarrow y_j - s\,(\nabla f_j(y_j) - c_j + c), \quad K \text{ times from } \theta && j \text{ active} \\
-        c_j^+ &= \nabla f_j(\theta) \ \text{(option I)} \quad\text{or}\quad c_j - c + (\theta - y_j)/(K s)
-        \ \text{(option II)} \\
+        c_j^+ &= c_j - c + (\theta - y_j)/(K s) \\
         \theta^+ &= \theta + s_g \tfrac1P \textstyle\sum_{\text{active}} (y_j - \theta), \quad
         c^+ = c + \tfrac1N \textstyle\sum_{\text{active}} (c_j^+ - c_j)
 
-    Two vectors travel in each direction. Start: all controls zero, ``theta0``. On quadratics :math:`K s \le 1/(3L)` was
-    never seen to diverge, whoever takes part (theory/baselines); with ``K = P = 1``, which is SAGA, ``1/L`` may.
+    These controls are the paper's option II; option I is :class:`dualopt.methods.ScaffoldI`. Two vectors travel in each
+    direction. Start: all controls zero, ``theta0``. On quadratics :math:`K s \le 1/(3L)` was never seen to diverge,
+    whoever takes part (theory/baselines); with ``K = P = 1``, which is SAGA, ``1/L`` may.
 
     Parameters
     ----------
@@ -61,34 +61,23 @@ class Scaffold(Algorithm):
         The number ``K`` of steps, 10 when not given; ``SGD`` with ``epochs`` counts its own.
     server_step : float, default 1
         :math:`s_g`.
-    option : 1 or 2, default 2
-        Which of the two new controls. Option I costs a full gradient more.
 
     Raises
     ------
     ValueError
-        If ``server_step`` is not positive, ``option`` neither 1 nor 2, or ``stop`` or the solver are of another kind.
+        If ``server_step`` is not positive, or ``stop`` or the solver are of another kind.
 
     Examples
     --------
-    >>> Scaffold(server_step=0.5).option
-    2
+    >>> Scaffold(server_step=0.5).stop
+    Steps(steps=10)
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
 
-    solver: Gradient | SGD = AUTO
-    stop: Steps = Steps(steps=10)
-    server_step: float = 1.0
-    option: int = 2
-
-    def __post_init__(self) -> None:
-        require_positive(server_step=self.server_step)
-        require_plain_steps(self.solver)
-        if not isinstance(self.stop, Steps):
-            raise ValueError(f"stop must be a number of steps, not {self.stop}.")
-        if self.option not in (1, 2):
-            raise ValueError(f"option must be 1 or 2, not {self.option}.")
+    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
+    stop: StepCount = Steps(steps=10)
+    server_step: Positive = 1.0
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in ``K`` steps that together are a third of the step of gradient descent: whoever takes part."""
@@ -104,14 +93,9 @@ class Scaffold(Algorithm):
 
     def local(self, c: Client, message: Server, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
         """Take the controlled steps and renew the control."""
-        x = message.theta
-        at_server = oracle.evaluate(x).grad_f if self.option == 1 else None
-        solution = oracle.solve(start=x, linear=message.control - c.control)
-        moved = solution.theta - x
-        if at_server is None:
-            control = c.control - message.control - moved / per_client(solution.length, moved)
-        else:
-            control = at_server
+        solution = oracle.solve(start=message.theta, linear=message.control - c.control)
+        moved = solution.theta - message.theta
+        control = c.control - message.control - moved / per_client(solution.length, moved)
         return Client(control), Upload(moved, control - c.control)
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Server]:

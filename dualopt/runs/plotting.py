@@ -75,7 +75,7 @@ FIXED = {
     "gradient-descent": 24,
     "sampled-dualfl": 26,
     "giant": 27,
-    "acc-s-dane": 28,
+    "adaptive-acc-s-dane": 28,
     "dual-lbfgs": 29,
     "dual-ascent": 30,
 }

@@ -157,7 +157,7 @@ RULES: tuple[Rule, ...] = (
         when="the loss has kinks, a few clients in each round",
         applies=lambda facts: not facts.smooth and facts.partial,
         method="sampled-dualfl",
-        runner_up="feddyn",
+        runner_up="growing-feddyn",
         because="SampledDualFL needs no smoothness and has the best order, 1/n^2, however few clients are active.",
     ),
     Rule(

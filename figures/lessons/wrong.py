@@ -10,7 +10,9 @@ from functools import cache
 
 import numpy as np
 
-from dualopt.methods import DualFL
+from dualopt.methods import (
+    CorrectedDualFL,
+)
 from dualopt.solvers import Exact
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Plane, contours, minimisers, way
@@ -65,7 +67,7 @@ ROUNDS, KAPPA, NU, LARGEST = 50, 32.0, 0.9, 1e4
 @cache
 def run(line: str) -> Case:
     """Return DualFL with a wrong line on four nearly parallel valleys."""
-    method = DualFL(rho=NU / KAPPA, nu=NU, solver=Exact(), corrected=True)
+    method = CorrectedDualFL(rho=NU / KAPPA, nu=NU, solver=Exact())
     right = Case.of(method, valleys(4, kappa=KAPPA), rounds=ROUNDS, name="DualFL")
     return MUTATIONS[LINES[line][1]](right) if line != RIGHT else right
 

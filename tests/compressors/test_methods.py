@@ -183,8 +183,4 @@ def test_guarantees_say_what_the_theorem_says() -> None:
     assert cohorts.guarantee(f) == FedDyn().guarantee(f, UniformSubset(size=1)).replace("A", "D", 1)
     assert FedDyn(alpha=1e6, compressor=CoordinateCohorts(size=1)).guarantee(f).startswith("Theorem D")
     assert FedDyn(alpha=1e-3, compressor=CoordinateCohorts(size=1)).guarantee(f).startswith("none")
-    for method in (
-        FedDyn(compressor=RandK(size=1)),
-        FedDyn(alpha=9.0, growth=0.1, compressor=CoordinateCohorts(size=1)),
-    ):
-        assert method.suggested(f).guarantee(f).startswith("none: Theorem D")
+    assert FedDyn(compressor=RandK(size=1)).suggested(f).guarantee(f).startswith("none: Theorem D")

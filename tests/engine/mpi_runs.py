@@ -19,6 +19,7 @@ from dualopt import (
     AFedPD,
     AndersonFedSplit,
     Composite,
+    CorrectedDualFL,
     DualFL,
     FedDR,
     FedDyn,
@@ -63,7 +64,7 @@ def regularised(mine, peers):
 
 RUNS = {
     "dualfl": (rows, DualFL(), {"rounds": 300, "tol": 1e-8}),
-    "dualfl corrected": (rows, DualFL(corrected=True), {"rounds": 30, "certify_every": 10}),
+    "dualfl corrected": (rows, CorrectedDualFL(), {"rounds": 30, "certify_every": 10}),
     "feddyn 3 of 8": (rows, FedDyn(), {"rounds": 40, "certify_every": 5, "participation": "subset=3", "seed": 3}),
     "a_fedpd, absent listen": (rows, AFedPD(), {"rounds": 40, "certify_every": 7, "participation": "bernoulli=0.4"}),
     "scaffnew, silent rounds": (quadratics, Scaffnew(), {"rounds": 120, "participation": "communicate=0.3"}),

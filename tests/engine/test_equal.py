@@ -16,7 +16,17 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.engine import Blocks, Host, RemoteClients, _host
 from dualopt.engine._server import Server
 from dualopt.losses import Logistic
-from dualopt.methods import AFedPD, DualFL, FedAvg, FedDyn, FedSplit, GradientDescent, Scaffnew
+from dualopt.methods import (
+    AFedPD,
+    CorrectedDualFL,
+    DualFL,
+    FedAvg,
+    FedDyn,
+    FedSplit,
+    GapRestartedDualFL,
+    GradientDescent,
+    Scaffnew,
+)
 from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, TopK
 from dualopt.methods.participation import WeightedSubset
 from dualopt.objectives import LinearModel, linear_model
@@ -91,7 +101,7 @@ def test_blocks_are_one_process(kind: Any, problem: str, chance: str) -> None:
 
 
 @pytest.mark.parametrize("certify", [0, 2])
-@pytest.mark.parametrize("method", [DualFL(corrected=True), FedDyn(), FedAvg()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("method", [CorrectedDualFL(), FedDyn(), FedAvg()], ids=lambda m: type(m).__name__)
 def test_rows_of_many_classes_and_runs_without_certificates(method: Any, certify: int) -> None:
     f = digits(rows=200)
     cuts = {str(n): lambda n=n: (f, Blocks(number=n)) for n in (1, 3, 8)}
@@ -112,7 +122,7 @@ def test_compressed_uploads(compressor: Any) -> None:
     [
         FedAvg(solver=SGD(step=0.1, batch=2), stop=Steps(steps=4)),
         DualFL(solver=LBFGS()),
-        DualFL(restart="gap"),
+        GapRestartedDualFL(),
         FedDyn(solver=Exact()),
         Scaffnew(solver=SGD(step=0.05, batch=3)),
     ],

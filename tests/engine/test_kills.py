@@ -20,7 +20,15 @@ from dualopt.engine import Blocks, Host, LostError, RemoteClients, journal
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import resolve
-from dualopt.methods import AFedPD, DualFL, FedAvg, FedDR, FedDyn, Scaffnew, Scaffold
+from dualopt.methods import (
+    AFedPD,
+    CorrectedDualFL,
+    FedAvg,
+    FedDR,
+    FedDyn,
+    Scaffnew,
+    Scaffold,
+)
 from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import Composite
 from dualopt.runs.recording import run
@@ -36,7 +44,7 @@ ROUNDS = 6
 SHORT = 4  # where a kill is tried at every request
 OPTIONS: dict[str, Any] = {"rounds": ROUNDS, "certify_every": 2, "measure_every": 1, "seed": 1}
 RUNS: dict[str, tuple[Any, str, Any]] = {
-    "dualfl": (DualFL(corrected=True), "smooth", None),
+    "dualfl": (CorrectedDualFL(), "smooth", None),
     "feddyn": (FedDyn(), "quadratic", UniformSubset(size=3)),
     "a-fedpd": (AFedPD(), "quadratic", UniformSubset(size=2)),  # inactive clients listen
     "scaffnew": (Scaffnew(), "quadratic", CHANCE["skip"]),

@@ -13,7 +13,11 @@ from dualopt.engine import Failed, LostError
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound, usable_rows
 from dualopt.engine.rounds import resolve
-from dualopt.methods import DualFL, FedDyn
+from dualopt.methods import (
+    DualFL,
+    FedDyn,
+    GapRestartedDualFL,
+)
 from dualopt.methods.participation import Full
 from dualopt.objectives import NonconvexPenalty
 from dualopt.runs.recording import run
@@ -187,7 +191,7 @@ def test_a_gap_that_is_not_known_is_infinite() -> None:
         return [*answers[:-1], answers[-1]._replace(upload=(*model, np.full_like(gap, -math.inf)))]
 
     f = problems()["quadratic"]
-    method = resolve(DualFL(restart="gap"), f, Full())
+    method = resolve(GapRestartedDualFL(), f, Full())
     exact = run(method, f, rounds=400, tol=1e-9)
     trace = run(method, elsewhere(f, BLOCKS, changed(unknown)), rounds=400, tol=1e-9)
     assert trace.status == exact.status == "converged"

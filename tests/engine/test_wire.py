@@ -15,7 +15,14 @@ from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.rounds import resolve
-from dualopt.methods import AFedPD, DualFL, FedDyn, FedSplit, Scaffnew
+from dualopt.methods import (
+    AFedPD,
+    CorrectedDualFL,
+    DualFL,
+    FedDyn,
+    FedSplit,
+    Scaffnew,
+)
 from dualopt.methods.participation import UniformSubset
 from dualopt.runs.certificates import DualPoint, certificate
 from dualopt.runs.recording import run
@@ -136,7 +143,7 @@ def scalars(corrected: bool, rounds: int) -> tuple[Any, float, float, Array, Arr
     f = digits(rows=300)
     mu = float(f.mu[0])
     assert (f.mu == mu).all()
-    method = DualFL(nu=mu, corrected=corrected, stop=GradientReduction(factor=0.3))
+    method = (CorrectedDualFL if corrected else DualFL)(nu=mu, stop=GradientReduction(factor=0.3))
     clients = elsewhere(f, [(0, 1, 2), (3, 4, 5, 6, 7)])
     trace = run(method, clients, rounds=rounds)
     answers = clients.server.ask_all(protocol.Evaluate(clients.server.run, rounds, trace.theta, True))

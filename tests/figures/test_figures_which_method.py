@@ -81,7 +81,10 @@ KNOWN_MISSES = {
     ("a9a, by label, 5 of 50", 1e-4): 1.55,
 }
 # What has joined the package or VARIANTS since the page was measured; the command of the page measures it.
-UNMEASURED: set[str] = set()
+UNMEASURED = {  # on all problems; what is told of them belongs to earlier names
+    *("acc-s-dane", "corrected-dualfl", "corrected-optimized-dualfl", "gap-restarted-dualfl", "growing-feddyn"),
+    *("old-dual-fedpd", "restarted-dualfl", "restarted-optimized-dualfl", "scaffold-i"),
+}
 
 
 def test_the_recommended_method_is_near_the_best_but_where_it_is_known_not_to_be() -> None:
@@ -289,4 +292,5 @@ def test_the_page_has_no_holes_but_the_methods_that_are_named_here() -> None:
     cells, facts = stored()
     names = {*contestants(), *OUTSIDERS} - UNMEASURED
     found = {(row["problem"], row["method"]) for row in cells if row["end"] != "not measured"}
-    assert found == {(row["problem"], name) for row in facts for name in names}
+    told = {(problem, name) for problem, name in found if name not in UNMEASURED}
+    assert told == {(row["problem"], name) for row in facts for name in names}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import AccSDANE
-from dualopt.methods._estimate import Bound, advanced
+from dualopt.methods import AccSDANE, AdaptiveAccSDANE
+from dualopt.methods._estimate import Bound, advanced, growth
 from dualopt.methods._gradient_theorems import limit_factor
-from dualopt.methods.acc_s_dane import Judgement, growth
+from dualopt.methods.adaptive_acc_s_dane import Judgement
 from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
@@ -89,7 +89,7 @@ def test_a_weight_far_below_the_differences_diverges() -> None:
     assert distance(49.5) < 1e-3 < 1e3 < distance(0.1)
 
 
-def judgements(method: AccSDANE, f, iterations: int, start=START):
+def judgements(method: AdaptiveAccSDANE, f, iterations: int, start=START):
     """The server after every judgement."""
     return [s.server for s in islice(iterate(method, f, theta0=start), 2, 3 * iterations, 3)]
 
@@ -97,7 +97,7 @@ def judgements(method: AccSDANE, f, iterations: int, start=START):
 def test_two_vectors_and_three_numbers_in_three_rounds() -> None:
     f = lopsided()
     size = f.shape[0]
-    sent = [s.floats_up for s in islice(iterate(AccSDANE(), f, theta0=START[:size]), 9)]
+    sent = [s.floats_up for s in islice(iterate(AdaptiveAccSDANE(), f, theta0=START[:size]), 9)]
     assert sent == [f.n_clients * n for n in (size, size, 3)] * 3
 
 
@@ -153,7 +153,7 @@ def adaptive_box(f: Quadratic, first: float, mu: float, iterations: int, start=S
 def test_the_adaptive_box_written_out(mu: float, first: float) -> None:
     """As long as rounding does not decide; accepted and refused weights occur."""
     f = quadratic(n=3, L=8.0)
-    ours = judgements(AccSDANE(first=first, mu=mu, solver=Exact()), f, 9)
+    ours = judgements(AdaptiveAccSDANE(first=first, mu=mu, solver=Exact()), f, 9)
     box = adaptive_box(f, first, mu, 9)
     for server, (x, v, weight) in zip(ours, box, strict=True):
         np.testing.assert_allclose(server.theta, x, rtol=1e-5, atol=1e-5)
@@ -192,7 +192,7 @@ def test_the_share_is_the_largest_one() -> None:
 
 def test_the_rounding_of_a_judgement_is_that_of_all_its_numbers() -> None:
     """D_j is a difference of three numbers. Constants move f_j(xbar) to 0; the rounding of the others remains."""
-    f, method = quadratic(n=3, L=8.0), AccSDANE(first=10.0, mu=0.5, solver=Exact())
+    f, method = quadratic(n=3, L=8.0), AdaptiveAccSDANE(first=10.0, mu=0.5, solver=Exact())
     mean = judgements(method, f, 1)[0].search.mean
     moved = Quadratic(A=f.A, b=f.b, c=-Quadratic(A=f.A, b=f.b).value(mean))
     solved, judged = islice(iterate(method, moved, theta0=START), 1, 3)
@@ -224,7 +224,7 @@ def test_the_rounding_of_a_judgement_is_that_of_all_its_numbers() -> None:
 )
 def test_a_weight_falls_to_a_tenth_until_one_is_refused(said: list[str], weights: list[float]) -> None:
     """What rounding hides refuses nothing."""
-    method, found = AccSDANE(first=1.0, mu=0.5), []
+    method, found = AdaptiveAccSDANE(first=1.0, mu=0.5), []
     server, _, _ = method.init(np.array([1.0]), np.ones((1, 1)))
     for n, word in enumerate(said):
         assert server.search is not None
@@ -255,18 +255,19 @@ def test_a_solution_that_is_not_finite_is_refused_and_changes_nothing(b: float, 
 def test_the_adaptive_weight_goes_on_down_to_rounding(first: float | None) -> None:
     """Energies say nothing of the last half of the digits: weights stay as they are there."""
     f = Quadratic(A=np.stack([np.diag([1.0, 100.0]), np.diag([100.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
-    found = judgements(AccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
+    found = judgements(AdaptiveAccSDANE(first=first), f, 150, np.array([1.0, 5.0]))[-1]  # pyright: ignore
     assert np.linalg.norm(found.theta - f.minimiser()) < 1e-14
     assert found.search.weight <= max(first or 0.0, 2.0 * 49.5)
 
 
 def test_what_is_refused() -> None:
     f = quadratic()
-    with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
-        AccSDANE(mu=2.0).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^weight must be positive where mu is zero"):
         AccSDANE(mu=0.0, weight=0.0).suggested(f).check(f)
     with pytest.raises(ValueError, match=r"^first must be positive"):
-        AccSDANE(first=0.0).suggested(f).check(f)
-    with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
-        AccSDANE().suggested(hinge())
+        AdaptiveAccSDANE(first=0.0).suggested(f).check(f)
+    for kind in (AccSDANE, AdaptiveAccSDANE):
+        with pytest.raises(ValueError, match=r"^mu must not exceed that of any client"):
+            kind(mu=2.0).suggested(f).check(f)
+        with pytest.raises(ValueError, match=rf"^objective must be smooth for {kind.__name__}"):
+            kind().suggested(hinge())

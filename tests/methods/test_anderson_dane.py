@@ -105,7 +105,7 @@ def test_what_is_refused() -> None:
         AndersonDANE(weight=-1.0)
     with pytest.raises(ValueError, match=r"^eta"):
         AndersonDANE(eta=0.0)
-    with pytest.raises(ValueError, match=r"^objective must be smooth for DANE"):
+    with pytest.raises(ValueError, match=r"^objective must be smooth for AndersonDANE"):
         AndersonDANE().suggested(hinge())
     with pytest.raises(ValueError, match=r"^weight gives the proximal weight 0"):
         AndersonDANE().check(one_flat_client())

@@ -19,6 +19,10 @@ from tests.problems import one_concave_client
 
 ALGORITHMS = discover(dualopt.methods)
 
+DUAL = [
+    *("corrected-dualfl", "corrected-optimized-dualfl", "gap-restarted-dualfl"),
+    *("restarted-dualfl", "restarted-optimized-dualfl"),
+]
 POSITIVE = {
     "a-fedpd": ("rho",),
     "a-fedpdsam": ("rho", "radius", "epsilon"),
@@ -29,6 +33,10 @@ POSITIVE = {
     "feddr": ("eta",),
     "feddualavg": ("server_step",),
     "feddyn": ("alpha",),
+    "growing-feddyn": ("alpha",),
+    "old-dual-fedpd": ("eta",),
+    "scaffold-i": ("server_step",),
+    **{name: ("nu",) for name in DUAL},
     "fedpd": ("eta",),
     "fedprox": ("mu_prox",),
     "fedsam": ("radius", "epsilon"),
@@ -63,12 +71,11 @@ RANGES = [
     ("optimized-dualfl", "rho", (0.0, 1e-3, 0.999), (-0.1, 1.0, 1.5, math.nan)),
     ("feddr", "relaxation", (1e-3, 1.0, 2.0), (0.0, -0.5, 2.1, math.nan)),
     ("feddyn", "fraction", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
-    ("feddyn", "growth", (0.0, 1e-3, 10.0), (-0.1, math.inf, math.nan)),
+    ("growing-feddyn", "growth", (0.0, 1e-3, 10.0), (-0.1, math.inf, math.nan)),
     ("fivegcs", "fraction", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
     ("scaffnew", "probability", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
     ("fedcm", "alpha", (1e-3, 1.0), (0.0, -0.5, 1.1, math.nan)),
     ("fedspeed", "radius", (0.0, 1e-3), (-0.1, math.nan)),
-    ("scaffold", "option", (1, 2), (0, 3)),
     ("fedsplit", "average", ("all", "active"), ("some",)),
     ("fedsplit", "model", ("solutions", "consensus"), ("z",)),
     ("anderson-dane", "memory", (1, 2, 1000), (0, -1, 1001, 10**30)),
@@ -81,6 +88,8 @@ RANGES = [
     ("giant", "steps", ((1.0,), (1e-3, 4.0)), ((), (0.0,), (1.0, -1.0), (math.inf,), (math.nan,))),
     ("acc-s-dane", "weight", (0.0, 1.0), (-0.1, math.nan)),
     ("acc-s-dane", "mu", (0.0, 1.0), (-0.1, math.nan)),
+    ("adaptive-acc-s-dane", "first", (0.0, 1.0), (-0.1, math.nan)),
+    ("adaptive-acc-s-dane", "mu", (0.0, 1.0), (-0.1, math.nan)),
     ("dual-lbfgs", "history", (1, 2, 1000), (0, -1, 1001, 10**30)),
     ("distributed-lbfgs", "history", (1, 2, 1000), (0, -1, 1001, 10**30)),
     ("distributed-newton-cg", "max_cg", (1, 2), (0, -1)),
@@ -104,9 +113,10 @@ STEP, SAMPLES, EPOCHS = Gradient(step=0.1), SGD(step=0.1, batch=1), SGD(step=0.1
 # name, what is admitted, what is not, and why
 SOLVERS = [
     ("dual-lbfgs", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
-    ("dualfl", {"solver": SAMPLES}, {"solver": SAMPLES, "corrected": True}, LOCAL),
-    ("optimized-dualfl", {"solver": SAMPLES}, {"solver": SAMPLES, "corrected": True}, LOCAL),
-    ("dualfl", {"solver": Exact(), "corrected": True}, {"solver": Sarah(gamma=0.1), "corrected": True}, LOCAL),
+    ("corrected-dualfl", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
+    ("corrected-dualfl", {"solver": Exact()}, {"solver": Sarah(gamma=0.1)}, LOCAL),
+    ("corrected-optimized-dualfl", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
+    ("gap-restarted-dualfl", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("fivegcs", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("apda-inexact", {"solver": Exact()}, {"solver": SAMPLES}, LOCAL),
     ("a-fedpdsam", {"solver": SAMPLES}, {"solver": LBFGS()}, PLAIN),
@@ -181,21 +191,18 @@ def test_any_weight_does_where_mu_is_not_known(name: str) -> None:
 DEFAULTS = [
     ("a-fedpdsam", {"radius": 0.1, "epsilon": 1e-2, "stop": Steps(steps=10)}),
     ("apda-inexact", {"stop": Steps(steps=10)}),
-    ("dualfl", {"corrected": False}),
     ("fedadmm", {"server_step": None}),
     ("fedavg", {"stop": Steps(steps=10)}),
     ("fedcm", {"alpha": 0.1, "server_step": None, "stop": Steps(steps=10)}),
     ("feddr", {"relaxation": 1.0}),
     ("feddualavg", {"server_step": 1.0, "stop": Steps(steps=10)}),
-    ("fedpd", {"old_dual": False}),
     ("fedsam", {"radius": 0.05, "epsilon": 1e-2, "stop": Steps(steps=10)}),
     ("fedspeed", {"radius": 0.1, "epsilon": 1e-2, "stop": Steps(steps=10)}),
-    ("feddyn", {"growth": None, "fraction": None}),
+    ("feddyn", {"fraction": None}),
     ("fivegcs", {"fraction": None}),
-    ("optimized-dualfl", {"corrected": False}),
     ("sampled-dualfl", {"fraction": None}),
     ("scaffnew", {"stop": Steps(steps=1)}),
-    ("scaffold", {"server_step": 1.0, "option": 2, "stop": Steps(steps=10)}),
+    ("scaffold", {"server_step": 1.0, "stop": Steps(steps=10)}),
 ]
 
 

@@ -193,7 +193,7 @@ def test_an_optional_parameter_may_stay_open() -> None:
 
 
 def test_parameters_of_the_method_come_before_its_solver_and_rule() -> None:
-    assert list(parameters(DualFL)) == ["rho", "nu", "corrected", "restart", "solver", "stop"]
+    assert list(parameters(DualFL)) == ["rho", "nu", "solver", "stop"]
     assert list(parameters(Scaffnew)) == ["probability", "solver"]
     assert list(parameters(Mine)) == ["weight", "solver", "stop"]
 

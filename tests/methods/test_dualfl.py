@@ -9,6 +9,7 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.lab.claims import Case
+from dualopt.methods.corrected_dualfl import CorrectedDualFL
 from dualopt.methods.dualfl import DualFL
 from dualopt.objectives import LinearModel, Quadratic
 from dualopt.runs.recording import run
@@ -78,7 +79,7 @@ def test_nonsmooth_reaches_the_independent_solution() -> None:
 
 def test_corrected_point_is_dual_feasible_and_plain_point_is_the_warm_start() -> None:
     f = logistic()
-    algorithm = DualFL(corrected=True, solver=LBFGS(), stop=Steps(steps=1)).suggested(f)
+    algorithm = CorrectedDualFL(solver=LBFGS(), stop=Steps(steps=1)).suggested(f)
     assert algorithm.nu is not None
     zeta = np.zeros((f.n_clients, *f.shape))
     for s in islice(iterate(algorithm, f), 5):

@@ -7,7 +7,10 @@ from itertools import islice
 import numpy as np
 
 from dualopt.engine.rounds import State, advance, iterate
-from dualopt.methods import FedPD
+from dualopt.methods import (
+    FedPD,
+    OldDualFedPD,
+)
 from dualopt.methods.participation import CommunicateWithProbability, Schedule
 from tests.problems import quadratic
 
@@ -35,9 +38,7 @@ def test_skipped_rounds_send_nothing() -> None:
 def test_the_authors_variant_uploads_the_old_dual() -> None:
     """Its iterates differ, its limit does not."""
     f = quadratic()
-    box, authors = (
-        [s.server.theta for s in islice(iterate(FedPD(eta=0.2, old_dual=old), f), 300)] for old in (False, True)
-    )
+    box, authors = ([s.server.theta for s in islice(iterate(kind(eta=0.2), f), 300)] for kind in (FedPD, OldDualFedPD))
     assert np.linalg.norm(authors[3] - box[3]) > 1e-3
     np.testing.assert_allclose(authors[-1], f.minimiser(), atol=1e-12)
     np.testing.assert_allclose(box[-1], f.minimiser(), atol=1e-12)

@@ -15,7 +15,11 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic
-from dualopt.methods import FedAvg, FedPD
+from dualopt.methods import (
+    FedAvg,
+    FedPD,
+    OldDualFedPD,
+)
 from dualopt.objectives import NonconvexPenalty, linear_model
 from dualopt.problem.data import fedpd_synthetic
 from dualopt.solvers import Gradient
@@ -85,7 +89,7 @@ def measured(method: Any, objective: NonconvexPenalty, rounds: int) -> list[floa
 
 
 def fedpd_method(*, old: bool) -> FedPD:
-    return FedPD(eta=ETA, solver=Gradient(step=ETA), stop=Steps(steps=STEPS), old_dual=old)
+    return (OldDualFedPD if old else FedPD)(eta=ETA, solver=Gradient(step=ETA), stop=Steps(steps=STEPS))
 
 
 def test_the_authors_variant_has_the_digits_of_the_yardstick(objective: NonconvexPenalty, literal: Literal) -> None:

@@ -75,7 +75,7 @@ SAID = [
     ("optimized-dualfl", STRONG, {"rho": 0.06}, "none: 2 |zeta*|^2/(N A_n) needs rho <= nu/L = 0.05"),
     ("fedpd", STRONG, {"eta": LIMIT * (1.0 - 1e-12)}, "Theorem 1: the mean of |grad E|^2 = O(1/T)"),
     ("fedpd", STRONG, {"eta": LIMIT}, "none: Theorem 1 needs eta < (sqrt(5) - 1)/(4L) = 0.0309"),
-    ("fedpd", STRONG, {"eta": 0.03, "old_dual": True}, "none: Theorem 1 needs the new dual in what is uploaded"),
+    ("old-dual-fedpd", STRONG, {"eta": 0.03}, "none: Theorem 1 needs the new dual in what is uploaded"),
     ("fedpd", CONCAVE, {}, "Theorem 1"),
     ("fedpd", CONCAVE, {"who": COIN}, "Theorem 3: a bound that does not vanish"),
     (
@@ -132,16 +132,22 @@ SAID = [
     ("feddyn", ROUNDED_UP, {"alpha": 200.0}, "Theorem 4"),
     ("feddyn", ROUNDED_UP, {"alpha": 200.0 * (1.0 - 1e-7)}, "Theorem A"),
     ("feddyn", hinge(mu=0.5), {}, NONE),
-    ("feddyn", hinge(mu=0.5), {"who": ONE}, "Theorem C"),
-    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "growth": 0.36}, "Theorem C: E |x - theta*|^2 = O(1/n^2), any loss"),
+    ("feddyn", hinge(mu=0.5), {"who": ONE}, NONE),
+    ("growing-feddyn", hinge(mu=0.5), {"who": ONE}, "Theorem C"),
     (
-        "feddyn",
+        "growing-feddyn",
+        hinge(mu=0.5),
+        {"alpha": 0.5, "growth": 0.36},
+        "Theorem C: E |x - theta*|^2 = O(1/n^2), any loss",
+    ),
+    (
+        "growing-feddyn",
         hinge(mu=0.5),
         {"alpha": 0.5, "growth": 0.37},
         "none: Theorem C needs growth <= sqrt(alpha^2 + 2 alpha mu)",
     ),
-    ("feddyn", hinge(mu=0.5), {"alpha": 0.5, "growth": 0.36, "who": Bernoulli(probability=0.5)}, NONE),
-    ("feddyn", FLAT, {"alpha": 300.0, "growth": 0.1}, "none: Theorem C needs strongly convex clients"),
+    ("growing-feddyn", hinge(mu=0.5), {"alpha": 0.5, "growth": 0.36, "who": Bernoulli(probability=0.5)}, NONE),
+    ("growing-feddyn", FLAT, {"alpha": 300.0, "growth": 0.1}, "none: Theorem C needs strongly convex clients"),
     ("sampled-dualfl", STRONG, {"rho": 0.0}, "Theorem F: E |theta - theta*|^2 = O(1/n^2)"),
     ("sampled-dualfl", STRONG, {}, f"{OF_SAMPLED} {up(1 - 2 / (1 + math.sqrt(1 + 4 * 19)))} per round"),
     (
@@ -252,13 +258,18 @@ SAID = [
         f"E - E* = O(q^n), a factor of {up(1.0 - 2.0 / (1.0 + math.sqrt(77.0)))} per two",
     ),
     (
-        "acc-s-dane",
+        "adaptive-acc-s-dane",
         STRONG,
         {},
         "E - E* = O(q^n), q = 1 - 2/(1 + sqrt(1 + 4 w/0.5)), after n accepted iterations of three rounds, w = max(0.95,"
         " 2 delta), where no Hessian is below their mean by more than delta",
     ),
-    ("acc-s-dane", FLAT, {"first": 3.0}, "E - E* <= 2 w |theta0 - theta*|^2/n^2 after n accepted iterations of three"),
+    (
+        "adaptive-acc-s-dane",
+        FLAT,
+        {"first": 3.0},
+        "E - E* <= 2 w |theta0 - theta*|^2/n^2 after n accepted iterations of three",
+    ),
     (
         "acc-s-dane",
         STRONG,
@@ -384,8 +395,8 @@ SUGGESTED = [
         ("anderson-fedsplit", f, {}, {"step": 1.0 / (0.3 * w)})
         for f, w in ((STRONG, ROOT), (FLAT, NONCONVEX), (CONCAVE, NONCONVEX))
     ),
-    ("acc-s-dane", STRONG, {}, {"mu": 0.5, "first": 0.95}),
-    ("acc-s-dane", STRONG, {"weight": 9.5}, {"weight": 9.5, "mu": 0.5, "first": 9.5}),
+    ("adaptive-acc-s-dane", STRONG, {}, {"mu": 0.5, "first": 0.95}),
+    ("acc-s-dane", STRONG, {}, {"weight": 9.5, "mu": 0.5}),
     ("acc-s-dane", STRONG, {"weight": 1.0, "mu": 0.1}, {"weight": 1.0, "mu": 0.1}),
     ("acc-s-dane", FLAT, {}, {"mu": 0.0}),
     ("dual-ascent", STRONG, {}, {"nu": 0.5}),
@@ -456,7 +467,7 @@ def test_a_step_that_is_still_open_is_asked_for() -> None:
 
 
 USUAL = ["a-fedpd", "dualfl", "fedadmm", "feddr", "feddyn", "fedpd", "fedprox", "fedsplit", "lazy-a-fedpd"]
-ACCELERATED = ["acc-s-dane", "anderson-dane", "anderson-fedsplit", "dual-lbfgs"]
+ACCELERATED = ["acc-s-dane", "adaptive-acc-s-dane", "anderson-dane", "anderson-fedsplit", "dual-lbfgs"]
 
 
 @pytest.mark.parametrize("name", [*USUAL, *ACCELERATED, "optimized-dualfl", "fedspeed"])
@@ -503,6 +514,7 @@ NEEDED = [
             ("fedsplit", "step"),
             ("anderson-fedsplit", "step"),
             ("acc-s-dane", "weight"),
+            ("adaptive-acc-s-dane", "first"),
             ("gradient-descent", "step"),
         )
     ),

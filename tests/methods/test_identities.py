@@ -21,6 +21,7 @@ from dualopt.methods import (
     FedSpeed,
     FedSplit,
     LazyAFedPD,
+    OldDualFedPD,
 )
 from dualopt.methods.participation import (
     Bernoulli,
@@ -178,8 +179,8 @@ SKIP = CommunicateWithProbability(probability=0.4)
 BOXES: dict[str, tuple[object, Callable[[Rounds], Iterator[np.ndarray]], Participation]] = {
     "FedPD": (FedPD(eta=ETA, solver=EXACT), fedpd, Full()),
     "FedPD, skipping": (FedPD(eta=ETA, solver=EXACT), fedpd, SKIP),
-    "FedPD, old dual": (FedPD(eta=ETA, solver=EXACT, old_dual=True), lambda r: fedpd(r, True), Full()),
-    "FedPD, old dual, skipping": (FedPD(eta=ETA, solver=EXACT, old_dual=True), lambda r: fedpd(r, True), SKIP),
+    "FedPD, old dual": (OldDualFedPD(eta=ETA, solver=EXACT), lambda r: fedpd(r, True), Full()),
+    "FedPD, old dual, skipping": (OldDualFedPD(eta=ETA, solver=EXACT), lambda r: fedpd(r, True), SKIP),
     "FedDyn": (FedDyn(alpha=WEIGHT, solver=EXACT), feddyn, SOME),
     "FedADMM": (FedADMM(rho=WEIGHT, solver=EXACT), fedadmm, SOME),
     "FedADMM, step 0.7": (FedADMM(rho=WEIGHT, server_step=0.7, solver=EXACT), lambda r: fedadmm(r, 0.7), SOME),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import advance, initial_state, iterate
+from dualopt.methods.corrected_optimized_dualfl import CorrectedOptimizedDualFL
 from dualopt.methods.dualfl import momentum
 from dualopt.methods.optimized_dualfl import OptimizedDualFL, coefficients, growth
 from dualopt.methods.participation import first_round
@@ -85,7 +86,7 @@ def test_coefficients_settle_and_never_overflow(rho: float) -> None:
 def test_corrected_point_is_what_everyone_uses() -> None:
     f = logistic()
     before = np.zeros((f.n_clients, *f.shape))
-    for s in islice(iterate(OptimizedDualFL(corrected=True, solver=LBFGS(), stop=Steps(steps=1)), f), 4):
+    for s in islice(iterate(CorrectedOptimizedDualFL(solver=LBFGS(), stop=Steps(steps=1)), f), 4):
         assert np.abs(s.clients.sent - s.clients.theta).max() > 1e-8
         np.testing.assert_allclose(s.clients.v, before + s.server.theta - s.clients.sent, rtol=1e-14)
         before = s.clients.zeta

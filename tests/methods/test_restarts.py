@@ -14,7 +14,14 @@ import pytest
 from dualopt import run
 from dualopt.engine.rounds import State, advance, iterate
 from dualopt.lab.contracts import test_algorithms as contract
-from dualopt.methods import DualFL, OptimizedDualFL
+from dualopt.methods import (
+    DualFL,
+    GapRestartedDualFL,
+    OptimizedDualFL,
+    RestartedDualFL,
+    RestartedOptimizedDualFL,
+    parameters,
+)
 from dualopt.methods.dualfl import momentum
 from dualopt.methods.optimized_dualfl import coefficients
 from dualopt.methods.participation import CommunicateWithProbability, Full, UniformSubset
@@ -26,27 +33,13 @@ from theory._problems import breast_cancer, lopsided
 from theory.frontier import restarts
 from theory.frontier.scaled_dualfl import unequal
 
-
-@dataclass(frozen=True, kw_only=True)
-class GradientRestarted(DualFL):
-    restart: str | None = "gradient"
-
-
-@dataclass(frozen=True, kw_only=True)
-class GapRestarted(DualFL):
-    restart: str | None = "gap"
-
-
-@dataclass(frozen=True, kw_only=True)
-class OptimizedRestarted(OptimizedDualFL):
-    restart: str | None = "gradient"
-
-
-RESTARTED: dict[str, type[DualFL] | type[OptimizedDualFL]] = {
-    "dualfl, gradient": GradientRestarted,
-    "dualfl, gap": GapRestarted,
-    "optimized-dualfl, gradient": OptimizedRestarted,
+RESTARTED: dict[str, Any] = {
+    "dualfl, gradient": RestartedDualFL,
+    "dualfl, gap": GapRestartedDualFL,
+    "optimized-dualfl, gradient": RestartedOptimizedDualFL,
 }
+BY_GRADIENT = {RestartedDualFL: DualFL, RestartedOptimizedDualFL: OptimizedDualFL}
+by_gradient = pytest.mark.parametrize("kind", BY_GRADIENT)
 every_restart = pytest.mark.parametrize("name", RESTARTED)
 
 
@@ -60,7 +53,7 @@ def restarted_loop(f: Quadratic, nu: np.ndarray, kind: type) -> Iterator[tuple[n
         uphill = float(np.sum(nu[:, None] * (zeta - v) * (v - before)))
         if uphill > 0:
             zeta, t, A = v, 1.0, 0.0
-        elif kind is DualFL:
+        elif issubclass(kind, DualFL):
             t, beta = momentum(t, 0.0)
             zeta = v + beta * (v - before)
         else:
@@ -74,12 +67,12 @@ def began(kind: type, server: Any) -> bool:
     return server.t == 1.0 if issubclass(kind, DualFL) else server.A == 0.0
 
 
-@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+@by_gradient
 @pytest.mark.parametrize("scaled", [False, True])
 def test_gradient_restarts_are_those_of_the_definition(kind: type, scaled: bool) -> None:
     f = lopsided().objective
     nu = f.mu if scaled else np.full(4, f.mu.min())
-    method = kind(restart="gradient", solver=Exact())
+    method = kind(solver=Exact())
     found = 0
     for s, (theta, again) in islice(
         zip(iterate(method, f, scales=nu), restarted_loop(f, nu, kind), strict=False), 60
@@ -115,16 +108,17 @@ def rounds(method: Any, f: Any, tol: float = 1e-8) -> int:
     return len(trace) - 1 if trace.status == "converged" else 1000
 
 
-@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+@by_gradient
 def test_restarts_need_fewer_rounds(kind: type) -> None:
     """Than no restart and, although they do not know L, than the suggested rho."""
     f = breast_cancer().objective
-    assert rounds(kind(restart="gradient"), f) < 0.75 * min(rounds(kind(rho=0.0), f), rounds(kind(), f))
+    plain = BY_GRADIENT[kind]
+    assert rounds(kind(), f) < 0.75 * min(rounds(plain(rho=0.0), f), rounds(plain(), f))
 
 
 def test_the_gap_restart_needs_fewer_rounds() -> None:
     f = breast_cancer().objective
-    assert rounds(DualFL(restart="gap"), f) < 0.75 * min(rounds(DualFL(rho=0.0), f), rounds(DualFL(), f))
+    assert rounds(GapRestartedDualFL(), f) < 0.75 * min(rounds(DualFL(rho=0.0), f), rounds(DualFL(), f))
 
 
 @pytest.mark.parametrize("scales", ["none", "suggested"])
@@ -176,25 +170,25 @@ def test_is_pure_and_keeps_single_precision(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "restart", "up", "down"),
+    ("kind", "up", "down"),
     [
-        (DualFL, None, 20, 21),
-        (DualFL, "gradient", 21, 21),
-        (DualFL, "gap", 22, 22),
-        (OptimizedDualFL, "gradient", 21, 22),
+        (DualFL, 20, 21),
+        (RestartedDualFL, 21, 21),
+        (GapRestartedDualFL, 22, 22),
+        (RestartedOptimizedDualFL, 21, 22),
     ],
 )
-def test_scalars_are_counted(kind: type, restart: str | None, up: int, down: int) -> None:
+def test_scalars_are_counted(kind: type, up: int, down: int) -> None:
     f = quadratic(n=3, d=20)
-    s = next(islice(iterate(kind(rho=0.0, restart=restart), f), 1, None))
+    s = next(islice(iterate(kind(), f), 1, None))
     assert (s.floats_up, s.floats_down) == (3 * up, 3 * down)
 
 
 def test_the_gap_restart_costs_half_a_gradient() -> None:
     f = quadratic()
     charged = []
-    for rule in (None, "gap"):
-        solution = next(iterate(DualFL(rho=0.0, restart=rule, solver=Exact()), f)).solution
+    for kind in (DualFL, GapRestartedDualFL):
+        solution = next(iterate(kind(solver=Exact()), f)).solution
         assert solution is not None
         charged.append(solution.gradients)
     assert np.subtract(charged[1], charged[0]).tolist() == [0.5] * f.n_clients
@@ -203,11 +197,8 @@ def test_the_gap_restart_costs_half_a_gradient() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "sentence"),
     [
-        (DualFL, {"restart": "window"}, "restart must be 'gradient' or 'gap' or None, not window"),
-        (OptimizedDualFL, {"restart": "gap"}, "restart must be 'gradient' or None, not gap"),
-        (DualFL, {"restart": "gap", "rho": 0.1}, "rho must be 0 with a restart, which takes its place, not 0.1"),
-        (OptimizedDualFL, {"restart": "gradient", "rho": 0.1}, "rho must be 0 with a restart"),
-        (DualFL, {"restart": "gap", "solver": SGD(step=0.1)}, "solver must compute local gradients"),
+        (GapRestartedDualFL, {"solver": SGD(step=0.1)}, "solver must compute local gradients"),
+        (GapRestartedDualFL, {"nu": -1.0}, "nu must be a positive finite number, not -1.0"),
     ],
 )
 def test_refusals(kind: type, options: dict[str, Any], sentence: str) -> None:
@@ -240,45 +231,54 @@ class Unknown(ObjectiveWrapper):
 @pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
 def test_what_is_suggested(kind: type) -> None:
     smooth = logistic()
-    unknown = Unknown(smooth)
-    for f, options, expected in [
-        (smooth, {}, (pytest.approx(smooth.mu.min() / smooth.L.max()), None)),
-        (smooth, {"restart": "gradient"}, (0.0, "gradient")),
-        (hinge(mu=0.5), {}, (0.0, None)),
-        (hinge(mu=0.5), {"restart": "gradient"}, (0.0, "gradient")),
-        (unknown, {"nu": 0.05}, (0.0, "gradient")),
-        (unknown, {"nu": 0.05, "rho": 0.0}, (0.0, None)),
-        (unknown, {"nu": 0.05, "rho": 0.01}, (0.01, None)),
-    ]:
-        method = kind(**options).suggested(f)
-        assert (method.rho, method.restart) == expected
+    assert kind().suggested(smooth).rho == pytest.approx(smooth.mu.min() / smooth.L.max())
+    assert kind().suggested(hinge(mu=0.5)).rho == 0.0
+
+
+@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
+def test_unknown_curvature_names_the_method_to_take(kind: type) -> None:
+    unknown = Unknown(logistic())
+    with pytest.raises(ValueError, match=r"^rho must be given: L is not known; restarted-dualfl needs neither\.$"):
+        kind(nu=0.05).suggested(unknown)
+    assert kind(nu=0.05, rho=0.01).suggested(unknown).rho == 0.01
+
+
+@every_restart
+def test_a_restart_needs_no_rho_and_no_L(name: str) -> None:
+    assert "rho" not in parameters(RESTARTED[name])
+    for f in (logistic(), hinge(mu=0.5), Unknown(logistic())):
+        assert RESTARTED[name](nu=0.05).suggested(f).rho == 0.0
 
 
 def test_unknown_curvature_is_served_best_by_a_restart() -> None:
     known = breast_cancer().objective
     f, optimum = Unknown(known), newton(known, tol=1e-13).energy
     needed = []
-    for method in (DualFL(nu=0.01, solver=LBFGS()), DualFL(nu=0.01, rho=0.0, solver=LBFGS())):
+    for method in (RestartedDualFL(nu=0.01, solver=LBFGS()), DualFL(nu=0.01, rho=0.0, solver=LBFGS())):
         trace = run(method, f, rounds=120, reference=optimum, check_assumptions=False)
         needed.append(int(np.argmax(trace["error"] <= 1e-8)))
     assert 0 < needed[0] < needed[1]
 
 
 @pytest.mark.parametrize(
-    ("kind", "restart", "nonsmooth", "said"),
+    ("kind", "nonsmooth", "said"),
     [
-        (DualFL, "gap", False, "Theorem E: the certified gap falls by 100 in at most 95 rounds"),  # 22 sqrt(19.. - 1)
-        (DualFL, "gap", True, "Theorem E: O(1/n^2) at the mean models"),
-        (DualFL, "gradient", False, "linear for smooth clients (theory/frontier/restarts.py), without a useful factor"),
-        (DualFL, "gradient", True, "none: its theorem needs smooth clients"),
-        (OptimizedDualFL, "gradient", False, "none: no theorem of this package covers it"),
+        (
+            GapRestartedDualFL,
+            False,
+            "Theorem E: the certified gap falls by 100 in at most 95 rounds",
+        ),
+        (GapRestartedDualFL, True, "Theorem E: O(1/n^2) at the mean models"),
+        (RestartedDualFL, False, "linear for smooth clients (theory/frontier/restarts.py), without a useful factor"),
+        (RestartedDualFL, True, "none: its theorem needs smooth clients"),
+        (RestartedOptimizedDualFL, False, "none: no theorem of this package covers it"),
     ],
 )
-def test_guarantees(kind: type, restart: str, nonsmooth: bool, said: str) -> None:
+def test_guarantees(kind: type, nonsmooth: bool, said: str) -> None:
     f = (
         hinge(mu=0.5)
         if nonsmooth
         else Quadratic(A=np.stack([np.diag([0.5, 4.0]), np.diag([1.0, 10.0])]), b=np.ones((2, 2)))
     )
-    assert kind(restart=restart).guarantee(f) == said
-    assert kind(restart=restart, nu=2.0 * float(f.mu.min())).guarantee(f).startswith("none: ")
+    assert kind().guarantee(f) == said
+    assert kind(nu=2.0 * float(f.mu.min())).guarantee(f).startswith("none: ")

@@ -13,7 +13,18 @@ import pytest
 
 import dualopt.methods
 from dualopt.engine.rounds import iterate
-from dualopt.methods import DualFL, FedDR, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
+from dualopt.methods import (
+    CorrectedDualFL,
+    DualFL,
+    FedDR,
+    FedDyn,
+    FedSplit,
+    GapRestartedDualFL,
+    OptimizedDualFL,
+    RestartedDualFL,
+    RestartedOptimizedDualFL,
+    SampledDualFL,
+)
 from dualopt.methods.participation import UniformSubset, WeightedSubset
 from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L2
@@ -29,11 +40,11 @@ COHORTS = {"full": None, "subset": UniformSubset(size=2), "importance": IMPORTAN
 METHODS: dict[str, Any] = {
     "dualfl": DualFL(),
     "dualfl own": DualFL(rho=0.01),
-    "dualfl corrected": DualFL(corrected=True),
-    "dualfl gradient restart": DualFL(restart="gradient"),
-    "dualfl gap restart": DualFL(restart="gap"),
+    "dualfl corrected": CorrectedDualFL(),
+    "dualfl gradient restart": RestartedDualFL(),
+    "dualfl gap restart": GapRestartedDualFL(),
     "optimized": OptimizedDualFL(),
-    "optimized gradient restart": OptimizedDualFL(restart="gradient"),
+    "optimized gradient restart": RestartedOptimizedDualFL(),
     "fedsplit": FedSplit(),
     "fedsplit own": FedSplit(model="consensus"),
     "feddr": FedDR(relaxation=1.5),
@@ -43,7 +54,7 @@ METHODS: dict[str, Any] = {
     "sampled": SampledDualFL(),
     "sampled own": SampledDualFL(rho=0.01),
 }
-UNITS = {DualFL: "nu", OptimizedDualFL: "nu", SampledDualFL: "nu", FedDyn: "alpha", FedSplit: "step", FedDR: "eta"}
+UNITS = {FedDyn: "alpha", FedSplit: "step", FedDR: "eta"}  # of the others nu
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -53,7 +64,7 @@ def test_reweighted_clients_are_the_scaled_variants_of_five_methods(name: str) -
     alike = last == "importance" and kind.startswith("fed") and kind[:6] != "feddyn"  # they had no weights to draw with
     who = WeightedSubset(size=2, weights=(1.0,) * 4) if alike else COHORTS.get(last)
     method = replace(METHODS[kind if last in COHORTS else name], solver=Exact())
-    unit, steps = UNITS[type(method)], isinstance(method, FedSplit | FedDR)
+    unit, steps = UNITS.get(type(method), "nu"), isinstance(method, FedSplit | FedDR)
     s = 1.0 / np.array(old["scales"]) if steps else np.array(old["scales"])
     m = float(np.mean(s))
     f = Composite(objective=lopsided(), regulariser=L2(weight=0.5)) if kind == "feddr" and last != "own" else lopsided()

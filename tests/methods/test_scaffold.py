@@ -9,12 +9,17 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic
-from dualopt.methods import Scaffold
+from dualopt.methods import (
+    Scaffold,
+    ScaffoldI,
+)
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import linear_model
 from dualopt.solvers import SGD, Gradient
 from dualopt.solvers.stopping import Steps
 from tests.problems import quadratic
+
+KINDS = {1: ScaffoldI, 2: Scaffold}
 
 
 def box(f, chosen, *, step, K, server_step, option):
@@ -36,7 +41,7 @@ def box(f, chosen, *, step, K, server_step, option):
 @pytest.mark.parametrize("option", [1, 2])
 def test_it_is_the_box(option: int) -> None:
     f, chance = quadratic(), UniformSubset(size=2)
-    method = Scaffold(solver=Gradient(step=0.01), stop=Steps(steps=3), server_step=0.7, option=option)
+    method = KINDS[option](solver=Gradient(step=0.01), stop=Steps(steps=3), server_step=0.7)
     chosen = [r.clients for r in islice(chance.rounds(5, 0), 12)]
     written = box(f, chosen, step=0.01, K=3, server_step=0.7, option=option)
     for s, (x, c, ci) in zip(iterate(method, f, participation=chance), written, strict=False):
@@ -49,7 +54,7 @@ def test_option_one_costs_a_gradient_more() -> None:
     counts = [
         s.solution.gradients
         for option in (1, 2)
-        for s in islice(iterate(Scaffold(option=option), quadratic()), 1)
+        for s in islice(iterate(KINDS[option](), quadratic()), 1)
         if s.solution
     ]
     assert (np.asarray(counts[0]) - np.asarray(counts[1])).tolist() == [1.0] * 5

@@ -91,8 +91,8 @@ FIXED = [
     _fixed(
         "FedPD with the old dual in skipped rounds",
         "methods/fedpd.py",
-        "(c.dual if self.old_dual else dual)",
-        "(c.dual if self.old_dual or not round.communicate else dual)",
+        "x0 = theta + self.eta * dual",
+        "x0 = theta + self.eta * (dual if round.communicate else c.dual)",
         BOXES,
         r"boxes\[FedPD",
     ),

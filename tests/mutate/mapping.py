@@ -108,7 +108,10 @@ METHODS = {
         )
     ),
     **{name: _theorems(name, *claims) for name, claims in THEOREMS.items()},
-    "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane", "acc_s_dane_adaptive")),
+    "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane",)),
+    "adaptive_acc_s_dane": _method(
+        "adaptive_acc_s_dane", "", Selected("tests/methods/test_acc_s_dane.py"), claims=("acc_s_dane_adaptive",)
+    ),
     "_estimate": _method("acc_s_dane", "", Selected("dualopt/methods/_estimate.py"), claims=("acc_s_dane_adaptive",)),
     "a_fedpd": _method("a_fedpd", r"A-FedPD|mean_dual|full_part", claims=(*A_FEDPD, "identity_mean_dual")),
     "a_fedpdsam": _method("a_fedpdsam", "", Selected("tests/methods/test_fedsam.py")),
@@ -117,7 +120,7 @@ METHODS = {
             Selected("tests/methods/test_scales.py"),
             Selected("tests/methods/test_arguments.py", r"(dualfl|ascent|lbfgs)[\]-]"),
             Selected("tests/methods/test_guarantees.py", r"\[(optimized-)?dualfl[\]-]"),
-            Selected("tests/methods/test_restarts.py", "suggested|refusals|guarantees|definition"),
+            Selected("tests/methods/test_restarts.py", "suggested|unknown|refusals|guarantees|definition"),
         ),
         ("scaled_dualfl",),
     ),
@@ -155,6 +158,18 @@ METHODS = {
     "distributed_newton_cg": _method("distributed_newton_cg", "", DISTRIBUTED, claims=("newton_cg_is_central",)),
     "dual_ascent": _method("dual_ascent", "", claims=("dual_ascent_any_loss", "dual_ascent_linear")),
     "dual_lbfgs": _method("dual_lbfgs", "", claims=("dual_lbfgs_descent", "dual_lbfgs_is_central")),
+    "corrected_dualfl": _method(
+        "corrected_dualfl",
+        "",
+        Selected("tests/methods/test_dualfl.py", "corrected"),
+        claims=("theorem_3_2_inexact", "theorem_3_3_inexact"),
+    ),
+    "restarted_dualfl": _method(
+        "restarted_dualfl", "", Selected("tests/methods/test_restarts.py"), claims=("restart_gap", "restart_energy")
+    ),
+    "gap_restarted_dualfl": _method(
+        "gap_restarted_dualfl", "", Selected("tests/methods/test_restarts.py"), claims=RESTARTS
+    ),
     "dualfl": _method(
         "dualfl",
         "",
@@ -179,6 +194,15 @@ METHODS = {
         Selected("tests/methods/test_fedpd_yardstick.py"),
         claims=FEDPD,
     ),
+    "growing_feddyn": _method(
+        "growing_feddyn", "", Selected("tests/methods/test_theorems.py", "growing|C, steep"), claims=("growing_feddyn",)
+    ),
+    "old_dual_fedpd": _method(
+        "old_dual_fedpd",
+        "FedPD, old dual",
+        Selected("tests/methods/test_fedpd.py", "authors"),
+        Selected("tests/methods/test_fedpd_yardstick.py"),
+    ),
     "fedprox": _method("fedprox", "FedProx", claims=("fedprox_bias",)),
     "fedsam": _method("fedsam", ""),
     "fedspeed": _method("fedspeed", "FedSpeed", Selected("tests/methods/test_fedsam.py")),
@@ -194,8 +218,18 @@ METHODS = {
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
     "optimized_dualfl": _method("optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
+    "corrected_optimized_dualfl": _method(
+        "corrected_optimized_dualfl",
+        "",
+        Selected("tests/methods/test_optimized_dualfl.py", "corrected"),
+        claims=("scaled_dualfl",),
+    ),
+    "restarted_optimized_dualfl": _method("restarted_optimized_dualfl", "", Selected("tests/methods/test_restarts.py")),
     "sampled_dualfl": _method("sampled_dualfl", "", claims=SAMPLED),
     "scaffnew": _method("scaffnew", "", claims=("scaffnew_one_step", "scaffnew_long_step")),
+    "scaffold_i": _method(
+        "scaffold_i", "", Selected("tests/methods/test_scaffold.py"), claims=("scaffold_fixed_point",)
+    ),
     "scaffold": _method("scaffold", "", claims=("scaffold_fixed_point",)),
 }
 

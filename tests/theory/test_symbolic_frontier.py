@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.methods import DualFL, OptimizedDualFL, acc_s_dane
+from dualopt.methods import DualFL, OptimizedDualFL, adaptive_acc_s_dane
 from dualopt.methods._dual_theorems import last_step
+from dualopt.methods._estimate import growth
 from dualopt.methods._feddyn_theorems import largest_growth
 from dualopt.methods._gradient_theorems import limit_factor
-from dualopt.methods.acc_s_dane import growth
 from dualopt.methods.sampled_dualfl import next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided
@@ -200,9 +200,9 @@ def test_shares_of_adaptive_acc_s_dane() -> None:
     late, heavy = 1.0 - limit_factor(14.0, 0.5), 14.0
     same(heavy * late**2 + 0.5 * late, 0.5)
     rules = adaptive_dane.WEIGHTS
-    same(rules["rise"], acc_s_dane.RISE)
-    same(1.0 / rules["first fall"], acc_s_dane.FIRST_FALL)
-    same(1.0 / rules["fall"], acc_s_dane.FALL)
+    same(rules["rise"], adaptive_acc_s_dane.RISE)
+    same(1.0 / rules["first fall"], adaptive_acc_s_dane.FIRST_FALL)
+    same(1.0 / rules["fall"], adaptive_acc_s_dane.FALL)
 
 
 def test_constants_of_giant() -> None:

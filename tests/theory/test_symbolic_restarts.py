@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from dualopt.methods._restarts import LEAST, MOST
+from dualopt.methods._dual_theorems import LEAST_FALL, MOST_FALL
 from dualopt.methods.dualfl import momentum
 from theory._problems import quadratic
 from theory.frontier import restarts
@@ -50,9 +50,9 @@ def test_epochs() -> None:
     assert sp.simplify(longest + 1 - 2 * (1 + r) * sp.sqrt(kappa - 1)) == 0
     rate = (1 + r) / sp.log(r)  # 2 (1 + r) sqrt(kappa) rounds for a fall of 2 ln r
     best: Any = sp.nsolve(sp.diff(rate, r), r, 3.5)
-    assert LEAST < best < MOST
+    assert LEAST_FALL < best < MOST_FALL
     assert float(rate.subs(r, best)) == pytest.approx(3.591, abs=1e-3)
-    assert max(float(rate.subs(r, end)) for end in (LEAST, MOST)) <= 4.8
+    assert max(float(rate.subs(r, end)) for end in (LEAST_FALL, MOST_FALL)) <= 4.8
 
 
 def test_energy_whatever_the_restarts() -> None:

@@ -29,7 +29,7 @@ from dualopt.methods import (
     FiveGCS,
     LazyAFedPD,
     Scaffnew,
-    Scaffold,
+    ScaffoldI,
 )
 from dualopt.methods.participation import GIVEN, Law, Round
 from dualopt.objectives import LocalProblem
@@ -78,7 +78,7 @@ CONSTANT: dict[str, Build] = {
     "FedSplit": lambda f: FedSplit(model="consensus"),
     "5GCS": lambda f: FiveGCS(),
     "APDA-Inexact": lambda f: APDAInexact(),
-    "SCAFFOLD": lambda f: Scaffold(option=1, stop=Steps(steps=3)),
+    "SCAFFOLD": lambda f: ScaffoldI(stop=Steps(steps=3)),
     "DualFL without momentum": lambda f: DualAscent(),
 }
 

@@ -17,7 +17,14 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import FedDR, FedSplit, FiveGCS, Scaffnew, Scaffold
+from dualopt.methods import (
+    FedDR,
+    FedSplit,
+    FiveGCS,
+    Scaffnew,
+    Scaffold,
+    ScaffoldI,
+)
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.scales import own_clients
@@ -395,7 +402,8 @@ def scaffold_case(
 ) -> Case:
     """Return SCAFFOLD with K steps of ``times/(K L)``."""
     solver = Gradient(step=times / (K * f.L))
-    method = Scaffold(solver=solver, stop=Steps(steps=K), option=option, server_step=server_step)
+    kind = ScaffoldI if option == 1 else Scaffold
+    method = kind(solver=solver, stop=Steps(steps=K), server_step=server_step)
     return baseline_case(f, method, 1, f"K = {K}, option {option}, s = {times:.3g}/(K L)", active=active)
 
 

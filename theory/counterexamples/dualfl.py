@@ -18,7 +18,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import DualFL
+from dualopt.methods import CorrectedDualFL, DualFL
 from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
@@ -188,7 +188,7 @@ def with_rho(rho: float, q: float) -> Case:
     return two_clients(nu, rho, CURVATURES, note=note)
 
 
-class FromCorrected(DualFL):
+class FromCorrected(CorrectedDualFL):
     """Local solvers start from the points that were uploaded."""
 
     def local(self, c: Any, message: Any, oracle: Any, round: Any) -> Any:
@@ -204,9 +204,9 @@ def dualfl_corrected_start_cases(quick: bool) -> Iterator[ExpectedVerdict]:
             yield ExpectedVerdict(local_steps(FromCorrected, multiple * largest_kappa(K), K, half=True))
     for kappa in (71.0, 77.0, 100.0):
         yield ExpectedVerdict(local_steps(FromCorrected, kappa, 20, half=False))
-    for kind in (DualFL, FromCorrected):
+    for kind in (CorrectedDualFL, FromCorrected):
         yield ExpectedVerdict(local_steps(kind, 100.0, 5, half=True))
-    yield ExpectedVerdict(local_steps(DualFL, 100.0, 20, half=False))
+    yield ExpectedVerdict(local_steps(CorrectedDualFL, 100.0, 20, half=False))
 
 
 @claim(
@@ -259,7 +259,7 @@ def worst_factor(kappa: float, K: int) -> float:
     return (kappa - 1.0) / (K + 1) * (K * (kappa - 1.0) / ((K + 1) * kappa)) ** K
 
 
-def local_steps(kind: type[DualFL], kappa: float, K: int, *, half: bool) -> Case:
+def local_steps(kind: type[CorrectedDualFL], kappa: float, K: int, *, half: bool) -> Case:
     """Return DualFL on two equal clients with mu = 1, whose first coordinate has the worst curvature."""
     spectrum = [kappa, 1.0] if half else [worst_curvature(kappa, K), 1.0, kappa]
     step = (0.5 if half else 1.0) / kappa
@@ -267,7 +267,7 @@ def local_steps(kind: type[DualFL], kappa: float, K: int, *, half: bool) -> Case
     start = "corrected" if kind is FromCorrected else "plain"
     return on_quadratics(
         f"from {start} points, kappa = {kappa:.4g}, K = {K}, s = 1/{'(2L)' if half else 'L'}",
-        kind(nu=1.0, rho=0.0, solver=Gradient(step=step), stop=Steps(steps=K), corrected=True),
+        kind(nu=1.0, rho=0.0, solver=Gradient(step=step), stop=Steps(steps=K)),
         Quadratic(A=np.stack([np.diag(spectrum)] * 2), b=np.zeros((2, len(spectrum)))),
         converges=kind is not FromCorrected or not few,
     )

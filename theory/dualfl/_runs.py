@@ -18,7 +18,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import Snapshot
-from dualopt.methods import DualFL
+from dualopt.methods import CorrectedDualFL
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
 from dualopt.objectives.scales import own_clients
@@ -44,13 +44,14 @@ __all__ = [
     "strongly_convex",
     "sublinear_regime",
     "suggested",
+    "uploaded",
     "weighted_distance",
 ]
 
 # Methods.
 
 
-def exact(instance: Case, *, rho: float | None = None, nu: float | None = None) -> DualFL:
+def exact(instance: Case, *, rho: float | None = None, nu: float | None = None) -> CorrectedDualFL:
     """Return DualFL with local solutions that are exact up to rounding; ``nu = mu``, ``rho = nu/L`` when not given.
 
     Quadratics are solved in closed form; smooth losses by Newton's method to a gradient of 1e-12; others by dual
@@ -59,21 +60,21 @@ def exact(instance: Case, *, rho: float | None = None, nu: float | None = None) 
     nu = instance.mu if nu is None else nu
     rho = nu / instance.L if rho is None else rho
     solver, stop = _exact_solver(instance)
-    return DualFL(rho=rho, nu=nu, solver=solver, stop=stop, corrected=True)
+    return CorrectedDualFL(rho=rho, nu=nu, solver=solver, stop=stop)
 
 
-def suggested(instance: Case) -> DualFL:
+def suggested(instance: Case) -> CorrectedDualFL:
     """Return DualFL with the parameters that it suggests, and local solutions that are exact up to rounding."""
     solver, stop = _exact_solver(instance)
-    return DualFL(solver=solver, stop=stop, corrected=True).suggested(instance.objective)
+    return CorrectedDualFL(solver=solver, stop=stop).suggested(instance.objective)
 
 
 def inexact(
     instance: Case, stop: Stop, *, rho: float, nu: float | None = None, solver: LocalSolver | None = None
-) -> DualFL:
+) -> CorrectedDualFL:
     """Return the dual-corrected DualFL whose local solver, L-BFGS when not given, is stopped by a rule."""
     nu = instance.mu if nu is None else nu
-    return DualFL(rho=rho, nu=nu, solver=solver or LBFGS(precondition=False), stop=stop, corrected=True)
+    return CorrectedDualFL(rho=rho, nu=nu, solver=solver or LBFGS(precondition=False), stop=stop)
 
 
 def _exact_solver(instance: Case) -> tuple[LocalSolver, Stop]:
@@ -177,6 +178,11 @@ def conjugates(objective: Any, nu: float, xi: Array) -> Array:
 # Runs of DualFL in the dual.
 
 
+def uploaded(s: Snapshot) -> Array:
+    """Return the points that the clients sent: dual-corrected ones, or the local solutions."""
+    return getattr(s.clients, "sent", s.clients.theta)
+
+
 class DualFLRound(NamedTuple):
     """A round of DualFL and what it is in the dual; ``n`` counts from 1."""
 
@@ -207,13 +213,13 @@ def path(case: Case) -> Iterator[DualFLRound]:
     zeta = np.zeros_like(case.subgradients)
     for n, s in enumerate(case.snapshots(), start=1):
         if closed_form:
-            xi = nu * (zeta - s.clients.sent)
+            xi = nu * (zeta - uploaded(s))
             conjugate = conjugates(f, nu, xi)
         else:
             xi, conjugate = _from_local_solutions(f, nu, s.solution)
         assert s.solution is not None  # everybody takes part
         local_error = float(np.sum(s.solution.evaluation.gradient**2)) / (2.0 * nu)
-        rounding = _dual_rounding(case, s.clients.sent, xi, conjugate, closed_form=closed_form)
+        rounding = _dual_rounding(case, uploaded(s), xi, conjugate, closed_form=closed_form)
         yield DualFLRound(n, s, zeta, xi, dual_value(case, xi, conjugate) - lowest, rounding, local_error)
         zeta = s.clients.zeta
 

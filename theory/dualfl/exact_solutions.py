@@ -63,6 +63,7 @@ from theory.dualfl._runs import (
     strongly_convex,
     sublinear_regime,
     suggested,
+    uploaded,
     weighted_distance,
 )
 
@@ -91,7 +92,7 @@ def proposition_3_1(case: Case) -> Iterator[Inequality]:
     Compare the two energies at the uploaded points, the conjugate computed from its definition.
     """
     for step in path(case):
-        zeta, sent = step.zeta, step.snapshot.clients.sent
+        zeta, sent = step.zeta, uploaded(step.snapshot)
         primal, dual = local_energies(case, zeta, sent)
         scale = float(np.max(np.abs(case.objective.value(sent)) + case.algorithm.nu * client_dot(zeta, zeta)))
         yield Inequality(step.n, deviation(primal, -dual, scale=scale), ROUNDING, "E^{n,j} + E_d^{n,j}")
@@ -123,7 +124,7 @@ def relation_6_5(case: Case) -> Iterator[Inequality]:
     nu, f, N = case.algorithm.nu, case.objective, case.objective.n_clients
     scale = float(np.max(np.abs(case.theta)))
     for step in path(case):
-        xi = nu * (step.zeta - step.snapshot.clients.sent)  # (6.9a)
+        xi = nu * (step.zeta - uploaded(step.snapshot))  # (6.9a)
         averaged = -np.sum(xi, axis=0) / (N * nu)
         yield Inequality(step.n, deviation(step.theta, averaged, scale=scale), ROUNDING, "theta^n + mean xi^n/nu")
     xi = _dual_solution(f, nu) if isinstance(f, Quadratic) else dual_optimum(case)
@@ -160,9 +161,9 @@ def auxiliary_sequences(case: Case, *, as_printed: bool = False) -> Iterator[tup
     theta = np.zeros_like(case.theta)
     for s in case.snapshots():
         beta = s.message.beta
-        new, old = (s.clients.sent, sent) if as_printed else (s.server.theta, theta)
-        yield s, nu * (zeta - s.clients.sent), nu * (s.clients.zeta - (1.0 + beta) * new + beta * old)
-        zeta, sent, theta = s.clients.zeta, s.clients.sent, s.server.theta
+        new, old = (uploaded(s), sent) if as_printed else (s.server.theta, theta)
+        yield s, nu * (zeta - uploaded(s)), nu * (s.clients.zeta - (1.0 + beta) * new + beta * old)
+        zeta, sent, theta = s.clients.zeta, uploaded(s), s.server.theta
 
 
 def lemma_6_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -224,7 +225,7 @@ def sum_zeta(case: Case) -> Iterator[Inequality]:
     """
     for n, s in enumerate(case.snapshots(), start=1):
         zeta = s.clients.zeta
-        sent = np.sum(np.abs(s.clients.sent), axis=0)
+        sent = np.sum(np.abs(uploaded(s)), axis=0)
         scale = float(np.max(np.sum(np.abs(zeta), axis=0) + sent))
         yield Inequality(n, deviation(np.sum(zeta, axis=0), 0.0, scale=scale), 1e-14 * (n + 1), "sum zeta")
 

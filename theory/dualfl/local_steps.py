@@ -19,7 +19,7 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import Snapshot
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import DualFL
+from dualopt.methods import CorrectedDualFL
 from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.local_problem import client_dot, per_client
@@ -272,12 +272,12 @@ class ConstantMomentum:
         return solution(problem, theta, problem.evaluate(theta), gradients=steps, status=status)
 
 
-def with_constant_momentum(instance: Case, *, share: float = 1.0, scale: float) -> DualFL:
+def with_constant_momentum(instance: Case, *, share: float = 1.0, scale: float) -> CorrectedDualFL:
     """Return the dual-corrected DualFL with this solver and the schedule (3.8); ``rho`` is ``share nu/L``."""
     nu = instance.mu
     rho = share * nu / instance.L
     stop = Gap(schedule=LinearSchedule(rho=rho, gamma=GAMMA, scale=scale))
-    return DualFL(rho=rho, nu=nu, solver=ConstantMomentum(nu=nu), stop=stop, corrected=True)
+    return CorrectedDualFL(rho=rho, nu=nu, solver=ConstantMomentum(nu=nu), stop=stop)
 
 
 def admitted_size(case: Case, *, gamma: float, scale: float) -> float:

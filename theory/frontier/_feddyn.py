@@ -47,27 +47,27 @@ from theory.baselines.contraction import Errors
 __all__ = ["feddyn_errors"]
 
 
-def feddyn_errors(case: Case, dual: float | Array, *, n: int = 0) -> Errors:
-    r"""Return :math:`x - x^*` and :math:`\sqrt{\text{dual}/N}\,(u_j - u_j^*)` for states before round ``n``.
+def feddyn_errors(case: Case, dual: float | Array, *, alpha: float | None = None) -> Errors:
+    r"""Return :math:`x - x^*` and :math:`\sqrt{\text{dual}/N}\,(u_j - u_j^*)` for states before a round with ``alpha``.
 
-    ``dual`` is a number, or one for each client, shape (N,). The :math:`u_j` are those of the plain clients, memories
-    times their masses.
+    ``alpha`` is that of the method when not given; ``dual`` is a number, or one for each client, shape (N,). The
+    :math:`u_j` are those of the plain clients, memories times their masses.
     """
     f, method = case.objective, case.algorithm
     size, shape = math.prod(f.shape), case.subgradients.shape
     scale = np.reshape(np.sqrt(np.asarray(dual) / f.n_clients), (-1, *(1,) * len(f.shape)))
-    scale, alpha = scale * per_client(case.masses, case.subgradients), method.alpha_of(n)
+    scale, weight = scale * per_client(case.masses, case.subgradients), method.alpha if alpha is None else alpha
     start = initial_state(method, f, case.theta)
 
     def of(state: State) -> Array:
-        x = state.server.theta + state.server.h / alpha
+        x = state.server.theta + state.server.h / weight
         memories = scale * (state.clients.gradient - case.subgradients)
         return np.concatenate([np.ravel(x - case.theta), np.ravel(memories)])
 
     def state(e: Array) -> State:
         x, u = case.theta + e[:size].reshape(f.shape), case.subgradients + e[size:].reshape(shape) / scale
         h = f.mean(u)
-        theta = x - h / alpha
+        theta = x - h / weight
         return State(start.server._replace(theta=theta, h=h), theta, start.clients._replace(gradient=u))
 
     return Errors(size + case.subgradients.size, of, state)

@@ -57,7 +57,8 @@ import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import AccSDANE
-from dualopt.methods.acc_s_dane import POINT, growth, widest
+from dualopt.methods._estimate import growth
+from dualopt.methods.acc_s_dane import POINT, widest
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict

@@ -55,8 +55,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import AccSDANE
-from dualopt.methods.acc_s_dane import POINT, growth, widest
+from dualopt.methods import AdaptiveAccSDANE
+from dualopt.methods._estimate import growth
+from dualopt.methods.acc_s_dane import POINT, widest
 from dualopt.objectives import Quadratic
 from theory._cases import EPSILON, Case, accurately
 from theory._claims import ExpectedVerdict
@@ -85,16 +86,15 @@ def adaptive_case(f: Case, share: float | None = None, **more: float) -> Case:
     if share is not None:
         more["first"] = share * widest(f.objective)
     note = "suggested first weight" if share is None else f"first weight {share:g} (L - mu)"
-    method = AccSDANE(**more, **accurately(f.objective, tol=ACCURATE))
+    method = AdaptiveAccSDANE(**more, **accurately(f.objective, tol=ACCURATE))
     lowest = float(f.objective.mean(f.objective.value(f.theta)))
     return baseline_case(f, method, 3 * ITERATIONS, note, theta0=start, lowest=lowest)
 
 
 def convex(case: Case) -> list[str]:
-    """Return what fails: convex clients with constant mu, and a weight that adapts."""
+    """Return what fails: convex clients with constant mu."""
     missing = [] if case.mu >= 0 else ["convex clients"]
-    missing += [] if case.algorithm.mu <= case.mu * (1.0 + 1e-12) else ["mu of all clients"]
-    return missing + ([] if case.algorithm.weight is None else ["a weight that adapts"])
+    return missing + ([] if case.algorithm.mu <= case.mu * (1.0 + 1e-12) else ["mu of all clients"])
 
 
 def acc_s_dane_adaptive_cases(quick: bool) -> Iterator[ExpectedVerdict]:

@@ -36,7 +36,7 @@ import numpy as np
 from dualopt.engine.rounds import State
 from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import AbsoluteDeviation
-from dualopt.methods import FedDyn
+from dualopt.methods import GrowingFedDyn
 from dualopt.methods._feddyn_theorems import largest_growth
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import Quadratic, linear_model
@@ -64,7 +64,7 @@ def growing_case(
     """Return FedDyn with a weight of ``alpha mu`` that grows by ``times`` what is admitted."""
     mu = f.mu if f.mu > 1e-9 else 1.0
     exactly = _runs.exact(f, nu=mu, rho=0.0)
-    method = FedDyn(
+    method = GrowingFedDyn(
         alpha=alpha * mu, growth=times * largest_growth(alpha * mu, mu), solver=exactly.solver, stop=exactly.stop
     )
     note = f"{active} of {f.objective.n_clients}, alpha = {alpha:g} mu" + (f", {times:g} g" if times != 1 else "")
@@ -110,7 +110,8 @@ def growing_feddyn(case: Case) -> Iterator[Inequality]:
     quadratics also the first round from the worst of all states.
     """
     method, P = case.algorithm, round(case.fraction * case.n_clients)
-    around = [feddyn_errors(case, case.n_clients / P, n=n) for n in range(case.rounds + 1)]
+    weights = [method.alpha_of(n) for n in range(case.rounds + 1)]
+    around = [feddyn_errors(case, case.n_clients / P, alpha=alpha) for alpha in weights]
     size = case.theta.size
 
     def distance(state: State, n: int) -> float:
@@ -118,7 +119,7 @@ def growing_feddyn(case: Case) -> Iterator[Inequality]:
 
     def V(state: State, n: int) -> float:
         weighted = around[n].of(state)
-        weighted[:size] *= method.alpha_of(n)
+        weighted[:size] *= weights[n]
         return float(np.sum(weighted**2))
 
     first = before = V(case.first(), 0)
@@ -126,10 +127,10 @@ def growing_feddyn(case: Case) -> Iterator[Inequality]:
         after = E[lambda branch, n=n: V(branch.state, n)]
         yield Inequality(n, after, before, "V")
         away = E[lambda branch, n=n: distance(branch.state, n)]
-        yield Inequality(n, away, first / method.alpha_of(n) ** 2, "squared distance")
+        yield Inequality(n, away, first / weights[n] ** 2, "squared distance")
         before = after
     if isinstance(case.objective, Quadratic):
-        start, end = method.alpha_of(0), method.alpha_of(1)
+        start, end = weights[:2]
         scaled = np.append(np.full(size, end), np.ones(around[0].size - size))
         unscaled = np.append(np.full(size, 1.0 / start), np.ones(around[0].size - size))
         growth = worst_growth(

@@ -51,7 +51,8 @@ most the gaps, and :math:`T_n \ge (n+1)^2/4`. (3): in the last round (2) says :m
 if :math:`r > C`, the same with C in the round before. ∎
 
 *What it is worth.* A factor e of the gap takes at most :math:`\frac{1+r}{\ln r}\sqrt\kappa` rounds, without L: 3.6 at
-the best :math:`r = 3.59`, and at most :math:`4.8\sqrt\kappa` for r between the c = 3 and C = 10 of ``restart="gap"``,
+the best :math:`r = 3.59`, and at most :math:`4.8\sqrt\kappa` for r between the c = 3 and C = 10 of
+:class:`dualopt.methods.GapRestartedDualFL`,
 where Theorem 3.3 with L known has 1. *Clients with kinks*: if :math:`|\nabla g(\bar w_n) - \xi^0|_\nu \le R` always,
 (1) in the round before the last says that an epoch has less than :math:`1 + CR\sqrt{2/G_0}` rounds; the :math:`G_0` of
 one epoch is at most a :math:`c^2`-th of that before, so that all together have at most :math:`\frac{cC}{c-1}
@@ -86,8 +87,8 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import DualFL
-from dualopt.methods._restarts import LEAST, MOST
+from dualopt.methods import DualFL, GapRestartedDualFL, RestartedDualFL
+from dualopt.methods._dual_theorems import LEAST_FALL, MOST_FALL
 from dualopt.objectives.local_problem import client_dot, per_client
 from theory._cases import EPSILON, Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
@@ -97,6 +98,7 @@ from theory.frontier.growing_feddyn import deviations
 from theory.frontier.scaled_dualfl import parameters, unequal
 
 TELLING = 1e4  # gaps beyond so many times their rounding are compared
+RULES: dict[str | None, type[DualFL]] = {None: DualFL, "gradient": RestartedDualFL, "gap": GapRestartedDualFL}
 
 
 class EpochRound(NamedTuple):
@@ -165,7 +167,8 @@ def restarted(f: Case, rule: str | None, rounds: int, *, scaled: bool = False, t
     f = f.reweighted(f.objective.mu) if scaled else f
     exactly = _runs.exact(f, rho=0.0)
     solver, stop = exactly.solver, exactly.stop
-    method = DualFL(rho=0.0, nu=times * f.mu, restart=rule, solver=solver, stop=stop)
+    kind, fixed = RULES[rule], {"rho": 0.0} if rule is None else {}
+    method = kind(nu=times * f.mu, solver=solver, stop=stop, **fixed)
     note = (
         f"{'no' if rule is None else rule} restart, nu{'_j' if scaled else ''} = {times:g} mu{'_j' if scaled else ''}"
     )
@@ -186,7 +189,7 @@ def smooth(case: Case) -> list[str]:
 
 def restarting(case: Case) -> list[str]:
     """Return what fails, with smooth clients and the gap restart."""
-    return smooth(case) + ([] if case.algorithm.restart == "gap" else ["the gap restart"])
+    return smooth(case) + ([] if isinstance(case.algorithm, GapRestartedDualFL) else ["the gap restart"])
 
 
 def smooth_cases(quick: bool, *rules: str | None) -> Iterator[ExpectedVerdict]:
@@ -277,8 +280,8 @@ def restart_epochs(case: Case, *, root: Callable[[float], float] = lambda kappa:
         yield Inequality(step.n, math.sqrt(step.gap), q * (math.sqrt(step.gap) + math.sqrt(step.first)), "sqrt G_n")
         r = math.sqrt(step.first / step.gap)
         if step.ends:
-            yield Inequality(step.n, LEAST, (1.0 + 2.0 / TELLING) * r, "fall of an epoch")
-        longest = max(1.0, 2.0 * (1.0 + min(r, MOST)) * width)
+            yield Inequality(step.n, LEAST_FALL, (1.0 + 2.0 / TELLING) * r, "fall of an epoch")
+        longest = max(1.0, 2.0 * (1.0 + min(r, MOST_FALL)) * width)
         yield Inequality(step.n, float(step.place), longest, "rounds of an epoch")
 
 

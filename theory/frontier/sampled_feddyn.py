@@ -83,8 +83,8 @@ def half_harmonic(mu: float, L: float) -> float:
 def admitted(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem A."""
     wrong = smooth_and_strongly_convex(case)
-    if wrong or case.algorithm.growth:
-        return [*wrong, *(["a constant alpha"] if case.algorithm.growth else [])]
+    if wrong:
+        return wrong
     gamma, p = 1.0 / case.algorithm.alpha, case.fraction
     m = half_harmonic(case.mu, case.L)
     fits = case.L * case.mu * gamma**2 + 2.0 * (1.0 - p) * m * gamma <= p * UP_TO_ROUNDING

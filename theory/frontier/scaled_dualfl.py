@@ -40,7 +40,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import DualFL, OptimizedDualFL
+from dualopt.methods import CorrectedDualFL, CorrectedOptimizedDualFL, OptimizedDualFL
 from dualopt.objectives import Quadratic
 from theory._cases import Case
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
@@ -68,8 +68,9 @@ def scaled_case(f: Case, kind: type[Any], rounds: int, *, rho: float | None = No
     f = f.reweighted(f.objective.mu)
     exactly = _runs.exact(f, nu=f.mu, rho=0.0)
     nu = times * f.mu if times != 1 else None
-    method = kind(nu=nu, rho=rho, solver=exactly.solver, stop=exactly.stop, corrected=True)
-    note = f"{kind.__name__}, rho = {'nu_j/L_j' if rho is None else f'{rho:g}'}, nu_j = {times:g} mu_j"
+    method = kind(nu=nu, rho=rho, solver=exactly.solver, stop=exactly.stop)
+    name = kind.__name__.removeprefix("Corrected")
+    note = f"{name}, rho = {'nu_j/L_j' if rho is None else f'{rho:g}'}, nu_j = {times:g} mu_j"
     return f.case(method.suggested(f.objective), rounds, note)
 
 
@@ -89,19 +90,19 @@ def admitted(case: Case) -> list[str]:
 def scaled_dualfl_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Smooth and nonsmooth clients, both methods; what is excluded."""
     rounds = 60 if quick else 200
-    yield ExpectedVerdict(scaled_case(quadratic(), OptimizedDualFL, rounds))
+    yield ExpectedVerdict(scaled_case(quadratic(), CorrectedOptimizedDualFL, rounds))
     for f in (unequal(), lopsided()):
-        yield ExpectedVerdict(scaled_case(f, OptimizedDualFL, rounds))
-        yield ExpectedVerdict(scaled_case(f, OptimizedDualFL, rounds, rho=0.0))
-        yield ExpectedVerdict(scaled_case(f, DualFL, rounds, rho=0.0))
-    yield ExpectedVerdict(scaled_case(unequal(), OptimizedDualFL, rounds, times=0.5))
-    for kind in (OptimizedDualFL, DualFL):
+        yield ExpectedVerdict(scaled_case(f, CorrectedOptimizedDualFL, rounds))
+        yield ExpectedVerdict(scaled_case(f, CorrectedOptimizedDualFL, rounds, rho=0.0))
+        yield ExpectedVerdict(scaled_case(f, CorrectedDualFL, rounds, rho=0.0))
+    yield ExpectedVerdict(scaled_case(unequal(), CorrectedOptimizedDualFL, rounds, times=0.5))
+    for kind in (CorrectedOptimizedDualFL, CorrectedDualFL):
         yield ExpectedVerdict(scaled_case(weighed(lopsided(), *WEIGHTS), kind, rounds, rho=0.0))
-    yield ExpectedVerdict(scaled_case(weighed(lopsided(), *WEIGHTS), OptimizedDualFL, rounds))
-    yield ExpectedVerdict(scaled_case(logistic(), OptimizedDualFL, 15))
-    yield ExpectedVerdict(scaled_case(deviations(), OptimizedDualFL, 30, rho=0.0))
-    yield ExpectedVerdict(scaled_case(unequal(), OptimizedDualFL, 30, times=3.0), "outside assumptions")
-    yield ExpectedVerdict(scaled_case(unequal(), OptimizedDualFL, 30, rho=0.3), "outside assumptions")
+    yield ExpectedVerdict(scaled_case(weighed(lopsided(), *WEIGHTS), CorrectedOptimizedDualFL, rounds))
+    yield ExpectedVerdict(scaled_case(logistic(), CorrectedOptimizedDualFL, 15))
+    yield ExpectedVerdict(scaled_case(deviations(), CorrectedOptimizedDualFL, 30, rho=0.0))
+    yield ExpectedVerdict(scaled_case(unequal(), CorrectedOptimizedDualFL, 30, times=3.0), "outside assumptions")
+    yield ExpectedVerdict(scaled_case(unequal(), CorrectedOptimizedDualFL, 30, rho=0.3), "outside assumptions")
 
 
 @claim(

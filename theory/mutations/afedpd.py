@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dualopt.methods import AFedPD, FedADMM, FedDR, FedPD, FedSplit, LazyAFedPD
+from dualopt.methods import AFedPD, FedADMM, FedDR, FedPD, FedSplit, LazyAFedPD, OldDualFedPD
 from dualopt.methods.participation import UniformSubset
 from theory.afedpd._pairs import Neighbours, Rows
 from theory.mutations import feddyn
-from theory.mutations._edits import OtherMethodError, Variant, change, edit, parameters
+from theory.mutations._edits import OtherMethodError, Variant, becomes, change, edit, parameters
 
 __all__ = ["MUTATIONS"]
 
@@ -90,7 +90,7 @@ MUTATIONS: dict[str, Variant] = {
         FedADMM, "local", " + (dual - c.dual) / self.rho", "", caught="fedadmm_dual_drift"
     ),
     "parenthesis of h dropped": feddyn.MUTATIONS["parenthesis of h dropped"].but("identity_full_participation"),
-    "old dual": parameters(FedPD, lambda method, case: {"old_dual": True}, "identity_full_participation"),
+    "old dual": becomes(FedPD, lambda: OldDualFedPD, "identity_full_participation"),
     "eta off by one percent": parameters(
         *(FedDR, lambda method, case: {"eta": 1.01 * method.eta}),
         "identity_full_participation identity_fedadmm_feddr identity_fedsplit_feddr",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.methods import DualFL
+from dualopt.methods import CorrectedDualFL
 from dualopt.methods.dualfl import momentum
 from dualopt.objectives import ObjectiveWrapper
 from dualopt.runs.certificates import certificate, dual_point
@@ -77,38 +77,39 @@ RATES = "theorem_3_2 theorem_3_2_inexact theorem_3_3"
 OUTER = "theorem_4_2 theorem_4_2_rounds"
 MUTATIONS: dict[str, Variant] = {
     "momentum dropped": edit(
-        *(DualFL, "server", "Message(theta, beta", "Message(theta, 0.0"),
+        *(CorrectedDualFL, "server", "Message(mean, beta", "Message(mean, 0.0"),
         caught=f"lemma_6_5 {RATES} theorem_3_3_inexact {OUTER}",
     ),
     "beta early": edit(
-        *(DualFL, "server", "Message(theta, beta", "Message(theta, momentum(t, self.rho)[1]"), caught="lemma_6_5"
+        *(CorrectedDualFL, "server", "Message(mean, beta", "Message(mean, momentum(t, self.rho)[1]"), caught="lemma_6_5"
     ),
-    "beta late": instead(DualFL, "server", late, "lemma_6_5"),
+    "beta late": instead(CorrectedDualFL, "server", late, "lemma_6_5"),
     "one client for the average": instead(
-        *(DualFL, "local", first_client),
+        *(CorrectedDualFL, "local", first_client),
         f"lemma_6_4 lemma_6_5 relation_6_5 sum_zeta {RATES} theorem_3_3_inexact {OUTER}",
     ),
     "wrong sign in (3.3)": edit(
-        *(DualFL, "receive", "zeta = v - c.v", "zeta = v + c.v"), caught=f"lemma_6_5 {RATES} theorem_4_1 theorem_4_2"
+        *(CorrectedDualFL, "receive", "zeta = v - c.v", "zeta = v + c.v"),
+        caught=f"lemma_6_5 {RATES} theorem_4_1 theorem_4_2",
     ),
     "warm start from the corrected point": becomes(
-        DualFL, lambda: FromCorrected, "", "dual_certificate gradient_certificate theorem_3_3_inexact"
+        CorrectedDualFL, lambda: FromCorrected, "", "dual_certificate gradient_certificate theorem_3_3_inexact"
     ),
     "nu beyond mu": parameters(
-        *(DualFL, lambda method, case: {"nu": 2.0 * float(np.min(case.objective.mu))}),
+        *(CorrectedDualFL, lambda method, case: {"nu": 2.0 * float(np.min(case.objective.mu))}),
         "gap_3_6 lemma_6_4 proposition_3_1 relation_6_5 theorem_3_2",
     ),
     "nu = max mu_j": parameters(
-        *(DualFL, lambda method, case: {"nu": float(np.max(case.objective.mu))}),
+        *(CorrectedDualFL, lambda method, case: {"nu": float(np.max(case.objective.mu))}),
         f"gap_3_6 {RATES} theorem_3_3_inexact theorem_3_5_target",
     ),
     "rho = nu/min L_j": parameters(  # it must be below 1
-        *(DualFL, lambda method, case: {"rho": min(method.nu / float(np.min(case.objective.L)), 0.99)}),
+        *(CorrectedDualFL, lambda method, case: {"rho": min(method.nu / float(np.min(case.objective.L)), 0.99)}),
         "theorem_3_3 theorem_3_3_inexact",
     ),
     # The bound is made of the errors that were made: it stays true and becomes empty.
     "loose local solutions": parameters(
-        *(DualFL, lambda method, case: {"solver": Gradient(), "stop": Steps(steps=1)}),
+        *(CorrectedDualFL, lambda method, case: {"solver": Gradient(), "stop": Steps(steps=1)}),
         *("", "theorem_3_2_inexact theorem_3_3_inexact"),
     ),
     "mu overstated": change(overstated, "gap_3_6 gradient_certificate dual_certificate"),

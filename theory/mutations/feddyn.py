@@ -8,7 +8,7 @@ from theory.mutations._edits import Variant, edit, first_client, instead
 __all__ = ["MUTATIONS"]
 
 H = (FedDyn, "server", "self._memory(x, round) * round.fraction * moved")
-MODEL = (FedDyn, "server", "theta = x - h / self.alpha_of(round.n + 1)")
+MODEL = (FedDyn, "server", "theta = x - h / self.alpha")
 MEMORY = (FedDyn, "local", "c.gradient - self._memory(message, round) * (")
 
 
@@ -55,7 +55,8 @@ MUTATIONS: dict[str, Variant] = {
         caught=f"{AT_ONCE} {_of('lemma_3', 'lemma_7', 'lemma_9', 'lemma_12', 'theorem_3')}",
     ),
     "a tenth of the proximal term": edit(
-        *(FedDyn, "local", "weight=alpha", "weight=0.1 * alpha"), caught=f"{OF_STATES} {STATELESS} feddyn_lemma_7"
+        *(FedDyn, "local", "weight=self.alpha", "weight=0.1 * self.alpha"),
+        caught=f"{OF_STATES} {STATELESS} feddyn_lemma_7",
     ),
     "one client for the mean": instead(FedDyn, "local", first_client, _of(*(f"lemma_{n}" for n in (1, 2, 3, 7, 8, 9)))),
 }

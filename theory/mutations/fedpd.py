@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.methods import FedAvg, FedPD
+from dualopt.methods import FedAvg, FedPD, OldDualFedPD
 from dualopt.methods.participation import CommunicateWithProbability, Round
 from theory._chance import Event
 from theory.fedpd.fedavg import LocalSteps
-from theory.mutations._edits import OtherMethodError, Variant, change, edit, edited, instead, like, parameters
+from theory.mutations._edits import OtherMethodError, Variant, becomes, change, edit, edited, instead, like
 
 __all__ = ["LOCAL", "MUTATIONS"]
 
@@ -96,8 +96,8 @@ MUTATIONS: dict[str, Variant] = {
         caught=_of("equation_28", "lemma_1", "lemma_6", "lemma_8"),
     ),
     "local start at the copy": edit(FedPD, "local", "start=c.theta", "start=c.x0", caught="fedpd_remark_4"),
-    "old for new dual": parameters(
-        *(FedPD, lambda method, case: {"old_dual": True}),
+    "old for new dual": becomes(
+        *(FedPD, lambda: OldDualFedPD),
         _of("equation_28", "lemma_1", "lemma_3", "lemma_6", "lemma_8"),
     ),
     "proximal term mis-scaled": edit(  # 1/(N eta) in the local problem, 1/eta in the dual step

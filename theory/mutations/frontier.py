@@ -11,18 +11,21 @@ import numpy as np
 from dualopt.methods import (
     GIANT,
     AccSDANE,
+    AdaptiveAccSDANE,
     AndersonDANE,
     AndersonFedSplit,
+    CorrectedOptimizedDualFL,
     DistributedLBFGS,
-    DualFL,
     DualLBFGS,
     FedDyn,
     FedSplit,
-    OptimizedDualFL,
+    GapRestartedDualFL,
+    GrowingFedDyn,
     SampledDualFL,
 )
 from dualopt.methods._anderson import mixing_weights
-from dualopt.methods.acc_s_dane import FALL, growth
+from dualopt.methods._estimate import growth
+from dualopt.methods.adaptive_acc_s_dane import FALL
 from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK
 from dualopt.methods.giant import DIRECTION
 from dualopt.objectives import LinearModel, Quadratic
@@ -92,12 +95,12 @@ MUTATIONS: dict[str, Variant] = {
         )
     },
     "FedDyn: half of alpha*": parameters(FedDyn, lambda method, case: {"alpha": 0.5 * method.alpha}, "sampled_feddyn"),
-    "FedDyn: growth of the server alone": instead(FedDyn, "local", first_round, GROWTH),
-    "FedDyn: weight of the last round": edit(
-        FedDyn, "server", "self.alpha_of(round.n + 1)", "self.alpha_of(round.n)", caught=GROWTH
+    "GrowingFedDyn: growth of the server alone": instead(GrowingFedDyn, "local", first_round, GROWTH),
+    "GrowingFedDyn: weight of the last round": edit(
+        GrowingFedDyn, "server", "self.alpha_of(round.n + 1)", "self.alpha_of(round.n)", caught=GROWTH
     ),
-    "FedDyn: three times the growth": parameters(
-        FedDyn, lambda method, case: {"growth": 3.0 * (method.growth or 0.0)}, GROWTH
+    "GrowingFedDyn: three times the growth": parameters(
+        GrowingFedDyn, lambda method, case: {"growth": 3.0 * method.growth}, GROWTH
     ),
     **{
         f"SampledDualFL: {name}": edit(SampledDualFL, *texts, caught="sampled_dualfl_potential")
@@ -111,8 +114,10 @@ MUTATIONS: dict[str, Variant] = {
         }.items()
     },
     "FedSplit: half the step": edit(*STEP, "(x - message)", caught="sampled_fedsplit"),
-    "OptimizedDualFL: weights forgotten": instead(OptimizedDualFL, "local", scales.forgotten, "scaled_dualfl"),
-    "OptimizedDualFL: one nu in the local problems": instead(OptimizedDualFL, "local", own_weights, "scaled_dualfl"),
+    "OptimizedDualFL: weights forgotten": instead(CorrectedOptimizedDualFL, "local", scales.forgotten, "scaled_dualfl"),
+    "OptimizedDualFL: one nu in the local problems": instead(
+        CorrectedOptimizedDualFL, "local", own_weights, "scaled_dualfl"
+    ),
     "Compressed FedSplit: 1/(1 + omega) forgotten": edit(
         *(*STEP, "2.0 / kept(self.compressor, message.shape, round) * (x - message)"),
         caught="compressed_fedsplit rounded_fedsplit",
@@ -126,7 +131,7 @@ MUTATIONS: dict[str, Variant] = {
         caught="compressed_feddyn",
     ),
     "Compressed FedDyn: 1/(1 + omega) forgotten": instead(
-        FedDyn, "_memory", lambda method, right, model, round: method.alpha_of(round.n), "compressed_feddyn"
+        FedDyn, "_memory", lambda method, right, model, round: method.alpha, "compressed_feddyn"
     ),
     "Compressed FedDyn: N for c": edit(
         *(FedDyn, "server", "theta = x - h /"),
@@ -317,32 +322,30 @@ SIMILAR: dict[str, Variant] = {
         *(AccSDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"),
         caught=f"acc_s_dane {ADAPTIVE}",
     ),
-    "Acc-S-DANE: no momentum": edit(
-        AccSDANE, "server", "self._extrapolated(mean, v,", "self._extrapolated(mean, mean,", caught="acc_s_dane"
-    ),
+    "Acc-S-DANE: no momentum": edit(AccSDANE, "server", "mean + alpha * v", "mean + alpha * mean", caught="acc_s_dane"),
     "Acc-S-DANE: half the weight": edit(
-        AccSDANE, "local", "self.weight is None else self", "self.weight is None else 0.5 * self", caught="acc_s_dane"
+        AccSDANE, "local", "weight=self.weight", "weight=0.5 * self.weight", caught="acc_s_dane"
     ),
     "Acc-S-DANE: the third vector forgotten": edit(
         AccSDANE, "server", "mu * mean - w * (y - mean)", "mu * mean", caught="acc_s_dane"
     ),
     "Acc-S-DANE: three times mu": edit(
-        *(AccSDANE, "server", "self.weight, self.mu, server", "self.weight, 3.0 * self.mu, server"),
-        *("_extrapolated", "self.mu", "3.0 * self.mu"),
-        caught="acc_s_dane",
+        AccSDANE, "server", "self.weight, self.mu, server", "self.weight, 3.0 * self.mu, server", caught="acc_s_dane"
     ),
     "Acc-S-DANE: sign of the distances": edit(
-        AccSDANE, "_judged", "- float(mean.excess)", "+ float(mean.excess)", caught=ADAPTIVE
+        AdaptiveAccSDANE, "_judged", "- float(mean.excess)", "+ float(mean.excess)", caught=ADAPTIVE
     ),
-    "Acc-S-DANE: nothing is judged": instead(AccSDANE, "_judged", nothing_judged, ADAPTIVE),
-    "Acc-S-DANE: the old weight": instead(AccSDANE, "_judged", old_weight, ADAPTIVE),
-    "Acc-S-DANE: the point of the old weight": instead(AccSDANE, "_judged", point_of_the_old_weight, ADAPTIVE),
-    "Acc-S-DANE: never raised": edit(AccSDANE, "_judged", "RISE if not", "FALL if not", caught=ADAPTIVE),
-    "Acc-S-DANE: raised too far": edit(AccSDANE, "_judged", "RISE if not", "8.0 * RISE if not", caught=ADAPTIVE),
+    "Acc-S-DANE: nothing is judged": instead(AdaptiveAccSDANE, "_judged", nothing_judged, ADAPTIVE),
+    "Acc-S-DANE: the old weight": instead(AdaptiveAccSDANE, "_judged", old_weight, ADAPTIVE),
+    "Acc-S-DANE: the point of the old weight": instead(AdaptiveAccSDANE, "_judged", point_of_the_old_weight, ADAPTIVE),
+    "Acc-S-DANE: never raised": edit(AdaptiveAccSDANE, "_judged", "RISE if not", "FALL if not", caught=ADAPTIVE),
+    "Acc-S-DANE: raised too far": edit(
+        AdaptiveAccSDANE, "_judged", "RISE if not", "8.0 * RISE if not", caught=ADAPTIVE
+    ),
     "Acc-S-DANE: always taken": edit(
-        AccSDANE, "_judged", "else (server.theta, search.energy)", "else (new, search.energy)", caught=ADAPTIVE
+        AdaptiveAccSDANE, "_judged", "else (server.theta, search.energy)", "else (new, search.energy)", caught=ADAPTIVE
     ),
-    "Acc-S-DANE: the full share": instead(AccSDANE, "_judged", full_share, ADAPTIVE),
+    "Acc-S-DANE: the full share": instead(AdaptiveAccSDANE, "_judged", full_share, ADAPTIVE),
     "L-BFGS on the dual: short plain steps": instead(
         DualLBFGS, "_direction", partial(plain_steps, 0.2), "dual_lbfgs_descent"
     ),
@@ -372,22 +375,20 @@ SIMILAR: dict[str, Variant] = {
 def first_point(method: Any, right: Any, *arguments: Any) -> Any:
     """Upload the first client's point where the mean belongs, and the scalars of all."""
     c, sent = right(*arguments)
-    points, *scalars = sent if isinstance(sent, tuple) else (sent,)
-    first = np.broadcast_to(points[:1], points.shape)
-    return c, (first, *scalars) if scalars else first
+    return c, sent._replace(theta=np.broadcast_to(sent.theta[:1], sent.theta.shape))
 
 
-BETA = (DualFL, "server", "Message(theta, beta")
+BETA = (GapRestartedDualFL, "server", "Message(theta, beta")
 RESTARTS: dict[str, Variant] = {
     "momentum kept at a restart": edit(
-        DualFL, "server", "(1.0, 0.0) if again", "(1.0, 0.9) if again", caught="restart_gap"
+        GapRestartedDualFL, "server", "(1.0, 0.0) if again", "(1.0, 0.9) if again", caught="restart_gap"
     ),
     "no momentum": edit(*BETA, "Message(theta, 0.0", caught="restart_gap"),
-    "the first client for the mean": instead(DualFL, "local", first_point, "restart_gap"),
-    "the mean without weights": instead(DualFL, "local", scales.forgotten, "restart_gap"),
+    "the first client for the mean": instead(GapRestartedDualFL, "local", first_point, "restart_gap"),
+    "the mean without weights": instead(GapRestartedDualFL, "local", scales.forgotten, "restart_gap"),
     "momentum beyond 1": edit(*BETA, "Message(theta, 1.3", caught="restart_energy"),
     "epochs that end after any fall": edit(
-        DualFL, "server", "if again else", "if again or round.n % 3 == 2 else", caught="restart_epochs"
+        GapRestartedDualFL, "server", "if again else", "if again or round.n % 3 == 2 else", caught="restart_epochs"
     ),
 }
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.methods import OptimizedDualFL
+from dualopt.methods import CorrectedOptimizedDualFL
 from dualopt.methods.optimized_dualfl import coefficients
 from theory.mutations._edits import Variant, edit, first_client, instead, parameters
 
 __all__ = ["MUTATIONS"]
 
-SENT = (OptimizedDualFL, "server", "Message(theta, b, c)")
+SENT = (CorrectedOptimizedDualFL, "server", "Message(mean, b, c)")
 
 
 def late(method: Any, right: Any, server: Any, mean: Any, round: Any) -> Any:
@@ -28,23 +28,27 @@ def late(method: Any, right: Any, server: Any, mean: Any, round: Any) -> Any:
 ALL = "optimized_is_item optimized_potential optimized_theorem"
 MUTATIONS: dict[str, Variant] = {
     "coefficients of the next round": edit(
-        *(*SENT, "Message(theta, *coefficients(A, self.rho)[1:])"), caught="optimized_is_item optimized_potential"
+        *(*SENT, "Message(mean, *coefficients(A, self.rho)[1:])"), caught="optimized_is_item optimized_potential"
     ),
-    "coefficients of the last round": instead(OptimizedDualFL, "server", late, ALL),
-    "momentum dropped": edit(*SENT, "Message(theta, 0.0, 0.0)", caught=ALL),
-    "c dropped": edit(*SENT, "Message(theta, b, 0.0)", caught=ALL),
-    "sign of c": edit(*SENT, "Message(theta, b, -c)", caught=ALL),
-    "b and c exchanged": edit(*SENT, "Message(theta, c, b)", caught=ALL),
-    "one client for the average": instead(OptimizedDualFL, "local", first_client, ALL),
+    "coefficients of the last round": instead(CorrectedOptimizedDualFL, "server", late, ALL),
+    "momentum dropped": edit(*SENT, "Message(mean, 0.0, 0.0)", caught=ALL),
+    "c dropped": edit(*SENT, "Message(mean, b, 0.0)", caught=ALL),
+    "sign of c": edit(*SENT, "Message(mean, b, -c)", caught=ALL),
+    "b and c exchanged": edit(*SENT, "Message(mean, c, b)", caught=ALL),
+    "one client for the average": instead(CorrectedOptimizedDualFL, "local", first_client, ALL),
     "sign of the step": edit(
-        OptimizedDualFL, "receive", "c.zeta + message.theta - c.sent", "c.zeta - message.theta + c.sent", caught=ALL
+        CorrectedOptimizedDualFL,
+        "receive",
+        "c.zeta + message.theta - c.sent",
+        "c.zeta - message.theta + c.sent",
+        caught=ALL,
     ),
     "nu = max mu_j": parameters(
-        *(OptimizedDualFL, lambda method, case: {"nu": float(np.max(case.objective.mu))}),
+        *(CorrectedOptimizedDualFL, lambda method, case: {"nu": float(np.max(case.objective.mu))}),
         "optimized_potential optimized_theorem",
     ),
     "rho = nu/min L_j": parameters(
-        *(OptimizedDualFL, lambda method, case: {"rho": method.nu / float(np.min(case.objective.L))}),
+        *(CorrectedOptimizedDualFL, lambda method, case: {"rho": method.nu / float(np.min(case.objective.L))}),
         "optimized_potential optimized_theorem",
     ),
 }

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.methods import OptimizedDualFL
+from dualopt.methods import CorrectedOptimizedDualFL
 from dualopt.methods.optimized_dualfl import growth
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
@@ -28,10 +28,10 @@ from theory.dualfl import _runs
 __all__ = ["OptimizedRound", "admitted", "bracket", "dual_optimum", "growths", "optimized", "path", "potential"]
 
 
-def optimized(instance: Case, *, rho: float | None = None, nu: float | None = None) -> OptimizedDualFL:
+def optimized(instance: Case, *, rho: float | None = None, nu: float | None = None) -> CorrectedOptimizedDualFL:
     """Return OptimizedDualFL with the parameters and the local solver of :func:`theory.dualfl._runs.exact`."""
     method = _runs.exact(instance, rho=rho, nu=nu)
-    return OptimizedDualFL(rho=method.rho, nu=method.nu, solver=method.solver, stop=method.stop, corrected=True)
+    return CorrectedOptimizedDualFL(rho=method.rho, nu=method.nu, solver=method.solver, stop=method.stop)
 
 
 def admitted(case: Case) -> list[str]:
@@ -88,7 +88,7 @@ def path(case: Case) -> Iterator[OptimizedRound]:
     for n, s in enumerate(case.snapshots(), start=1):
         A, A_next = A_next, next(known)
         beta = A / ((1.0 - rho) * A_next)
-        sent, theta, v = s.clients.sent, s.server.theta, s.clients.v
+        sent, theta, v = _runs.uploaded(s), s.server.theta, s.clients.v
         values, products = f.value(sent), nu * client_dot(zeta, case.theta - sent)
         error, size = float(np.sum(least - values - products)), float(np.sum(np.abs(least) + np.abs(products)))
         z = (s.clients.zeta - beta * v) / (1.0 - beta)

@@ -1,0 +1,67 @@
+"""DualFL that forgets its momentum when this leads uphill (gradient restart, O'Donoghue and Candès 2015)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dualopt.arrays.xp import Array
+from dualopt.methods._dual_theorems import OF_RESTARTED_DUALFL
+from dualopt.methods._restarts import leads_uphill, slope
+from dualopt.methods.dualfl import Client, DualFL, Message, Server, momentum
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
+
+__all__ = ["RestartedDualFL"]
+
+
+class Upload(NamedTuple):
+    """What a client sends."""
+
+    theta: Array  # (P, *shape)  theta_j
+    slope: Array  # (P,)  its part of the slope of the dual function along the momentum
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartedDualFL(DualFL):
+    r"""DualFL with ``rho = 0`` and the gradient restart.
+
+    As soon as the momentum leads uphill on the dual problem, :math:`\sum_j\langle\theta_j - \theta, v_j -
+    v_j^{\text{prev}}\rangle > 0`, the server sends :math:`\beta = 0`, with which :math:`\zeta_j^+ = v_j`, and goes on
+    from :math:`t = 1`. One scalar more travels up; L is not used. For smooth clients it is linear, by a proof without a
+    useful factor (``theory/frontier/restarts.py``); for clients with kinks nothing is proved, and
+    :class:`dualopt.methods.DualFL`, which has the rate of Theorem 3.2, is faster more often than not. Measured in
+    docs/no_tuning.md.
+
+    Parameters
+    ----------
+    nu : float, optional
+        Duality parameter; suggested: ``min mu``.
+    solver, stop
+        As in :class:`dualopt.methods.Algorithm`.
+
+    Raises
+    ------
+    ValueError
+        If ``nu`` is not positive; from ``check`` if it exceeds ``mu``.
+
+    Examples
+    --------
+    >>> RestartedDualFL(nu=0.5).rho
+    0.0
+    """
+
+    theorems = OF_RESTARTED_DUALFL
+
+    rho: float = field(default=0.0, init=False)
+
+    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
+        """Solve (3.1), and tell how the dual function rises along the momentum."""
+        c, theta = super().local(c, message, oracle, round)
+        return c, Upload(theta, slope(theta, message.theta, c.zeta, c.v))
+
+    def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
+        """Average (3.2), and begin anew where the momentum leads uphill."""
+        again = leads_uphill(mean.slope, mean.theta, server.theta)
+        t, beta = (1.0, 0.0) if again else momentum(server.t, self.rho)
+        return Server(mean.theta, t), Message(mean.theta, beta)
