@@ -13,7 +13,7 @@ from tests.mutate.mapping import ROOT, Judges, Selected
 
 __all__ = ["FIXED", "Fixed"]
 
-UNEQUAL = "tests/test_unequal_clients.py"
+UNEQUAL = "tests/methods/test_unequal_clients.py"
 BOXES = "tests/methods/test_identities.py"
 GUARANTEES = "tests/methods/test_guarantees.py"
 PRINTED = "tests/methods/test_dualfl.py"
@@ -165,7 +165,7 @@ FIXED = [
         "app/estimators/_base.py",
         "math.sqrt(2.0 * self.certified_gap_",
         "math.sqrt(self.certified_gap_",
-        "tests/estimators/test_same_solutions.py",
+        "tests/app/estimators/test_same_solutions.py",
         "certified_distance",
     ),
     _fixed(
@@ -205,7 +205,7 @@ FIXED = [
         "methods/compressors/top_k.py",
         "axis=-1, stable=True)",
         "axis=-1, stable=False)",
-        "tests/compressors/test_compressors.py",
+        "tests/methods/compressors/test_compressors.py",
         "largest_coordinates",
     ),
     _fixed(
@@ -213,7 +213,7 @@ FIXED = [
         "methods/compressors/quantisation.py",
         "d / (4.0 * s * s)",
         "d / (4.0 * s)",
-        "tests/compressors/test_compressors.py",
+        "tests/methods/compressors/test_compressors.py",
         "variance_of_quantisation",
     ),
     _fixed(
@@ -339,7 +339,7 @@ FIXED = [
         "losses/squared.py",
         "        return z - y\n",
         "        return 0.5 * (z - y)\n",
-        "tests/test_losses.py",
+        "tests/losses/test_losses.py",
         "squared|Squared",
     ),
 ]

@@ -305,7 +305,7 @@ def test_a_wrong_text_is_one_sentence(text: str, sentence: str) -> None:
         '{"fedsplit": {"compressor": {"rand-k": {}}}}',
         '{"os:system": {}}',
         '{"dualopt.lab.testing:Evil": {}}',
-        '{"tests.test_spec:Loaded": {}}',
+        '{"tests.spec.test_spec:Loaded": {}}',
         '{"lbfgs": {}}',
         "[" * 10**5,
         '{"dualfl": {"solver": ' * 50 + "1" + "}}" * 50,

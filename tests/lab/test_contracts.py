@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 METHODS = '''
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple

@@ -12,7 +12,7 @@ from dualopt.app.cli import main as dualopt
 from figures._program import main as figures
 from tests.kill import contents
 
-PAGE = (Path(__file__).parents[1] / "docs" / "resuming.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "resuming.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

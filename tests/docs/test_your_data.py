@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "docs/your_data.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/your_data.md").read_text()
 SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = re.findall(r"^dualopt (.*)$", PAGE, flags=re.MULTILINE)
 

@@ -205,20 +205,20 @@ def test_mapped_tests_are_there() -> None:
 
 
 def test_results_are_kept_until_what_they_depend_on_changes(tmp_path: Path) -> None:
-    wanted = Judges((Selected("tests/test_losses.py"), Selected("tests/test_tree.py")))
+    wanted = Judges((Selected("tests/losses/test_losses.py"), Selected("tests/arrays/test_tree.py")))
     cache = scores.Cache("x.py", wanted, tmp_path)
     assert not cache.holds(MUTANTS[0])
-    cache.put(MUTANTS[0], "tests/test_losses.py::test_a")
+    cache.put(MUTANTS[0], "tests/losses/test_losses.py::test_a")
     cache.put(MUTANTS[1], None)
     again = scores.Cache("x.py", wanted, tmp_path)
     assert [again.holds(m) for m in MUTANTS] == [True, True]
-    assert [again.killed_by(m) for m in MUTANTS] == ["tests/test_losses.py::test_a", None]
+    assert [again.killed_by(m) for m in MUTANTS] == ["tests/losses/test_losses.py::test_a", None]
     fewer = scores.Cache("x.py", Judges(wanted.tests[:1]), tmp_path)
     assert [fewer.holds(m) for m in MUTANTS] == [True, False]
 
 
 def test_files_of_most_kills_per_second_go_first_and_in_them_the_tests_of_most_kills(tmp_path: Path) -> None:
-    cache = scores.Cache("x.py", Judges((Selected("tests/test_losses.py"),)), tmp_path)
+    cache = scores.Cache("x.py", Judges((Selected("tests/losses/test_losses.py"),)), tmp_path)
     durations = {"a::slow": 9.0, "a::fast": 0.1, "b::one": 2.0, "b::two": 1.0}
     assert cache.order(durations) == ["b::two", "b::one", "a::fast", "a::slow"]
     cache.put(MUTANTS[0], "b::one")

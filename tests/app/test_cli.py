@@ -448,7 +448,7 @@ def test_extras_that_are_missing_are_named(tmp_path):
 
 def test_the_lowest_typer_that_is_promised_is_one_that_starts():
     """Up to 0.15.3 it allows every click, and help, or all of it, fails beside the newest one (8.5)."""
-    extras = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     (lowest,) = (need for need in extras["optional-dependencies"]["app"] if need.startswith("typer"))
     assert tuple(map(int, lowest.removeprefix("typer>=").split("."))) >= (0, 15, 4)
 

@@ -13,8 +13,8 @@ import pytest
 import dualopt.methods
 from dualopt.spec import KINDS, Spec, names, plugins
 from dualopt.spec.plugins.requirements import fault
-from tests import test_cli
-from tests.test_cli import refusal
+from tests.app import test_cli
+from tests.app.test_cli import refusal
 
 program = test_cli.program
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]

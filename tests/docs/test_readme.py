@@ -12,8 +12,8 @@ import dualopt.methods
 from dualopt.runs.trace import Trace
 from dualopt.spec.discover import discover
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-DOCS = Path(__file__).parents[1] / "docs"
+README = (Path(__file__).parents[2] / "README.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_number_of_methods_is_the_one_there_is() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in DOCS.glob("*.md"))])
 def test_links_lead_somewhere(page: str) -> None:
-    path = Path(__file__).parents[1] / page
+    path = Path(__file__).parents[2] / page
     links = re.findall(r"\]\(([^)#\s]+)\)|^\[[^]]+\]: (\S+)$", path.read_text(), flags=re.MULTILINE)
     targets = [a or b for a, b in links if not (a or b).startswith("http")]
     assert [target for target in targets if not (path.parent / target).exists()] == []

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from matplotlib import image
 
-from tests import test_cli
-from tests.test_cli import refusal
+from tests.app import test_cli
+from tests.app.test_cli import refusal
 
 program = test_cli.program
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 (DUAL_ASCENT,) = re.findall(
     r"```python\n(# dual_ascent\.py\n.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL
 )

@@ -13,7 +13,7 @@ import pytest
 from dualopt import Multinomial, iterate, linear_model, newton, run
 from dualopt.methods import DualFL
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 (SOURCE,) = re.findall(r"```python\n(# dual_ascent\.py\n.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
 
 

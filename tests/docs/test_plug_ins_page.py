@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_contracts import environment
+from tests.lab.test_contracts import environment
 
-PAGE = (Path(__file__).parents[1] / "docs" / "plug_ins.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "plug_ins.md").read_text()
 (SOURCE,) = re.findall(r"```python\n(# my_method\.py\n.*?)```", PAGE, re.DOTALL)
 CONSOLES = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
 # each command with the lines that follow it

@@ -16,8 +16,7 @@ from dualopt.arrays import client_states
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import leaves, merge_clients, take_clients
 from dualopt.arrays.xp import to_numpy
-
-from .problems import lopsided
+from tests.problems import lopsided
 
 N = 7
 STATM = Path("/proc/self/statm")

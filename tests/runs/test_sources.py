@@ -20,7 +20,7 @@ from dualopt.runs._imports import own_files
 from dualopt.runs._sources import module_sources, sources
 from dualopt.solvers import LBFGS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

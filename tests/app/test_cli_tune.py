@@ -21,7 +21,7 @@ from dualopt.runs import tuning
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.tuning_grids import DUALFL_TABLE_2
 from dualopt.solvers import Exact
-from tests import test_cli
+from tests.app import test_cli
 from tests.problems import quadratic
 
 bare_program = test_cli.program

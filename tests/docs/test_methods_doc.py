@@ -25,7 +25,7 @@ from dualopt.spec.discover import discover
 from tests.problems import quadratic
 from theory import _claims
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "methods.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "methods.md"
 TEXT = DOCUMENT.read_text()
 ALGORITHMS = discover(dualopt.methods)
 NOTHING = "–"  # noqa: RUF001

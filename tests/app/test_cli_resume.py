@@ -15,7 +15,7 @@ from dualopt.app.cli import run as commands
 from dualopt.runs import plotting
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
-from tests import test_cli
+from tests.app import test_cli
 
 program = test_cli.program
 refusal = test_cli.refusal
