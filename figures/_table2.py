@@ -10,9 +10,9 @@ from typing import Any
 from dualopt.methods import parameters
 from dualopt.methods.participation import Participation, as_participation
 from dualopt.runs.tuning import Candidate
-from dualopt.runs.tuning_grids import DUALFL_TABLE_2, paper_grid
 from dualopt.solvers.stopping import Stop
 from dualopt.spec import Spec, built
+from figures._table2_grids import DUALFL_TABLE_2, paper_grid
 
 __all__ = [
     "METHODS",

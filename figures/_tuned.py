@@ -95,7 +95,7 @@ class Search:
             )
 
     def points(self, name: str) -> list[Point]:
-        """Return the points to be tried, those with the least local work first: they stop the dearer ones.
+        """Return the points to be tried, those with the least local work first: they stop the more expensive ones.
 
         Left out are points that prescribe more local gradients than the settings admit, and gradient steps outside
         ``SHORTEST / L`` to ``LONGEST / L``.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dualopt.arrays._checks import Typed, require
+from dualopt.arrays._checks import Typed, require, require_at_least
 from dualopt.engine._host import Host, answered
 from dualopt.engine._remote import RemoteClients
 from dualopt.objectives import Objective
@@ -74,10 +74,8 @@ class Blocks(Typed):
 
     Parameters
     ----------
-    number : int, optional
+    number : int
         How many blocks of consecutive clients, as equal as can be.
-    sizes : tuple of int, optional
-        How many clients each block has, in place of their number.
     partial_sums : bool, default False
         Whether blocks return sums of uploads, as ``--reduce fast`` does over MPI: sums of another grouping round
         differently.
@@ -85,7 +83,7 @@ class Blocks(Typed):
     Raises
     ------
     ValueError
-        If neither or both of the two are given; from ``clients`` if they do not fit the number of clients.
+        If ``number`` is less than 1; from ``clients`` if there are fewer clients.
 
     Examples
     --------
@@ -97,14 +95,11 @@ class Blocks(Typed):
     (True, True)
     """
 
-    number: int | None = None
-    sizes: tuple[int, ...] | None = None
+    number: int
     partial_sums: bool = False
 
     def __post_init__(self) -> None:
-        require((self.number is None) != (self.sizes is None), "either number or sizes must be given")
-        require(self.number is None or self.number >= 1, "number must be at least 1", self.number)
-        require(self.sizes is None or all(n >= 1 for n in self.sizes), "sizes must be at least 1", self.sizes)
+        require_at_least(1, number=self.number)
 
     def clients(self, objective: Objective, prepared: Prepared | None = None) -> Objective:
         """Return the objective with its clients in these blocks, whose rounds work on what a preparation made of it."""
@@ -117,15 +112,11 @@ class Blocks(Typed):
     def edges(self, n_clients: int) -> list[int]:
         """Return where the blocks begin, and the number of clients.
 
-        >>> Blocks(number=3).edges(8), Blocks(sizes=(1, 4)).edges(5)
-        ([0, 2, 5, 8], [0, 1, 5])
+        >>> Blocks(number=3).edges(8)
+        [0, 2, 5, 8]
         """
-        if self.sizes is None:
-            count = self.number or 1
-            require(count <= n_clients, f"number must be at most the {n_clients} clients", count)
-            return [k * n_clients // count for k in range(count + 1)]
-        require(sum(self.sizes) == n_clients, f"sizes must add up to the {n_clients} clients", self.sizes)
-        return [0, *accumulate(self.sizes)]
+        require(self.number <= n_clients, f"number must be at most the {n_clients} clients", self.number)
+        return [k * n_clients // self.number for k in range(self.number + 1)]
 
 
 def elsewhere(objective: Any, clients: RemoteClients) -> Any:

@@ -129,17 +129,17 @@ def submit_until_whole(
         refuses to go on, such as where a site has another project file.
     """
     pursuit = _Pursuit(connect, job, folder, sites, show, say, patience, clock)
-    heard = clock()
+    seen = clock()
     try:
         while True:
             try:
                 outcome = pursuit.step()
-                heard = clock()
+                seen = clock()
                 if outcome is not None:
                     return outcome
             except LostError as error:
                 pursuit.lose(error)
-                if clock() - heard > patience:
+                if clock() - seen > patience:
                     raise UnfinishedError(
                         f"server cannot be reached for {patience:g} s ({error}): run the same command again later; "
                         "what is done is kept."

@@ -1,3 +1,4 @@
+from ._checks import positive_step as positive_step
 from ._protocol import Loss as Loss
 from .absolute_deviation import AbsoluteDeviation as AbsoluteDeviation
 from .hinge import Hinge as Hinge

@@ -90,8 +90,8 @@ class Loss(Protocol):
         r"""Compute :math:`\phi^*(u; y) = \sup_z \langle u, z \rangle - \phi(z; y)`, shape ``(..., m)``.
 
         The result is ``+inf`` where ``u`` lies outside the domain. A gradient that left the domain by
-        rounding still counts as inside: a distance of a few units of rounding, which each class states, is
-        forgiven, and the nearest point of the domain is taken.
+        rounding still counts as inside: within a few units of rounding, which each class states, the nearest
+        point of the domain is taken.
         """
         ...
 

@@ -90,7 +90,7 @@ class Algorithm(Typed):
     With "compression" the method has a field ``compressor``, by default ``Identity()``, which its ``local`` applies."""
 
     receivers: ClassVar[frozenset[str]] = frozenset()
-    """Which clients hear the new message as soon as it is there: "active" and "inactive" ones of the round."""
+    """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round."""
 
     draws: ClassVar[bool] = False
     """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""

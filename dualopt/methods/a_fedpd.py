@@ -51,7 +51,7 @@ class AFedPD(Algorithm):
     The mean of the duals obeys :math:`\bar\lambda^+ = \bar\lambda + \rho(\bar\theta - \theta)` exactly. With one active
     client per round all duals stay equal, and the method does not converge when the clients differ (theory/afedpd, A3).
 
-    Here the inactive clients hear every round and update their duals themselves; the paper lets the server store
+    Here the inactive clients receive every message and update their duals themselves; the paper lets the server store
     all duals. :class:`dualopt.methods.LazyAFedPD` needs neither. Start: no duals; local solvers start from the
     server's model, as in the box.
 

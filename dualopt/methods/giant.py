@@ -60,11 +60,11 @@ class GIANT(Algorithm):
 
     An iteration is three rounds, with two vectors and a few numbers up; the clients find :math:`p_j` by conjugate
     gradients. The server looks for the t where the slope of :math:`E(\theta - t\,p)` is zero, by linear interpolation
-    between the steps, which is exact on quadratics, and takes :math:`t(1 - \rho(1 - t))` of it: after exact steps the
-    errors of both ends of the spectrum alternate, as in steepest descent, and somewhat shorter ones end that (digits by
-    label: 67 vectors to 1e-10 with :math:`\rho = 0`, 41 with 0.2). The new point is accepted by Armijo's rule, as by
-    :class:`DistributedLBFGS`; otherwise the model stays, and a step 0.1 to 0.5 times as long is tried. The model is the
-    latest accepted point. All clients must take part.
+    between the steps, which is exact on quadratics, and takes :math:`t(1 - \rho\max(0, 1 - t))` of it: after exact
+    steps the errors of both ends of the spectrum alternate, as in steepest descent, and somewhat shorter ones end that
+    (digits by label: 67 vectors to 1e-10 with :math:`\rho = 0`, 41 with 0.2). The new point is accepted by Armijo's
+    rule, as by :class:`DistributedLBFGS`; otherwise the model stays, and a step 0.1 to 0.5 times as long is tried. The
+    model is the latest accepted point. All clients must take part.
 
     For :math:`\mu`-strongly convex, :math:`L`-smooth clients and local residuals of at most :math:`\eta|g|`, every
     direction has :math:`\langle g, p\rangle \ge (1 - \eta)^2\frac{|g|^2}{L + w}` and :math:`|p|^2 \le

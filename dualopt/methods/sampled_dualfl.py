@@ -64,7 +64,7 @@ class SampledDualFL(Dual):
         v^+ = v - \tfrac{P}{Nt}(w - \theta^+), \quad w^+ = (1 - t^+)\theta^+ + t^+v^+
 
     with :math:`t` from P/N by :func:`next_step`. All states start at zero, whatever ``theta0`` is (it is only where the
-    local solvers start), and :math:`v = -\sum_jz_j/(N\nu)` always. An idle client does nothing and hears nothing; one
+    local solvers start), and :math:`v = -\sum_jz_j/(N\nu)` always. An idle client does and receives nothing; one
     vector travels in each direction, and no smoothness is needed.
 
     The method is APPROX (Fercoq and Richtárik 2015) on :math:`E_d(\xi) = \sum_jg_j^*(\xi_j) +

@@ -1,3 +1,4 @@
+from ._rounding import Rounding as Rounding
 from .composite import Composite as Composite
 from .convex_chain import ConvexChain as ConvexChain
 from .finite_sum import FiniteSum as FiniteSum

@@ -31,8 +31,7 @@ from dualopt.arrays.xp import (
     is_sparse,
     to_numpy,
 )
-from dualopt.objectives._dense import ClientBlock
-from dualopt.objectives._grams import Grams
+from dualopt.objectives._dense import LEAST_RIDGE, ClientBlock, shifted_inverse
 from dualopt.objectives._index import Index
 
 __all__ = ["SparseBlock", "SparseGroup", "as_stored", "canonical", "sparse_is_faster"]
@@ -229,7 +228,7 @@ class SparseBlock:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SparseGroup(Grams):
+class SparseGroup:
     """Clients of equal size, stored together: features as a block-diagonal matrix, labels and row weights ``(c, m)``.
 
     ``columns`` are ``position p + feature`` for each column of the matrix, in increasing order. Gram matrices, their
@@ -382,18 +381,26 @@ class SparseGroup(Grams):
 
     def largest_eigenvalue(self, position: int) -> Array:
         """Return the largest eigenvalue of ``A'A``, by Lanczos' method where the Gram matrix is large."""
-        if min(self._own(position).X.shape) <= LARGEST_GRAM:
-            return super().largest_eigenvalue(position)
         key = ("eigenvalue", position, 0.0)
-        if key not in self.cache:
+        if key not in self.cache and min(self._own(position).X.shape) <= LARGEST_GRAM:
+            xp = array_namespace(self.w)
+            self.cache[key] = xp.max(xp.linalg.eigvalsh(self.gram(position)))
+        elif key not in self.cache:
             A = self._weighted(position)
             self.cache[key] = _largest_eigenvalue(A if A.shape[0] < A.shape[1] else A.T, self.w)
         return self.cache[key]
 
     def norms(self, position: int) -> Array:
         """Return ``(sum_i w_i |x_i|^2)^(1/2)``, ``(sum_i w_i)^(1/2)`` and the greatest entry of ``X``, ``(3,)``."""
-        w, X = self.w[position, :], self._own(position).X
-        return self.norms_of(position, X.data, array_namespace(w).take(w, _row_numbers(X.indptr)), w)
+        key = ("norms", position, 0.0)
+        if key not in self.cache:
+            w, X = self.w[position, :], self._own(position).X
+            xp = array_namespace(w)
+            largest = xp.max(xp.abs(X.data)) if X.data.shape[0] else xp.zeros_like(w[0])
+            scaled = X.data / xp.where(largest > 0, largest, xp.ones_like(largest))  # squares do not over- or underflow
+            squares = xp.sum(xp.take(w, _row_numbers(X.indptr)) * scaled * scaled)
+            self.cache[key] = xp.stack([largest * xp.sqrt(squares), xp.sqrt(xp.sum(w)), largest])
+        return self.cache[key]
 
     def apply_ridge_inverse(self, position: int, ridge: float, v: Array) -> Array:
         """Return ``v (A'A + ridge I)^{-1}`` for ``v`` of shape ``(k, p)``; only divided in columns that are zero."""
@@ -439,6 +446,37 @@ class SparseGroup(Grams):
     def _block(self, clients: Index, X: Any, columns: Array, y: Array, w: Array) -> SparseBlock:
         p = self.n_features
         return SparseBlock(clients, X, columns // p, columns % p, p, y, w)
+
+    def ridge_inverse(self, position: int, ridge: float) -> Array:
+        """Return ``(A'A + ridge I)^{-1}``, or ``(A A' + ridge I)^{-1}`` when that is smaller."""
+        key = ("inverse", position, ridge)
+        if key not in self.cache:
+            self.cache[key] = shifted_inverse(self.gram(position), ridge)
+        return self.cache[key]
+
+    # The same for the clients of a part, as `Group` has them.
+
+    def largest_eigenvalues(self, part: ClientBlock) -> Array:
+        """Return the largest eigenvalues of ``A'A``, ``(c,)``."""
+        return _stack([self.largest_eigenvalue(position) for position in part.positions])
+
+    def client_norms(self, part: ClientBlock) -> Array:
+        """Return the `norms` of the clients, ``(c, 3)``."""
+        return _stack([self.norms(position) for position in part.positions])
+
+    def label_moments(self, part: ClientBlock) -> Array:
+        """Return ``X' (w y)`` of the clients, ``(c, p)``."""
+        return _stack([self.label_moment(position) for position in part.positions])
+
+    def ridge_inverse_product(self, part: ClientBlock, ridges: Array) -> Callable[[Array], Array]:
+        """Return ``v -> v_j (A'A + ridge_j I)^{-1}`` for ``v`` of shape ``(c, k, p)`` or ``(1, k, p)``."""
+        return _products(self.apply_ridge_inverse, list(zip(part.positions, ridges.tolist(), strict=True)))
+
+    def preconditioner_product(self, part: ClientBlock, ridges: Array) -> Callable[[Array], Array]:
+        """Return the products of `precondition`, with ridges raised as `Group` raises them."""
+        least = [LEAST_RIDGE * float(self.largest_eigenvalue(position)) or 1.0 for position in part.positions]
+        raised = [max(ridge, floor) for ridge, floor in zip(ridges.tolist(), least, strict=True)]
+        return _products(self.precondition, list(zip(part.positions, raised, strict=True)))
 
 
 def _row_numbers(indptr: Array) -> Array:
@@ -486,3 +524,14 @@ def _largest_eigenvalue(A: Any, like: Array) -> Array:
             return values[-1] + residual
         beside.append(length)
         basis = xp.concat([basis, (v / length)[None, :]], axis=0)
+
+
+def _stack(arrays: list[Array]) -> Array:
+    return array_namespace(arrays[0]).stack(arrays)
+
+
+def _products(
+    function: Callable[[int, float, Array], Array], clients: list[tuple[int, float]]
+) -> Callable[[Array], Array]:
+    """Return ``v -> function(position, ridge, v_j)`` of all clients; a single row of ``v`` is everybody's."""
+    return lambda v: _stack([function(*client, v[j if v.shape[0] > 1 else 0, ...]) for j, client in enumerate(clients)])

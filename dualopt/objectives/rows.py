@@ -381,17 +381,12 @@ class ClientRows:
             if rows.min() < 0 or rows.max() >= m:  # in a group these would be the rows of another client
                 raise ValueError(f"sample: client {j} has rows 0 to {m - 1} only.")
 
-    def sampled_blocks(self, sample: Sample) -> Iterator[Block]:
-        """Yield copies of the sampled rows, clients with samples of equal length together.
+    def _sampled_units(self, sample: Sample) -> Iterator[tuple[Index, Iterator[Any]]]:
+        """Yield clients, and one after the other blocks of copies of the rows in their samples, of equal length.
 
         On a CPU a block has at most ``BLOCK_ROWS`` rows: those of several clients if their samples fit, and a part of a
         sample that does not.
         """
-        for _, blocks in self._sampled_units(sample):
-            yield from blocks
-
-    def _sampled_units(self, sample: Sample) -> Iterator[tuple[Index, Iterator[Any]]]:
-        """Yield clients and the blocks of their samples, which are made one after the other."""
         limit = None if self._whole else BLOCK_ROWS
         by_length: dict[int, list[int]] = defaultdict(list)
         for j, rows in enumerate(sample):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from dualopt.arrays.communicator import ALONE, Communicator, block
 from dualopt.arrays.xp import Array, array_namespace, is_sparse, to_numpy, uploader
 from dualopt.losses import Loss
-from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, linear_model, mlp
+from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, Objective, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.objectives.rows import predictors
@@ -24,15 +23,16 @@ from dualopt.problem.data import (
     load,
     natural,
     partition,
-    partition_rules,
     subsample,
 )
 from dualopt.problem.data._blocks import rows_of_block
 from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
+from dualopt.problem.data.partitions import partition_rule
 from dualopt.spec import Spec, built, pairs
+from dualopt.spec.plugins import entry_points, is_spelled
 
-__all__ = ["OPTIONS", "Problem", "ProblemOptions", "automatic_loss", "build_problem"]
+__all__ = ["MODELS", "OPTIONS", "Problem", "ProblemOptions", "automatic_loss", "build_problem"]
 
 LARGE_CONDITION = 1e6  # from here on a hint says how to make it smaller
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
@@ -69,7 +69,7 @@ class ProblemOptions:
     clients : int
         Number of clients.
     partition : str
-        How rows are dealt out (see: dualopt list partitions); auto: natural with --client, else iid.
+        How rows are dealt out (see: dualopt list partitions), or FILE.py:NAME; auto: natural with --client, else iid.
     alpha : float
         Concentration of the Dirichlet partitions.
     sigma : float, optional
@@ -81,7 +81,8 @@ class ProblemOptions:
     loss_param : list of str
         Parameter of the loss, such as delta=0.5; repeatable.
     model : str
-        linear, or mlp=200,100 for a network with hidden layers of these widths.
+        linear; mlp=200,100 for a network with hidden layers of these widths; or FILE.py:NAME, clients of yours made
+        of the linear ones.
     mu : float
         Weight of the ridge.
     penalty : float
@@ -128,6 +129,9 @@ class ProblemOptions:
 
 OPTIONS = {"problem": ProblemOptions}
 """Problems by name, for text such as ``problem: digits, clients=4`` (:mod:`dualopt.spec`)."""
+
+MODELS: dict[str, type[Objective]] = {}
+"""Objectives that ``model`` takes by name, beside those of its own: only plug-ins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -483,10 +487,7 @@ def _check_options(options: ProblemOptions) -> None:
             raise ValueError(f"{name} must be a finite number, at least 0, not {value}.")
     if not 0 < options.alpha < math.inf:
         raise ValueError(f"alpha must be positive and finite, got {options.alpha}.")
-    if options.partition not in (rules := partition_rules()):
-        close = get_close_matches(options.partition, rules, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        raise ValueError(f"partition must be one of {', '.join(rules)}, got {options.partition!r}{hint}")
+    partition_rule(options.partition)
     if options.storage not in (words := ("auto", "sparse", "dense")):
         raise ValueError(f"storage must be one of {', '.join(words)}; not {options.storage!r}.")
     as_client_weights(parse_numbers(options.client_weights))
@@ -494,9 +495,19 @@ def _check_options(options: ProblemOptions) -> None:
         built(options.regulariser, "regulariser")
 
 
+def _own_model(text: str) -> Spec | None:
+    """Return the plug-in that makes clients of the linear ones; None for a model of this package."""
+    spec = Spec.parse(text, "objective")
+    if not (is_spelled(spec.name) or spec.name in entry_points("objectives")):
+        return None
+    if "objective" not in {f.name for f in fields(spec.target("objective"))}:
+        raise ValueError(f"model {spec.name!r} must have a field objective, for the linear clients that it is made of.")
+    return spec
+
+
 def _hidden_layers(text: str) -> tuple[int, ...] | None:
-    """Read ``"linear"`` (None) or ``"mlp=200,100"``, the widths of the hidden layers."""
-    if text == "linear":
+    """Read ``"mlp=200,100"``, the widths of the hidden layers; None for ``"linear"`` and for a plug-in."""
+    if text == "linear" or _own_model(text) is not None:
         return None
     kind, _, widths = text.partition("=")
     try:
@@ -504,7 +515,9 @@ def _hidden_layers(text: str) -> tuple[int, ...] | None:
     except ValueError:
         found = ()
     if kind != "mlp" or not found or min(found) < 1:
-        raise ValueError(f"model must be linear or mlp=WIDTH,WIDTH,... such as mlp=200,100; not {text!r}.")
+        raise ValueError(
+            f"model must be linear, mlp=WIDTH,WIDTH,... such as mlp=200,100, or FILE.py:NAME; not {text!r}."
+        )
     if max(found) > MOST_WIDTH:
         raise ValueError(f"model must have layers of at most {MOST_WIDTH} units, not {max(found)}.")
     return found
@@ -549,6 +562,8 @@ def _objective(
         )
         objective: Any = replace(model, **names)
         rows: FiniteSum = objective
+        if (own := _own_model(options.model)) is not None:
+            objective = own.given({"objective": objective}).build("objective")
     else:
         network = mlp(
             X,

@@ -30,6 +30,7 @@ KINDS = {
     "regulariser": Kind("Regulariser", "dualopt.regularisers", "regularisers", "regulariser", ("weight",)),
     "schedule": Kind("GapSchedule", "dualopt.solvers.stopping:SCHEDULES"),
     "loss": Kind("Loss", "dualopt.losses", "losses", "loss"),
+    "objective": Kind("Objective", "dualopt.problem.options:MODELS", "objectives", "objective"),
     "participation": Kind("Participation", "dualopt.methods.participation:RULES", "participation", "participation"),
     "preparation": Kind("Preparation", "dualopt.methods.preparation", "preparation", "preparation"),
     "engine": Kind("Clustered", "dualopt.engine._inline:ENGINES"),

@@ -324,6 +324,8 @@ def _at_default(f: Field[Any], x: Any) -> bool:
 def _value(x: Any, hint: Any, what: str, f: Field[Any] | None, types: Iterable[type] | None) -> Any:
     """Return the value of a field, or of an entry of a tuple."""
     choices, kind, default = _choices(hint), _kind(hint), None if f is None else _default(f)
+    if kind and is_dataclass(x) and not isinstance(x, Spec):
+        return x
     as_text = isinstance(x, Word) or (isinstance(x, str) and str not in choices and Any not in choices)
     if (x is None or (as_text and x == "none")) and (NoneType in choices or Any in choices or (f and default is None)):
         return None

@@ -9,20 +9,14 @@ import re
 import shlex
 import signal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from dualopt import FedDyn, FedPD, Quadratic, run
 from dualopt.app.cli import main, tune
-from dualopt.app.cli.tune import parse_grid
 from dualopt.runs import tuning
 from dualopt.runs.recording import run as run_federation
-from dualopt.runs.tuning_grids import DUALFL_TABLE_2
-from dualopt.solvers import Exact
 from tests.app import test_cli
-from tests.problems import quadratic
 
 bare_program = test_cli.program
 refusal = test_cli.refusal
@@ -323,7 +317,7 @@ def test_a_damaged_record_is_refused(program, text):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("", "grid must be given, as NAME=VALUE,VALUE or paper."),
+        ("", "grid must be given, as NAME=VALUE,VALUE."),
         ("--grid eta", "grid must be of the form name=value, not 'eta'"),
         ("--grid eta=", "grid must be of the form name=value, not 'eta='"),
         ("--grid eta=1,,2", "grid eta must be of the form VALUE,VALUE without gaps, not '1,,2'"),
@@ -339,10 +333,6 @@ def test_a_damaged_record_is_refused(program, text):
         ("--grid solver.history=3", "solver must be named for solver.history"),
         ("--grid stop=never", "stop must be one of"),
         ("--grid participation=full,subset=2", "algorithm fedpd does not support participation subset=2"),
-        ("--grid eta=1 --units sum", "units is for the grid of the paper"),
-        ("--grid paper --units total", "units must be one of mean, sum; not 'total'"),
-        ("--grid paper --grid eta=1", "grid eta is already in the grid of the paper"),
-        ("--grid paper --algorithm fedavg", "grid paper is there for apda-inexact, dualfl, "),
         (
             "--grid eta=1 --metric round",
             "metric must be one of rounds, communications, floats, bits, gradients; not 'round' (did you",
@@ -365,56 +355,3 @@ def test_a_file_in_the_way_is_reported_before_computing(program, runs):
     Path("taken").write_text("mine")
     assert "taken" in refusal(program, *QUICK, "--grid", "eta=1", "--out", "taken")
     assert (runs, Path("taken").read_text()) == ([], "mine")
-
-
-# The grids of the paper.
-
-
-@pytest.mark.parametrize("algorithm", DUALFL_TABLE_2)
-@pytest.mark.parametrize("units", ["mean", "sum"])
-def test_the_grids_of_the_paper_are_accepted(program, monkeypatch, algorithm, units):
-    monkeypatch.setattr(tuning, "tune", lambda candidates, *_, **__: {})
-    assert program(*QUICK, "--grid", "paper", "--algorithm", algorithm, "--units", units)[0] == 0
-
-
-def test_units_change_steps_and_weights_and_nothing_else():
-    """The best values of Table 2 for MNIST, with 7500 rows for each client."""
-    best = {
-        "fedpd": ({"eta": "0.0001"}, {"eta": "0.75"}),
-        "feddr": ({"eta": "0.0001", "relaxation": "1"}, {"eta": "0.75", "relaxation": "1"}),
-        "feddualavg": (
-            {"solver": "gradient", "solver.step": "0.001", "server_step": "1", "stop": "steps=10"},
-            {"solver": "gradient", "solver.step": "7.5", "server_step": "1", "stop": "steps=10"},
-        ),
-        "feddyn": ({"alpha": "1000"}, {"alpha": "0.133333333333"}),
-        "scaffnew": (
-            {"solver": "gradient", "solver.step": "1e-05", "probability": "0.1", "participation": "communicate=0.1"},
-            {"solver": "gradient", "solver.step": "0.075", "probability": "0.1", "participation": "communicate=0.1"},
-        ),
-        "apda-inexact": ({"eta_x": "0.001", "beta_y": "0.01"}, {"eta_x": "7.5", "beta_y": "75"}),
-        "fivegcs": ({"gamma": "0.0001"}, {"gamma": "0.75"}),
-        "dualfl": ({"rho": "0.003"}, {"rho": "0.003"}),
-    }
-    assert set(best) == set(DUALFL_TABLE_2)
-    for algorithm, (mean, total) in best.items():
-        taken = parse_grid(["paper"], algorithm, units="mean", rows_per_client=7500)
-        converted = parse_grid(["paper"], algorithm, units="sum", rows_per_client=7500)
-        assert converted[taken.index(mean)] == total
-        assert len(taken) == len(converted) == len({tuple(point.items()) for point in converted})
-
-
-def test_the_conversion_gives_the_same_iterates_on_sums():
-    """FedPD and FedDyn on sums over 50 rows, with the values as typed, are those on means with converted ones."""
-    f = quadratic(3)
-    assert f.c is not None
-    sums = Quadratic(A=50 * f.A, b=50 * f.b, c=50 * f.c)
-    methods: list[tuple[Any, str, str]] = [(FedPD, "fedpd", "eta"), (FedDyn, "feddyn", "alpha")]
-    for kind, algorithm, name in methods:
-        typed = parse_grid(["paper"], algorithm, units="mean", rows_per_client=50)
-        converted = parse_grid(["paper"], algorithm, units="sum", rows_per_client=50)
-        for there, here in zip(typed, converted, strict=True):
-            thetas = [
-                run(kind(**{name: float(point[name])}, solver=Exact()), g, rounds=4).theta
-                for point, g in ((there, sums), (here, f))
-            ]
-            np.testing.assert_allclose(*thetas, rtol=1e-8, atol=1e-12)

@@ -62,7 +62,7 @@ def _code(source: str, tree: ast.Module) -> set[int]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in BLANK:
             found |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree):
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.stmt)):
         if isinstance(node, ast.Import | ast.ImportFrom) or _is_text(node) or _assigns(node) == {"__all__"}:
             found -= set(range(node.lineno, (node.end_lineno or 0) + 1))
     return found

@@ -14,7 +14,7 @@ from dualopt import Multinomial, iterate, linear_model, newton, run
 from dualopt.methods import DualFL
 
 ROOT = Path(__file__).parents[2]
-(SOURCE,) = re.findall(r"```python\n(# dual_ascent\.py\n.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+(SOURCE,) = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
 
 
 def test_the_page_is_short_and_runs_anywhere(tmp_path: Path, monkeypatch, capsys) -> None:

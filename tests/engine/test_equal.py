@@ -83,10 +83,10 @@ def require_equal(method: Any, objective: Any, ways: dict[str, Callable[[], tupl
 
 
 def ways(f: Any) -> dict[str, Callable[[], tuple[Any, Any]]]:
-    """Unequal blocks in this process, and hosts that talk by messages and have clients that are not neighbours."""
+    """Three blocks in this process, and hosts that talk by messages and have clients that are not neighbours."""
     N = f.n_clients
     return {
-        "blocks": lambda: (f, Blocks(sizes=(1, N - 2, 1))),
+        "blocks": lambda: (f, Blocks(number=3)),
         "wired": lambda: (elsewhere(f, [(1, 3), tuple(j for j in range(N) if j not in (1, 3))]), None),
     }
 
@@ -195,7 +195,7 @@ def test_blocks_of_every_array_library(method: Any, backend: Any) -> None:
     who = CHANCE["skip"] if isinstance(method, Scaffnew) else CHANCE["subset"] if isinstance(method, AFedPD) else None
     options: dict[str, Any] = {"rounds": 5, "participation": who, "tol": 1e-9, "seed": 1}
     whole = run(method, f, **options)
-    for engine in (Blocks(sizes=(1, 4, 1)), Blocks(number=1)):
+    for engine in (Blocks(number=4), Blocks(number=1)):
         parts = run(method, f, engine=engine, **options)
         assert type(parts.theta) is type(whole.theta)
         assert parts.theta.device == whole.theta.device

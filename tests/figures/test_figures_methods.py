@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import DualFL, Scaffnew
+from dualopt.methods import DualFL, FedDyn, FedPD, Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability
+from dualopt.objectives import Quadratic
 from dualopt.runs import plotting, recording
 from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace
 from dualopt.runs.tuning import Outcome
-from dualopt.solvers import Gradient
+from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import GradientReduction
 from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, table2_tuning
 from figures._cached import CachedObjective
@@ -24,6 +25,7 @@ from figures._curves import deviation, exactly
 from figures._methods import UNTUNED, method_traces, title
 from figures._settings import Settings
 from figures._table2 import METHODS, gradients_needed, grid, paper_values, per_row, to_candidate
+from figures._table2_grids import DUALFL_TABLE_2, paper_grid
 from figures._tuned import TARGET, Search, best
 from tests.problems import quadratic
 
@@ -196,10 +198,10 @@ def test_points_are_tried_from_the_cheapest_to_the_dearest_admitted(tmp_path):
     work = [gradients_needed(point, 100) for point in search.points("scaffnew")]
     assert work == sorted(work)
     assert set(work) == {100.0, 1000.0}
-    dearer = Search(settings(tmp_path, rounds=100, most_gradients=10_000)).points("scaffnew")
-    assert {float(point["probability"]) for point in dearer} == {1.0, 0.1, 0.01}
+    larger = Search(settings(tmp_path, rounds=100, most_gradients=10_000)).points("scaffnew")
+    assert {float(point["probability"]) for point in larger} == {1.0, 0.1, 0.01}
     L = float(settings(tmp_path).problem(8).L.max())
-    steps = {float(point["solver.step"]) * L for point in dearer}
+    steps = {float(point["solver.step"]) * L for point in larger}
     assert 0.1 <= min(steps) < 1 < 10 < max(steps) <= 300
     everything = {float(point["solver.step"]) for point in grid("scaffnew", rows_per_client=ROWS / 8)}
     assert len(steps) == sum(0.1 <= step * L <= 300 for step in everything)
@@ -218,6 +220,46 @@ def test_the_values_of_table_2_in_units_of_means():
             for parameter, value in mean(name, data, rows).items():
                 listed = {_tuned_value(point[parameter]) for point in grid(name, rows_per_client=rows)}
                 assert any(entry == pytest.approx(value, rel=1e-9, abs=1e-15) for entry in listed), (name, parameter)
+
+
+def test_conversion_changes_steps_and_weights_and_nothing_else():
+    """The best values of Table 2 for MNIST, with 7500 rows for each client."""
+    best = {
+        "fedpd": ({"eta": "0.0001"}, {"eta": "0.75"}),
+        "feddr": ({"eta": "0.0001", "relaxation": "1"}, {"eta": "0.75", "relaxation": "1"}),
+        "feddualavg": (
+            {"solver": "gradient", "solver.step": "0.001", "server_step": "1", "stop": "steps=10"},
+            {"solver": "gradient", "solver.step": "7.5", "server_step": "1", "stop": "steps=10"},
+        ),
+        "feddyn": ({"alpha": "1000"}, {"alpha": "0.133333333333"}),
+        "scaffnew": (
+            {"solver": "gradient", "solver.step": "1e-05", "probability": "0.1", "participation": "communicate=0.1"},
+            {"solver": "gradient", "solver.step": "0.075", "probability": "0.1", "participation": "communicate=0.1"},
+        ),
+        "apda-inexact": ({"eta_x": "0.001", "beta_y": "0.01"}, {"eta_x": "7.5", "beta_y": "75"}),
+        "fivegcs": ({"gamma": "0.0001"}, {"gamma": "0.75"}),
+        "dualfl": ({"rho": "0.003"}, {"rho": "0.003"}),
+    }
+    assert set(best) == set(DUALFL_TABLE_2)
+    for algorithm, (mean, total) in best.items():
+        taken, converted = paper_grid(algorithm), paper_grid(algorithm, rows=7500.0)
+        assert converted[taken.index(mean)] == total
+        assert len(taken) == len(converted) == len({tuple(point.items()) for point in converted})
+
+
+def test_the_conversion_gives_the_same_iterates_on_sums():
+    """FedPD and FedDyn on sums over 50 rows, with the values as typed, are those on means with converted ones."""
+    f = quadratic(3)
+    assert f.c is not None
+    sums = Quadratic(A=50 * f.A, b=50 * f.b, c=50 * f.c)
+    methods: list[tuple[Any, str, str]] = [(FedPD, "fedpd", "eta"), (FedDyn, "feddyn", "alpha")]
+    for kind, algorithm, name in methods:
+        for there, here in zip(paper_grid(algorithm), paper_grid(algorithm, rows=50.0), strict=True):
+            thetas = [
+                recording.run(kind(**{name: float(point[name])}, solver=Exact()), g, rounds=4).theta
+                for point, g in ((there, sums), (here, f))
+            ]
+            np.testing.assert_allclose(*thetas, rtol=1e-8, atol=1e-12)
 
 
 def _tuned_value(text: str) -> float:

@@ -426,7 +426,6 @@ def search(rng: Rng) -> Case:
             *(("grid", text, ("grid", "param", "stop", "participation", "solver", "rho")) for text in GRIDS),
             *(("target", text, ("target",)) for text in ["0", "-1", "nan", "inf", "abc", "", "1e400"]),
             *(("metric", text, ("metric",)) for text in ["energy", "", "seconds", "é"]),
-            *(("units", text, ("units",)) for text in ["sums", "", "sum"]),
             *(("jobs", text, ("jobs",)) for text in ["0", "-1", "abc", "1.5", "", "9" * 30]),
             *(("rounds", text, ("rounds",)) for text in ["-1", "abc", "1.5", "", "9" * 5000]),
         ],

@@ -189,6 +189,14 @@ class Everywhere(Right):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Conjugate(Right):
+    """A conjugate with another constant."""
+
+    def conjugate(self, u, y):
+        return super().conjugate(u, y) + 0.01 * u * u
+
+
+@dataclass(frozen=True, kw_only=True)
 class Writer(Right):
     """It writes to its argument."""
 
@@ -257,7 +265,87 @@ WRONG_LOSSES = {
     "Flat": "The gradient is Lipschitz with the declared constant.",
     "Step": "The proximal point satisfies the optimality condition",
     "Everywhere": "in some direction, the conjugate is infinite.",
+    "Conjugate": "The inequality holds at any dual point, with equality at the gradient.",
     "Writer": "Nothing is written to or shared with the arguments",
+}
+# The files of docs/plug_ins.md, each changed at one place: the kind, the thing, the change, and the promise.
+EDITS = {
+    "no_step": (
+        "regulariser",
+        "ElasticNet",
+        "shrink(theta, step * self.weight)",
+        "shrink(theta, self.weight)",
+        "no point near",
+    ),
+    "zero_slope": (
+        "regulariser",
+        "ElasticNet",
+        "return self.mu * theta + xp",
+        "return 0.0 * xp",
+        "minus its squared norm",
+    ),
+    "two_ridges": (
+        "regulariser",
+        "ElasticNet",
+        "lambda self: self.weight * self.ridge)",
+        "lambda self: 2 * self.weight)",
+        "minus its squared norm",
+    ),
+    "loses": (
+        "partition",
+        "halving",
+        "return [*parts, rows]",
+        "return [*parts, rows[1:] if len(rows) > 1 else rows]",
+        "Every row is dealt",
+    ),
+    "twice": (
+        "partition",
+        "halving",
+        "return [*parts, rows]",
+        "return [*parts, rows, rows]",
+        "as many clients as asked",
+    ),
+    "moody": ("partition", "halving", "default_rng(seed)", "default_rng()", "The same arguments give the same parts"),
+    "biased": ("compressor", "Coins", "x / self.p", "x", "If it says that it is unbiased"),
+    "loud": ("compressor", "Coins", "1.0 / self.p - 1.0", "0.5 / self.p", "The second moment of what arrives"),
+    "free": ("compressor", "Coins", "width * self", "0 * self", "their bits tell apart"),
+    "common": (
+        "compressor",
+        "Coins",
+        "in round.compression_rngs()",
+        "in [round.compression_rng()] * len(round.clients)",
+        "who else",
+    ),
+    "tilted": (
+        "objective",
+        "Anchored",
+        "weight * (theta - self.anchor)\n",
+        "weight * (theta - 0.99 * self.anchor)\n",
+        "central differences",
+    ),
+    "rounder": (
+        "objective",
+        "Anchored",
+        "objective.mu + self.weight",
+        "objective.mu + 2.0 * self.weight",
+        "as monotone as ``mu`` says",
+    ),
+    "flatter": (
+        "objective",
+        "Anchored",
+        "self.objective.L + self.weight",
+        "self.objective.L",
+        "as Lipschitz as ``L`` says",
+    ),
+    "safe": (
+        "claim",
+        "descent",
+        "yield steps_of(0.2)",
+        "# yield steps_of(0.2)",
+        "a claim that nothing violates tests nothing",
+    ),
+    "loose": ("claim", "descent", "0.75**n * first)", "9.0 * 0.75**n * first)", "half of the bound is violated"),
+    "false": ("claim", "descent", "0.75**n * first)", "0.7**n * first)", "Every case has the verdict that is expected"),
 }
 environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
 
@@ -298,6 +386,24 @@ def test_losses_are_held_to_theirs(tmp_path: Path) -> None:
         assert any(promise in line for line in found[name]), (name, found[name])
 
 
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return what is said of the edited files."""
+    page = (ROOT / "docs" / "plug_ins.md").read_text()
+    folder, words = tmp_path_factory.mktemp("edited"), []
+    for name, (kind, thing, old, new, _) in EDITS.items():
+        (source,) = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if f" {thing}" in text]
+        assert source.count(old) == 1, name
+        (folder / f"{name}.py").write_text(source.replace(old, new))
+        words.append(f"--{kind}={name}.py:{thing}")
+    return re.split(r"=+ broken promises =+\n", contracts(folder, *words).stdout)[1].partition("\n===")[0]
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_caught(edited: str, name: str) -> None:
+    assert any(f"{name}.py:" in line and EDITS[name][-1] in line for line in edited.splitlines()), edited
+
+
 def test_a_right_one_keeps_all(report) -> None:
     assert report["Right"] == []
 
@@ -319,7 +425,7 @@ def test_names_that_lead_to_nothing_are_one_sentence(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "contracts: algorithm 'm.py:X': there is no file 'm.py'.\n"
     done = contracts(tmp_path)
-    assert done.stderr.startswith("contracts: --algorithm, --loss or --solver must be given")
+    assert done.stderr.startswith("contracts: --algorithm, --loss, --regulariser, --solver,")
 
 
 def test_a_built_in_one_has_a_name(tmp_path: Path) -> None:

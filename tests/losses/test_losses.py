@@ -171,7 +171,7 @@ def test_where_domains_are_bounded(loss):
 
 @pytest.mark.parametrize("loss", [Logistic(), Hinge(), SmoothedHinge(), AbsoluteDeviation(), Huber(delta=100.0)])
 def test_conjugate_forgives_the_stated_rounding_of_an_interval(loss):
-    """Eight units of rounding, relative to the end of the interval, are forgiven and no more."""
+    """Eight units of rounding, relative to the end of the interval, count as inside, and no more."""
     y = np.asarray([1.0, -1.0])
     end = loss.gradient(-1e4 * y, y)
     assert np.all(np.abs(end) == getattr(loss, "delta", 1.0))
@@ -181,7 +181,7 @@ def test_conjugate_forgives_the_stated_rounding_of_an_interval(loss):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_conjugate_forgives_the_stated_rounding_of_the_simplex(dtype):
-    """A negative part and a wrong sum are forgiven up to ``4 k eps`` each, and no more, either way."""
+    """A negative part and a wrong sum count as inside up to ``4 k eps`` each, and no more, either way."""
     loss, y, eps = Multinomial(classes=4), np.zeros(1, dtype=int), np.finfo(dtype).eps
     # u + e_0 = (1, 0, 0, 0) + change. All entries are multiples of eps, so that the arithmetic is exact.
     for change in ([1, -1, 0, 0], [1, 0, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1]):

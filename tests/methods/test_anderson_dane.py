@@ -61,7 +61,7 @@ def test_a_step_that_is_too_long_is_halved() -> None:
     assert fine[-1].server.eta == 0.07
 
 
-def judged(*, age: int, product: float, least: float = 1.0):
+def judged(*, age: int, product: float, least: float = 1.0, known: int = 3):
     """The server after a mean solution, and its point, on one coordinate: r = 1 and g = -product at the point 5.
 
     Three points before, at 2, 3 and 4, had residuals of 1 and gradients of -1; the one at 3 had the least product.
@@ -76,7 +76,7 @@ def judged(*, age: int, product: float, least: float = 1.0):
         points=before,
         residuals=ones,
         gradients=(-np.ones(1),) * 4,
-        history=History(np.ones((4, 4)), 3, age, least, 1),
+        history=History(np.ones((4, 4)), known, age, least, 1),
         started=True,
     )
     return method.server(server, np.array([6.0]), first_round(1))[0]
@@ -96,8 +96,15 @@ def test_the_mean_solution_at_a_refused_point_is_no_model() -> None:
     [(0, 3.0, 0.125), (0, 1.0, 0.25), (0, 0.5, 0.25), (1, 3.0, 0.25), (2, 3.0, 0.25), (1, 4.5, 0.25)],
 )
 def test_eta_is_halved_by_plain_steps_alone(age: int, product: float, eta: float) -> None:
-    """A mixed point whose residual is larger says nothing of eta."""
-    assert judged(age=age, product=product).eta == eta
+    """A mixed point whose residual is larger says nothing of eta; a smaller one holds at once."""
+    server = judged(age=age, product=product, known=0)
+    assert server.eta == eta
+    assert server.point.tolist() == [(3.0 if product > 4 else 5.0) + eta]
+
+
+def test_residuals_are_compared_with_the_least_since_the_plain_step() -> None:
+    """The product with the residual before is (1 + 3)/2, which is less."""
+    assert [judged(age=0, product=3.0, least=least).eta for least in (2.5, 3.5)] == [0.125, 0.25]
 
 
 def test_what_is_refused() -> None:

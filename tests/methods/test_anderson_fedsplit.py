@@ -10,7 +10,7 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import AndersonFedSplit, FedSplit
-from dualopt.methods._anderson import REFUSED, appended, mixing_weights, mixture, regularisation
+from dualopt.methods._anderson import REFUSED, History, appended, mixing_weights, mixture, regularisation
 from dualopt.objectives import Quadratic
 from dualopt.solvers import LBFGS, Exact
 from tests.problems import logistic, lopsided, quadratic
@@ -94,6 +94,14 @@ def test_a_point_of_large_residual_is_refused() -> None:
             assert list(message.weights) == weights
     nothing = np.full(11, np.nan)
     assert method.server(before.server, mean._replace(products=nothing), round)[0].history.known == 0
+
+
+@pytest.mark.parametrize(("size", "least", "best"), [(0.5, 0.5, 0), (1.0, 1.0, 0), (1.5, 1.0, 2), (4.5, 1.0, 2)])
+def test_the_best_point_is_the_newest_of_the_least_residual(size: float, least: float, best: int) -> None:
+    """Of 1 was the point two places ago, once this one is there."""
+    history = History(np.ones((4, 4)), 3, 1, 1.0, 1)
+    found, _, refused = AndersonFedSplit(memory=3)._judged(history, np.array([1.0, 1.0, 1.0, size]))
+    assert (found.least, found.best, refused) == (least, best, size > 4.0)
 
 
 def _oracle(f, method, round):

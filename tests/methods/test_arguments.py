@@ -13,7 +13,7 @@ import pytest
 import dualopt.methods
 from dualopt.objectives import Quadratic
 from dualopt.solvers import LBFGS, SGD, Exact, Gradient, Sarah
-from dualopt.solvers.stopping import GradientNorm, Steps
+from dualopt.solvers.stopping import GradientNorm, GradientReduction, Steps
 from dualopt.spec.discover import discover
 from tests.problems import one_concave_client
 
@@ -189,6 +189,7 @@ def test_any_weight_does_where_mu_is_not_known(name: str) -> None:
 
 # what the docstrings say of a parameter that is not given
 DEFAULTS = [
+    *((name, {"stop": GradientReduction(factor=0.01)}) for name in ALGORITHMS if "dane" in name or "anderson" in name),
     ("a-fedpdsam", {"radius": 0.1, "epsilon": 1e-2, "stop": Steps(steps=10)}),
     ("apda-inexact", {"stop": Steps(steps=10)}),
     ("fedadmm", {"server_step": None}),
@@ -215,7 +216,7 @@ def test_defaults_are_those_of_the_docstrings(name: str, defaults: dict) -> None
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_defaults_that_a_docstring_names_are_those_of_the_method(name: str) -> None:
     defaults = {field.name: field.default for field in fields(ALGORITHMS[name])}
-    for parameter, value in re.findall(r"^ +(\w+) : .*, default (.+)$", ALGORITHMS[name].__doc__, re.MULTILINE):
+    for parameter, value in re.findall(r"^ +(\w+) : .*, default (.+)$", ALGORITHMS[name].__doc__ or "", re.MULTILINE):
         assert defaults[parameter] == literal_eval(value), parameter
 
 

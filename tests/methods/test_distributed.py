@@ -158,3 +158,42 @@ def test_rules_of_the_line_search() -> None:
     half = shortened(np.asarray(0.5), np.array([1.0]), np.array([-4.0]), np.asarray(4.5))
     assert half.tolist() == [-1.0]  # the minimum of the parabola
     assert shortened(np.asarray(0.5), np.array([1.0]), np.array([-4.0]), np.asarray(np.inf)).tolist() == [-0.4]
+
+
+ARMIJO, EPS = 1.0 - 1e-4, 2.0**-52
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("change", "slope", "accepted"),
+    [
+        (-1e-4 - 1e-8, 5.0, True),  # Armijo's rule does not ask for the slope
+        (-1e-4 + 1e-8, 5.0, False),
+        (8 * EPS, 0.9997, True),  # values differ by rounding only, and the slope is smaller
+        (8 * EPS, 0.99979, True),
+        (8 * EPS, 0.99981, False),
+        (12 * EPS, 0.9997, False),
+        (1.4e-8, -1.1e-4, True),  # values are close, and convexity proves what they do not show
+        (1.4e-8, -0.9e-4, False),
+        (1.6e-8, -1.1e-4, False),
+        (np.nan, -1.0, False),
+    ],
+)
+def test_what_the_server_accepts(value: float, change: float, slope: float, accepted: bool) -> None:
+    """A step along which the first slope is -1; what is accepted downhill, uphill is not."""
+    new = Upload(np.asarray(value + change), np.array([slope]))
+    assert accepts(np.asarray(value), np.array([-1.0]), np.array([1.0]), new) is accepted
+    assert not accepts(np.asarray(value), np.array([1.0]), np.array([1.0]), new)
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        *((3.0, 0.25), (2.0, 1.0 / 3.0), (1.5, 0.4), (1.0, 0.5), (0.25, 0.5), (0.0, 0.5), (4.0, 0.2), (9.0, 0.1)),
+        *((value, 0.1) for value in (99.0, -1.0, -3.0, np.nan, np.inf)),
+    ],
+)
+def test_how_far_a_refused_step_is_shortened(value: float, part: float) -> None:
+    """From 1 with slope -2 to the value: the parabola is least at 1/(1 + value)."""
+    step = shortened(np.asarray(1.0), np.array([-1.0, 0.0]), np.array([2.0, 4.0]), np.asarray(value))
+    np.testing.assert_allclose(step, [2.0 * part, 4.0 * part], rtol=1e-14)

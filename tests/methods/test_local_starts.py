@@ -54,6 +54,18 @@ def test_local_solvers_start_where_the_method_says(name: str) -> None:
     assert len(solver.calls) == 8
 
 
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if "dane" in name])
+def test_solvers_of_dane_start_where_the_gradients_are(name: str) -> None:
+    solver, theta0 = Recorded(), np.array([1.0, -2.0, 3.0, 0.5])
+    point, seen = theta0, 0
+    for s in islice(iterate(ALGORITHMS[name](solver=solver, stop=Steps(steps=2)), lopsided(), theta0=theta0), 12):
+        if len(solver.calls) > seen:
+            seen = len(solver.calls)
+            np.testing.assert_array_equal(solver.calls[-1][0], np.broadcast_to(point, (4, 4)))
+        point = s.server.point
+    assert seen >= 4
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_models_start_at_theta0(name: str) -> None:
     """All but DualFL and its relatives, whose states start at zero."""

@@ -155,8 +155,8 @@ def test_a_run_tells_its_fraction_to_the_methods_that_ask() -> None:
         ):
             assert vars(resolve(replace(method, fraction=given), f, chance))["fraction"] == found
     assert resolve(FedSplit(), f, UniformSubset(size=2)) == FedSplit().suggested(f)
-    heard, told = resolve(FedDyn(), f, UniformSubset(size=2)), FedDyn(fraction=0.4).suggested(f)
-    assert heard == told != FedDyn().suggested(f)
+    informed, given = resolve(FedDyn(), f, UniformSubset(size=2)), FedDyn(fraction=0.4).suggested(f)
+    assert informed == given != FedDyn().suggested(f)
 
 
 @pytest.mark.parametrize(

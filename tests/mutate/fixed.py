@@ -75,8 +75,8 @@ FIXED = [
     _fixed(
         "DualFL with nu = max mu_j",
         "methods/_dual_parameters.py",
-        "nu = smallest(objective.mu) if",
-        "nu = largest(objective.mu) if",
+        "mu = smallest(objective.mu)",
+        "mu = largest(objective.mu)",
         GUARANTEES,
         r"suggestions.*\[dualfl",
     ),
@@ -107,8 +107,8 @@ FIXED = [
     _fixed(
         "DualFL extrapolates from the first bracket for ever",
         "methods/dualfl.py",
-        "c._replace(zeta=zeta, v=v, averages=averages)",
-        "c._replace(zeta=zeta, averages=averages)",
+        "c._replace(zeta=zeta, v=v)",
+        "c._replace(zeta=zeta, v=c.v)",
         PRINTED,
         "printed_box",
     ),
@@ -298,7 +298,7 @@ FIXED = [
     ),
     _fixed(
         "judgements with the size of one of their numbers",
-        "methods/acc_s_dane.py",
+        "methods/adaptive_acc_s_dane.py",
         "xp.abs(value) + xp.abs(own.value) + xp.abs(rise)",
         "xp.abs(value)",
         "tests/methods/test_acc_s_dane.py",
@@ -306,7 +306,7 @@ FIXED = [
     ),
     _fixed(
         "weights that rounding refuses",
-        "methods/acc_s_dane.py",
+        "methods/adaptive_acc_s_dane.py",
         "step.accepted is not False",
         "step.accepted is True",
         "tests/methods/test_acc_s_dane.py",
@@ -325,6 +325,14 @@ FIXED = [
         "return (1.0 - p) * delta",
         "return delta",
         Judges((Selected("tests/theory/test_frontier.py", "first_bound_of_theorem_f"),)),
+    ),
+    _fixed(
+        "a server's line search without the approximate Wolfe condition",
+        "methods/_line_search.py",
+        "| proved | level)",
+        "| proved)",
+        "tests/methods/test_distributed.py",
+        "what_the_server_accepts",
     ),
     _fixed(
         "SGD with the step of the next round",

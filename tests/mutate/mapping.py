@@ -523,9 +523,9 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("linear", ("contract", "linear", "rounding", "sampling")),
-            ("quadratic", ("contract", "quadratic", "rounding")),
-            ("rows", ("contract", "linear", "parts", "sampling")),
+            ("linear", ("contract", "every_objective", "linear", "rounding", "sampling")),
+            ("quadratic", ("contract", "every_objective", "quadratic", "rounding")),
+            ("rows", ("contract", "every_objective", "linear", "parts", "sampling")),
         )
     },
     "dualopt/objectives/_sparse.py": Judges(

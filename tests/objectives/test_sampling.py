@@ -105,7 +105,7 @@ def test_blocks_cover_the_sample_within_the_limit(lengths, limit, monkeypatch):
         monkeypatch.setattr(rows_module, "is_host", lambda x: False)
     else:
         monkeypatch.setattr(rows_module, "BLOCK_ROWS", limit)
-    for clients, X, y, w in f.rows.sampled_blocks(sample):
+    for clients, X, y, w in (block for _, blocks in f.rows._sampled_units(sample) for block in blocks):
         assert X.shape[:2] == y.shape == w.shape
         assert X.shape[0] == len(clients)
         assert limit is None or X.shape[1] <= limit

@@ -15,8 +15,20 @@ from hypothesis import strategies as st
 
 import dualopt.methods
 import dualopt.regularisers
-from dualopt.arrays.xp import device, to_numpy
+from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import iterate
+from dualopt.lab.contracts.test_regularisers import (
+    SHAPES,
+    drawn,
+    pytest_generate_tests,
+    test_array_libraries_agree,
+    test_declared_strong_convexity,
+    test_is_a_regulariser,
+    test_minimal_subgradient_is_the_least_element,
+    test_no_point_is_better_than_the_prox,
+    test_prox_and_value_are_those_of_cvxpy,
+    test_single_precision_stays_single,
+)
 from dualopt.methods import FedDR
 from dualopt.objectives import Composite, NonconvexPenalty, Objective, Quadratic, SharpnessAware
 from dualopt.objectives.composite import without_regulariser
@@ -29,16 +41,19 @@ from dualopt.solvers import DualCoordinate, Exact, default_solver
 from dualopt.spec.discover import discover
 from tests.problems import converted, hinge, logistic, quadratic
 
+__all__ = [
+    "pytest_generate_tests",
+    "test_array_libraries_agree",
+    "test_declared_strong_convexity",
+    "test_is_a_regulariser",
+    "test_minimal_subgradient_is_the_least_element",
+    "test_no_point_is_better_than_the_prox",
+    "test_prox_and_value_are_those_of_cvxpy",
+    "test_single_precision_stays_single",
+]
+
 REGULARISERS = [kind(**kind.example) for kind in discover(dualopt.regularisers).values()]
 every = pytest.mark.parametrize("g", REGULARISERS, ids=lambda g: type(g).__name__)
-SHAPES = [(5,), (2, 3)]
-
-
-def drawn(seed: int, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """A point with zeros, small and large entries, and a gradient."""
-    rng = np.random.default_rng(seed)
-    theta = rng.choice([0.0, 0.1, 3.0], size=shape) * rng.uniform(0.5, 1.0, shape) * rng.choice([-1.0, 1.0], size=shape)
-    return theta, rng.choice([0.2, 2.0]) * rng.standard_normal(shape)
 
 
 def prox_by_moreau(g: L1 | L2, theta: np.ndarray, step: float) -> np.ndarray:
@@ -50,44 +65,9 @@ def prox_by_moreau(g: L1 | L2, theta: np.ndarray, step: float) -> np.ndarray:
 
 @every
 @given(seed=st.integers(0, 10_000), shape=st.sampled_from(SHAPES), step=st.sampled_from([0.01, 1.0, 30.0]))
-def test_prox_is_moreaus_and_no_point_is_better(g, seed: int, shape: tuple[int, ...], step: float) -> None:
-    theta, direction = drawn(seed, shape)
-    found = g.prox(theta, step)
-    np.testing.assert_allclose(found, prox_by_moreau(g, theta, step), rtol=1e-13, atol=1e-14)
-    # the condition of optimality: zero is in (found - theta)/step + dg(found)
-    np.testing.assert_allclose(g.minimal_subgradient(found, (found - theta) / step), 0.0, atol=1e-12 / step)
-
-    def cost(x: np.ndarray) -> float:
-        return g.value(x) + float(np.sum((x - theta) ** 2)) / (2.0 * step)
-
-    for length in (1e-3, 0.1, 1.0):
-        moved = length * direction
-        assert cost(found + moved) >= cost(found) + float(np.sum(moved**2)) / (2.0 * step) * (1.0 - 1e-9) - 1e-13
-
-
-@every
-@pytest.mark.parametrize("shape", SHAPES)
-def test_prox_and_value_are_those_of_cvxpy(g, shape: tuple[int, ...]) -> None:
-    theta, _ = drawn(3, shape)
-    x = cp.Variable(shape, value=theta)
-    assert g.cvxpy(x).value == pytest.approx(g.value(theta), rel=1e-14)
-    cp.Problem(cp.Minimize(g.cvxpy(x) + cp.sum_squares(x - theta) / 1.6)).solve(solver=cp.CLARABEL)
-    np.testing.assert_allclose(g.prox(theta, 0.8), np.asarray(x.value), atol=1e-6)
-
-
-@every
-@given(seed=st.integers(0, 10_000), shape=st.sampled_from(SHAPES))
-def test_minimal_subgradient_is_the_least_element(g, seed: int, shape: tuple[int, ...]) -> None:
-    """It is in the set, and the slope along its negative is ``-|s|^2``: every element ``v`` has ``<v, s> >= |s|^2``."""
-    theta, gradient = drawn(seed, shape)
-    s = g.minimal_subgradient(theta, gradient)
-    squared, t = float(np.sum(s**2)), 1e-7
-    slope = (g.value(theta - t * s) - g.value(theta)) / t - float(np.sum(gradient * s))
-    assert slope == pytest.approx(-squared, abs=1e-5 * (1.0 + squared))
-    rng = np.random.default_rng(seed)
-    for scale in (1e-2, 1.0, 10.0):
-        z = theta + scale * rng.standard_normal(shape)
-        assert g.value(z) >= g.value(theta) + float(np.sum((s - gradient) * (z - theta))) - 1e-12
+def test_prox_is_moreaus(g, seed: int, shape: tuple[int, ...], step: float) -> None:
+    theta, _ = drawn(seed, shape)
+    np.testing.assert_allclose(g.prox(theta, step), prox_by_moreau(g, theta, step), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -102,37 +82,10 @@ def test_minimal_subgradient_is_the_solution_of_a_quadratic_program(seed: int) -
 
 @every
 @given(seed=st.integers(0, 10_000))
-def test_declared_strong_convexity(g, seed: int) -> None:
-    """``<s - s', x - x'> >= mu |x - x'|^2`` for subgradients, and nothing larger than ``mu`` would do."""
-    x, y = drawn(seed, (6,))[0], drawn(seed + 1, (6,))[0]
-
-    def slope(point: np.ndarray) -> np.ndarray:
-        return g.minimal_subgradient(point, np.zeros(6))
-
-    product = float(np.sum((slope(x) - slope(y)) * (x - y)))
-    assert product >= g.mu * float(np.sum((x - y) ** 2)) - 1e-12
-    assert float(np.sum((slope(2 * x) - slope(x)) * x)) <= g.mu * float(np.sum(x**2)) + 1e-12
-
-
-@every
-def test_array_libraries_agree(g, backend) -> None:
-    theta, gradient = drawn(4, (2, 3))
-    like = backend(theta)
-    assert g.value(like) == pytest.approx(g.value(theta), rel=1e-15)
-    pairs = [
-        (g.prox(like, 0.3), g.prox(theta, 0.3)),
-        (g.minimal_subgradient(like, backend(gradient)), g.minimal_subgradient(theta, gradient)),
-    ]
-    for found, expected in pairs:
-        assert (type(found), found.dtype, device(found)) == (type(like), like.dtype, device(like))
-        np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-15)
-
-
-@every
-def test_single_precision_stays_single(g) -> None:
-    theta, gradient = (x.astype(np.float32) for x in drawn(4, (6,)))
-    assert isinstance(g.value(theta), float)
-    assert g.prox(theta, 0.3).dtype == g.minimal_subgradient(theta, gradient).dtype == np.float32
+def test_nothing_larger_than_mu_would_do(g, seed: int) -> None:
+    x, _ = drawn(seed, (6,))
+    slopes = [g.minimal_subgradient(point, np.zeros(6)) for point in (2 * x, x)]
+    assert float(np.sum((slopes[0] - slopes[1]) * x)) <= g.mu * float(np.sum(x**2)) + 1e-12
 
 
 def test_zero_is_l1_of_weight_zero(backend) -> None:

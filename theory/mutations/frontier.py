@@ -388,7 +388,11 @@ RESTARTS: dict[str, Variant] = {
     "the mean without weights": instead(GapRestartedDualFL, "local", scales.forgotten, "restart_gap"),
     "momentum beyond 1": edit(*BETA, "Message(theta, 1.3", caught="restart_energy"),
     "epochs that end after any fall": edit(
-        GapRestartedDualFL, "server", "if again else", "if again or round.n % 3 == 2 else", caught="restart_epochs"
+        GapRestartedDualFL,
+        "server",
+        "0.0) if again else",
+        "0.0) if again or round.n % 3 == 2 else",
+        caught="restart_epochs",
     ),
 }
 

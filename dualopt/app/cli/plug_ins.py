@@ -27,12 +27,13 @@ def plug_ins(problem: ProblemOptions, methods: Iterable[Spec]) -> dict[str, Any]
     ['file', 'sha256']
     """
     used: list[tuple[str, Any]] = [("loss", problem.loss), ("regulariser", problem.regulariser)]
+    used.append(("objective", problem.model))
     for spec in methods:
         used += [("algorithm", spec), *((kind, spec.arguments[kind]) for kind in PARTS if kind in spec.arguments)]
-    found: dict[str, list[str]] = {"data": [problem.data]}
+    found: dict[str, list[str]] = {"data": [problem.data], "partitions": [problem.partition]}
     for kind, x in used:
         if x is not None:
             name = x.name if isinstance(x, Spec) else Spec.parse(x, kind).name
             found.setdefault(KINDS[kind].plug_ins, []).append(name)
     known = {k.plug_ins: names(kind) for kind, k in KINDS.items() if k.plug_ins in found}
-    return record(found, known | {"data": data.available()})
+    return record(found, known | {"data": data.available(), "partitions": data.partition_rules()})

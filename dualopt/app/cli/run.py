@@ -170,8 +170,8 @@ def list_names(
     kind: Annotated[
         str | None,
         Argument(
-            help="algorithms, losses, regularisers, solvers, compressors, data, partitions, stopping, participation or "
-            "preparation; all by default."
+            help="algorithms, losses, regularisers, solvers, compressors, data, partitions, models, stopping, "
+            "participation or preparation; all by default."
         ),
     ] = None,
 ) -> None:
@@ -185,7 +185,12 @@ def list_names(
         "data": data.available()
         | listed("data", data.available())
         | {"FILE": "LIBSVM format (.gz, .bz2), sparse or not, a .npz with X and y, or a .csv or .parquet with --label"},
-        "partitions": _summaries(data.partition_rules()),
+        "partitions": _summaries(data.partition_rules()) | listed("partitions", data.partition_rules()),
+        "models": {
+            "linear": "one linear predictor, or one for each class",
+            "mlp=WIDTHS": "a network with hidden layers of these widths, for classes",
+        }
+        | listed("objectives", ()),
         "stopping": _named("stop", "NUMBER"),
         "participation": _named("participation", "NUMBER"),
         "preparation": _named("preparation"),

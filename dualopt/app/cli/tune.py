@@ -28,13 +28,9 @@ from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
 from dualopt.runs.recording import versions
 from dualopt.runs.tuning import Candidate, Outcome, winner
-from dualopt.runs.tuning_grids import Point, merged, paper_grid
 from dualopt.spec import Spec, pairs
-from dualopt.spec.discover import unknown_name
 
 __all__ = ["SearchOptions", "parse_grid", "tune"]
-
-UNITS = ("mean", "sum")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,12 +107,9 @@ def tune(
         list[str] | None,
         Option(
             help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop, compressor, participation or scales; "
-            "or paper, the grid of Table 2 of the DualFL paper; repeatable, and all combinations are tried."
+            "repeatable, and all combinations are tried."
         ),
     ] = None,
-    units: Annotated[
-        str, Option(help="mean: the values of the paper are taken as they are; sum: converted from sums over rows.")
-    ] = "mean",
     param: Annotated[
         list[str] | None, Option("--param", "-p", help="Parameter that all points share, such as rho=1e-3; repeatable.")
     ] = None,
@@ -137,21 +130,17 @@ def tune(
         spec = method.given_to(Spec.parse(algorithm, "algorithm").given(given, "param"))
         return Setting(point=point, spec=spec, **outer)
 
-    def settings(rows_per_client: float) -> list[Setting]:
-        points = parse_grid(grid or [], algorithm, units=units, rows_per_client=rows_per_client)
-        return [setting(point) for point in points]
-
+    chosen = [setting(point) for point in parse_grid(grid or [])]
     steps = preparation.steps(problem.seed)
     regulariser = problem.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
-    for s in settings(1.0):  # refuses what is wrong before the data are loaded
+    for s in chosen:  # refuses what is wrong before the data are loaded
         supported(s.spec, participation=s.participation, regulariser=regulariser)
     tuning.check(metric=loop.metric, target=loop.target, rounds=loop.rounds, jobs=loop.jobs)
 
     def search(built: Problem, place: Place) -> int:
         """Search, write and show the outcomes, and return the exit code."""
         _check_target(built, loop)
-        objective, sizes = built.objective, built.sizes
-        chosen = settings(sum(sizes) / len(sizes))
+        objective = built.objective
         changed = preparation.changed(objective, problem.seed)
         candidates = [s.candidate(changed) for s in chosen]
         for s, candidate in zip(chosen, candidates, strict=True):
@@ -214,52 +203,29 @@ def tune(
         raise Exit(exit_code)
 
 
-def parse_grid(texts: Sequence[str], algorithm: str, *, units: str, rows_per_client: float) -> list[Point]:
+def parse_grid(texts: Sequence[str]) -> list[dict[str, str]]:
     """Return the points of the Cartesian product of all grids, the last one varying fastest.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        Each ``NAME=VALUE,VALUE``, or ``paper``.
-    algorithm : str
-        Whose grid of the paper is meant.
-    units : str
-        ``mean``: the values of the paper are taken as they are; ``sum``: converted from sums over rows to means.
-    rows_per_client : float
-        Number of rows of a client, which turns one into the other.
 
     Raises
     ------
     ValueError
-        If a text is of another form, a name or value is given twice, or the paper has no grid.
+        If a text is not of the form ``NAME=VALUE,VALUE``, a name or value is given twice, or there is none.
 
     Examples
     --------
-    >>> parse_grid(["eta=1,0.1", "solver.history=5"], "fedpd", units="mean", rows_per_client=10.0)
+    >>> parse_grid(["eta=1,0.1", "solver.history=5"])
     [{'eta': '1', 'solver.history': '5'}, {'eta': '0.1', 'solver.history': '5'}]
-    >>> parse_grid(["paper"], "feddyn", units="sum", rows_per_client=100.0)[3]
-    {'alpha': '10'}
     """
-    if units not in UNITS:
-        raise unknown_name("units", units, UNITS)
-    if units != "mean" and "paper" not in texts:
-        raise ValueError("units is for the grid of the paper: without --grid paper all values are taken as they are.")
     if not texts:
-        raise ValueError("grid must be given, as NAME=VALUE,VALUE or paper.")
-    typed = pairs([text for text in texts if text != "paper"], "grid")
-    factors = [[{name: value} for value in _values(name, parse_numbers)] for name, parse_numbers in typed.items()]
-    if "paper" in texts:
-        points = paper_grid(algorithm, rows=rows_per_client if units == "sum" else 1.0)
-        for name in sorted(set(points[0]) & set(typed)):
-            raise ValueError(f"grid {name} is already in the grid of the paper.")
-        factors.insert(0, points)
-    return [merged(parts) for parts in product(*factors)]
+        raise ValueError("grid must be given, as NAME=VALUE,VALUE.")
+    axes = {name: _values(name, text) for name, text in pairs(texts, "grid").items()}
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-def _values(name: str, parse_numbers: str) -> list[str]:
-    values = parse_numbers.split(",")
+def _values(name: str, text: str) -> list[str]:
+    values = text.split(",")
     if "" in values:
-        raise ValueError(f"grid {name} must be of the form VALUE,VALUE without gaps, not {parse_numbers!r}.")
+        raise ValueError(f"grid {name} must be of the form VALUE,VALUE without gaps, not {text!r}.")
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"grid {name} has the value {value} twice.")

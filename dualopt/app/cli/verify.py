@@ -1,4 +1,4 @@
-"""The command that puts a claimed rate of convergence to the test."""
+"""The command that puts a claimed rate of convergence, or a claim with its cases, to the test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.engine.rounds import resolve
+from dualopt.lab.claims import Inequality, check
 from dualopt.lab.rates import Factor, Order
 from dualopt.lab.verification.claimed_rate import Speed, parse_rate
 from dualopt.lab.verification.pictures import picture
@@ -23,7 +24,7 @@ from dualopt.methods.participation import as_participation
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
-from dualopt.spec import Spec, pairs
+from dualopt.spec import Spec, pairs, plugins
 
 __all__ = ["ClaimOptions", "verify"]
 
@@ -68,25 +69,35 @@ SEEDS = {True: 1, False: 20}  # with everybody, and with chance
 @option_groups
 def verify(
     *,
-    algorithm: Annotated[str, Option(help="A method, or FILE.py:NAME for one of yours.")],
+    algorithm: Annotated[str | None, Option(help="A method, or FILE.py:NAME for one of yours.")] = None,
     rate: Annotated[
-        str,
+        str | None,
         Option(
             help="What is claimed, up to a constant: 1/n^2 or (1-1/sqrt(kappa))^n; of n, kappa = L/mu, mu, L, N, P."
         ),
-    ],
+    ] = None,
+    claim: Annotated[
+        str | None, Option(help="In place of both, a claim of yours, FILE.py:NAME, which is checked on its own cases.")
+    ] = None,
     param: Annotated[
         list[str] | None, Option("--param", "-p", help="Parameter of the algorithm, such as rho=0; repeatable.")
     ] = None,
     method: MethodOptions,
     test: ClaimOptions,
 ) -> None:
-    """Test a claimed rate on hard instances; write verify.png and verify.json.
+    """Test a claimed rate on hard instances, or a claim on its own cases; write verify.png and verify.json.
 
     Exit code 0: not contradicted; 1: contradicted; 3: no instance could tell. The rate is that of |theta - theta*|^2,
-    and of E - E* where E is not strongly convex.
+    and of E - E* where E is not strongly convex. With --claim: 0 where every verdict is the expected one, else 1.
     """
-    claim = parse_rate(rate)
+    if claim is not None:
+        if algorithm is not None or rate is not None:
+            raise ValueError("claim must be given without algorithm and rate.")
+        _check(claim, test.out)
+        return
+    if algorithm is None or rate is None:
+        raise ValueError(f"{'algorithm' if algorithm is None else 'rate'} must be given, or claim.")
+    claimed = parse_rate(rate)
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
     template = supported(spec, participation=test.participation)
     participation = as_participation(test.participation)
@@ -95,7 +106,7 @@ def verify(
     with console.status("") as status:
         report = examine(
             lambda objective, who: resolve(template, objective, who),
-            claim,
+            claimed,
             participation=participation,
             seeds=SEEDS[test.participation == "full"] if test.seeds is None else test.seeds,
             rounds=test.rounds,
@@ -118,6 +129,42 @@ def verify(
     _show(console, report, f"dualopt verify: {algorithm}, claimed rate {rate}", test.out)
     if EXIT_CODES[report.verdict]:
         raise Exit(EXIT_CODES[report.verdict])
+
+
+def _check(name: str, out: Path) -> None:
+    """Check a claim on its cases, show and write the verdicts, and end with 1 if one is not the expected one."""
+    claim = plugins.load("claims", name, "claim")
+    if claim.cases is None:
+        raise ValueError(f"claim {name!r} has no cases, which yield pairs of a case and the verdict expected there.")
+    output.prepare_folder(out)
+    console = output.make_console()
+    with console.status(claim.name):
+        found = [(check(claim, case), expected) for case, expected in claim.cases(False)]
+    rows = [
+        {
+            "case": verdict.case,
+            "expected": expected,
+            "verdict": verdict.verdict,
+            "largest lhs/rhs": f"{verdict.worst_ratio:.6g}",
+            "why": str(Inequality(*verdict.witness[1:])) if verdict.witness else "; ".join(verdict.failed),
+        }
+        for verdict, expected in found
+    ]
+    record = {
+        "command": "verify",
+        "options": {"claim": name},
+        "versions": dict(versions()),
+        "plug_ins": {name: plugins.origin(claim)},
+        "claim": {part: getattr(claim, part) for part in ("name", "source", "statement")},
+        "cases": rows,
+    }
+    output.write_json(out / "verify.json", record)
+    output.show_table(console, f"dualopt verify: {claim.name} ({claim.source})", rows)
+    wrong = sum(verdict.verdict != expected for verdict, expected in found)
+    ending = f"{wrong} of {len(found)} verdicts are not as expected." if wrong else "Every verdict is as expected."
+    console.print(f"{ending}\n{out}: verify.json", highlight=False, markup=False, soft_wrap=True)
+    if wrong:
+        raise Exit(1)
 
 
 def _show(console: Console, report: Report, title: str, out: Path) -> None:

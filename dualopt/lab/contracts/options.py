@@ -11,20 +11,41 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from dualopt.spec import Spec, names
+from dualopt import spec
+from dualopt.problem.data import partition_rules
+from dualopt.spec import plugins
 
-__all__ = ["KINDS", "classes", "refuse_wrong"]
+__all__ = ["KINDS", "classes", "open_argument", "refuse_wrong"]
 
-KINDS = {"algorithm": "algorithms", "loss": "losses", "solver": "solvers"}
+KINDS = {"algorithm": "algorithms", "loss": "losses", "regulariser": "regularisers", "solver": "solvers"}
+KINDS |= {"compressor": "compressors", "objective": "objectives", "partition": "partitions", "claim": "claims"}
+GIVEN = f"--{', --'.join(KINDS)}".replace(", --claim", " or --claim")
 BROKEN = "broken promises"
 
 
-def classes(config: Any, kind: str) -> dict[str, type]:
-    """Return the classes to be tested, by name: those that were named; all of this package if pytest has no option."""
+def classes(config: Any, kind: str) -> dict[str, Any]:
+    """Return what is to be tested, by name: what was named; all of this package if pytest has no option."""
     named = config.getoption(kind, default=None)
-    if named is None:
-        return dict(names(kind))
-    return {name: Spec(name).target(kind) for name in named}
+    return _known(kind) if named is None else {name: _target(kind, name) for name in named}
+
+
+def open_argument(metafunc: Any, name: str) -> bool:
+    """Tell whether a test takes an argument, and does not say itself which values it has."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    return name in metafunc.fixturenames and not any(name in mark.args[0] for mark in marks)
+
+
+def _known(kind: str) -> dict[str, Any]:
+    """Return what this package has of a kind: claims stand in ``theory/``."""
+    if kind in spec.KINDS:
+        return dict(spec.names(kind))
+    return dict(partition_rules()) if kind == "partition" else {}
+
+
+def _target(kind: str, name: str) -> Any:
+    known = _known(kind)
+    group = "methods" if kind == "algorithm" else KINDS[kind]
+    return known[name] if name in known else plugins.find(group, name, kind, known)
 
 
 def refuse_wrong(arguments: Sequence[str]) -> None:
@@ -38,9 +59,9 @@ def refuse_wrong(arguments: Sequence[str]) -> None:
     Examples
     --------
     >>> refuse_wrong(["--algorithm", "dualfl", "-x"])
-    >>> refuse_wrong(["-x"])
+    >>> refuse_wrong(["-x"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: --algorithm, --loss or --solver must be given, such as --algorithm my_method.py:Damped.
+    ValueError: --algorithm, --loss, ... or --claim must be given, such as --algorithm my_method.py:Damped.
     """
     found = False
     for position, argument in enumerate(arguments):
@@ -49,9 +70,9 @@ def refuse_wrong(arguments: Sequence[str]) -> None:
         if option.startswith("--") and kind in KINDS:
             found = True
             name = value if equals else "".join(arguments[position + 1 : position + 2])
-            Spec(name).target(kind)
+            _target(kind, name)
     if not found:
-        raise ValueError("--algorithm, --loss or --solver must be given, such as --algorithm my_method.py:Damped.")
+        raise ValueError(f"{GIVEN} must be given, such as --algorithm my_method.py:Damped.")
 
 
 def pytest_addoption(parser: Any) -> None:

@@ -224,7 +224,7 @@ def _estimate(runs: np.ndarray, law: str, confidence: float) -> Factor | Order:
     """Estimate the factor or the order of the mean over the runs.
 
     The fluctuations of a random run last for many rounds, which the interval of a single sequence does not see. It is
-    widened by what the estimate owes to single runs: the jackknife leaves out one after the other.
+    widened by how much the estimate depends on single runs: the jackknife leaves out one after the other.
     """
     estimate = estimate_factor if law == "linear" else estimate_order
     whole = estimate(runs.mean(axis=0), confidence=confidence, rounding=ROUNDING)

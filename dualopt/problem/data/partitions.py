@@ -16,6 +16,7 @@ from dualopt.arrays._checks import at_least
 from dualopt.arrays.streams import PARTITION_STREAM, SAMPLE_STREAM, generator
 from dualopt.problem.data._modules import modules
 from dualopt.problem.data._parts import as_clients, check_clients, concentration, cut, fill_empty, lognormal_shares
+from dualopt.spec.plugins import entry_points, find, is_spelled
 
 __all__ = [
     "by_label",
@@ -26,6 +27,7 @@ __all__ = [
     "lognormal_sizes",
     "natural",
     "partition",
+    "partition_rule",
     "partition_rules",
     "subsample",
 ]
@@ -260,7 +262,7 @@ def partition(
     ----------
     kind : str
         A name of `partition_rules`: "iid", "consecutive", "by-label", "dirichlet", "dirichlet-clients", "lognormal",
-        "natural".
+        "natural"; or a plug-in, ``FILE.py:name``, a function that takes what they take, whose result is checked.
     y : array, shape (m,)
         Labels.
     n_clients : int
@@ -291,19 +293,43 @@ def partition(
     >>> partition("by-label", np.array([1, 0, 1, 0]), 2)
     [array([1, 3]), array([0, 2])]
     """
-    rules = partition_rules()
-    if not isinstance(kind, str) or kind not in rules:
-        close = difflib.get_close_matches(str(kind), rules, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        raise ValueError(f"partition must be one of {', '.join(rules)}, got {kind!r}{hint}")
+    rule = partition_rule(kind)
     arguments = {"y": y, "m": len(y), "n_clients": n_clients, "alpha": alpha, "seed": seed, "clients": clients}
     if sigma is not None:
         arguments["sigma"] = sigma
-    accepted = inspect.signature(rules[kind]).parameters
-    parts = rules[kind](**{name: value for name, value in arguments.items() if name in accepted})
+    accepted = inspect.signature(rule).parameters
+    parts = rule(**{name: value for name, value in arguments.items() if name in accepted})
+    if kind not in partition_rules():
+        try:
+            parts = check_partition(parts, len(y))
+        except ValueError as error:
+            raise ValueError(f"partition {kind!r}: {error}") from None
     if len(parts) != n_clients:
         raise ValueError(f"n_clients must be the {len(parts)} clients of the data, got {n_clients}.")
     return parts
+
+
+def partition_rule(kind: str) -> Callable[..., list[np.ndarray]]:
+    """Return the rule of a name, or of a plug-in, as `partition` takes it.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the sentence proposes a close name.
+
+    Examples
+    --------
+    >>> partition_rule("by-label").__name__
+    'by_label'
+    """
+    rules = partition_rules()
+    if isinstance(kind, str) and kind in rules:
+        return rules[kind]
+    if isinstance(kind, str) and (is_spelled(kind) or kind in entry_points("partitions")):
+        return find("partitions", kind, "partition", rules)
+    close = difflib.get_close_matches(str(kind), rules, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    raise ValueError(f"partition must be one of {', '.join(rules)}, got {kind!r}{hint}")
 
 
 def partition_rules() -> dict[str, Callable[..., list[np.ndarray]]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -24,12 +25,12 @@ from typing import Any
 
 from dualopt.spec.discover import summary, unknown_name
 from dualopt.spec.plugins import files
-from dualopt.spec.plugins.requirements import fault
+from dualopt.spec.plugins.requirements import FORMS, fault
 
 __all__ = ["GROUPS", "entry_points", "find", "is_spelled", "listed", "load", "load_module", "origin", "record"]
 
 GROUPS = ("methods", "losses", "regularisers", "solvers", "compressors", "stopping", "participation", "preparation")
-GROUPS += ("data", "figures")
+GROUPS += ("objectives", "partitions", "claims", "data", "figures")
 """The kinds of plug-ins; ``dualopt.KIND`` is the group of their entry points."""
 
 SPELLED = re.compile(r"(?P<module>.+?\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w-]*)")
@@ -90,8 +91,8 @@ def load(kind: str, name: str, argument: str) -> Any:
 
     Returns
     -------
-    type or module
-        The class; for data and figures the module, whose ``NAMES`` has the name.
+    type, function, Claim or module
+        The class; of a partition the function, of a claim the claim, of data and figures the module.
 
     Raises
     ------
@@ -161,8 +162,8 @@ def listed(kind: str, known: Iterable[str]) -> dict[str, str]:
 
 
 def origin(thing: Any) -> dict[str, str] | None:
-    """Return the file and the SHA-256 of the file that defines a class or a module; None without a file."""
-    module = thing if isinstance(thing, ModuleType) else sys.modules[thing.__module__]
+    """Return the file that defines a class, a function, a claim or a module, and its SHA-256; None without a file."""
+    module = thing if isinstance(thing, ModuleType) else sys.modules[_module(thing)]
     path = getattr(module, "__file__", None)
     if path is None:
         return None
@@ -202,16 +203,21 @@ def _checked(kind: str, spelling: str, what: str) -> Any:
         if problem:
             raise ValueError(f"{what}: {problem}.")
         return module
-    if not isinstance(getattr(module, name, None), type):
-        classes = [n for n, thing in vars(module).items() if getattr(thing, "__module__", "") == module.__name__]
-        classes = [n for n in classes if isinstance(getattr(module, n), type)]
-        close = difflib.get_close_matches(name, classes, 1)
+    word, is_one = FORMS.get(kind, ("class", inspect.isclass))
+    if not is_one(getattr(module, name, None)):
+        own = [n for n, thing in vars(module).items() if is_one(thing) and _module(thing) == module.__name__]
+        close = difflib.get_close_matches(name, own, 1)
         hint = f" (did you mean {close[0]}?)" if close else ""
-        raise ValueError(f"{what}: {place} has no class {name}{hint}; it has {', '.join(classes) or 'none'}.")
+        raise ValueError(f"{what}: {place} has no {word} {name}{hint}; it has {', '.join(own) or 'none'}.")
     problem = fault(kind, getattr(module, name), name)
     if problem:
         raise ValueError(f"{what}: {problem}.")
     return getattr(module, name)
+
+
+def _module(thing: Any) -> str:
+    """Return the name of the module of a class or a function; of a claim, that of the function that compares."""
+    return getattr(thing, "compare", thing).__module__
 
 
 def _line(error: BaseException, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from types import ModuleType
@@ -9,10 +10,16 @@ from typing import Any
 
 from dualopt.spec._kinds import KINDS, Kind, interface
 
-__all__ = ["fault"]
+__all__ = ["FORMS", "fault"]
 
 STEPS = ("init", "local", "server")
 DECORATOR = "@dataclass(frozen=True, kw_only=True)"
+DEALT = ("y", "m", "n_clients", "alpha", "sigma", "seed", "clients")
+FORMS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "partitions": ("function", inspect.isfunction),
+    "claims": ("claim", lambda thing: hasattr(thing, "compare") and not inspect.isclass(thing)),
+}
+"""What plug-ins are that are no classes: in a word, and as a test."""
 
 
 def fault(kind: str, thing: Any, name: str) -> str | None:
@@ -26,8 +33,8 @@ def fault(kind: str, thing: Any, name: str) -> str | None:
     >>> fault("losses", Huber, "Huber"), fault("solvers", Huber, "Huber")
     (None, 'Huber is no local solver: it lacks initial_state, __call__')
     """
-    if kind in MODULES:
-        return MODULES[kind](thing, name)
+    if kind in CHECKS:
+        return CHECKS[kind](thing, name)
     for own, known in KINDS.items():
         if kind and known.plug_ins == kind:
             required = interface(own)
@@ -62,6 +69,22 @@ def _lacks(thing: type, name: str, kind: Kind, protocol: type) -> str | None:
     return f"{name} is no {kind.words}: it lacks {', '.join(missing)}" if missing else None
 
 
+def _objective(thing: type, name: str) -> str | None:
+    if not (issubclass(thing, interface("objective")) and is_dataclass(thing)):
+        return f"{name} is no objective: it must be a dataclass and a subclass of dualopt.objectives.Objective"
+    if abstract := sorted(getattr(thing, "__abstractmethods__", ())):
+        return f"{name} is no complete objective: it must define {', '.join(abstract)}"
+    return None
+
+
+def _partition(thing: Any, name: str) -> str | None:
+    own = inspect.signature(thing).parameters.values()
+    unknown = [p.name for p in own if p.name not in DEALT and p.default is p.empty]
+    if unknown:
+        return f"{name} is no partition: it takes {', '.join(DEALT)}, and not {', '.join(unknown)}"
+    return None
+
+
 def _data(thing: ModuleType, name: str) -> str | None:
     names = getattr(thing, "NAMES", None)
     if not isinstance(names, dict) or not callable(getattr(thing, "load", None)):
@@ -74,4 +97,9 @@ def _figure(thing: ModuleType, name: str) -> str | None:
     return f"a figure must define {' and '.join(missing)}" if missing else None
 
 
-MODULES: dict[str, Callable[[Any, str], str | None]] = {"data": _data, "figures": _figure}
+CHECKS: dict[str, Callable[[Any, str], str | None]] = {
+    "objectives": _objective,
+    "partitions": _partition,
+    "data": _data,
+    "figures": _figure,
+}

@@ -1,17 +1,30 @@
-"""What every compressor must satisfy; a new file in ``dualopt/methods/compressors`` is tested by itself."""
+"""Compressors of ours beside their contract, ``dualopt/lab/contracts/test_compressors.py``."""
 
 from __future__ import annotations
 
 import math
-import pickle
 from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-import dualopt.methods.compressors
-from dualopt.arrays.xp import to_numpy
+from dualopt.lab.contracts.test_compressors import (
+    SHAPE,
+    N,
+    X,
+    of,
+    pytest_generate_tests,
+    test_all_backends_agree,
+    test_as_much_is_counted_as_arrives,
+    test_chance_is_that_of_the_round,
+    test_is_a_compressor,
+    test_omega_bounds_what_arrives,
+    test_single_precision_stays_single,
+    test_what_a_client_sends_does_not_depend_on_who_else_does,
+    test_what_arrives_has_the_mean_that_it_says,
+    test_zero_is_sent_as_zero_and_nan_is_seen,
+)
 from dualopt.methods.compressors import (
     CoordinateCohorts,
     Identity,
@@ -23,43 +36,22 @@ from dualopt.methods.compressors import (
     kept,
     received,
 )
-from dualopt.methods.participation import Round, first_round
+from dualopt.methods.participation import first_round
 from dualopt.spec import built
-from dualopt.spec.discover import discover
 from theory.frontier._draws import orders_for_all, orders_for_each, scripted
 
-COMPRESSORS = discover(dualopt.methods.compressors)
-N, SHAPE = 4, (2, 3)
-X = np.random.default_rng(1).standard_normal((N, *SHAPE))
-
-
-def of(clients: tuple[int, ...], *, n: int = 5, seed: int = 3) -> Round:
-    return Round(n=n, n_clients=N, clients=clients, communicate=True, seed=seed)
-
-
-@pytest.fixture(params=COMPRESSORS)
-def compressor(request: pytest.FixtureRequest):
-    kind = COMPRESSORS[request.param]
-    return kind(**kind.example)
-
-
-def test_all_backends_agree(compressor, backend) -> None:
-    x = backend(X)
-    found = compressor.compress(x, of((0, 1, 2, 3)))
-    assert type(found) is type(x)
-    assert found.device == x.device
-    assert found.dtype == x.dtype
-    np.testing.assert_allclose(to_numpy(found), compressor.compress(X, of((0, 1, 2, 3))), rtol=1e-15)
-
-
-def test_single_precision_stays_single(compressor) -> None:
-    assert compressor.compress(X.astype(np.float32), of((0, 1, 2, 3))).dtype == np.float32
-
-
-def test_what_a_client_sends_does_not_depend_on_who_else_does(compressor) -> None:
-    everybody = compressor.compress(X, of((0, 1, 2, 3)))
-    for clients in ((2,), (0, 3), (1, 2, 3)):
-        np.testing.assert_array_equal(compressor.compress(X[list(clients)], of(clients)), everybody[list(clients)])
+__all__ = [
+    "pytest_generate_tests",
+    "test_all_backends_agree",
+    "test_as_much_is_counted_as_arrives",
+    "test_chance_is_that_of_the_round",
+    "test_is_a_compressor",
+    "test_omega_bounds_what_arrives",
+    "test_single_precision_stays_single",
+    "test_what_a_client_sends_does_not_depend_on_who_else_does",
+    "test_what_arrives_has_the_mean_that_it_says",
+    "test_zero_is_sent_as_zero_and_nan_is_seen",
+]
 
 
 def test_one_stream_for_all_clients_would_be_noticed() -> None:
@@ -79,20 +71,6 @@ def test_chance_is_that_of_the_seed_and_the_round(compressor) -> None:
     others = [compressor.compress(X, of((0, 1, 2, 3), n=n, seed=seed)) for n, seed in ((6, 3), (5, 4))]
     chance = not isinstance(compressor, Identity | TopK)
     assert all(bool(np.any(other != first)) == chance for other in others)
-
-
-def test_nothing_is_written_to_and_it_pickles(compressor) -> None:
-    x = X.copy()
-    compressor.compress(x, of((0, 1, 2, 3)))
-    np.testing.assert_array_equal(x, X)
-    assert pickle.loads(pickle.dumps(compressor)) == compressor
-
-
-def test_zero_is_sent_as_zero_and_nan_is_seen(compressor) -> None:
-    """Methods end where the changes vanish; a run that fails must not look well."""
-    np.testing.assert_array_equal(compressor.compress(0.0 * X, of((0, 1, 2, 3))), 0.0 * X)
-    with np.errstate(invalid="ignore"):
-        assert np.isnan(compressor.compress(np.nan * X, of((0, 1, 2, 3)))).any()
 
 
 def test_a_sign_is_never_changed(compressor) -> None:

@@ -5,6 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualopt.lab.contracts.test_partitions import (
+    pytest_generate_tests,
+    test_chance_is_that_of_the_seed,
+    test_every_row_has_one_client_and_every_client_rows,
+    test_labels_are_not_written_to,
+)
 from dualopt.problem.data import (
     by_label,
     check_partition,
@@ -19,6 +25,13 @@ from dualopt.problem.data import (
     subsample,
 )
 from dualopt.problem.data._parts import fill_empty
+
+__all__ = [
+    "pytest_generate_tests",
+    "test_chance_is_that_of_the_seed",
+    "test_every_row_has_one_client_and_every_client_rows",
+    "test_labels_are_not_written_to",
+]
 
 KINDS = ["iid", "consecutive", "by-label", "dirichlet", "dirichlet-clients", "lognormal"]
 RANDOM = ["iid", "dirichlet", "dirichlet-clients", "lognormal"]
@@ -326,3 +339,20 @@ def test_a_module_adds_rules(monkeypatch):
         partition("half", np.zeros(4), 2)
     with pytest.raises(ValueError, match=r"^n_clients must be the 2 clients of the data, got 3"):
         partition("halves", np.zeros(4), 3)
+
+
+def test_a_rule_of_a_file_is_checked(tmp_path):
+    """What it returns is a partition, or refused in a sentence; what it is called with it must take."""
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "import numpy as np\n\n\n"
+        "def halves(y, n_clients):\n    return np.array_split(np.arange(len(y)), n_clients)\n\n\n"
+        "def loses(m, n_clients):\n    return np.array_split(np.arange(1, m), n_clients)\n\n\n"
+        "def asks(y, mood):\n    return [y]\n"
+    )
+    y = np.zeros(5)
+    assert [part.tolist() for part in partition(f"{own}:halves", y, 2)] == [[0, 1, 2], [3, 4]]
+    with pytest.raises(ValueError, match=r"loses': clients must cover all 5 rows, but row 0 belongs to no client\."):
+        partition(f"{own}:loses", y, 2)
+    with pytest.raises(ValueError, match=r"asks is no partition: it takes y, m, .*, and not mood\."):
+        partition(f"{own}:asks", y, 2)

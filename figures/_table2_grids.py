@@ -1,15 +1,15 @@
-"""The grids that a paper has searched, as points of text.
+"""The grids of Table 2 of the DualFL paper, as points of text.
 
 A point names values of parameters: those of the method, ``solver``, ``solver.NAME``, ``stop`` and ``participation``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-__all__ = ["DUALFL_TABLE_2", "Axis", "Point", "merged", "paper_grid"]
+__all__ = ["DUALFL_TABLE_2", "Axis", "Point", "paper_grid"]
 
 Point = dict[str, str]
 
@@ -74,7 +74,7 @@ DUALFL_TABLE_2: dict[str, list[Axis]] = {
 
 
 def paper_grid(algorithm: str, *, rows: float = 1.0) -> list[Point]:
-    """Return the points of the grid of Table 2 of the DualFL paper, the last axis varying fastest.
+    """Return the points of the grid of a method, the last axis varying fastest.
 
     Parameters
     ----------
@@ -95,20 +95,11 @@ def paper_grid(algorithm: str, *, rows: float = 1.0) -> list[Point]:
     ({'alpha': '10'}, 60)
     """
     if algorithm not in DUALFL_TABLE_2:
-        raise ValueError(f"grid paper is there for {', '.join(DUALFL_TABLE_2)}, not for {algorithm}.")
+        raise ValueError(f"algorithm must be one of Table 2, {', '.join(DUALFL_TABLE_2)}; not {algorithm}.")
     factors = [axis.points(rows) for axis in DUALFL_TABLE_2[algorithm]]
-    return [_with_options(merged(parts)) for parts in product(*factors)]
-
-
-def merged(parts: Iterable[Mapping[str, str]]) -> Point:
-    """Return one point with the values of several.
-
-    Examples
-    --------
-    >>> merged([{"eta": "1"}, {"solver": "lbfgs"}])
-    {'eta': '1', 'solver': 'lbfgs'}
-    """
-    return {name: value for part in parts for name, value in part.items()}
+    return [
+        _with_options({name: value for part in parts for name, value in part.items()}) for parts in product(*factors)
+    ]
 
 
 def _with_options(point: Point) -> Point:
