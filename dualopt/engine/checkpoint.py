@@ -37,6 +37,7 @@ class Progress(NamedTuple):
     latest: Any  # latest local solutions of the clients
     still: int  # rounds since the model moved
     theta: Array  # the model, in the coordinates of the user
+    best: Array  # the one of the least energy so far
     resume_point: ResumePoint
 
 

@@ -74,7 +74,7 @@ class Project(Typed):
     storage : str
         How features are kept: dense, sparse or auto (for the faster; sites may differ).
     rounds, tol, atol, certify_every, participation, scales, seed
-        As in :func:`dualopt.run`; 0 stands for no ``tol`` or ``atol``.
+        As in :func:`dualopt.run`.
     deadline : float
         Seconds that a site has for an answer. Methods that admit absence go on without a site that is late.
     package : str
@@ -126,8 +126,8 @@ class Project(Typed):
         check_run(
             rounds=self.rounds,
             seed=self.seed,
-            tol=self.tol or None,
-            atol=self.atol or None,
+            tol=self.tol,
+            atol=self.atol,
             certify_every=self.certify_every,
             measure_every=1,
             threads=None,

@@ -1,5 +1,11 @@
 from ._base import AUTO as AUTO, UNKNOWN as UNKNOWN, Algorithm as Algorithm, Means as Means, parameters as parameters
 from ._theorem import Known as Known, Need as Need, Theorem as Theorem
+from ._parameters import (
+    Checked as Checked,
+    ProximalStep as ProximalStep,
+    ProximalWeight as ProximalWeight,
+    Suggested as Suggested,
+)
 from .a_fedpd import AFedPD as AFedPD
 from .a_fedpdsam import AFedPDSAM as AFedPDSAM
 from .acc_s_dane import AccSDANE as AccSDANE

@@ -103,7 +103,8 @@ def _mixed(method: Any, known: Known) -> float:
 
 
 def _residual(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
-    return math.sqrt(squares(state.clients.residuals[-1])) if n > 0 else math.inf
+    """Return the norm with the weights of the clients, with which the server adds the products up."""
+    return math.sqrt(squares(state.clients.residuals[-1], known.weights)) if n > 0 else math.inf
 
 
 OF_ANDERSON = (

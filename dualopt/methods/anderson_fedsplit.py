@@ -71,7 +71,8 @@ class AndersonFedSplit(Mixing):
     back to the plain image of the best point, the model stays, older points are forgotten. Every ``m + 1`` rounds the
     step is plain, from the best point. All clients must take part.
 
-    For :math:`\mu`-strongly convex, :math:`L`-smooth clients and exact proximal steps, with the factor
+    Norms and products of residuals are sums over the clients with their weights in the mean. For
+    :math:`\mu`-strongly convex, :math:`L`-smooth clients and exact proximal steps, with the factor
     :math:`q = \max(\frac{1 - s\mu}{1 + s\mu}, \frac{sL - 1}{sL + 1})` of FedSplit:
 
     * quadratic clients: :math:`|r^{n+1}| \le \sqrt{1 + \lambda}\,q\,|r^n|` for every ``m`` (``anderson_quadratics``);

@@ -209,8 +209,8 @@ class Problem:
         mu = self.objective.mu
         return float(array_namespace(mu).sum(mu))
 
-    def minimum(self) -> float:
-        """Return ``E*``, by Newton's method to high accuracy, and 0 where it cannot be told from 0.
+    def minimum(self) -> tuple[float, float]:
+        """Return ``E*``, by Newton's method to high accuracy, and its certified gap; 0 where it cannot be told from 0.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Problem:
             found = solve(self.objective) if together is None else checked(self.objective, *together)
         except NotOptimalError as error:
             raise ValueError(f"reference cannot be computed: {error}") from error
-        return found.energy if found.is_positive else 0.0
+        return found.energy if found.is_positive else 0.0, found.gap
 
     def minimiser(self, peers: Communicator) -> tuple[Array, float]:
         """Return the minimiser of ``E`` and the norm of the gradient at zero, which all processes compute together.

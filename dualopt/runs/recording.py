@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -35,13 +34,14 @@ from dualopt.engine.rounds import (
 )
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor
-from dualopt.methods.participation import Participation, as_participation
+from dualopt.methods.participation import Participation, as_participation, law_of
 from dualopt.methods.preparation import Preparation, Prepared, as_preparations, prepared_by
 from dualopt.objectives import Objective
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives.scales import scales_of
 from dualopt.objectives.wrapper import class_labels
 from dualopt.runs.certificates import Certificate, certificate_from
+from dualopt.runs.divergence import above, diverges
 from dualopt.runs.trace import Trace
 from dualopt.spec import described
 
@@ -49,6 +49,8 @@ __all__ = ["communicated", "run", "versions"]
 
 STALL_ROUNDS = 10
 EXPLOSION = 1e8
+LARGEST = {32: 1e19, 64: 1e154}  # whose squares do not overflow, by the bits of a number
+RISING = 10.0  # times as many rounds of everybody as of one that stalls: one that diverges is told from one that rises
 SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
 COLUMNS = ("round", "communications", *SENT, "gradients", "seconds", "energy", "certificate", "certified_error")
 COLUMNS += ("gradient_norm", "error")
@@ -68,6 +70,7 @@ def run(
     certify_every: int = 0,
     measure_every: int | None = None,
     reference: float | None = None,
+    reference_gap: float = 0.0,
     measure: Mapping[str, Callable[[Snapshot], float]] | None = None,
     stop: Callable[[Snapshot, Mapping[str, float]], bool] | None = None,
     callback: Callable[[Snapshot, Mapping[str, float]], Any] | None = None,
@@ -93,7 +96,8 @@ def run(
         Stop when the certified relative error, ``gap / (E - gap)``, is at most this. The bound needs no reference. The
         relative error is undefined for ``E* = 0`` (and certified for positive ``E*`` alone): use ``atol`` there.
     atol : float, optional
-        Stop when the certified ``gap``, a bound of ``E - E*``, is at most this; with ``tol``, when either holds.
+        Stop when the certified ``gap``, a bound of ``E - E*``, is at most this; with ``tol``, when either holds. A
+        tolerance of 0 is none, here and on the command line: the run does all rounds.
     certify_every : int, default 0
         Compute the certificate every so many rounds (it costs one gradient per client and is not timed); 0 computes
         it at the end only, or in every round when ``tol`` or ``atol`` is given. It is made from the latest local
@@ -103,7 +107,10 @@ def run(
         when the model explodes; the columns of the other rounds hold NaN. Where few of many clients take part, one
         energy costs more than a round. When not given: 1, and where clients are asked over a wire, ``certify_every``.
     reference : float, optional
-        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0.
+        ``E*``; adds the column ``error``, ``(E - E*)/|E*|``, and ``E - E*`` where ``E*`` is 0. A run that finds its
+        certificate below this error, by more than rounding, ends there with status ``contradicted``.
+    reference_gap : float, default 0.0
+        How far ``reference`` may be from ``E*``, such as ``solve(objective).gap``.
     measure : dict of str to callable, optional
         Further columns, each a function of the :class:`Snapshot`.
     stop : callable, optional
@@ -157,7 +164,9 @@ def run(
         measure_every=1 if measure_every is None else measure_every,
         threads=threads,
         reference=reference,
+        reference_gap=reference_gap,
     )
+    tol, atol = tol or None, atol or None
     _check_functions(measure, stop, callback, check_assumptions, parameters)
     fits = checkpoint is None or isinstance(checkpoint, Checkpoint)
     require(fits, "checkpoint must be a Checkpoint, such as Checkpoint('run.npz')", checkpoint)
@@ -181,12 +190,15 @@ def run(
     every = 1 if (tol is not None or atol is not None) and certify_every == 0 else certify_every
     if measure_every is None:
         measure_every = 1 if hosts.engine.in_process else every or max(rounds, 1)
-    recorder = _Recorder(objective, hosts, reference, measure or {})
+    recorder = _Recorder(objective, hosts, reference, reference_gap, measure or {})
     with threadpool_limits(limits=threads) if threads else nullcontext():
         theta = prepared.in_user_coordinates(prepared.theta0)
         recorder.start(theta, prepared, seconds, certify=bool(every))
         status, still, last, since, solutions = "max_rounds", 0, theta, None, None
         largest = EXPLOSION * (1.0 + _largest(theta))
+        law = law_of(who, objective.n_clients)
+        active = max(law.fraction * law.communication, epsilon(theta))
+        shortest = RISING * max(STALL_ROUNDS, algorithm.patience) / active
         if checkpoint is not None:
             kept = checkpoint.begin(
                 _described(algorithm, objective, recorder, who, steps, parameters)
@@ -210,7 +222,7 @@ def run(
         snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions)
         snapshots = in_user_coordinates(snapshots, prepared)
         try:
-            while len(recorder.rows) <= rounds:
+            while len(recorder.rows) <= rounds and not recorder.contradicted:
                 before = time.perf_counter()
                 snapshot = next(snapshots)
                 seconds = time.perf_counter() - before
@@ -224,7 +236,7 @@ def run(
                     still = 0 if _moved(theta, last, size) else still + 1
                 last = theta
                 answer = None if callback is None else callback(snapshot, row)
-                if measured and recorder.diverged:
+                if measured and recorder.exploded(shortest):
                     status = "diverged"
                 elif _accurate(bound, tol, atol) or (stop is not None and stop(snapshot, row)):
                     status = "converged"
@@ -243,7 +255,10 @@ def run(
                 raise
             status, theta = "stopped", recorder.interrupted()
         recorder.finish(theta)
-        status = "diverged" if recorder.diverged else status
+        if recorder.contradicted:
+            status = "contradicted"
+        elif recorder.diverged(shortest):
+            status, theta = "diverged", recorder.best
     record = {
         "algorithm": type(algorithm).__name__,
         "hyperparameters": described(algorithm),
@@ -255,6 +270,7 @@ def run(
         "atol": atol,
         "measure_every": measure_every,
         "reference": reference,
+        **({"reference_gap": reference_gap} if reference_gap else {}),
         **({"scales": own} if own else {}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
@@ -310,16 +326,23 @@ class _Recorder:
     """Collects the rows of a trace."""
 
     def __init__(
-        self, objective: Objective, hosts: Server, reference: float | None, measure: Mapping[str, Callable]
+        self,
+        objective: Objective,
+        hosts: Server,
+        reference: float | None,
+        reference_gap: float,
+        measure: Mapping[str, Callable],
     ) -> None:
         self.objective, self.hosts = objective, hosts
-        self.reference = reference
+        self.reference, self.reference_gap = reference, reference_gap
+        self.contradicted = False  # whether a certificate was below the error that the reference shows
         self.measure = measure
         self.rows: list[dict[str, float]] = []
         self.gradients = 0.0  # of all clients together
-        self.limit = math.inf
         self.snapshot: Snapshot | None = None
         self.theta: Any = None  # the model of the latest row
+        self.best: Any = None  # the one of the least energy that was measured
+        self.least = math.inf
         self._complete: tuple[int, Any, Any] = (0, None, None)  # rows that are, the model and snapshot of the last
         self.seen = True  # whether the latest row has an energy
 
@@ -338,8 +361,7 @@ class _Recorder:
         bound = self._certified(theta) if certify else None
         self.rows.append(spent | self._quality(theta, bound) | dict.fromkeys(self.measure, math.nan))
         self._complete = 1, theta, None
-        energy = self.rows[0]["energy"]
-        self.limit = min(energy + EXPLOSION * (1.0 + abs(energy)), sys.float_info.max)
+        self._judge(theta)
 
     def add(
         self, snapshot: Snapshot, seconds: float, *, measured: bool, certify: bool
@@ -365,17 +387,26 @@ class _Recorder:
         names = [name for name in self.rows[0] if name not in row]
         row |= dict.fromkeys(names, math.nan) if quality is None else quality
         self.rows.append(row)
+        self._judge(theta)
         self.seen = quality is not None
         self.theta = theta
         self._complete = len(self.rows), theta, snapshot
         return row, bound
+
+    def _judge(self, theta: Array) -> None:
+        """Keep the model if there is no better one."""
+        energy = self.rows[-1]["energy"]
+        if self.best is None or energy < self.least:
+            self.best, self.least = theta, energy if energy == energy else math.inf
 
     def progress(self, still: int) -> Progress:
         """Return what a checkpoint holds of the run after the latest row."""
         snapshot, names = self.snapshot, tuple(self.rows[0])
         assert snapshot is not None
         rows = table([[row[name] for name in names] for row in self.rows])
-        return Progress(names, rows, self.gradients, self.hosts.solutions, still, self.theta, snapshot.resume_point)
+        return Progress(
+            names, rows, self.gradients, self.hosts.solutions, still, self.theta, self.best, snapshot.resume_point
+        )
 
     def resume(self, kept: Progress, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose first row must be that of this run: data are not in the file."""
@@ -388,7 +419,8 @@ class _Recorder:
                     f"{name} is {first[name]:.8g} at the start there and {start[name]:.8g} here."
                 )
         self.rows = [dict(zip(kept.columns, row, strict=True)) for row in kept.rows.tolist()]
-        self.gradients, self.theta = kept.gradients, kept.theta
+        self.gradients, self.theta, self.best = kept.gradients, kept.theta, kept.best
+        self.least = min((row["energy"] for row in self.rows if row["energy"] == row["energy"]), default=math.inf)
         self._complete = len(self.rows), kept.theta, None
 
     def interrupted(self) -> Array:
@@ -414,10 +446,14 @@ class _Recorder:
             row.update(self._quality(theta, self._certified(theta)))
         self.seen = True
 
-    @property
-    def diverged(self) -> bool:
-        """Whether the latest energy is NaN, infinite or enormous."""
-        return self.seen and not self.rows[-1]["energy"] <= self.limit
+    def diverged(self, shortest: float) -> bool:
+        """Tell whether the run diverges: at once if squares of its energy overflow, otherwise not in few rounds."""
+        overflows = not abs(self.rows[-1]["energy"]) <= LARGEST.get(width(self.theta), 1e19)
+        return self.seen and (overflows or diverges([row["energy"] for row in self.rows], shortest))
+
+    def exploded(self, shortest: float) -> bool:
+        """Tell whether it does, and need not go on."""
+        return not self.rows[-1]["energy"] <= above(self.rows[0]["energy"], EXPLOSION) and self.diverged(shortest)
 
     def columns(self) -> dict[str, list[float]]:
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
@@ -445,6 +481,8 @@ class _Recorder:
         quality = {"energy": energy, "certificate": gap, "certified_error": relative, "gradient_norm": norm}
         if self.reference is not None:
             quality["error"] = (energy - self.reference) / (abs(self.reference) or 1.0)
+            least = energy - self.reference - self.reference_gap  # of E - E*, but for the rounding of both energies
+            self.contradicted |= bound is not None and least > bound.gap + bound.rounding
         return quality
 
 
@@ -514,6 +552,7 @@ def check_run(
     measure_every: Any,
     threads: Any,
     reference: Any = None,
+    reference_gap: Any = 0.0,
 ) -> None:
     """Refuse numbers that :func:`run` cannot take, before there is an objective.
 
@@ -533,10 +572,11 @@ def check_run(
     require_at_least(1, measure_every=measure_every)
     check_threads(threads)
     for name, value in (("tol", tol), ("atol", atol)):
-        require(value is None or (is_number(value) and value > 0), f"{name} must be positive", value)
+        require(value is None or (is_number(value) and value >= 0), f"{name} must be at least 0", value)
         require(value is None or value < math.inf, f"{name} must be finite", value)
     holds = reference is None or (is_number(reference) and math.isfinite(reference))
     require(holds, "reference must be a finite number", reference)
+    require(is_number(reference_gap) and reference_gap >= 0, "reference_gap must be at least 0", reference_gap)
 
 
 def _check_names(measure: Mapping[str, Any], reference: float | None) -> None:

@@ -20,7 +20,7 @@ from dualopt.arrays._files import write_atomically
 __all__ = ["STATUSES", "Trace", "write_atomically"]
 
 DAMAGED = (ValueError, LookupError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
-STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped")
+STATUSES = ("converged", "max_rounds", "diverged", "stalled", "stopped", "contradicted")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -36,10 +36,11 @@ class Trace:
         ``seconds`` (so far, of the algorithm alone: measuring is not timed), then what was measured (``energy``,
         ``certificate``, ``error``...).
     status : str
-        ``converged`` (the stopping rule was met), ``max_rounds``, ``diverged`` (the energy is not finite or exploded),
-        ``stalled`` (the model no longer moves at machine precision) or ``stopped`` (by the callback).
+        ``converged`` (the stopping rule was met), ``max_rounds``, ``diverged`` (:mod:`dualopt.runs.divergence`),
+        ``stalled`` (the model no longer moves at machine precision), ``stopped`` (by the callback) or ``contradicted``
+        (the last certificate is below the error that the reference shows, so that one of both is wrong).
     theta : array
-        The final model.
+        The final model; of a run that diverged, the one of the least energy that was measured.
     parameters : dict
         What was run, in words and numbers (JSON-compatible).
 

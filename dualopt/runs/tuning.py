@@ -28,6 +28,7 @@ METRICS = {
 }
 """The columns of a trace that add up to each cost; none of them ever falls."""
 DOMINATED = "dominated"
+CONTRADICTED = "contradicted"
 MOST_JOBS = 4096
 
 
@@ -67,7 +68,7 @@ class Outcome:
     ----------
     status : str
         ``converged`` (the target was reached), ``dominated`` (it had cost more than another candidate needed),
-        ``max_rounds``, ``diverged`` or ``stalled``.
+        ``max_rounds``, ``diverged``, ``stalled``, or ``contradicted`` (a certificate was below the true error).
     costs, errors : tuple of float
         What had been spent, and the relative error (NaN where it is not finite), after each round.
     seconds : float
@@ -98,8 +99,11 @@ class Outcome:
     def within(self, budget: float) -> Outcome:
         """Return the outcome if the run had been stopped in the first round that exceeds ``budget``.
 
-        A run that ends in that very round, other than for want of rounds, keeps its status.
+        A run that ends in that very round, other than for want of rounds, keeps its status, and one with a false
+        certificate in any case.
         """
+        if self.status == CONTRADICTED:
+            return self
         spent = next((n for n, cost in enumerate(self.costs, start=1) if cost > budget), None)
         if spent is None or (spent == len(self.costs) and self.status != "max_rounds"):
             return self
@@ -143,6 +147,7 @@ def tune(
     rounds: int = 100,
     seed: int = 0,
     reference: float | None = None,
+    reference_gap: float = 0.0,
     check_assumptions: bool = True,
     prepare: Preparation | Sequence[Preparation] | None = None,
     early_stopping: bool = True,
@@ -174,6 +179,8 @@ def tune(
         Seed of every run.
     reference : float, optional
         ``E*``.
+    reference_gap : float, default 0.0
+        How far it may be from that, as in :func:`dualopt.run`.
     check_assumptions : bool, default True
         Whether to refuse what :meth:`Algorithm.check` refuses, as in :func:`dualopt.run`: parameters that break an
         assumption of the method. Those that merely no theorem covers are not refused.
@@ -219,7 +226,7 @@ def tune(
     require_flags(check_assumptions=check_assumptions, early_stopping=early_stopping)
     holds = isinstance(candidates, Sequence) and all(isinstance(c, Candidate) for c in candidates)
     require(holds, "candidates must be a list of Candidate", candidates)
-    search = _Search(objective, metric, target, rounds, seed, reference, check_assumptions, prepare)
+    search = _Search(objective, metric, target, rounds, seed, reference, reference_gap, check_assumptions, prepare)
     arrange = pruned if early_stopping else lambda found: dict(sorted(found.items()))
     outcomes = dict(known or {})
     left = [(n, candidate) for n, candidate in enumerate(candidates) if n not in outcomes]
@@ -249,6 +256,7 @@ class _Search:
     rounds: int
     seed: int
     reference: float | None
+    reference_gap: float
     check_assumptions: bool
     prepare: Preparation | Sequence[Preparation] | None
 
@@ -265,6 +273,7 @@ class _Search:
             seed=self.seed,
             tol=self.target if certified else None,
             reference=self.reference,
+            reference_gap=self.reference_gap,
             stop=None if certified else lambda _, row: row["error"] <= self.target,
             callback=lambda _, row: _cost(row, self.metric) > budget(),
             check_assumptions=self.check_assumptions,

@@ -197,6 +197,35 @@ def test_reference_adds_the_error(program):
     assert trace["error"][-1] <= trace["certificate"][-1] / lower
 
 
+WRONG = """
+from dualopt import L1
+class Wrong(L1):
+    def minimal_subgradient(self, theta, gradient):
+        return 0.0 * theta
+"""
+FALSE = ["--data", "breast_cancer", "--scale", "standard", "--regulariser", "wrong.py:Wrong=0.05", "--rounds", "3"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_false_certificate_is_told(program, monkeypatch):
+    """In red, in the record, by the exit code, and again when the command is repeated; unknown without a reference."""
+    Path("wrong.py").write_text(WRONG)
+    run = ["run", *FALSE, "--algorithm", "feddr", "--certify-every", "0", "--tol", "0"]
+    assert program(*run)[0] == 0
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for words in (["--reference", "--overwrite"], ["--reference", "--resume"]):
+        code, shown, said = program(*run, *words)
+        record = json.loads(Path("out/run.json").read_text())
+        assert (code, record["status"], record["complete"]) == (3, "contradicted", False)
+        assert "contradicted: the certificate is below the error" in shown
+        assert re.search(r"\x1b\[1;31mdualopt: feddr: E - E\* = \S+ by the reference, where at most \S+ is cert", said)
+        assert not Path("out/run.checkpoint").exists()
+    code, shown, said = program("compare", *FALSE, "--algorithm", "feddr", "--algorithm", "b@feddr:eta=1",
+                                "--reference", "--out", "both")  # fmt: skip
+    runs = json.loads(Path("both/compare.json").read_text())["runs"]
+    assert (code, runs["feddr"]["status"], said.count("by the reference")) == (3, "contradicted", len(runs))
+
+
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("reference", [[], ["--reference"]])
 def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):
@@ -214,7 +243,7 @@ def test_a_minimum_of_zero_is_said_and_has_a_tolerance(program, reference):
     if reference:
         assert shown(out, "error E - E*, E* = 0") == "0.00e+00"
     assert program("compare", *zero[1:], "--algorithm", "dualfl", "--algorithm", "fedpd")[0] == 0
-    assert "atol must be positive" in refusal(program, *zero, "--atol", "-1", "--overwrite")
+    assert "atol must be at least 0" in refusal(program, *zero, "--atol", "-1", "--overwrite")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -359,7 +388,7 @@ def earlier(program):
         ("--stop never", r"stop must be one of .*'never'"),
         ("--stop reduction=2", r"stop reduction: factor must lie strictly between 0 and 1"),
         ("--rounds -1", r"rounds must be at least 0, not -1"),
-        ("--tol -1", r"tol must be positive"),
+        ("--tol -1", r"tol must be at least 0"),
         ("--threads 0", r"threads must be at least 1"),
         ("--certify-every -1", r"certify_every must be at least 0"),
         ("--seed -1", r"seed must be at least 0"),

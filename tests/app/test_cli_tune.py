@@ -100,6 +100,17 @@ def test_the_winner_is_that_of_runs_one_by_one(program, runs):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_false_certificate_is_told(program):
+    Path("wrong.py").write_text(test_cli.WRONG)
+    words = ["tune", *test_cli.FALSE, "--algorithm", "feddr", "--grid", "eta=1,5", "--reference", "--target", "1e-3"]
+    for _ in range(2):  # it is kept
+        code, shown, said = program(*words)
+        found = json.loads(Path("out/tune.json").read_text())["points"]
+        assert (code, [point["status"] for point in found]) == (3, ["contradicted"] * 2)
+        assert "eta=5: the certificate is below the error that the reference shows" in said
+        assert "no winner" in shown
+
+
 @pytest.mark.parametrize("reference", [[], ["--reference"]])
 def test_the_command_of_the_winner_does_what_the_table_says(program, reference):
     code, out, _ = program(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 from rich.table import Table
+from threadpoolctl import threadpool_info
 
 from dualopt.runs.recording import versions
 
@@ -118,7 +119,8 @@ Written by
     DUALOPT_DATA_HOME=DIR python -m pytest tests/benchmarks --benchmark-only -s --tables docs/benchmarks.md
 
 on {machine}. Unless a table says otherwise its times are CPU times of one thread, medians of contestants that take
-turns in one process; ratios of one table compare, times of two tables need not. Each file of
+turns in one process; ratios of one table compare, times of two tables need not. BLAS has other kernels for another
+processor, so that what is not BLAS (Numba, C) may be less ahead of it there, or more. Each file of
 [tests/benchmarks](../tests/benchmarks) says what it measures and against what, and
 asserts its limits as ratios or counts.
 """
@@ -140,4 +142,7 @@ def machine() -> str:
     processor = found[0].partition(":")[2].strip() if found else platform.processor() or platform.machine()
     packages = ", ".join(f"{name} {version}" for name, version in versions().items() if name != "dualopt")
     system = f"{platform.system()}, Python {platform.python_version()}"
-    return f"{os.cpu_count()} processors ({processor}), {system}, {packages}"
+    kernels = {
+        f"{x['internal_api']} {x['version']}, {x['architecture']}" for x in threadpool_info() if "architecture" in x
+    }
+    return f"{os.cpu_count()} processors ({processor}), {system}, {packages}; kernels: {', '.join(sorted(kernels))}"

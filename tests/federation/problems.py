@@ -65,7 +65,7 @@ def in_one_process(project: Project) -> Trace:
         resolve(project.method, f, who),
         f,
         rounds=project.rounds,
-        tol=project.tol or None,
+        tol=project.tol,
         certify_every=project.certify_every,
         measure_every=max(1, project.certify_every),
         participation=who,

@@ -252,18 +252,22 @@ def worst(promise: Promise, n: int, rng: np.random.Generator, rounding: float) -
     states = list(islice(settled(promise, n, rng), 2 + (promise.f.n_clients + 1) * math.prod(promise.f.shape)))
     if len(states) < 3 or not same_kind(states):
         return
-    trial = rng.standard_normal(len(states))
-    trial += (1.0 - trial.sum()) / len(states)
+    trials = 3.0 * rng.standard_normal((5, len(states)))  # more than one: a norm is linear as long as no sign changes
+    trials += (1.0 - trials.sum(axis=1, keepdims=True)) / len(states)
     branches = list(zip(*(promise.after(state, n) for state in states), strict=True))
     after = np.zeros((len(states),) * 2)
     for branch in branches:
         after += branch[0][0] * form(promise, [state for _, state in branch], n + 1)
     before = form(promise, states, n)
-    at = mixed(states, trial)
-    measured = promise.potential(at, n), promise.mean_after(at, n)
-    if any(abs(trial @ f @ trial - m) > 1e-6 * np.abs(f).max() for f, m in zip((before, after), measured, strict=True)):
-        yield *measured, rounding  # not quadratic: any combination will do
-        return
+    for trial in trials:
+        at = mixed(states, trial)
+        measured = promise.potential(at, n), promise.mean_after(at, n)
+        unit = 1e-6 * (1.0 + trial @ trial)
+        if any(
+            abs(trial @ f @ trial - m) > unit * np.abs(f).max() for f, m in zip((before, after), measured, strict=True)
+        ):
+            yield *measured, rounding  # not quadratic: any combination will do
+            return
     excess = float(np.linalg.eigvalsh(after - promise.printed * before)[-1])
     yield 0.0, excess, 1e3 * ROUNDED * float(np.abs(before).max()) + rounding
 
@@ -291,9 +295,10 @@ def form(promise: Promise, states: list[State], n: int) -> np.ndarray:
 # Long runs, for bounds with a constant before them.
 
 
-def mean_squares(promise: Promise, rounds: int) -> np.ndarray:
-    """The exact means of |theta - theta*|^2, by the second moments of the state: rounds are affine maps of it."""
+def mean_squares(promise: Promise, rounds: int, of: np.ndarray | None = None) -> np.ndarray:
+    """The exact means of |of (theta - theta*)|^2, by the second moments of the state: rounds are affine maps of it."""
     f, best = promise.f, promise.f.minimiser()
+    matrix = np.eye(best.size) if of is None else of
     state = initial_state(promise.method, f, f.initial())
     places = [x for x in leaves(tuple(state[:3])) if is_array(x) and x.dtype.kind == "f"]
     size = sum(x.size for x in places)
@@ -327,7 +332,8 @@ def mean_squares(promise: Promise, rounds: int) -> np.ndarray:
         state = do_round(promise.method, f, state, round)[0]  # for what is no array, the same whoever takes part
         moments = new
         part = slice(start, start + best.size)
-        second = np.diag(moments[part, part]) - 2.0 * best.ravel() * moments[part, size] + best.ravel() ** 2
+        mean, goal = matrix @ moments[part, size], matrix @ best.ravel()
+        second = np.diag(matrix @ moments[part, part] @ matrix.T) - 2.0 * goal * mean + goal**2
         found.append(float(np.sum(second)))
     return np.array(found)
 

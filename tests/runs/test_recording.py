@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from dualopt.methods import DualFL
-from dualopt.objectives import Quadratic
+from dualopt.methods import DualFL, FedDR
+from dualopt.objectives import Composite, Quadratic
+from dualopt.regularisers import L1
 from dualopt.runs.recording import run
+from dualopt.runs.reference import solve
 from dualopt.solvers import LBFGS, Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from tests.problems import logistic, quadratic
@@ -60,7 +64,16 @@ def test_measuring_every_third_round_changes_what_is_known_and_nothing_else() ->
         return float(snapshot.round.n)
 
     often = run(EXACT, f, rounds=7, certify_every=1)
-    seldom = run(EXACT, f, rounds=7, certify_every=1, measure_every=3, measure={"n": measure}, reference=1.0)
+    seldom = run(
+        EXACT,
+        f,
+        rounds=7,
+        certify_every=1,
+        measure_every=3,
+        measure={"n": measure},
+        reference=1.0,
+        reference_gap=np.inf,
+    )
     known = np.array([True, False, False, True, False, False, True, True])
     for name in ("energy", "certificate", "certified_error", "gradient_norm"):
         np.testing.assert_array_equal(seldom[name], np.where(known, often[name], np.nan))
@@ -98,8 +111,20 @@ def test_divergence_between_two_measurements_is_seen() -> None:
     exploded = run(wrong, f, rounds=500, check_assumptions=False, measure_every=600)
     ended = run(wrong, f, rounds=500, check_assumptions=False, measure_every=600, stop=lambda s, row: s.round.n == 4)
     assert [t.status for t in (often, next_one, exploded)] == ["diverged"] * 3
-    assert [t.last["round"] for t in (often, next_one, exploded)] == [4, 4, 6]
-    assert (ended.status, ended.last["round"]) == ("diverged", 5)
+    assert often.last["round"] <= next_one.last["round"] <= often.last["round"] + 1
+    assert exploded.last["round"] == often.last["round"]
+    for trace in (often, next_one, exploded):
+        assert trace.last["energy"] > 1e154
+        assert trace.theta.tolist() == [0.0] * 4  # the start is better than all others
+    assert (ended.status, ended.last["round"], ended.last["energy"] > 1e8) == ("converged", 5, True)  # as it was told
+
+
+def test_a_tolerance_of_zero_is_none() -> None:
+    """As ``--tol 0`` of the command line."""
+    trace, without = (run(EXACT, quadratic(), rounds=300, **options) for options in ({"tol": 0, "atol": 0.0}, {}))
+    assert (trace.status, trace.theta.tolist()) == (without.status, without.theta.tolist())
+    assert trace.parameters["tol"] is trace.parameters["atol"] is None
+    np.testing.assert_array_equal(trace["certificate"], without["certificate"])
 
 
 def test_max_rounds() -> None:
@@ -166,6 +191,39 @@ def test_reference_gives_relative_errors() -> None:
     np.testing.assert_allclose(trace["error"], (trace["energy"] - 0.5) / 0.5)
 
 
+class Lower(L1):
+    """A regulariser whose certificates are false: its least subgradient is a tenth of what it should be."""
+
+    def minimal_subgradient(self, theta: Any, gradient: Any) -> Any:
+        return 0.1 * super().minimal_subgradient(theta, gradient)
+
+
+@pytest.mark.parametrize(
+    "options", [{"certify_every": 1}, {"certify_every": 4}, {"tol": 1e-9}, {"rounds": 3}, {"rounds": 0}]
+)
+def test_a_certificate_below_the_known_error_is_false(options: dict) -> None:
+    """The run ends where it is found, and shows both numbers; whoever is right is not contradicted, ever."""
+    f = logistic()
+    right, wrong = (Composite(objective=f, regulariser=kind(weight=0.02)) for kind in (L1, Lower))
+    known = solve(right)
+    given: dict[str, Any] = {"rounds": 60, "reference": known.energy, **options}
+    found = run(FedDR(), wrong, **given)
+    assert found.status == "contradicted"
+    assert found.last["certificate"] < found.last["energy"] - known.energy
+    assert run(FedDR(), wrong, **{**given, "reference": None}).status != "contradicted"
+    for gap in (0.0, known.gap):
+        assert run(FedDR(), right, **given, reference_gap=gap).status != "contradicted"
+
+
+def test_what_the_reference_may_be_wrong_by_contradicts_nothing() -> None:
+    f = quadratic()
+    best, gap = solve(f).energy, solve(f).gap
+    for low, doubt, status in ((1e-3, 0.0, "contradicted"), (1e-3, 1e-3, "converged"), (0.0, gap, "converged")):
+        trace = run(EXACT, f, rounds=500, tol=1e-9, reference=best - low, reference_gap=doubt)
+        assert trace.status == status
+    assert trace.parameters["reference_gap"] == gap
+
+
 def test_start_moves_the_local_solvers_only() -> None:
     f = logistic()
     theta0 = np.ones(f.shape)
@@ -221,8 +279,8 @@ def test_a_start_at_a_minimum_of_zero() -> None:
     ("options", "name"),
     [
         ({"rounds": -1}, "rounds"),
-        ({"tol": 0.0}, "tol"),
-        ({"atol": 0.0}, "atol"),
+        ({"tol": -1.0}, "tol must be at least 0, not -1.0"),
+        ({"atol": -1.0}, "atol must be at least 0, not -1.0"),
         ({"certify_every": -1}, "certify_every"),
         ({"measure_every": 0}, "measure_every must be at least 1, not 0"),
         ({"threads": 0}, "threads"),

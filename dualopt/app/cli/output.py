@@ -29,7 +29,9 @@ from dualopt.spec import described
 
 __all__ = [
     "Interrupt",
+    "alarm",
     "check_file",
+    "contradiction",
     "file_names",
     "interruptible",
     "make_console",
@@ -49,9 +51,10 @@ __all__ = [
 REASONS = {
     "converged": "the certified relative error is at most tol, or the certified gap at most atol",
     "max_rounds": "all rounds were run",
-    "diverged": "the energy exploded or is not finite",
+    "diverged": "the energy is not finite, or stays far above that of the start without coming down",
     "stalled": "the model no longer moves at machine precision",
     "stopped": "interrupted by {signal}",
+    "contradicted": "the certificate is below the error that the reference shows, so that one of both is wrong",
 }
 RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", "compare.png", "compare.json")
 RESULTS += ("tune.csv", "tune.json")
@@ -185,7 +188,7 @@ def outcome(trace: Trace, accuracy: float | None, *, signal: str = "Ctrl-C") -> 
     """Say in words and numbers how a run ended, if need be by which signal."""
     last = trace.last
     lines = {
-        "status": f"{trace.status}: {REASONS[trace.status].format(signal=signal)}",
+        "status": f"{trace.status}: {REASONS[trace.status].format(signal=signal)}{_worse(trace)}",
         "rounds": _rounds(trace),
         "energy E": f"{last['energy']:.10g}",
         "certified gap": _bound(last["certificate"]),
@@ -257,13 +260,26 @@ def parameters_in_words(algorithm: Any) -> dict[str, str]:
     return {"parameters": ", ".join(numbers) or "none", **parts}
 
 
+def alarm(sentence: str) -> None:
+    """Print a sentence on the standard error, in red on terminals."""
+    Console(stderr=True, soft_wrap=True).print(f"dualopt: {escape(sentence)}", style="bold red", highlight=False)
+
+
+def contradiction(label: str, trace: Trace) -> str:
+    """Say by how much the last certificate of a run is below the error that its reference shows."""
+    error, bound = trace.last["energy"] - trace.parameters["reference"], trace.last["certificate"]
+    return (
+        f"{label}: E - E* = {error:.2e} by the reference, where at most {bound:.2e} is certified: one of both is wrong."
+    )
+
+
 def show_pairs(console: Console, title: str, lines: Mapping[str, str]) -> None:
     """Print names and values."""
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in lines.items():
-        table.add_row(name, escape(value))
+        table.add_row(name, escape(value), style=_style(value) if name == "status" else None)
     console.print(table, highlight=False)
 
 
@@ -274,8 +290,13 @@ def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) 
         words = not any(_is_number(row[name]) for row in rows)
         table.add_column(name, justify="left" if words else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(value) for value in row.values()))
+        table.add_row(*(escape(value) for value in row.values()), style=_style(row.get("status", "")))
     console.print(table, highlight=False)
+
+
+def _style(status: str) -> str | None:
+    """Return the colour of a row, by how its run has ended."""
+    return "red" if status.partition(":")[0] in ("contradicted", "diverged") else None
 
 
 def shortened(text: str) -> str:
@@ -331,6 +352,15 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return os.fspath(value) if isinstance(value, Path) else described(value)
+
+
+def _worse(trace: Trace) -> str:
+    """Say that the last model is worse than the start, if it is, and which one is kept of a run that diverged."""
+    energies = trace["energy"].tolist()
+    if trace.status == "diverged":
+        n = min(range(len(energies)), key=lambda n: energies[n] if math.isfinite(energies[n]) else math.inf)
+        return f"; the model of round {n}, E = {energies[n]:.6g}, is kept"
+    return f"; E = {energies[0]:.6g} at the start was less" if energies[-1] > energies[0] else ""
 
 
 def _rounds(trace: Trace) -> str:

@@ -13,11 +13,12 @@ from io import TextIOWrapper
 from threading import current_thread, main_thread
 from typing import Any
 
-__all__ = ["INTERRUPTED", "TERMINATED", "exit_on_user_error", "program", "terminable"]
+__all__ = ["CONTRADICTED", "INTERRUPTED", "TERMINATED", "exit_on_user_error", "program", "terminable"]
 
 EXTRAS = ("matplotlib", "rich", "sklearn", "typer")
 OURS = ("dualopt", "theory", "figures")
 USER_ERROR = 2  # exit code
+CONTRADICTED = 3  # of a command that has found a certificate to be false
 INTERRUPTED, TERMINATED = 130, 143  # what shells report for a program that Ctrl-C, or SIGTERM, ended
 LONG, SHOWN = 200, 60  # characters of a word that a sentence does not quote in full, and what it shows of its ends
 

@@ -225,12 +225,13 @@ class Archive:
     code: str
     session: dict[str, Any]
 
-    def reference(self, compute: Callable[[], float]) -> float:
-        """Return ``E*``, computed once."""
+    def reference(self, compute: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+        """Return ``E*`` and how far it may be from that, computed once."""
         if "reference" not in self.session:
-            self.session["reference"] = compute().hex()
+            self.session["reference"] = [number.hex() for number in compute()]
             self.save()
-        return float.fromhex(self.session["reference"])
+        energy, gap = map(float.fromhex, self.session["reference"])
+        return energy, gap
 
     def checkpoint(self, name: str) -> Checkpoint:
         """Return where the run of a method is kept."""

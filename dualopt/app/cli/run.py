@@ -18,7 +18,7 @@ from dualopt.app.cli import output
 from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
-from dualopt.app.cli.reporting import TERMINATED
+from dualopt.app.cli.reporting import CONTRADICTED, TERMINATED
 from dualopt.app.cli.resume import Archive, KeepOptions, Results
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import asarray_like
@@ -97,6 +97,7 @@ def _run(session: Session, results: Results, algorithm: str) -> int:
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines["files"] = f"{out}: {', '.join(results.files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
+    ending.tell()
     return ending.exit_code
 
 
@@ -163,6 +164,7 @@ def _compare(session: Session, place: Results, names: Mapping[str, str], plot: s
     output.show_pairs(session.console, "dualopt compare", lines)
     rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
     output.show_table(session.console, "", rows)
+    ending.tell()
     return ending.exit_code
 
 
@@ -228,7 +230,8 @@ class Ending:
     """How a command ended."""
 
     complete: bool
-    exit_code: int  # 0 unless a signal ended it
+    exit_code: int  # 0 unless a signal ended it, or a certificate is false
+    false: tuple[str, ...] = ()  # a sentence for each of these
 
     @property
     def signal(self) -> str:
@@ -238,6 +241,11 @@ class Ending:
     def close(self, kept: Archive) -> None:
         """Remove what was kept, or say how to go on."""
         kept.clear() if self.complete else kept.hint()
+
+    def tell(self) -> None:
+        """Say which certificates are false."""
+        for sentence in self.false:
+            output.alarm(sentence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +265,7 @@ class Session:
 
     def compute(self, kept: Archive, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
         """Run the methods one after the other until Ctrl-C or SIGTERM; return what has run, and how it ended."""
-        reference = kept.reference(self.problem.minimum) if self.loop.reference else None
+        reference = kept.reference(self.problem.minimum) if self.loop.reference else (None, 0.0)
         results: list[Result] = []
         with output.interruptible() as interrupt:
             for label, algorithm in self.algorithms.items():
@@ -265,7 +273,10 @@ class Session:
                 if interrupt.is_set():
                     break
         complete = len(results) == len(self.algorithms) and results[-1].trace.status != "stopped"
-        return results, Ending(complete, interrupt.exit_code if interrupt.is_set() else 0)
+        false = tuple(output.contradiction(r.label, r.trace) for r in results if r.trace.status == "contradicted")
+        return results, Ending(
+            complete, interrupt.exit_code if interrupt.is_set() else CONTRADICTED * bool(false), false
+        )
 
     def parts(self) -> list[Any]:
         """Return all objects whose code counts."""
@@ -275,7 +286,7 @@ class Session:
         self,
         label: str,
         algorithm: Algorithm,
-        reference: float | None,
+        reference: tuple[float | None, float],
         interrupt: Event,
         kept: Archive,
         name: str,
@@ -298,7 +309,7 @@ class Session:
         self,
         label: str,
         algorithm: Algorithm,
-        reference: float | None,
+        reference: tuple[float | None, float],
         interrupt: Event,
         checkpoint: Checkpoint,
     ) -> Trace:
@@ -323,11 +334,12 @@ class Session:
                 rounds=loop.rounds,
                 participation=self.participation,
                 seed=self.seed,
-                tol=loop.tol or None,
-                atol=loop.atol or None,
+                tol=loop.tol,
+                atol=loop.atol,
                 certify_every=loop.certify_every,
                 measure_every=loop.measure_every,
-                reference=reference,
+                reference=reference[0],
+                reference_gap=reference[1],
                 measure=measure,
                 callback=callback,
                 check_assumptions=loop.check_assumptions,
@@ -381,7 +393,7 @@ class Session:
         return {
             "command": results.command,
             "options": results.options,
-            "complete": ending.complete,
+            "complete": ending.complete and not ending.false,
             "versions": dict(versions()),
             "sources": sources(self.parts()),
             "problem": {
@@ -409,8 +421,8 @@ def _prepared(
     check_run(
         rounds=loop.rounds,
         seed=options.seed,
-        tol=loop.tol or None,
-        atol=loop.atol or None,
+        tol=loop.tol,
+        atol=loop.atol,
         certify_every=loop.certify_every,
         measure_every=loop.measure_every,
         threads=loop.threads,

@@ -18,6 +18,7 @@ from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.options import MethodOptions, PreparationOptions, default_of, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.record import Record, load, search_progress
+from dualopt.app.cli.reporting import CONTRADICTED
 from dualopt.engine.rounds import resolve, scaled
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
@@ -164,7 +165,7 @@ def tune(
         record = record.begin(fresh=loop.fresh)
         console = output.make_console()
         todo = len([n for n in range(len(candidates)) if n not in record.known])
-        reference = built.minimum() if loop.reference and todo else None
+        reference, gap = built.minimum() if loop.reference and todo else (None, 0.0)
         with output.interruptible() as interrupt, search_progress(console, algorithm, todo, record) as advance:
             outcomes = tuning.tune(
                 candidates,
@@ -174,6 +175,7 @@ def tune(
                 rounds=loop.rounds,
                 seed=problem.seed,
                 reference=reference,
+                reference_gap=gap,
                 check_assumptions=loop.check_assumptions,
                 prepare=steps or None,
                 jobs=loop.jobs,
@@ -192,7 +194,11 @@ def tune(
         console.print(ending, soft_wrap=True, highlight=False, markup=False)
         if record.stale:
             console.print("Part of this was computed by other code (--keep-stale).", highlight=False)
-        return interrupt.exit_code if interrupt.is_set() else 0
+        false = [n for n, outcome in outcomes.items() if outcome.status == "contradicted"]
+        for n in false:
+            point = ", ".join(f"{name}={value}" for name, value in record.points[n].items())
+            output.alarm(f"{algorithm}: {point}: {output.REASONS['contradicted']}.")
+        return interrupt.exit_code if interrupt.is_set() else CONTRADICTED * bool(false)
 
     with placed(engine) as place:
         place.check(preparation)

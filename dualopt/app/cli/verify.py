@@ -29,10 +29,6 @@ from dualopt.spec import Spec, pairs, plugins
 __all__ = ["ClaimOptions", "verify"]
 
 EXIT_CODES = {HOLDS: 0, CONTRADICTED: 1, UNDECIDED: 3}
-MEANING = {
-    HOLDS: "not contradicted on these instances, in these rounds; this is no proof.",
-    UNDECIDED: "no instance could tell; the table says why.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,10 +180,19 @@ def _show(console: Console, report: Report, title: str, out: Path) -> None:
         value, low, high = report.exponent
         lines.append(f"On the chains the rounds per digit grow like kappa^{value:.2f} [{low:.2f}, {high:.2f}].")
     against = [finding.instance.name for finding in report.findings if finding.verdict == CONTRADICTED]
-    lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + MEANING[report.verdict]}")
+    lines.append(f"{report.verdict}{' by ' + '; '.join(against) + '.' if against else ': ' + _meaning(report)}")
     lines.append(f"{out}: verify.png, verify.json")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _meaning(report: Report) -> str:
+    """Say on how many instances a verdict rests that is no contradiction."""
+    told, asked = sum(finding.verdict == HOLDS for finding in report.findings), len(report.findings)
+    if report.verdict == UNDECIDED:
+        return "no instance could tell; the table says why."
+    where = "these instances" if told == asked else f"{told} of {asked} instances, of which the others could not tell"
+    return f"not contradicted on {where}, in these rounds; this is no proof."
 
 
 def _law(speed: Speed | None) -> str:

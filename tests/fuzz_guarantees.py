@@ -1,0 +1,281 @@
+"""A deep check: what ``guarantee`` prints, against exact expectations over all that chance may do.
+
+Every problem is drawn from its seed: a few quadratic clients, every other time of unequal weights, and one law of
+participation of every kind. Every method of the package is asked what it promises there, with the parameters that it
+suggests and with others. A factor is held against the growth of the theorem's own potential in one round, from the
+states of paths and from the worst ones, or else against the rate of exact mean squares, all by the machinery of
+``tests/methods/test_theorems``. An order, such as O(1/n^2), is held against the exact expectation of the error over
+rounds: times n^2 it must not be more than 1.5 times as large in the second half of them as in the first. An inequality
+is tested as it stands. A sentence that is none of these must be listed here, with the place where it is tested.
+
+Run it with::
+
+    python -m tests.fuzz_guarantees --problems 500 --seed 0
+
+It prints the promises that are broken, each with the command that repeats it, and ends with exit code 1 if there are
+any. ``--old NAME`` puts a promise back that was once printed, or would be without one of its assumptions, and that is
+broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dualopt.arrays.xp import silent
+from dualopt.methods import GIANT, AFedPD, Known, Theorem
+from dualopt.methods._theorem import ANY_LAW
+from dualopt.methods.participation import (
+    Bernoulli,
+    CommunicateWithProbability,
+    Full,
+    Participation,
+    UniformSubset,
+    WeightedSubset,
+)
+from dualopt.objectives import Quadratic
+from tests.methods.test_theorems import (
+    ALGORITHMS,
+    PROVED,
+    Promise,
+    broken,
+    completed,
+    exact,
+    mean_squares,
+    of_everybody,
+    promises,
+    quadratics,
+    variants,
+)
+
+__all__ = ["OLD", "Broken", "draw", "failures", "main", "put_back"]
+
+ROUNDS = 20  # over the least probability of a client: errors stay as they are until all have been active
+LEAST = 0.2  # such probability, of orders that are followed
+VISIBLE = 1e-9  # of the largest error: below, rounding is a part of it
+SLACK = 1.5
+
+
+class Broken(NamedTuple):
+    """A promise that is not kept, and what shows it."""
+
+    method: Any
+    law: Participation
+    why: str
+
+
+class Case(NamedTuple):
+    """A problem with laws of every kind."""
+
+    f: Quadratic
+    laws: list[Participation]
+
+
+def draw(seed: int) -> Case:
+    """Return the problem of a seed."""
+    rng = np.random.default_rng(seed)
+    N, d = int(rng.integers(2, 4)), int(rng.integers(1, 3))
+    f = quadratics(N, d, math.exp(rng.uniform(math.log(1.5), math.log(60.0))), seed)
+    if rng.random() < 0.5:
+        f = replace(f, weights=tuple(np.exp(rng.uniform(-2.0, 2.0, N)).tolist()))
+    size, odd = int(rng.integers(1, N)), tuple(np.exp(rng.uniform(-1.0, 1.0, N)).tolist())
+    chance, coin = rng.uniform(0.05, 0.95, 2).tolist()
+    own = WeightedSubset(size=size, weights=f.weights) if f.weights else WeightedSubset(size=size, weights=odd)
+    every = [Full(), UniformSubset(size=size), own, Bernoulli(probability=chance)]
+    return Case(f, [*every, CommunicateWithProbability(probability=coin)])
+
+
+# Orders and inequalities.
+
+
+def _grows(constants: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether what should be bounded is larger in the second half, where errors are not rounding."""
+    half, visible = len(constants) // 2, errors > VISIBLE * errors.max()
+    return bool((constants[half:] > SLACK * constants[:half].max())[visible[half:]].any())
+
+
+def _rounds(promise: Promise) -> int:
+    return math.ceil(ROUNDS / promise.known.p)
+
+
+def _of_squares(promise: Promise) -> bool:
+    errors = mean_squares(promise, _rounds(promise))
+    return _grows(np.arange(1, len(errors) + 1) ** 2 * errors, errors)
+
+
+def _of_gradients(promise: Promise) -> bool:
+    f = promise.f
+    errors = mean_squares(promise, _rounds(promise), np.einsum("j,jkl->kl", np.array(promise.known.weights), f.A))
+    return _grows(np.cumsum(errors), errors)
+
+
+def _path(promise: Promise) -> Iterator[Any]:
+    return islice(promise.path(2 * ROUNDS, np.random.default_rng(0)), 1, None)
+
+
+def _of_duals(promise: Promise) -> bool:
+    f, theta = promise.f, promise.theta
+    duals = np.sum((f.gradient(theta) / promise.method.nu) ** 2, axis=1) @ np.array(promise.known.weights)
+    away = [np.sum((state.server.theta - theta) ** 2) for state in _path(promise)]
+    return any(x > duals / (2 * n - 1) * (1 + 1e-9) + 1e-20 for n, x in enumerate(away, start=1))
+
+
+def _of_energies(promise: Promise) -> bool:
+    f = promise.f
+    energies = [float(f.mean(f.value(state.server.theta))) for state in _path(promise)]
+    return any(new > old + 1e-12 * (1.0 + abs(old)) for old, new in pairwise(energies))
+
+
+def _of_dual_values(promise: Promise) -> bool:
+    values = [float(state.server.value) for state in _path(promise)]
+    return any(new > old + 1e-12 * (1.0 + abs(old)) for old, new in pairwise(values))
+
+
+CHECKS: list[tuple[str, Callable[[Promise], bool]]] = [
+    (r"\|theta - theta\*\|\^2 = O\(1/n\^2\)$", _of_squares),
+    (r"the mean of \|grad E\|\^2 = O\(1/T\)$", _of_gradients),
+    (r"\|theta - theta\*\|\^2 <= \|zeta\*\|\^2/\(N \(2n - 1\)\)$", _of_duals),
+    (r"E falls in every iteration, by a factor$", _of_energies),
+    (r"the dual function falls with every accepted point$", _of_dual_values),
+]
+ELSEWHERE = {
+    r"the certified gap falls by \d+ in at most \d+ rounds$": "theory/frontier/restarts.py",
+    r"^linear for smooth clients": "theory/frontier/restarts.py",
+    r"between plain steps, one in \d+ rounds, for any loss$": "theory/frontier/anderson.py",
+    r"after n accepted iterations of three rounds": "theory/frontier/accelerated_dane.py",
+    r"after n iterations of two rounds$": "theory/frontier/accelerated_dane.py",
+    r"a bound that does not vanish": "theory/fedpd/communication.py",
+}
+
+
+def unfactored(method: Any, f: Quadratic, who: Participation, seen: Counter[str]) -> Iterator[str]:
+    """Yield what is wrong with sentences that have neither a factor nor a potential."""
+    complete, known = completed(method, f, who), Known.of(f, who)
+    for theorem in method.theorems:
+        applies = theorem.about(complete, known) and not theorem.fails(complete, known)
+        if not applies or theorem.factor is not None or theorem.potential is not None:
+            continue
+        words = theorem.says(complete, known)
+        promise = Promise(complete, known, who, theorem, 1.0)
+        check = next((check for pattern, check in CHECKS if re.search(pattern, words)), None)
+        if check is None:
+            if not any(re.search(pattern, words) for pattern in ELSEWHERE):
+                yield f"{words}: nothing tests it"
+            continue
+        if check in (_of_squares, _of_gradients) and known.p < LEAST:
+            continue
+        seen["orders and inequalities"] += 1
+        if check(promise):
+            yield f"{words}: it does not hold"
+
+
+# The check.
+
+
+def _drawn(method: Any, f: Quadratic, who: Participation, rng: np.random.Generator) -> Iterator[Any]:
+    """The method as it is suggested, one of its variants, and without momentum: then it promises an order."""
+    first, *others = variants(method, f, who)
+    yield first
+    if others:
+        yield others[rng.integers(len(others))]
+    if hasattr(method, "rho") and not isinstance(method, AFedPD):
+        yield replace(method, rho=0.0)
+
+
+def failures(
+    seeds: Sequence[int],
+    names: Sequence[str] = tuple(PROVED),
+    seen: Counter[str] | None = None,
+    given: Any = None,
+) -> Iterator[tuple[int, Broken]]:
+    """Yield the promises of these methods, or of a given one, that are broken on the problems of these seeds."""
+    seen = Counter() if seen is None else seen
+    for seed in seeds:
+        f, laws = draw(seed)
+        rng = np.random.default_rng(seed)
+        for name in names:
+            for who in laws:
+                if not who.needs(f.n_clients) <= ALGORITHMS[name].supports:
+                    continue
+                for method in [given] if given else _drawn(exact(ALGORITHMS[name]), f, who, rng):
+                    for promise in promises(method, f, who):
+                        seen["factors and potentials"] += 1
+                        if why := broken(promise):
+                            yield seed, Broken(method, who, why)
+                    for why in unfactored(method, f, who, seen):
+                        yield seed, Broken(method, who, why)
+
+
+@dataclass(frozen=True)
+class Old:
+    """A promise that is not kept: a method, and its theorems as they were, or would be without an assumption."""
+
+    name: str
+    wrong: Callable[[Theorem], dict[str, Any]]
+    given: Any = None
+
+
+ANY: dict[str, Any] = {"laws": ANY_LAW, "needs": ()}
+OLD = {
+    "feddyn": Old("feddyn", lambda t: ANY if t.source == "Theorem A" else {}),
+    "feddyn-weights": Old("feddyn", lambda t: {"needs": ()} if t.source == "Theorem A'" else {}),
+    "fedsplit": Old("fedsplit", of_everybody),
+    "feddr": Old("feddr", of_everybody),
+    "fivegcs": Old("fivegcs", lambda t: ANY),
+    "sampled-dualfl": Old("sampled-dualfl", lambda t: ANY),
+    "sampled-dualfl-order": Old("sampled-dualfl", lambda t: ANY if t.factor is None else {}),
+    "giant": Old("giant", lambda t: {"needs": ()}, GIANT(steps=(0.1,), reduction=1e-12)),
+}
+
+
+@contextmanager
+def put_back(old: Old) -> Iterator[None]:
+    """Let a method print an old promise."""
+    kind = ALGORITHMS[old.name]
+    now = kind.theorems
+    kind.theorems = tuple(replace(theorem, **old.wrong(theorem)) for theorem in now)
+    try:
+        yield
+    finally:
+        kind.theorems = now
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check many problems; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz_guarantees", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--problems", type=int, default=500, help="number of problems")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first problem; the others follow")
+    parser.add_argument("--method", choices=PROVED, action="append", help="this method alone; repeatable")
+    parser.add_argument("--old", choices=OLD, help="a promise to put back, which fails")
+    options = parser.parse_args(arguments)
+    names = [OLD[options.old].name] if options.old else options.method or PROVED
+    seen, failed, start = Counter(), 0, time.perf_counter()
+    again = " ".join(f"--method {name}" for name in names) if options.method else ""
+    old = OLD[options.old] if options.old else None
+    seeds = range(options.seed, options.seed + options.problems)
+    with silent(), put_back(old) if old else nullcontext():
+        for seed, found in failures(seeds, names, seen, old and old.given):
+            failed += 1
+            put = f" --old {options.old}" if options.old else ""
+            print(f"{found.method}, {found.law}\n  {found.why}")
+            print(f"  python -m tests.fuzz_guarantees --problems 1 --seed {seed}{put} {again}".rstrip(), flush=True)
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(seen.items()))
+    print(f"{options.problems} problems ({counts}), {failed} broken, {time.perf_counter() - start:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

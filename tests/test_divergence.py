@@ -1,0 +1,96 @@
+"""What is said to diverge: never a run that converges, however far it rises at first; one that grows, and keeps on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+import dualopt.methods
+from dualopt import AndersonDANE, DualFL, FedAvg, Multinomial, Quadratic, UniformSubset, iterate, linear_model, run
+from dualopt.app.cli import output
+from dualopt.engine.checkpoint import Checkpoint
+from dualopt.runs.divergence import diverges
+from dualopt.runs.recording import EXPLOSION, RISING, STALL_ROUNDS
+from dualopt.solvers import Exact
+from dualopt.spec.discover import discover
+from tests.methods.test_theorems import quadratics
+from tests.problems import quadratic
+
+ALGORITHMS = discover(dualopt.methods)
+ROUNDS = 160
+PROBLEMS = {
+    "kappa 30": quadratics(6, 3, 30.0, 0),
+    "kappa 1e4": quadratics(5, 3, 1e4, 1),
+    "kappa 1e6": quadratics(4, 2, 1e6, 2),
+}
+WRONG = DualFL(nu=50.0, rho=0.0, solver=Exact())
+
+
+def energies(name: str, f: Quadratic, who: Any) -> Iterator[float]:
+    """Energies of a run of the method with its defaults and exact local solutions, if it has any."""
+    try:
+        method: Any = ALGORITHMS[name](solver=Exact())
+    except (TypeError, ValueError):
+        method = ALGORITHMS[name]()
+    yield float(f.mean(f.value(f.initial())))
+    for snapshot in islice(iterate(method, f, participation=who, seed=1), ROUNDS):
+        yield float(f.mean(f.value(snapshot.server.theta)))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_converges_is_never_said_to_diverge(name: str, problem: str) -> None:
+    """After whatever number of rounds the run may be asked: the defaults of all methods."""
+    f = PROBLEMS[problem]
+    least, shortest = float(f.mean(f.value(f.minimiser()))), RISING * STALL_ROUNDS
+    for who in (None, UniformSubset(size=2)) if "partial" in ALGORITHMS[name].supports else (None,):
+        found = list(energies(name, f, who))
+        if found[-1] - least < found[0] - least:
+            share = 1.0 if who is None else 2.0 / f.n_clients
+            assert not any(diverges(found[: n + 1], shortest / share) for n in range(len(found)))
+
+
+def test_heights_tell_nothing() -> None:
+    """AndersonDANE rises beyond what was once said to be an explosion, and converges."""
+    f = PROBLEMS["kappa 1e4"]
+    trace = run(AndersonDANE(solver=Exact()), f, rounds=ROUNDS)
+    assert max(trace["energy"]) > EXPLOSION
+    assert trace.status == "stalled"
+    assert trace.last["energy"] == pytest.approx(float(f.mean(f.value(f.minimiser()))))
+
+
+def test_a_biased_method_comes_to_rest_and_does_not_diverge() -> None:
+    f = PROBLEMS["kappa 1e4"]
+    trace = run(FedAvg(solver=Exact()), Quadratic(A=f.A, b=100.0 * f.b), rounds=400)
+    assert trace["energy"][-1] > 20.0 * (1.0 + abs(trace["energy"][0]))
+    assert trace.status == "stalled"
+    assert "E = 0 at the start was less" in output.outcome(trace, None)["status"]
+
+
+def test_a_method_that_stays_above_its_start_diverges_and_the_best_model_is_kept() -> None:
+    """AndersonDANE on raw features, where the certificates say nothing; 30 rounds are too few to tell."""
+    X, y = load_wine(return_X_y=True)
+    f = linear_model(X, y, loss=Multinomial(classes=3), mu=1e-3, clients=5)
+    trace = run(AndersonDANE(), f)
+    assert (trace.status, trace.last["round"]) == ("diverged", 100)
+    assert float(f.mean(f.value(trace.theta))) == np.min(trace["energy"]) < 2.0 < 1e4 < trace.last["energy"]
+    said = output.outcome(trace, None)["status"]
+    assert said.startswith("diverged: the energy is not finite, or stays far above")
+    assert said.endswith(f"; the model of round 0, E = {trace['energy'][0]:.6g}, is kept")
+    assert run(AndersonDANE(), f, rounds=30).status == "max_rounds"
+
+
+def test_the_best_model_is_not_lost_with_an_interruption(tmp_path: Path) -> None:
+    f = quadratic(mu=1.0, L=100.0)
+    theta0 = f.minimiser() + 1e-3
+    options: dict[str, Any] = {"rounds": 300, "check_assumptions": False, "theta0": theta0}
+    whole, path = run(WRONG, f, **options), tmp_path / "run.npz"
+    run(WRONG, f, **options, checkpoint=Checkpoint(path), callback=lambda s, row: row["round"] == 20)
+    rest = run(WRONG, f, **options, checkpoint=Checkpoint(path, resume=True))
+    assert (rest.status, rest.theta.tolist(), len(rest)) == ("diverged", theta0.tolist(), len(whole))
