@@ -1,10 +1,10 @@
-"""Bits that every client sends: FedSplit and FedDyn with compressed uploads, and L-BFGS at the server."""
+"""Bits that every client sends: methods with compressed uploads, and without."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dualopt.methods import DistributedLBFGS, FedDyn, FedSplit
-from dualopt.methods.compressors import CoordinateCohorts, Identity, NaturalCompression, RandK, RandomQuantisation
+from dualopt.methods import AndersonFedSplit, DistributedLBFGS, FedDyn, FedSplit
+from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, RandomQuantisation, Rounding
 from dualopt.problem.options import ProblemOptions, build_problem
 from dualopt.runs import plotting
 from dualopt.runs.recording import run
@@ -38,11 +38,12 @@ class Entry:
     title: str
     algorithm: Any
     method: str
+    compressor: Any = None
     dashes: Any = "-"
 
 
 SPLIT = {
-    "none": ("", Identity(), "-"),
+    "none": ("", None, "-"),
     "natural": (", natural (9 bits)", NaturalCompression(), (0, (5, 1.5))),
     "quantisation": (", 15 levels (4 bits)", RandomQuantisation(levels=7), (0, (5, 1.5, 1, 1.5))),
     "rand-k": (", a tenth of the numbers, at random", RandK(size=1), (0, (1, 1.2))),
@@ -51,20 +52,34 @@ COHORTS = {20: "-", 5: (0, (5, 1.5)), 1: (0, (1, 1.2))}
 CURVES = {
     **{
         f"fedsplit {name}": Entry(
-            title=f"FedSplit{words}", algorithm=FedSplit(compressor=c), method="FedSplit", dashes=dashes
+            title=f"FedSplit{words}", algorithm=FedSplit(), method="FedSplit", compressor=c, dashes=dashes
         )
         for name, (words, c, dashes) in SPLIT.items()
     },
     **{
         f"feddyn {c}": Entry(
             title="FedDyn" if c == CLIENTS else f"FedDyn, each number from {c} of {CLIENTS}",
-            algorithm=FedDyn(compressor=Identity() if c == CLIENTS else CoordinateCohorts(size=c)),
+            algorithm=FedDyn(),
             method="FedDyn",
+            compressor=None if c == CLIENTS else CoordinateCohorts(size=c),
             dashes=dashes,
         )
         for c, dashes in COHORTS.items()
     },
-    "distributed-lbfgs": Entry(title="L-BFGS at the server", algorithm=DistributedLBFGS(), method="L-BFGS", dashes="-"),
+    **{
+        f"{name} {c.digits} bits" if c else name: Entry(
+            title=f"{title}, rounded to {c.digits} bits" if c else title,
+            algorithm=algorithm,
+            method=method,
+            compressor=c,
+            dashes=(0, (5, 1.5)) if c else "-",
+        )
+        for name, title, algorithm, method in (
+            ("distributed-lbfgs", "L-BFGS at the server", DistributedLBFGS(), "L-BFGS"),
+            ("anderson-fedsplit", "AndersonFedSplit", AndersonFedSplit(), "AndersonFedSplit"),
+        )
+        for c in (None, Rounding(digits=6))
+    },
 }
 
 
@@ -88,11 +103,12 @@ def compute(settings: Settings) -> dict[str, Trace]:
     traces = {}
     for name, entry in CURVES.items():
         rounds = MOST_ROUNDS[settings.quick]
-        description = {"figure": "compression", "problem": known, "algorithm": described(entry.algorithm)}
+        parts = {"algorithm": described(entry.algorithm), "compressor": described(entry.compressor)}
+        description = {"figure": "compression", "problem": known, **parts}
         traces[name] = settings.stored_columns(
             f"the curve {name!r}",
             description | {"rounds": rounds},
-            lambda entry=entry, rounds=rounds: _run(entry.algorithm, *problem(), rounds),
+            lambda entry=entry, rounds=rounds: _run(entry, *problem(), rounds),
         )
         settings.console.print(f"  {entry.title}: {_words(traces[name], 'up', 1e-6)} Mbit", highlight=False)
     return traces
@@ -103,11 +119,18 @@ def _with_reference(options: ProblemOptions) -> tuple[Any, float]:
     return f, newton(f, tol=1e-13).energy
 
 
-def _run(algorithm: Any, f: Any, least: float, rounds: int) -> dict[str, Any]:
-    if isinstance(getattr(algorithm, "compressor", None), RandK):
-        algorithm = replace(algorithm, compressor=RandK(size=max(1, math.prod(f.shape) // 10)))
+def _run(entry: Entry, f: Any, least: float, rounds: int) -> dict[str, Any]:
+    compressor = entry.compressor
+    if isinstance(compressor, RandK):
+        compressor = RandK(size=max(1, math.prod(f.shape) // 10))
     trace = run(
-        algorithm, f, rounds=rounds, seed=SEED, reference=least, stop=lambda _, row: row["error"] <= TARGETS[-1]
+        entry.algorithm,
+        f,
+        rounds=rounds,
+        seed=SEED,
+        reference=least,
+        stop=lambda _, row: row["error"] <= TARGETS[-1],
+        compressor=compressor,
     )
     return {
         "communications": trace["communications"],

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -125,8 +125,8 @@ def _path(promise: Promise) -> Iterator[Any]:
 
 
 def _of_duals(promise: Promise) -> bool:
-    f, theta = promise.f, promise.theta
-    duals = np.sum((f.gradient(theta) / promise.method.nu) ** 2, axis=1) @ np.array(promise.known.weights)
+    f, theta, method = promise.f, promise.theta, cast(Any, promise.method)
+    duals = np.sum((f.gradient(theta) / method.nu) ** 2, axis=1) @ np.array(promise.known.weights)
     away = [np.sum((state.server.theta - theta) ** 2) for state in _path(promise)]
     return any(x > duals / (2 * n - 1) * (1 + 1e-9) + 1e-20 for n, x in enumerate(away, start=1))
 

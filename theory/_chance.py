@@ -190,12 +190,11 @@ class Branch(NamedTuple):
 
 
 def do_round(algorithm: Any, objective: Any, state: State, round: Round) -> tuple[State, Any, Any]:
-    """Do one round; one that says what chance gives to the method puts it there, by ``given(algorithm)``.
+    """Do one round; ``round.packs``, where there is one, is what uploads go through, with what chance gives to it.
 
     Clients may be elsewhere: of a round they learn who takes part, and nothing that a subclass adds.
     """
-    given: Any = getattr(round, "given", None)
-    return advance(algorithm if given is None else given(algorithm), objective, state, round)
+    return advance(algorithm, objective, state, round, getattr(round, "packs", None))
 
 
 def branches(algorithm: Any, objective: Any, state: State, events: Iterable[Event]) -> tuple[Branch, ...]:

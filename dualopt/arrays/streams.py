@@ -68,6 +68,8 @@ class Round:
         The probabilities with which all clients are active; None where they are equal.
     weight : float, optional
         The weight of the active clients over that of all; None where all weights are equal. For the server alone.
+    kept : float, default 1
+        Which part of a compressed step both ends take, ``1/(1 + omega)``: 1 without a compressor.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Round:
     seed: int
     inclusion: tuple[float, ...] | None = field(default=None, repr=False)
     weight: float | None = field(default=None, repr=False)
+    kept: float = field(default=1.0, repr=False)
 
     @property
     def n_active(self) -> int:

@@ -101,9 +101,12 @@ def unsound(request: Any, answer: Any, n: int, shape: tuple[int, ...]) -> str | 
     elif isinstance(answer, protocol.PartialSums):
         shapes = {"gradient": shape, **({} if answer.dual is None else {"dual": shape})}
         shapes["columns"] = (5,) if answer.dual is None else (9,)
-    elif isinstance(answer, protocol.Uploaded) and answer.gradients is not None:
-        if not all(0.0 <= float(count) < math.inf for count in answer.gradients):
+    elif isinstance(answer, protocol.Uploaded):
+        gradients = () if answer.gradients is None else answer.gradients
+        if not all(0.0 <= float(count) < math.inf for count in gradients):
             return "it counts gradients in numbers that cannot be"
+        if answer.upload is not None and answer.vectors not in range(len(leaves(answer.upload)) + 1):
+            return "it says of more vectors than it uploads that they were compressed"
     elif isinstance(answer, protocol.Started) and answer.rounds < 0:
         return "it has done a negative number of rounds"
     elif isinstance(answer, protocol.Aligned) and answer.max_rows != request.max_rows:

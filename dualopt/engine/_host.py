@@ -14,8 +14,9 @@ from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._host_data import client_info, evaluated, with_max_rows
 from dualopt.engine._host_file import HostFile, Stored
-from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, solver_states
+from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propose, remembered, solver_states
 from dualopt.methods import Algorithm
+from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
 from dualopt.objectives import Reweighted
 from dualopt.objectives._weights import positive
@@ -39,11 +40,12 @@ class HostState(NamedTuple):
     latest: LatestSolutions | None  # None where no certificates are asked for
     message: Any  # what they know of the model
     made: int  # which message that is; -1 for none
+    memory: ClientStates  # what the clients remember of compressed uploads
 
     @property
-    def resumed_from(self) -> tuple[Any, Any]:
-        """The states of clients and solvers from which later rounds start."""
-        return self.clients.tree, self.solver.tree
+    def resumed_from(self) -> tuple[Any, Any, Any]:
+        """The states of clients and solvers, and the memories, from which later rounds start."""
+        return self.clients.tree, self.solver.tree, self.memory.tree
 
 
 class Host:
@@ -115,6 +117,7 @@ class Host:
         self.run, self.n_clients, self._session = "", n, ""
         self.algorithm: Any = None
         self._scales: tuple[float, ...] | None = None
+        self._compressor: Compressor | None = None
         self._everybody = tuple(range(n))
         self._places: dict[int, int] = {}
         self.state: Any = None  # HostState
@@ -187,7 +190,7 @@ class Host:
     def _restore(self, request: protocol.Restore) -> protocol.Committed:
         self._require(request)
         solver = request.solver or solver_states(self.algorithm, self._worked_on)
-        self._set_states(request.clients, solver, request.latest)
+        self._set_states(request.clients, solver, request.latest, memory=request.memory)
         self._before, self._asked, self._over, self._proposed = None, None, None, None
         self._rounds, self._saved = request.n + 1, False
         return protocol.Committed(self.run, request.n)
@@ -226,7 +229,8 @@ class Host:
         self._require(request)
         models = None if self.solution is None else self.solution.theta
         now = self.state
-        return protocol.StatesFound(now.clients.tree, now.solver.tree, models, now.latest and now.latest.kept)
+        latest = now.latest and now.latest.kept
+        return protocol.StatesFound(now.clients.tree, now.solver.tree, models, latest, now.memory.tree)
 
     # --- what they are made of ----------------------------------------------------------------------------------
 
@@ -246,15 +250,19 @@ class Host:
         self.objective = with_max_rows(self.objective, max_rows)
         self._worked_on = self.objective if same else with_max_rows(self._worked_on, max_rows)
 
-    def _set_states(self, clients: Any, solver: Any, latest: Any, message: Any = None, made: int = -1) -> None:
+    def _set_states(
+        self, clients: Any, solver: Any, latest: Any, message: Any = None, made: int = -1, memory: Any = ()
+    ) -> None:
         n, solutions = self.objective.n_clients, LatestSolutions(self.objective) if self._certified else None
         if solutions is not None:
             solutions.restore(latest)
-        self.state = HostState(ClientStates(clients, n), ClientStates(solver, n), solutions, message, made)
+        clients, solver, memory = (ClientStates(tree, n) for tree in (clients, solver, memory))
+        self.state = HostState(clients, solver, solutions, message, made, memory)
 
-    def _enter(self, request: protocol.Start, algorithm: Algorithm) -> None:
+    def _enter(self, request: protocol.Start, algorithm: Algorithm, compressor: Compressor | None) -> None:
         self.run, self.algorithm, clients = request.run, algorithm, request.clients
         self.n_clients, self.clients, self._scales = request.n_clients, clients, request.scales
+        self._compressor = compressor
         here = clients == self._everybody
         self._places = {} if here else {j: place for place, j in enumerate(clients)}
         self._before = self._asked = self._over = self._proposed = None
@@ -267,6 +275,7 @@ class Host:
             algorithm: Any = request.method
             if isinstance(algorithm, str):
                 algorithm = Spec.from_json(algorithm, "method").build("algorithm", self.types)
+            compressor = self._compressor_in(request)
         except ValueError as error:
             reason = f"the method cannot be read: {str(error).rstrip('.')}"
             raise RefusedError(reason, code="method") from None
@@ -279,22 +288,30 @@ class Host:
             theta0, shape = self._own(request.theta0), (self.objective.n_clients, *self.objective.shape)
             _, _, clients = algorithm.init(theta0, broadcast(theta0, shape))
             self._set_states(clients, solver_states(algorithm, self._worked_on), None)
-        self._enter(request, algorithm)
+        self._enter(request, algorithm, compressor)
         self._rounds, self._saved = 0, request.theta0 is None
         self._begun = request
 
-    def _go_on(self, request: protocol.Start, algorithm: Algorithm, kept: Stored) -> None:
+    def _compressor_in(self, request: protocol.Start) -> Any:
+        """Return what uploads go through, and refuse what does not fit the model."""
+        found: Any = request.compressor
+        if isinstance(found, str):
+            found = Spec.from_json(found, "compressor").build("compressor", self.types)
+        kept_part(found, self.objective.shape, request.n_clients)
+        return found
+
+    def _go_on(self, request: protocol.Start, algorithm: Algorithm, found: Stored) -> None:
         """Take the states from the file, and do the latest round once more."""
         if self.clients is not None and self.clients != request.clients:
             raise ValueError(f"{self._file} is of other clients.")
         self._begun = request
         self._set_max_rows(request.max_rows)
-        self._enter(request, algorithm)
-        self._set_states(kept.clients, kept.solver, kept.latest, kept.message, kept.made)
-        self._rounds, self._asked = kept.rounds, kept.asked
-        if kept.over is not None:
-            self._end(kept.over)
-            self._over, self._rounds = kept.over, kept.over.n + 1
+        self._enter(request, algorithm, self._compressor_in(request))
+        self._set_states(found.clients, found.solver, found.latest, found.message, found.made, found.memory)
+        self._rounds, self._asked = found.rounds, found.asked
+        if found.over is not None:
+            self._end(found.over)
+            self._over, self._rounds = found.over, found.over.n + 1
 
     def _advance_to(self, n: int) -> None:
         """Leave the latest round for good: the server has kept it."""
@@ -325,7 +342,8 @@ class Host:
         upload, solution = self._proposed.upload if request.communicate else None, self._proposed.solution
         if request.partial_sums and upload is not None:
             upload = partial_sums(upload, request.weights)
-        return protocol.Uploaded(self.run, request.n, upload, None if solution is None else solution.gradients)
+        gradients = None if solution is None else solution.gradients
+        return protocol.Uploaded(self.run, request.n, upload, gradients, self._proposed.vectors)
 
     def _worked(self, request: protocol.Propose) -> Proposed:
         ids = self._positions(request.clients)
@@ -337,10 +355,12 @@ class Host:
             clients=clients,
             communicate=request.communicate,
             seed=request.seed,
+            kept=kept_part(self._compressor, self.objective.shape, request.n_clients),
         )
         now = self.state
         f = self._worked_on if self._scales is None else Reweighted(objective=self._worked_on, scales=self._scales)
-        found = propose(self.algorithm, f, now.clients, now.solver, now.message, round, ids)
+        own = now.clients, now.solver, now.message, round, ids, self._compressor, now.memory
+        found = propose(self.algorithm, f, *own)
         if self._prepared is None or self._prepared.model is None:
             return found
         solution = self._prepared.solution_in_user_coordinates(found.solution, self.objective.select(ids))
@@ -365,7 +385,8 @@ class Host:
         states = before.clients, before.solver, proposed, self.objective.n_clients, message
         clients, solver = commit(self.algorithm, *states, communicate=request.communicate)
         made = before.made if request.message is None else request.made
-        self.state = HostState(clients, solver, latest, message, made)
+        memory = remembered(before.memory, proposed, self.objective.n_clients)
+        self.state = HostState(clients, solver, latest, message, made, memory)
 
     @property
     def _keeps_back(self) -> bool:
@@ -391,7 +412,7 @@ class Host:
         if self._file is not None:
             start = self.state if self._over is None or self._before is None else self._before
             rounds = self._rounds if self._over is None else self._over.n
-            kept = Stored(
+            found = Stored(
                 rounds=rounds,
                 message=start.message,
                 made=start.made,
@@ -400,9 +421,10 @@ class Host:
                 latest=start.latest and start.latest.kept,
                 asked=self._asked,
                 over=self._over,
+                memory=start.memory.tree,
             )
             assert self._begun is not None
-            self._file.keep(self._begun, kept)
+            self._file.keep(self._begun, found)
         self._saved = True
 
 

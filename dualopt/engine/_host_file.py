@@ -30,6 +30,7 @@ class Stored(NamedTuple):
     latest: Any  # as `LatestSolutions.kept`
     asked: Propose | None
     over: Commit | None
+    memory: Any = ()  # what clients remember of compressed uploads
 
 
 class HostFile(Journal):

@@ -114,6 +114,7 @@ class Start(NamedTuple):
     project: str  # refused where the host has another
     session: str  # names the server's process, of which another one may take a host back by one round; "": no other
     scales: tuple[float, ...] | None = None  # of the host's clients, as `dualopt.objectives.reweighted` has them
+    compressor: str | None = None  # what uploads go through, like ``method``; None for nothing
 
 
 class Started(NamedTuple):
@@ -145,6 +146,7 @@ class Uploaded(NamedTuple):
     n: int
     upload: Any  # a tree of arrays (P, ...), rows in the order of the clients, or their sums; None in a silent round
     gradients: Any  # (P,)  local gradients that were computed, an array or a tuple; None where nothing was
+    vectors: int = 0  # how many vectors of a client's upload are what has arrived of compressed ones
 
 
 class Commit(NamedTuple):
@@ -229,6 +231,7 @@ class StatesFound(NamedTuple):
     solver: Any
     local_models: Array | None  # (P, *shape) of the clients that were active in the latest round; None if nobody was
     latest: Any  # the latest local solutions, as `dualopt.runs.certificates.LatestSolutions` keeps them
+    memory: Any = ()  # what the clients remember of compressed uploads
 
 
 class Restore(NamedTuple):
@@ -239,6 +242,7 @@ class Restore(NamedTuple):
     clients: Any  # rows are the host's clients, here and below
     solver: Any
     latest: Any
+    memory: Any = ()
 
 
 class Failed(NamedTuple):

@@ -21,6 +21,7 @@ from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._steps import weighed, weights_in
 from dualopt.engine._uploads import UploadChecks, from_rows, from_sums, joined
 from dualopt.methods import Algorithm
+from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
 from dualopt.objectives._weights import of_clients, unequal
 from dualopt.objectives.scales import scales_of
@@ -54,6 +55,7 @@ class RoundResult(NamedTuple):
     upload: Any  # rows in the order of these clients, or their sums; None if there is nothing to average
     mean: Any
     solution: LocalSolution | None  # of these clients; what hosts elsewhere tell of it is its ``gradients``
+    vectors: int = 0  # how many vectors of a client's upload were compressed
 
 
 class Server:
@@ -94,6 +96,7 @@ class Server:
         self.scales: tuple[float, ...] | None = None  # of the clients that the method sees
         self.run, self.made, self.rounds = "", 0, 0
         self.algorithm: Algorithm | None = None
+        self.compressor: Compressor | None = None
         self.lost: list[str] = []  # sentences, one for each answer that did not count
         self.n_clients = sum(map(len, self.clients))
         self._host: Any = getattr(engine, "host", None)  # the only one, where it is an object of this process
@@ -121,7 +124,13 @@ class Server:
     # --- a run --------------------------------------------------------------------------------------------------
 
     def begin(
-        self, algorithm: Algorithm, theta0: Array | None, state: Any = None, rounds: int = 0, solutions: Any = None
+        self,
+        algorithm: Algorithm,
+        theta0: Array | None,
+        state: Any = None,
+        rounds: int = 0,
+        solutions: Any = None,
+        compressor: Compressor | None = None,
     ) -> None:
         """Have all hosts take up a run.
 
@@ -135,6 +144,8 @@ class Server:
             That after ``rounds`` rounds, from which the run goes on.
         solutions : tree, optional
             The latest local solutions then.
+        compressor : Compressor, optional
+            What uploads go through.
 
         Raises
         ------
@@ -142,25 +153,25 @@ class Server:
             If a host does not answer, or has not kept what it had.
         """
         if learn := getattr(self.engine, "learn", None):
-            learn(types_in(algorithm))
+            learn(types_in((algorithm, compressor)))
         known = state.clients if state is not None and isinstance(state.clients, RemoteState) else None
         given = state is not None and known is None
         if known is not None and len(known.hosts) != len(self.hosts):
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(self.hosts)}.")
-        self.algorithm, self.rounds, self.made = algorithm, rounds, rounds
+        self.algorithm, self.compressor, self.rounds, self.made = algorithm, compressor, rounds, rounds
         self.run = f"{self.name} {secrets.token_hex(8)}" if known is None else known.run
         if known is not None:
             self.made, self.lost = known.made, list(known.lost)
             self._committed = [record.rounds for record in known.hosts]
             self._pending = [list(record.pending) for record in known.hosts]
-        method: Any = algorithm if self._host is not None else json.dumps(Spec.of(algorithm, full=True).to_json())
+        method, packs = self._told(algorithm), None if compressor is None else self._told(compressor)
         session = "" if self.engine.in_process else secrets.token_hex(8)
         told = self.n_clients, method, None if given else theta0, self.max_rows, self.project, session
         done = 0 if known is None else rounds
         self._require_same_rounds(
             self.ask_all(
                 [
-                    protocol.Start(self.run, done, told[0], own, *told[1:], of_clients(self.scales, own))
+                    protocol.Start(self.run, done, told[0], own, *told[1:], of_clients(self.scales, own), packs)
                     for own in self.clients
                 ]
             )
@@ -168,10 +179,14 @@ class Server:
         if given:
             self.ask_all([self._restored(own, state, rounds, solutions) for own in self.clients])
 
+    def _told(self, x: Any) -> Any:
+        """Return an object as hosts are told of it."""
+        return x if self._host is not None else json.dumps(Spec.of(x, full=True).to_json())
+
     def _restored(self, own: tuple[int, ...], state: Any, rounds: int, solutions: Any) -> protocol.Restore:
         """Give a host that lives and dies with the server the states that its checkpoint holds."""
-        clients, solver = (take_clients(tree, own) for tree in (state.clients, state.solver))
-        return protocol.Restore(self.run, rounds - 1, clients, solver, solutions_of(solutions, own))
+        clients, solver, memory = (take_clients(tree, own) for tree in (state.clients, state.solver, state.memory))
+        return protocol.Restore(self.run, rounds - 1, clients, solver, solutions_of(solutions, own), memory)
 
     def _require_same_rounds(self, started: Sequence[protocol.Started]) -> None:
         """Refuse hosts whose states are older than what they have told this run before."""
@@ -240,7 +255,9 @@ class Server:
             found = from_sums(self.algorithm, parts, round, weights)
         else:
             found = from_rows(self.algorithm, parts, order, round, self.weights)
-        return RoundResult(weighed(round, self.weights), *found, solution)
+        part = kept_part(self.compressor, self.shape, round.n_clients)
+        vectors = max(x.vectors for x in parts)
+        return RoundResult(weighed(round, self.weights, part), *found, solution, vectors)
 
     def commit(self, round: Round, message: Any) -> None:
         """End the round: ``round.clients`` are those that were counted, ``message`` is the one that it ended with."""

@@ -60,9 +60,16 @@ class LazyStates:
         return self._joined("solver")
 
     @property
-    def resumed_from(self) -> tuple[Any, Any]:
+    def memory(self) -> ClientStates:
+        """What the clients remember of compressed uploads."""
+        return self._joined("memory")
+
+    @property
+    def resumed_from(self) -> tuple[Any, Any, Any]:
         """What later rounds start from: the states, or what the server knows of hosts that keep them in files."""
-        return (self.clients.tree, self.solver.tree) if self._kept is None else (self._kept, ())
+        if self._kept is not None:
+            return self._kept, (), ()
+        return self.clients.tree, self.solver.tree, self.memory.tree
 
     @property
     def local_models(self) -> Array:

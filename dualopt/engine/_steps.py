@@ -11,9 +11,10 @@ import numpy as np
 
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import take_rows, tree_map
-from dualopt.arrays.xp import Array, broadcast
+from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods import Algorithm
 from dualopt.methods._base import Means
+from dualopt.methods.compressors import Compressor, Uplink
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -29,6 +30,7 @@ __all__ = [
     "means_of",
     "partial_sums",
     "propose",
+    "remembered",
     "solver_states",
     "stacked",
     "weighed",
@@ -46,6 +48,8 @@ class Proposed(NamedTuple):
     solver: Any  # those of their solvers
     upload: Any
     solution: LocalSolution | None
+    memory: tuple[Array, ...] = ()  # what they remember of compressed uploads
+    vectors: int = 0  # how many vectors of the upload were compressed
 
 
 def solver_states(algorithm: Algorithm, objective: Objective) -> Any:
@@ -61,17 +65,38 @@ def propose(
     message: Any,
     round: Round,
     ids: Sequence[int],
+    compressor: Compressor | None = None,
+    memory: ClientStates | None = None,
 ) -> Proposed:
-    """Do the local part of a round; ``ids`` are the positions of the clients of ``round`` in ``objective``."""
+    """Do the local part of a round; ``ids`` are the positions of the clients of ``round`` in ``objective``.
+
+    With a compressor, what is uploaded is what arrives; ``memory`` is what clients remember of earlier uploads.
+    """
     active_objective = objective.select(ids)
     local_objective = algorithm.local_objective(active_objective)
-    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver.take(ids), round)
+    up = None
+    if compressor is not None:
+        known = () if memory is None else memory.take(ids)
+        up = Uplink(compressor, algorithm.upload_reference, message, objective.shape, round, known)
+    oracle = Oracle(local_objective, algorithm.solver, algorithm.stop, solver.take(ids), round, up)
     before = clients.take(ids)
     active, upload = algorithm.local(before, message, oracle, round)
     solution = oracle.solution
     if solution is not None and local_objective is not active_objective:
         solution = solution._replace(evaluation=None)  # of another function: no certificate of f_j
-    return Proposed(ids, stacked(before, active), oracle.solver_state, upload, solution)
+    found = Proposed(ids, stacked(before, active), oracle.solver_state, upload, solution)
+    return found if up is None else found._replace(upload=up.rest(upload), memory=up.memory, vectors=up.vectors)
+
+
+def remembered(memory: ClientStates, proposed: Proposed | None, n_clients: int) -> ClientStates:
+    """Return what clients remember of compressed uploads after a round; at first all of it is zero."""
+    if proposed is None or not proposed.memory:
+        return memory
+    known, rows = memory.take(proposed.ids), proposed.memory
+    if len(known) < len(rows):
+        new = (zeros_like(broadcast(x[:1, ...], (n_clients, *x.shape[1:]))) for x in rows[len(known) :])
+        memory = ClientStates((*memory.tree, *new), n_clients)
+    return memory.put(proposed.ids, rows)
 
 
 def commit(
@@ -106,8 +131,8 @@ def counted(proposed: Proposed, rows: Sequence[int]) -> Proposed | None:
     if not len(rows):
         return None
     ids = tuple(proposed.ids[k] for k in rows)
-    active, solver = take_rows((proposed.active, proposed.solver), rows)
-    return proposed._replace(ids=ids, active=active, solver=solver)
+    active, solver, memory = take_rows((proposed.active, proposed.solver, proposed.memory), rows)
+    return proposed._replace(ids=ids, active=active, solver=solver, memory=memory)
 
 
 def weights_in(algorithm: Algorithm, round: Round, weights: Weights) -> tuple[Weights, ...]:
@@ -137,11 +162,11 @@ def partial_sums(upload: Any, weights: Sequence[Weights] = ()) -> Any:
     return tuple(tree_map(partial(total, weights=own), upload) for own in weights)
 
 
-def weighed(round: Round, weights: Weights) -> Round:
-    """Return the round with the weight of its clients, as the server needs it."""
+def weighed(round: Round, weights: Weights, kept: float = 1.0) -> Round:
+    """Return the round with the weight of its clients, and what is kept of their steps, as the server needs them."""
     if weights is None:
-        return round
-    return replace(round, weight=sum(weights[j] for j in round.clients) / sum(weights))
+        return round if kept == round.kept else replace(round, kept=kept)
+    return replace(round, weight=sum(weights[j] for j in round.clients) / sum(weights), kept=kept)
 
 
 def _mean(upload: Array, n: int, parts: Weights) -> Array:

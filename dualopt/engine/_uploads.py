@@ -56,7 +56,7 @@ class UploadChecks:
             else:
                 kept[h] = own
                 if found.upload is not None:
-                    signatures[h] = _signature(found.upload, None if self._sums else len(own))
+                    signatures[h] = _signature(found, None if self._sums else len(own))
         right = self._right(signatures)
         for h in list(signatures):
             found = uploads[h].upload
@@ -131,15 +131,15 @@ def joined(parts: list[Any], order: np.ndarray | None) -> tuple[float, ...]:
     return tuple((numbers if order is None else numbers[order]).tolist())
 
 
-def _signature(upload: Any, rows: int | None) -> Signature:
+def _signature(found: protocol.Uploaded, rows: int | None) -> Signature:
     """Return structure, shapes of a row and types of an upload; other shapes for a wrong number of rows."""
     parts = []
-    for x in leaves(upload):
+    for x in leaves(found.upload):
         shape = tuple(getattr(x, "shape", ("none",)))
         if rows is not None:
             shape = shape[1:] if shape[:1] == (rows,) else ("rows", *shape)
         parts.append((shape, str(getattr(x, "dtype", type(x).__name__))))
-    return type(upload).__name__, tuple(parts)
+    return f"{type(found.upload).__name__}, {found.vectors} compressed", tuple(parts)
 
 
 def _words(signature: Signature) -> str:

@@ -19,7 +19,7 @@ from dualopt.engine._steps import solver_states
 from dualopt.engine.traffic import NOTHING, of_message, of_upload
 from dualopt.methods import Algorithm
 from dualopt.methods._base import require_complete, with_participation
-from dualopt.methods.compressors import Compressor, Identity
+from dualopt.methods.compressors import Compressor, Identity, kept_part
 from dualopt.methods.participation import Full, Participation, Round, WeightedSubset, as_participation
 from dualopt.methods.preparation import Preparation, Prepared, prepared_by
 from dualopt.objectives import Objective
@@ -36,8 +36,8 @@ __all__ = [
     "Snapshot",
     "State",
     "advance",
+    "as_compressor",
     "check_engine",
-    "compressing",
     "in_user_coordinates",
     "initial_state",
     "iterate",
@@ -68,6 +68,7 @@ class State(NamedTuple):
     message: Any  # what the clients know of it
     clients: Any  # states of all clients, client axis first
     solver: Any = ()  # states of their local solvers, client axis first; () before the first call
+    memory: Any = ()  # what they remember of compressed uploads, client axis first: an array for each vector
 
 
 class ResumePoint(NamedTuple):
@@ -128,6 +129,11 @@ class Snapshot:
         return self._states.solver.tree
 
     @property
+    def memory(self) -> Any:
+        """What all clients remember of compressed uploads, client axis first: an array for each vector of an upload."""
+        return self._states.memory.tree
+
+    @property
     def state(self) -> State:
         """What the next round starts from."""
         server = self.server if self._own is None else self._own
@@ -184,8 +190,8 @@ def iterate(
         What happens before the first round (:mod:`dualopt.methods.preparation`). Models and local solutions are in the
         coordinates of ``objective`` whatever those of the method are; the other states are in those of the method.
         No snapshot counts what it takes: :func:`dualopt.run` does, in row 0, and ``prepared_by`` tells.
-    compressor : Compressor, optional
-        What uploads go through, in place of the method's own field ``compressor``.
+    compressor : Compressor or str, optional
+        What the vectors that clients upload go through (:mod:`dualopt.methods.compressors`), such as "natural".
     scales : sequence of float, "suggested" or "none", optional
         One scale for each client: the method runs on :func:`dualopt.objectives.reweighted` clients, by numbers or by
         those that suit the method. Models, local solutions and their gradients remain those of ``objective``; the other
@@ -197,8 +203,8 @@ def iterate(
     Raises
     ------
     ValueError
-        If the method does not support the participation, a compressor, or the regulariser of the objective, or the
-        objective is not one for the preparation.
+        If the method does not support the participation, or the regulariser of the objective, the compressor does not
+        fit, or the objective is not one for the preparation.
 
     Examples
     --------
@@ -222,9 +228,10 @@ def iterate(
     theta0 = objective.initial(seed) if theta0 is None else theta0
     prepared = prepared_by(prepare, objective, theta0)
     clients = scaled(algorithm, prepared.objective, scales, who)
-    algorithm = resolve(algorithm, clients, who, compressor)
+    packs = as_compressor(compressor, clients)
+    algorithm = resolve(algorithm, clients, who, packs)
     _, server = on_engine(objective, engine, prepared, clients, certified=False)
-    return in_user_coordinates(rounds_of(algorithm, server, prepared.theta0, who, seed), prepared)
+    return in_user_coordinates(rounds_of(algorithm, server, prepared.theta0, who, seed, compressor=packs), prepared)
 
 
 def check_engine(objective: Objective, engine: Clustered | str | None, prepare: Any = None) -> Clustered | None:
@@ -297,7 +304,7 @@ def in_user_coordinates(snapshots: Iterator[Snapshot], prepared: Prepared) -> It
 
 
 def with_objects(algorithm: Any, objective: Any) -> Algorithm:
-    """Return the method with what was given in text: itself, its local solver, its stopping rule, its compressor.
+    """Return the method with what was given in text: itself, its local solver, its stopping rule.
 
     Raises
     ------
@@ -381,17 +388,17 @@ def resolve(
     ------
     ValueError
         If a name is unknown, a class is passed in place of an instance, or the method does not support the
-        participation, a compressor, or the regulariser of the objective, or leaves a parameter open.
+        participation or the regulariser of the objective, or leaves a parameter open.
     """
     method = with_objects(algorithm, objective)
-    if compressor is not None:
-        method = compressing(method, compressor)
+    packs = as_compressor(compressor, objective)
+    require(packs is None or not method.uncompressed, f"compressor must not be given: {method.uncompressed}")
     needs = frozenset() if participation is None else participation.needs(objective.n_clients)
     for need in sorted(needs - method.supports):
         raise ValueError(f"algorithm {type(method).__name__} does not support {need} participation.")
     if objective.regulariser != Zero() and "regulariser" not in method.supports:
         raise ValueError(f"algorithm {type(method).__name__} does not support an objective with a regulariser.")
-    method = with_participation(method, objective, participation).suggested(objective)
+    method = with_participation(method, objective, participation, packs).suggested(objective)
     require_complete(method)
     if isinstance(method.stop, Gap):
         least = float(array_namespace(objective.mu).min(objective.mu))
@@ -401,28 +408,28 @@ def resolve(
     return method
 
 
-def compressing(algorithm: Algorithm, compressor: Compressor | str) -> Algorithm:
-    """Return the method with this compressor for its uploads.
+def as_compressor(compressor: Compressor | str | None, objective: Objective) -> Compressor | None:
+    """Return the compressor, or what its text stands for; None where everything is sent as it is.
 
     Raises
     ------
     ValueError
-        If the method supports none.
+        If the text is wrong, or the compressor does not fit the model or the number of clients.
 
     Examples
     --------
-    >>> from dualopt import DualFL, FedSplit
-    >>> from dualopt.methods.compressors import RandK
-    >>> compressing(FedSplit(), RandK(size=3)).compressor
-    RandK(size=3)
-    >>> compressing(DualFL(), RandK(size=3))
+    >>> import numpy as np
+    >>> from dualopt import Quadratic
+    >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.zeros((2, 1)))
+    >>> as_compressor("rand-k=1", f), as_compressor("identity", f)
+    (RandK(size=1), None)
+    >>> as_compressor("rand-k=2", f)
     Traceback (most recent call last):
-    ValueError: algorithm DualFL does not support compression.
+    ValueError: size of the compressor must be at most the number of coordinates, 1, not 2.
     """
-    if "compression" not in algorithm.supports:
-        raise ValueError(f"algorithm {type(algorithm).__name__} does not support compression.")
-    changes: dict[str, Any] = {"compressor": built(compressor, "compressor")}
-    return replace(algorithm, **changes)
+    found = built(compressor, "compressor")
+    kept_part(found, objective.shape, objective.n_clients)
+    return None if isinstance(found, Identity) else found
 
 
 def initial_state(algorithm: Algorithm, objective: Objective, theta0: Array | None = None) -> State:
@@ -450,19 +457,19 @@ def rounds_of(
     seed: int,
     since: ResumePoint | None = None,
     solutions: Any = None,
+    compressor: Compressor | None = None,
 ) -> Iterator[Snapshot]:
     """Yield the rounds of a method with no parameter open; all, or those after a snapshot's ``resume_point``.
 
     The participation draws the earlier rounds again: its stream is the same whatever its generator keeps.
-    ``solutions`` are the latest local solutions that a checkpoint holds.
+    ``solutions`` are the latest local solutions that a checkpoint holds, ``compressor`` is what uploads go through.
     """
     n_clients = hosts.n_clients
-    compressor = getattr(algorithm, "compressor", Identity())
     if isinstance(participation, WeightedSubset) and participation.weights is None:
         participation = replace(participation, weights=hosts.weights)
     done, state, holding = since or (0, None, np.zeros(n_clients, dtype=bool))
     server, message, *_ = state or algorithm.init(theta0, broadcast(theta0, (1, *hosts.shape)))
-    hosts.begin(algorithm, theta0, state, done, solutions)
+    hosts.begin(algorithm, theta0, state, done, solutions, compressor)
     holding, size = holding.copy(), of_message(message)
     for round in islice((participation or Full()).rounds(n_clients, seed), done, None):
         server, message, found = _one_round(algorithm, hosts, server, message, round)
@@ -471,7 +478,8 @@ def rounds_of(
         up, down = NOTHING, size.times(round.n_active - int(np.count_nonzero(holding[active])))
         holding[active] = True
         if found.upload is not None:
-            up, size = of_upload(found.upload, compressor, round), of_message(message)
+            up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
+            size = of_message(message)
             holding[:] = "inactive" in algorithm.receivers
             holding[active] = "active" in algorithm.receivers
             down = down.plus(size.times(int(np.count_nonzero(holding))))
@@ -491,7 +499,7 @@ def _one_round(
 
 
 def advance(
-    algorithm: Algorithm, objective: Objective, state: State, round: Round
+    algorithm: Algorithm, objective: Objective, state: State, round: Round, compressor: Compressor | None = None
 ) -> tuple[State, Any, LocalSolution | None]:
     """Do one round: the same state and round give the same result, so that one state can meet several rounds.
 
@@ -505,6 +513,8 @@ def advance(
         The federation before the round; it is not changed. Without a solver state, solvers make their first call.
     round : Round
         Who is active and whether the round communicates.
+    compressor : Compressor, optional
+        What uploads go through.
 
     Returns
     -------
@@ -524,7 +534,8 @@ def advance(
     if not round.clients:
         return state, None, None
     _, hosts = on_engine(own_clients(objective), clients=objective, certified=False)
-    hosts.begin(algorithm, None, state, round.n)
+    hosts.begin(algorithm, None, state, round.n, compressor=compressor)
     server, message, found = _one_round(algorithm, hosts, state.server, state.message, round)
     after = hosts.states(found.round)
-    return State(server, message, after.clients.tree, after.solver.tree), found.upload, found.solution
+    trees = (states.tree for states in (after.clients, after.solver, after.memory))
+    return State(server, message, *trees), found.upload, found.solution

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dualopt.arrays.tree import leaves
-from dualopt.arrays.xp import width
+from dualopt.arrays.tree import leaves, tree_map
+from dualopt.arrays.xp import Array, width
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Round
 
@@ -56,20 +56,23 @@ def of_message(message: Any) -> Traffic:
     return Traffic(numbers, bits)
 
 
-def of_upload(upload: Any, compressor: Compressor, round: Round) -> Traffic:
+def of_upload(upload: Any, compressor: Compressor | None, round: Round, model: Array, vectors: int = 0) -> Traffic:
     """Return what the active clients send together; all arrays have the client axis first.
+
+    Some ``vectors`` of them, of the shape and type of ``model``, go through the compressor, and the rest goes in full.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dualopt.methods.compressors import NaturalCompression
     >>> from dualopt.methods.participation import first_round
-    >>> of_upload(np.zeros((2, 50)), NaturalCompression(), first_round(2))
-    Traffic(numbers=100, bits=900)
+    >>> of_upload((np.zeros((2, 50)), np.zeros(2)), NaturalCompression(), first_round(2), np.zeros(50), 1)
+    Traffic(numbers=102, bits=1028)
     """
-    numbers = bits = 0
-    for leaf in leaves(upload):
-        shape = tuple(leaf.shape[1:])
-        numbers += compressor.numbers(shape, round)
-        bits += compressor.bits(shape, width(leaf), round)
-    return Traffic(numbers, bits)
+    sent = of_message(tree_map(lambda x: x[0, ...], upload)).times(round.n_active)
+    if compressor is None or not vectors:
+        return sent
+    shape, bits = tuple(model.shape), width(model)
+    full, small = round.n_active * math.prod(shape), compressor.numbers(shape, round)
+    saved = Traffic(small - full, compressor.bits(shape, bits, round) - bits * full)
+    return sent.plus(saved.times(vectors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from dualopt.engine import Host, RefusedError
 from dualopt.engine import _protocol as protocol
 from dualopt.federation.project import Project
 from dualopt.federation.settings import objective_of
+from dualopt.methods.compressors._uplink import or_none
 from dualopt.regularisers import Zero
 from dualopt.spec import Spec
 
@@ -102,6 +104,9 @@ def _require_start(project: Project, number: int, request: protocol.Start) -> No
         raise RefusedError(f"the run must be one of {project.run_name}", code="asked")
     if project.scales == "none" and request.scales is not None:
         raise RefusedError("clients have no scales in the project", code="asked")
+    agreed = or_none(project.compressor_object)
+    if request.compressor != (None if agreed is None else json.dumps(Spec.of(agreed, full=True).to_json())):
+        raise RefusedError("uploads go through another compressor in the project", code="asked")
     if reason := _other_method(project, request.method):
         raise RefusedError(f"the method is not that of the project: {reason}", code="method")
 

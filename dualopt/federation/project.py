@@ -17,6 +17,7 @@ from dualopt.arrays._files import write_atomically
 from dualopt.losses import Loss
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
+from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.problem.data.scaling import check_scale
@@ -73,7 +74,7 @@ class Project(Typed):
         float64 or float32.
     storage : str
         How features are kept: dense, sparse or auto (for the faster; sites may differ).
-    rounds, tol, atol, certify_every, participation, scales, seed
+    rounds, tol, atol, certify_every, participation, scales, compressor, seed
         As in :func:`dualopt.run`.
     deadline : float
         Seconds that a site has for an answer. Methods that admit absence go on without a site that is late.
@@ -116,6 +117,7 @@ class Project(Typed):
     certify_every: int = 1
     participation: str = "full"
     scales: str = "none"
+    compressor: str = "identity"
     seed: int = 0
     deadline: float = 60.0
     package: str = field(default_factory=lambda: version("dualopt"))
@@ -135,7 +137,8 @@ class Project(Typed):
         require(0 < self.deadline < math.inf, "deadline must be a positive number of seconds", self.deadline)
         if self.regulariser is not None:
             _ = self.regulariser_object
-        supported(self._method, participation=self.participation, regulariser=self.regulariser is not None, types=())
+        told = {"participation": self.participation, "compressor": self.compressor}
+        supported(self._method, **told, regulariser=self.regulariser is not None, types=())
         try:
             next(as_participation(self.participation).rounds(self.n_clients, self.seed))
         except ValueError as error:  # more clients than there are
@@ -156,6 +159,11 @@ class Project(Typed):
     def method(self) -> Algorithm:
         """The method, with what is not given left open."""
         return self._method.build("algorithm", ())
+
+    @property
+    def compressor_object(self) -> Compressor:
+        """What uploads go through."""
+        return Spec.parse(self.compressor, "compressor").build("compressor", ())
 
     @property
     def regulariser_object(self) -> Any:

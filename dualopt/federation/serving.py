@@ -83,7 +83,8 @@ class Serving:
             participation = as_participation(project.participation)
             scales = parse_numbers(project.scales)
             reweighted = scaled(project.method, objective, scales, participation)
-            algorithm = resolve(project.method, reweighted, participation)
+            compressor = project.compressor_object
+            algorithm = resolve(project.method, reweighted, participation, compressor)
             trace = run(
                 algorithm,
                 objective,
@@ -93,6 +94,7 @@ class Serving:
                 certify_every=project.certify_every,
                 participation=participation,
                 scales=scales,
+                compressor=compressor,
                 seed=project.seed,
                 checkpoint=Checkpoint(file, resume=True),
                 callback=self._note,
@@ -103,7 +105,7 @@ class Serving:
         return {
             "refused": None,
             "status": trace.status,
-            "theory": algorithm.guarantee(reweighted, participation),
+            "theory": algorithm.guarantee(reweighted, participation, compressor),
             "method": repr(algorithm),
             "lost": list(clients.server.lost),
             "ms_per_round": _median(self._rounds),

@@ -10,6 +10,8 @@ from dualopt.arrays._checks import Typed, declared
 from dualopt.arrays.xp import Array
 from dualopt.methods._parameters import Checked, GivenSolver, Suggested, require_hessians, require_smooth_clients
 from dualopt.methods._theorem import Known, Theorem, guarantee
+from dualopt.methods.compressors import Compressor, kept_part
+from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Participation, Round, law_of
 from dualopt.objectives import Objective
@@ -84,10 +86,17 @@ class Algorithm(Typed):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset()
-    """Which of "partial" (participation), "unequal" (some clients more often than others), "skip" (communication),
-    "regulariser" and "compression" the method admits.
+    """Which of "partial" (participation), "unequal" (some clients more often than others), "skip" (communication) and
+    "regulariser" the method admits."""
 
-    With "compression" the method has a field ``compressor``, by default ``Identity()``, which its ``local`` applies."""
+    upload_reference: ClassVar[str] = "memory"
+    """What compressed uploads are measured from: "nothing", where they go to zero; the "message", where they tend to
+    it; a "memory" of what arrived last, which client and server both keep: one vector more for each client, at both
+    ends. Uploads that the server adds up go with "errors": what did not arrive is sent with the next one, and the
+    client alone keeps it. See ``Oracle.sent``."""
+
+    uncompressed: ClassVar[str] = ""
+    """Why uploads of the method cannot be compressed, in words without a full stop; empty where they can."""
 
     receivers: ClassVar[frozenset[str]] = frozenset()
     """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round."""
@@ -197,8 +206,15 @@ class Algorithm(Typed):
                 if isinstance(rule, Checked):
                     rule.refuse(self, objective, name)
 
-    def guarantee(self, objective: Objective, participation: Participation | None = None) -> str:
+    def guarantee(
+        self,
+        objective: Objective,
+        participation: Participation | None = None,
+        compressor: Compressor | None = None,
+    ) -> str:
         """Say what is proved for these parameters, these clients and those who take part; everybody when not given.
+
+        And for what uploads go through, if they go through something.
 
         All theorems that apply, for exact local solutions; otherwise "none", and what each of them needs. A theorem
         says nothing of laws of participation that its proof does not cover. Factors are rounded up.
@@ -213,8 +229,9 @@ class Algorithm(Typed):
         >>> FedDyn().guarantee(f, Bernoulli(probability=0.5)).rpartition("; ")[2]
         'Theorem A needs cohorts of one size, not independent activity'
         """
-        method = with_participation(self, objective, participation).suggested(objective)
-        return guarantee(self.theorems, method, Known.of(objective, participation), self.without_theorem)
+        packs = or_none(compressor)
+        method = with_participation(self, objective, participation, packs).suggested(objective)
+        return guarantee(self.theorems, method, Known.of(objective, participation, packs), self.without_theorem)
 
     def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """Return (server state, message, client states) at ``theta``, a minimiser, that communicating rounds keep.
@@ -224,8 +241,15 @@ class Algorithm(Typed):
         return UNKNOWN
 
 
-def with_participation(algorithm: Algorithm, objective: Objective, participation: Participation | None) -> Algorithm:
+def with_participation(
+    algorithm: Algorithm,
+    objective: Objective,
+    participation: Participation | None,
+    compressor: Compressor | None = None,
+) -> Algorithm:
     """Return the method with its parameter ``fraction``, where open, as the participation has it.
+
+    A compressor leaves the part 1/(1 + omega) of it.
 
     Examples
     --------
@@ -233,14 +257,15 @@ def with_participation(algorithm: Algorithm, objective: Objective, participation
     >>> from dualopt import FedDyn, Quadratic
     >>> from dualopt.methods.participation import UniformSubset
     >>> f = Quadratic(A=np.ones((4, 1, 1)), b=np.zeros((4, 1)))
-    >>> with_participation(FedDyn(), f, UniformSubset(size=1))  # doctest: +ELLIPSIS
-    FedDyn(..., fraction=0.25, ...)
+    >>> with_participation(FedDyn(), f, UniformSubset(size=1)).fraction
+    0.25
     """
     open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
     known: dict[str, Any] = {}
-    if participation is not None and "fraction" in open_:
+    if "fraction" in open_ and (participation is not None or compressor is not None):
+        part = kept_part(compressor, objective.shape, objective.n_clients)
         law = law_of(participation, objective.n_clients)
-        known["fraction"] = law.fraction or None  # nobody, ever: nothing depends on it
+        known["fraction"] = law.fraction * part or None  # nobody, ever: nothing depends on it
     return replace(algorithm, **known) if known else algorithm
 
 

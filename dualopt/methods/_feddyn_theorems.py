@@ -31,7 +31,7 @@ from dualopt.methods._theorem import (
     at_most,
     squares,
 )
-from dualopt.methods.compressors import CoordinateCohorts, Identity
+from dualopt.methods.compressors import CoordinateCohorts
 from dualopt.methods.participation import UNIFORM, Law, WeightedSubset
 from dualopt.objectives import Objective
 
@@ -126,14 +126,10 @@ def suggested_alpha(objective: Objective, fraction: float, size: int) -> float:
 
 def _fraction(method: Any, known: Known) -> float:
     """Return the least probability with which a coordinate comes from a client."""
-    return known.p / (1.0 + method.compressor.omega(known.objective.shape, known.N))
+    return known.p * known.kept
 
 
 CONVEX = Need("convex clients", lambda m, k: k.mu >= 0)
-
-
-def _constant(method: Any, known: Known) -> bool:
-    return method.compressor == Identity()
 
 
 def _dual_errors(method: Any, known: Known, theta: Array, state: Any, weights: Sequence[float]) -> float:
@@ -173,7 +169,6 @@ THEOREM_2 = Theorem(
     rate="E of the mean of the models = O(1/T)",
     needs=(EQUALLY_WEIGHTED, CONVEX, at_least("alpha", "25 L", lambda m, k: 25.0 * k.L)),
     laws=SUBSETS,
-    about=_constant,
     potential=_of_lemma(_lemma_1),
 )
 THEOREM_3 = Theorem(
@@ -185,7 +180,6 @@ THEOREM_3 = Theorem(
         at_least("alpha", "max(30 L, 5 mu N/P)", lambda m, k: max(30.0 * k.L, 5.0 * k.mu / k.p)),
     ),
     laws=SUBSETS,
-    about=_constant,
     factor=lambda m, k: 1.0 / (1.0 + k.mu / m.alpha),
     potential=_of_lemma(_lemma_8),
 )
@@ -194,7 +188,6 @@ THEOREM_4 = Theorem(
     rate="the mean of |grad E|^2 = O(1/T)",
     needs=(EQUALLY_WEIGHTED, at_least("alpha", "20 L N/P", lambda m, k: 20.0 * k.L / k.p)),
     laws=SUBSETS,
-    about=_constant,
 )
 
 
@@ -217,7 +210,7 @@ THEOREM_A = Theorem(
     rate=FALLS,
     needs=(DRAWN, SMOOTH_STRONG, HEAVY),
     laws=ONE_SIZE,
-    about=lambda m, k: _constant(m, k) and (k.equal or k.p == 1),
+    about=lambda m, k: k.equal or k.p == 1,
     factor=_factor,
     potential=_psi,
     best=lambda k: {"alpha": best_weight(k.mu, k.L, k.p)},
@@ -227,12 +220,12 @@ THEOREM_D = Theorem(
     rate=FALLS,
     needs=(
         EQUALLY_WEIGHTED,
-        Need("cohorts of coordinates", lambda m, k: isinstance(m.compressor, CoordinateCohorts)),
+        Need("cohorts of coordinates", lambda m, k: isinstance(k.compressor, CoordinateCohorts)),
         SMOOTH_STRONG,
         HEAVY,
     ),
     laws=ALL,
-    about=lambda m, k: m.compressor != Identity(),
+    compressed=True,
     factor=_factor,
     potential=_psi,
 )
@@ -263,7 +256,7 @@ THEOREM_C_ELSEWHERE = Theorem(
     rate="",
     needs=(Need("an alpha that grows, which growing-feddyn has", lambda m, k: False),),
     laws=ONE_SIZE,
-    about=lambda m, k: m.compressor == Identity() and k.mu > 0 and math.isinf(k.L),
+    about=lambda m, k: k.mu > 0 and math.isinf(k.L),
 )
 
 # Unequal weights, in cohorts that are drawn with them.
@@ -291,7 +284,7 @@ THEOREM_A_WEIGHTED = Theorem(
     rate=FALLS,
     needs=(DRAWN, SMOOTH_STRONG, at_least("alpha", "max_j alpha*_j", lambda m, k: _lightest(k))),
     laws=ONE_SIZE,
-    about=lambda m, k: _constant(m, k) and not k.equal and k.p < 1,
+    about=lambda m, k: not k.equal and k.p < 1,
     factor=_slowest,
     potential=_weighted_psi,
     best=lambda k: {"alpha": _lightest(k)},

@@ -21,7 +21,6 @@ from dualopt.arrays.xp import Array
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._parameters import reflection_factor
 from dualopt.methods._theorem import ANY_LAW, SMOOTH_STRONG, Known, Need, Theorem, rounded_up, squares
-from dualopt.methods.compressors import Identity
 from dualopt.methods.participation import EVERYBODY
 
 __all__ = ["OF_ANDERSON", "OF_FEDDR", "OF_FEDSPLIT"]
@@ -36,9 +35,9 @@ def _delta(method: Any, known: Known, step: float) -> float:
     return delta
 
 
-def _factor(method: Any, known: Known, step: float, relaxation: float, kept: float = 1.0) -> float:
+def _factor(method: Any, known: Known, step: float, relaxation: float) -> float:
     k = 1.0 - 0.5 * relaxation * (1.0 - _delta(method, known, step))
-    return 1.0 - known.p * kept * (1.0 - k * k)
+    return 1.0 - known.p * known.kept * (1.0 - k * k)
 
 
 def _distances(known: Known, theta: Array, points: Array, step: float) -> float:
@@ -47,14 +46,10 @@ def _distances(known: Known, theta: Array, points: Array, step: float) -> float:
     return squares(points - limits, [w / p for w, p in zip(known.weights, known.law.inclusion, strict=True)])
 
 
-def _kept(method: Any, known: Known) -> float:
-    return 1.0 / (1.0 + method.compressor.omega(known.objective.shape, known.N))
-
-
 _OF_FEDSPLIT: dict[str, Any] = {
     "rate": "E of the squared distances falls by a factor of {factor} per round",
     "laws": ANY_LAW,
-    "factor": lambda m, k: _factor(m, k, m.step, 2.0, _kept(m, k)),
+    "factor": lambda m, k: _factor(m, k, m.step, 2.0),
     "potential": lambda m, k, theta, s, n: _distances(k, theta, s.clients.z, -m.step),
 }
 EVERY_POINT = Need("the mean of all z_j", lambda m, k: m.average == "all" or k.law.name == EVERYBODY)
@@ -62,14 +57,18 @@ OF_FEDSPLIT = (
     Theorem(
         source="Theorem B",
         needs=(SMOOTH_STRONG, SEEN, EVERY_POINT),
-        about=lambda m, k: m.compressor == Identity(),
         best=lambda k: {"step": 1.0 / math.sqrt(k.L * k.mu)},
         **_OF_FEDSPLIT,
     ),
     Theorem(
         source="Theorem D",
-        needs=(SMOOTH_STRONG, SEEN, Need("an unbiased compressor", lambda m, k: m.compressor.unbiased)),
-        about=lambda m, k: m.compressor != Identity(),
+        needs=(
+            SMOOTH_STRONG,
+            SEEN,
+            Need("changes of the z_j as uploads", lambda m, k: m.average == "all"),
+            Need("an unbiased compressor", lambda m, k: k.compressor is not None and k.compressor.unbiased),
+        ),
+        compressed=True,
         **_OF_FEDSPLIT,
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dualopt.methods._base import Algorithm
+from dualopt.methods.compressors import Identity
 from dualopt.methods.participation import as_participation
 from dualopt.spec import Spec, names
 
@@ -13,7 +14,12 @@ __all__ = ["supported"]
 
 
 def supported(
-    spec: Spec, *, participation: str = "full", regulariser: bool = False, types: Iterable[type] | None = None
+    spec: Spec,
+    *,
+    participation: str = "full",
+    regulariser: bool = False,
+    compressor: str = "identity",
+    types: Iterable[type] | None = None,
 ) -> Algorithm:
     """Return the method of a spec, with what is not given left open.
 
@@ -25,6 +31,8 @@ def supported(
         Who takes part, as :func:`dualopt.methods.participation.as_participation` reads it.
     regulariser : bool, default False
         Whether the objective will have a regulariser.
+    compressor : str, default "identity"
+        What uploads go through.
     types : iterable of type, optional
         As in :meth:`dualopt.spec.Spec.build`.
 
@@ -48,8 +56,9 @@ def supported(
             able = [name for name, other in names("algorithm").items() if set(needs) <= other.supports]
             raise ValueError(f"algorithm {spec.name} does not support {what}; {', '.join(able)} do.")
 
-    if "compressor" in spec.arguments:
-        require({"compression"}, f"compressor {spec.arguments['compressor']}")
+    packs = Spec.parse(compressor, "compressor").build("compressor", types)
+    if kind.uncompressed and not isinstance(packs, Identity):
+        raise ValueError(f"algorithm {spec.name} does not support compressor {compressor}: {kind.uncompressed}.")
     algorithm = spec.build("algorithm", types)
     require(as_participation(participation).needs(), f"participation {participation}")
     if regulariser:

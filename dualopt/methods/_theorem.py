@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from dualopt.arrays.xp import Array, array_namespace, asarray_like
 from dualopt.methods._parameters import constants, largest, smallest, within
 from dualopt.methods._pivotal import inclusion_probabilities
+from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import (
     COHORTS,
     EVERYBODY,
@@ -81,13 +82,16 @@ class Known:
 
     objective: Objective
     law: Law
+    compressor: Compressor | None = None  # what uploads go through
 
     @classmethod
-    def of(cls, objective: Objective, participation: Participation | None = None) -> Known:
+    def of(
+        cls, objective: Objective, participation: Participation | None = None, compressor: Compressor | None = None
+    ) -> Known:
         """Return what is known of a run: everybody takes part where nothing is said of it."""
         if isinstance(participation, WeightedSubset) and participation.weights is None:
             participation = replace(participation, weights=objective.weights)
-        return cls(objective, law_of(participation, objective.n_clients))
+        return cls(objective, law_of(participation, objective.n_clients), compressor)
 
     @cached_property
     def mu(self) -> float:
@@ -113,6 +117,11 @@ class Known:
     def p(self) -> float:
         """The least probability with which a client is active."""
         return min(self.law.inclusion)
+
+    @cached_property
+    def kept(self) -> float:
+        """Which part of a compressed step both ends take; 1 without a compressor."""
+        return kept_part(self.compressor, self.objective.shape, self.N)
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
@@ -196,6 +205,8 @@ class Theorem:
         Under which laws of :mod:`dualopt.methods.participation` it holds: nothing is promised under another one.
     about : callable
         Whether it is about this form of the method and of the clients, such as equal weights; of others it is silent.
+    compressed : bool
+        Whether it is about uploads that go through a compressor, and about these alone.
     rate : str or callable
         What falls and how fast, in words, with ``{factor}`` where the factor belongs.
     factor : callable, optional
@@ -215,10 +226,15 @@ class Theorem:
     needs: tuple[Need, ...] = ()
     laws: Laws = ALL
     about: Callable[[Any, Known], bool] = lambda method, known: True
+    compressed: bool = False
     factor: Callable[[Any, Known], float] | None = None
     rounds: int = 1
     potential: Callable[[Any, Known, Array, Any, int], float] | None = None
     best: Callable[[Known], dict[str, float]] | None = None
+
+    def concerns(self, method: Any, known: Known) -> bool:
+        """Tell whether it is about this form of the method, of the clients and of their uploads."""
+        return self.compressed == (known.compressor is not None) and self.about(method, known)
 
     def fails(self, method: Any, known: Known) -> str:
         """Return the first assumption that fails, in words; nothing if the theorem applies."""
@@ -255,7 +271,9 @@ def guarantee(theorems: Iterable[Theorem], method: Any, known: Known, otherwise:
 
     ``otherwise`` is why there is none where no theorem is about this form of the method.
     """
-    ours = [theorem for theorem in theorems if theorem.about(method, known)]
+    ours = [theorem for theorem in theorems if theorem.concerns(method, known)]
+    if known.compressor is not None and not ours:
+        return "none: no theorem covers its uploads with a compressor"
     lacks: dict[str, list[str]] = {}
     for theorem in ours:
         lacks.setdefault(theorem.fails(method, known), []).append(theorem.source or "its theorem")

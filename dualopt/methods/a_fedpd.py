@@ -76,6 +76,7 @@ class AFedPD(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    upload_reference: ClassVar[str] = "message"
     receivers: ClassVar[frozenset[str]] = frozenset({"inactive"})
     theorems = OF_A_FEDPD
 
@@ -89,6 +90,7 @@ class AFedPD(Algorithm):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Minimise the augmented Lagrangian and update the dual."""
         theta = oracle.solve(start=message.theta, linear=c.dual, weight=self.rho, center=message.theta).theta
+        theta = oracle.sent(theta)
         return c._replace(dual=c.dual + self.rho * (theta - message.theta)), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:

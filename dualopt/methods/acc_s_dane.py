@@ -141,10 +141,11 @@ class AccSDANE(Algorithm):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Compute the own gradient, or solve with the mean gradient in place of the own."""
         if message.asks == POINT:
-            gradient = oracle.evaluate(message.vector).grad_f
+            gradient = oracle.sent(oracle.evaluate(message.vector).grad_f, since=c.gradient)
             return Client(message.vector, gradient), gradient
         linear = message.vector - c.gradient
-        return c, oracle.solve(start=c.point, linear=linear, weight=self.weight, center=c.point).theta
+        theta = oracle.solve(start=c.point, linear=linear, weight=self.weight, center=c.point).theta
+        return c, oracle.sent(theta, since=c.point)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Pass the mean gradient on, or extrapolate and ask for gradients at the next point."""

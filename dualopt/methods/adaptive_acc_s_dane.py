@@ -174,14 +174,14 @@ class AdaptiveAccSDANE(Algorithm):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array | Judgement]:
         """Compute the own gradient, solve with the mean gradient in place of the own, or judge the mean solution."""
         if message.asks == POINT:
-            gradient = oracle.evaluate(message.vector).grad_f
+            gradient = oracle.sent(oracle.evaluate(message.vector).grad_f, since=c.gradient)
             return c._replace(point=message.vector, gradient=gradient), gradient
         if message.asks == JUDGE:
             return c, self._judgement(c.solution, message.vector, oracle)
         linear = message.vector - c.gradient
         found = oracle.solve(start=c.point, linear=linear, weight=message.weight, center=c.point).theta
-        there = oracle.evaluate(found)
-        return c._replace(solution=Solution(found, there.f, there.grad_f)), found
+        sent, there = oracle.sent(found, since=c.point), oracle.evaluate(found)
+        return c._replace(solution=Solution(found, there.f, there.grad_f)), sent
 
     def _judgement(self, own: Solution, mean: Array, oracle: Oracle) -> Judgement:
         """Return how far the own lower bound is below ``f_j`` at the mean solution."""

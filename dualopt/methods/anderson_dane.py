@@ -123,10 +123,11 @@ class AndersonDANE(Mixing):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Compute the own gradient at a new point, or solve with the mean gradient in place of the own."""
         if not message.solve:
-            gradient = oracle.evaluate(message.vector).grad_f
+            gradient = oracle.sent(oracle.evaluate(message.vector).grad_f, since=c.gradient)
             return Client(message.vector, gradient), gradient
         linear = message.vector - c.gradient
-        return c, oracle.solve(start=c.theta, linear=linear, weight=self.weight, center=c.theta).theta
+        theta = oracle.solve(start=c.theta, linear=linear, weight=self.weight, center=c.theta).theta
+        return c, oracle.sent(theta, since=c.theta)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Pass the mean gradient on, or mix the points and ask for gradients at the next one."""

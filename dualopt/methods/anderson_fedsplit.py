@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
@@ -110,6 +110,7 @@ class AndersonFedSplit(Mixing):
     """
 
     theorems = OF_ANDERSON
+    upload_reference: ClassVar[str] = "nothing"
 
     step: Annotated[ProximalStep, inverse_weight(WEIGHT)] = AUTO
     stop: Stop = GradientReduction(factor=0.01)
@@ -125,7 +126,7 @@ class AndersonFedSplit(Mixing):
         """Mix the own points, take a proximal step at the reflected one, and multiply its residual by the others."""
         z = mixture(message.weights, c.images)
         x = oracle.solve(start=c.x, weight=1.0 / self.step, center=2.0 * message.consensus - z).theta
-        r = 2.0 * (x - message.consensus)
+        r = oracle.sent(2.0 * (x - message.consensus))
         residuals = (*c.residuals[1:], r)
         products = array_namespace(r).stack([client_dot(r, earlier) for earlier in residuals], axis=-1)
         return Client(x, (*c.images[1:], z + r), residuals), Upload(r, products)

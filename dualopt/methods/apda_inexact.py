@@ -113,7 +113,7 @@ class APDAInexact(Algorithm):
         dual = c.dual + self.theta * (c.dual - c.previous)
         solution = oracle.solve(start=c.theta, linear=dual, weight=1.0 / self.eta_x, center=c.theta)
         # the next round starts at this point and pays for its gradient there
-        sent = solution.theta - self.beta_y * solution.evaluation.grad_f
+        sent = oracle.sent(solution.theta - self.beta_y * solution.evaluation.grad_f, since=c.sent)
         return c._replace(theta=solution.theta, sent=sent), sent
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:

@@ -63,7 +63,7 @@ class CorrectedDualFL(DualFL):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve (3.1) and correct the point by its gradient."""
         solution = oracle.solve(start=c.theta, linear=-self.nu * c.zeta)
-        sent = solution.theta - solution.evaluation.gradient / self.nu
+        sent = oracle.sent(solution.theta - solution.evaluation.gradient / self.nu)
         return c._replace(theta=solution.theta, sent=sent), sent
 
     def receive(self, c: Client, message: Message) -> Client:

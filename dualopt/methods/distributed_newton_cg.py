@@ -79,6 +79,9 @@ class DistributedNewtonCG(Algorithm):
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"smooth", "hessian"})
+    uncompressed: ClassVar[str] = (
+        "conjugate gradients need products with one matrix, and compressed ones are of another"
+    )
     without_theorem = "no rate proven here (superlinear near the minimum: Eisenstat and Walker 1996)"
     patience: ClassVar[int] = 250  # the products of a step and refused points
 

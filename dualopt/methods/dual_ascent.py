@@ -67,6 +67,7 @@ class DualAscent(Algorithm):
     """
 
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
+    upload_reference: ClassVar[str] = "message"
     theorems = OF_DUAL_ASCENT
 
     nu: Duality = AUTO
@@ -78,7 +79,7 @@ class DualAscent(Algorithm):
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve the local problem with the dual."""
-        theta = oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta
+        theta = oracle.sent(oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta)
         return c._replace(theta=theta), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:

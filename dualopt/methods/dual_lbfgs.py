@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require_kept
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, device, to_numpy, zeros_like
@@ -116,6 +116,7 @@ class DualLBFGS(Algorithm):
     """
 
     theorems = OF_DUAL_LBFGS
+    upload_reference: ClassVar[str] = "message"
 
     nu: Duality = AUTO
     history: Annotated[int, require_kept] = 20
@@ -141,6 +142,7 @@ class DualLBFGS(Algorithm):
         zeta = c.zeta + step
         theta = oracle.solve(start=c.theta, linear=-self.nu * zeta).theta
         value = client_dot(zeta, theta) - oracle.evaluate(theta).f / self.nu
+        theta = oracle.sent(theta, since=c.theta)
         moved = theta - message.theta
         products = array_namespace(theta).stack([client_dot(moved, v) for v in (*kept, moved)], axis=-1)
         return c._replace(theta=theta, step=step), Upload(theta, value, products)

@@ -74,6 +74,7 @@ class DualFL(Dual):
     """
 
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
+    upload_reference: ClassVar[str] = "message"
     theorems = OF_DUALFL
 
     rho: Momentum = AUTO
@@ -86,7 +87,7 @@ class DualFL(Dual):
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve (3.1)."""
-        theta = oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta
+        theta = oracle.sent(oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta)
         return c._replace(theta=theta), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:

@@ -68,6 +68,7 @@ class FedADMM(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    upload_reference: ClassVar[str] = "errors"
 
     rho: ProximalWeight = AUTO
     server_step: Positive | None = None

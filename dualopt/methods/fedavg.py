@@ -46,6 +46,7 @@ class FedAvg(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    upload_reference: ClassVar[str] = "message"
     without_theorem = "the limit is biased when the clients differ"
 
     solver: Annotated[LocalSolver, OWN_STEPS] = AUTO

@@ -74,6 +74,7 @@ class FedDR(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
+    upload_reference: ClassVar[str] = "errors"
     theorems = OF_FEDDR
 
     eta: ProximalStep = AUTO

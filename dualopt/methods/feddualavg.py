@@ -75,6 +75,7 @@ class FedDualAvg(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "regulariser"})
+    upload_reference: ClassVar[str] = "errors"
     without_theorem = "the limit is biased when the clients differ"
 
     regulariser: TheRegulariser = Zero()

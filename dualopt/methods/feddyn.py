@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import Fraction, require
+from dualopt.arrays._checks import Fraction
 from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._base import AUTO, Algorithm, Means
 from dualopt.methods._feddyn_theorems import OF_FEDDYN, best_weights, suggested_alpha
@@ -15,7 +15,6 @@ from dualopt.methods._parameters import (
     constants,
     smooth_and_strongly_convex,
 )
-from dualopt.methods.compressors import Compressor, CoordinateCohorts, Identity, kept, received
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -37,9 +36,8 @@ class Client(NamedTuple):
 
 
 def best_alpha(method: Any, objective: Objective, name: str) -> float:
-    """Return the best ``alpha``, where a coordinate comes from the fraction of the clients that a compressor leaves."""
-    omega = method.compressor.omega(objective.shape, objective.n_clients)
-    return suggested_alpha(objective, (method.fraction or 1.0) / (1.0 + omega), method._size(objective))
+    """Return the best ``alpha`` for the fraction of the clients."""
+    return suggested_alpha(objective, method.fraction or 1.0, method._size(objective))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,18 +104,15 @@ class FedDyn(Algorithm):
         convex), Theorem 4 for :math:`20LN/P` (nonconvex).
     fraction : float, optional
         The expected fraction ``P/N`` of active clients, which the suggestion of ``alpha`` uses and nothing else, as if
-        cohorts were of one size; in a run that of its participation, else 1.
-    compressor : Compressor
-        What :math:`\theta_j - \theta` goes through; only :class:`CoordinateCohorts` has a theorem, whose c/N the
-        suggestion of ``alpha`` uses.
+        cohorts were of one size; in a run that of its participation, else 1. A compressor leaves the part
+        :math:`1/(1 + \omega)` of it: c/N of cohorts of coordinates.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range; from ``check`` if the local problems have no unique solution, the compressor is
-        not one that the theory covers, or clients are idle beside it.
+        If a parameter is out of range; from ``check`` if the local problems have no unique solution.
 
     Examples
     --------
@@ -125,13 +120,13 @@ class FedDyn(Algorithm):
     0.1
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    upload_reference: ClassVar[str] = "message"
     theorems = OF_FEDDYN
     draws: ClassVar[bool] = True
 
     alpha: Annotated[ProximalWeight, Suggested(best_alpha)] = AUTO
     fraction: Fraction | None = None
-    compressor: Compressor = Identity()
 
     def _size(self, objective: Objective) -> int:
         """Return the number P of active clients."""
@@ -143,15 +138,6 @@ class FedDyn(Algorithm):
             return super().suggested_scales(objective)
         return best_weights(constants(objective), self._size(objective), objective.weights)
 
-    def check(self, objective: Objective) -> None:
-        """Refuse weights with which local problems are not strongly convex, and compressors without a theorem."""
-        super().check(objective)
-        covered = isinstance(self.compressor, Identity | CoordinateCohorts)
-        require(covered, "compressor must be cohorts=NUMBER for FedDyn (FedSplit takes all)", self.compressor)
-        alone = self.compressor == Identity() or self.fraction in (None, 1.0)
-        require(alone, "compressor must not be given where clients are idle: every coordinate comes from c of all")
-        self.compressor.omega(objective.shape, objective.n_clients)
-
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No gradients are remembered."""
         zero, zeros = zeros_like(theta0), zeros_like(copies)
@@ -160,19 +146,19 @@ class FedDyn(Algorithm):
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve the regularised problem (1) and follow its gradient by (2)."""
         theta = oracle.solve(start=message, linear=-c.gradient, weight=self.alpha, center=message).theta
-        theta = received(self.compressor, message, theta, round)
-        return Client(c.gradient - self._memory(message, round) * (theta - message)), theta
+        theta = oracle.sent(theta, unbiased=True)
+        return Client(c.gradient - self._memory(round) * (theta - message)), theta
 
     def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Array]:
         """Correct the average of the active models by the memory of all gradients."""
         x, moved = means.draw, means.mean - server.theta
-        h = server.h - self._memory(x, round) * round.fraction * moved
+        h = server.h - self._memory(round) * round.fraction * moved
         theta = x - h / self.alpha
         return Server(theta, h), theta
 
-    def _memory(self, model: Array, round: Round) -> float:
+    def _memory(self, round: Round) -> float:
         """Return the weight with which memories follow what is received: ``alpha``, damped by a compressor."""
-        return self.alpha * kept(self.compressor, tuple(model.shape), round)
+        return self.alpha * round.kept
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
         """At the minimiser the memories hold the gradients, whose mean is zero."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from dualopt.arrays._checks import NonNegative, Positive
 from dualopt.arrays.xp import Array
@@ -60,6 +60,8 @@ class FedSpeed(FedADMM):
     >>> FedSpeed(rho=0.1).radius
     0.1
     """
+
+    upload_reference: ClassVar[str] = "memory"
 
     stop: Stop = Steps(steps=10)
     server_step: Annotated[Positive, always(1.0)] = AUTO

@@ -13,7 +13,6 @@ from dualopt.methods._parameters import (
     suggested_weight,
 )
 from dualopt.methods._splitting_theorems import OF_FEDSPLIT
-from dualopt.methods.compressors import Compressor, Identity, damped
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -69,16 +68,13 @@ class FedSplit(Algorithm):
         Whose :math:`z_j` the server averages.
     model : "solutions" or "consensus"
         Which model is reported, the mean of the :math:`x_j` or :math:`\bar z^+`; the clients' work is the same.
-    compressor : Compressor
-        What the changes of the :math:`z_j` go through; nothing is compressed by default.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or a compressor is given for the mean of the active clients; from
-        ``check`` if local problems have no unique solution, or the compressor does not fit the model.
+        If a parameter is out of range; from ``check`` if local problems have no unique solution.
 
     Examples
     --------
@@ -86,18 +82,16 @@ class FedSplit(Algorithm):
     'all'
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "compression"})
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    upload_reference: ClassVar[str] = "nothing"
     theorems = OF_FEDSPLIT
 
     step: float = AUTO
     average: str = "all"
     model: str = "solutions"
-    compressor: Compressor = Identity()
 
     def __post_init__(self) -> None:
         require_positive(step=self.step)
-        if self.average != "all" and self.compressor != Identity():
-            raise ValueError("average must be 'all' with a compressor: it compresses changes of the z_j.")
         if self.average not in AVERAGES:
             raise ValueError(f"average must be 'all' or 'active', not {self.average!r}.")
         if self.model not in MODELS:
@@ -109,8 +103,7 @@ class FedSplit(Algorithm):
         return replace(super().suggested(objective), step=step)
 
     def check(self, objective: Objective) -> None:
-        """Refuse a step with which local problems are not strongly convex, and compressors that do not fit."""
-        self.compressor.omega(objective.shape, objective.n_clients)
+        """Refuse a step with which local problems are not strongly convex."""
         require_convex_local_problem(objective, 1.0 / self.step, "step")
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
@@ -120,9 +113,12 @@ class FedSplit(Algorithm):
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take a proximal step at the reflected point."""
         x = oracle.solve(start=c.x, weight=1.0 / self.step, center=2.0 * message - c.z).theta
-        change = damped(self.compressor, 2.0 * (x - message), round)
-        z = c.z + change
-        return Client(z, x), change if self.average == "all" else z
+        change = 2.0 * (x - message)
+        if self.average == "active":
+            z = oracle.sent(c.z + change, since=c.z)
+            return Client(z, x), z
+        change = oracle.sent(change)
+        return Client(c.z + change, x), change
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:
         """Average over all clients, or over the active ones."""

@@ -87,6 +87,7 @@ class FiveGCS(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    upload_reference: ClassVar[str] = "errors"
     theorems = OF_FIVEGCS
 
     gamma: Positive = AUTO

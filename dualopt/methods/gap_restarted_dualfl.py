@@ -107,9 +107,10 @@ class GapRestartedDualFL(DualFL):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
         """Solve (3.1), and send the parts of the slope and of the gap."""
         solution = oracle.solve(start=c.theta, linear=-self.nu * c.zeta)
-        slopes = slope(solution.theta, message.theta, c.zeta, c.v)
+        theta = oracle.sent(solution.theta)
+        slopes = slope(theta, message.theta, c.zeta, c.v)
         energy = oracle.value(c.mean) + conjugate(solution, self.nu)
-        return c._replace(theta=solution.theta), Upload(solution.theta, slopes, energy)
+        return c._replace(theta=theta), Upload(theta, slopes, energy)
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
         """Average (3.2), and begin anew where the gap has fallen enough."""

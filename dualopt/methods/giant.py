@@ -136,13 +136,14 @@ class GIANT(Algorithm):
         """Evaluate the own loss, find the own Newton direction, or the slopes along the mean one."""
         if message.asks == POINT:
             found = oracle.evaluate(message.vector)
-            return Client(message.vector), Upload(found.f, found.grad_f)
+            return Client(message.vector), oracle.sent(Upload(found.f, found.grad_f))
         if message.asks == DIRECTION:
             limits = {"reduction": self.reduction, "most": self.max_cg}
-            return c, oracle.newton_direction(c.theta, message.vector, weight=self.weight, **limits)
+            direction = oracle.newton_direction(c.theta, message.vector, weight=self.weight, **limits)
+            return c, oracle.sent(direction, since=0.0)
         p = broadcast(message.vector, c.theta.shape)
         slopes = [client_dot(oracle.evaluate(c.theta - t * p).grad_f, p) for t in sorted(self.steps)]
-        return c, array_namespace(p).stack(slopes, axis=-1)
+        return c, oracle.in_full(array_namespace(p).stack(slopes, axis=-1))
 
     def server(self, server: Server, mean: Upload | Array, round: Round) -> tuple[Server, Message]:
         """Judge the point, pass the direction on, or choose the step."""

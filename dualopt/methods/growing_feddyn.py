@@ -65,6 +65,7 @@ class GrowingFedDyn(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    upload_reference: ClassVar[str] = "message"
     theorems = OF_GROWING_FEDDYN
     draws: ClassVar[bool] = True
 
@@ -84,12 +85,13 @@ class GrowingFedDyn(Algorithm):
         """Solve the regularised problem with the weight of the round and follow its gradient."""
         alpha = self.alpha_of(round.n)
         theta = oracle.solve(start=message, linear=-c.gradient, weight=alpha, center=message).theta
-        return Client(c.gradient - alpha * (theta - message)), theta
+        theta = oracle.sent(theta, unbiased=True)
+        return Client(c.gradient - alpha * round.kept * (theta - message)), theta
 
     def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Array]:
         """Correct the average of the active models by the memory of all gradients, with the weight of the next one."""
         moved = means.mean - server.theta
-        h = server.h - self.alpha_of(round.n) * round.fraction * moved
+        h = server.h - self.alpha_of(round.n) * round.kept * round.fraction * moved
         theta = means.draw - h / self.alpha_of(round.n + 1)
         return Server(theta, h), theta
 

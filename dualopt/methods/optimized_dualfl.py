@@ -76,6 +76,7 @@ class OptimizedDualFL(Dual):
 
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
+    upload_reference: ClassVar[str] = "message"
 
     rho: Momentum = AUTO
     nu: Duality = AUTO
@@ -87,7 +88,7 @@ class OptimizedDualFL(Dual):
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Solve the local problem (3.1) of DualFL."""
-        theta = oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta
+        theta = oracle.sent(oracle.solve(start=c.theta, linear=-self.nu * c.zeta).theta)
         return c._replace(theta=theta), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, broadcast, to_numpy
+from dualopt.methods.compressors import Uplink
 from dualopt.methods.participation import Round
 from dualopt.objectives import LocalProblem, Objective, Reweighted
 from dualopt.objectives.local_problem import Evaluation
@@ -34,6 +35,8 @@ class Oracle:
         The solver's state of these clients.
     round : Round
         The round.
+    uplink : Uplink, optional
+        What compresses uploads, if something does.
 
     Attributes
     ----------
@@ -55,7 +58,15 @@ class Oracle:
     ([[1.0], [2.0]], [1.0, 1.0])
     """
 
-    def __init__(self, objective: Objective, solver: LocalSolver, stop: Stop, solver_state: Any, round: Round) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        solver: LocalSolver,
+        stop: Stop,
+        solver_state: Any,
+        round: Round,
+        uplink: Uplink | None = None,
+    ) -> None:
         self.objective = objective
         self.solver_state = solver_state
         self.gradients = [0.0] * objective.n_clients
@@ -63,6 +74,7 @@ class Oracle:
         self._solver = solver
         self._stop = stop
         self._round = round
+        self._uplink = uplink
         self._last: LocalSolution | None = None
 
     @property
@@ -176,6 +188,30 @@ class Oracle:
         self._charge(tuple(map(float, to_numpy(products))))
         self._worked(theta)
         return direction
+
+    def sent(self, x: Any, since: Array | float | None = None, *, unbiased: bool = False) -> Any:
+        r"""Return what the server will receive of ``x``, for states and products that must be made from that.
+
+        Without a compressor it is ``x`` itself. A method that never asks has its upload compressed afterwards; of one
+        that does, what it uploads is what it was told here, and numbers that are not compressed.
+
+        Parameters
+        ----------
+        x : array, shape (P, *shape), or a tree of such arrays and of others
+            What is to be uploaded. Arrays of another shape, such as a number for each client, are sent as they are.
+        since : array, shape (P, *shape) or shape, or number, optional
+            What it is measured from, which both ends know; as ``upload_reference`` of the method says when not given.
+        unbiased : bool, default False
+            Whether :math:`r + C(x - r)` is received, whose mean is x, in place of :math:`r + C(x - r)/(1 + \omega)`,
+            which is nearer to it: r is what it is measured from.
+        """
+        return x if self._uplink is None else self._uplink.sent(x, since, unbiased=unbiased)
+
+    def in_full(self, x: Any) -> Any:
+        """Return ``x``, which is uploaded without compression though it may have the shape of the model."""
+        if self._uplink is not None:
+            self._uplink.in_full()
+        return x
 
     def _asked(self, solution: LocalSolution) -> LocalSolution:
         """Return a solution in the units of the method's clients; solvers know those of the user's alone."""

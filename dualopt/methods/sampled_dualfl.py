@@ -119,6 +119,7 @@ class SampledDualFL(Dual):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
+    upload_reference: ClassVar[str] = "message"
     theorems = OF_SAMPLED_DUALFL
     draws: ClassVar[bool] = True
 
@@ -143,6 +144,7 @@ class SampledDualFL(Dual):
         w, t = message
         linear = -(c.z + self.nu * w)
         theta = oracle.solve(start=c.theta, linear=linear, weight=self.nu * (1.0 / t - 1.0), center=w).theta
+        theta = oracle.sent(theta)
         return Client(theta, c.z + self.nu / t * (w - theta)), theta
 
     def server(self, server: Server, means: Means, round: Round) -> tuple[Server, Message]:

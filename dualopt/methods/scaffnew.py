@@ -76,6 +76,7 @@ class Scaffnew(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
+    upload_reference: ClassVar[str] = "message"
     receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_SCAFFNEW
 
@@ -101,7 +102,7 @@ class Scaffnew(Algorithm):
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Take one controlled step from the own model."""
-        theta = oracle.solve(start=c.theta, linear=-c.control).theta
+        theta = oracle.sent(oracle.solve(start=c.theta, linear=-c.control).theta)
         return c._replace(theta=theta), theta
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Array]:

@@ -74,6 +74,7 @@ class Scaffold(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    upload_reference: ClassVar[str] = "errors"
 
     solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
     stop: StepCount = Steps(steps=10)

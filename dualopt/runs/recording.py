@@ -22,6 +22,7 @@ from dualopt.engine.checkpoint import Checkpoint, Progress, table
 from dualopt.engine.rounds import (
     Clustered,
     Snapshot,
+    as_compressor,
     check_engine,
     in_user_coordinates,
     initial_state,
@@ -182,7 +183,8 @@ def run(
         prepared = prepared_by(steps, objective, theta)
     seconds = time.perf_counter() - started if steps else 0.0
     clients = scaled(algorithm, prepared.objective, scales, who)
-    algorithm = resolve(algorithm, clients, who, compressor)
+    packs = as_compressor(compressor, clients)
+    algorithm = resolve(algorithm, clients, who, packs)
     if check_assumptions:
         algorithm.check(clients)
     own = scales_of(clients)
@@ -204,13 +206,14 @@ def run(
                 _described(algorithm, objective, recorder, who, steps, parameters)
                 | {
                     "scales": own,
+                    "compressor": described(packs),
                     "seed": seed,
                     "tol": tol,
                     "atol": atol,
                     "every": every,
                     "measure_every": measure_every,
                 },
-                (algorithm, objective, who),
+                (algorithm, objective, who, packs),
                 initial_state(algorithm, clients, prepared.theta0) if checkpoint.resume else (),
                 theta,
             )
@@ -219,7 +222,7 @@ def run(
                 still, last, theta = kept.still, kept.theta, kept.theta
                 since, solutions = kept.resume_point, kept.latest
                 _check_rounds(rounds, since.rounds)
-        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions)
+        snapshots = rounds_of(algorithm, hosts, prepared.theta0, who, seed, since, solutions, packs)
         snapshots = in_user_coordinates(snapshots, prepared)
         try:
             while len(recorder.rows) <= rounds and not recorder.contradicted:
@@ -272,6 +275,7 @@ def run(
         "reference": reference,
         **({"reference_gap": reference_gap} if reference_gap else {}),
         **({"scales": own} if own else {}),
+        **({} if packs is None else {"compressor": described(packs)}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
         "versions": dict(versions()),

@@ -10,6 +10,7 @@ from typing import Any
 
 from dualopt.arrays._checks import is_number, require, require_at_least, require_flags, require_integers
 from dualopt.methods import Algorithm
+from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Full, Participation
 from dualopt.methods.preparation import Preparation
 from dualopt.objectives import Objective
@@ -44,6 +45,8 @@ class Candidate:
         Everybody when not given.
     scales : sequence of float or str, optional
         One scale for each client, as :func:`dualopt.run` takes them.
+    compressor : Compressor or str, optional
+        What uploads go through.
     rounds : int, optional
         Largest number of rounds, if it is not that of the search: a method that rarely communicates needs more.
 
@@ -57,6 +60,7 @@ class Candidate:
     algorithm: Algorithm
     participation: Participation = field(default_factory=Full)
     scales: Sequence[float] | str | None = None
+    compressor: Compressor | str | None = None
     rounds: int | None = None
 
 
@@ -270,6 +274,7 @@ class _Search:
             rounds=self.rounds if candidate.rounds is None else candidate.rounds,
             participation=candidate.participation,
             scales=candidate.scales,
+            compressor=candidate.compressor,
             seed=self.seed,
             tol=self.target if certified else None,
             reference=self.reference,

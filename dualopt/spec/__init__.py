@@ -2,7 +2,7 @@
 
 ``NAME: parameter=value, ...`` names a class (as ``dualopt list`` does, or a plug-in, ``FILE.py:Name``) and parameters::
 
-    fedsplit: step=0.1, solver=(lbfgs: history=5), compressor=rand-k:3
+    fedsplit: step=0.1, solver=(lbfgs: history=5), stop=steps:3
 
 ``=`` may stand for the first colon. A value without a name is that of the first parameter which is no object itself. An
 object among the values goes to the next comma, or is in parentheses; ``solver.history=5`` reaches into one that is

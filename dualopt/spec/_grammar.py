@@ -42,9 +42,9 @@ class Tree:
 
     Examples
     --------
-    >>> tree = Tree.parse("fedsplit: step=0.1, compressor=rand-k:3")
+    >>> tree = Tree.parse("fedsplit: step=0.1, stop=gap:2")
     >>> print(tree)
-    fedsplit: step=0.1, compressor=(rand-k: 3)
+    fedsplit: step=0.1, stop=(gap: 2)
     >>> Tree.from_json('{"rand-k": {"size": 3}}') == Tree.from_toml("[rand-k]\nsize = 3")
     True
     """

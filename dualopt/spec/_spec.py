@@ -35,17 +35,17 @@ class Spec(Tree):
 
     Examples
     --------
-    >>> spec = Spec.parse("fedsplit: step=0.1, solver=lbfgs:history=5, compressor=rand-k:3")
+    >>> spec = Spec.parse("fedsplit: step=0.1, solver=lbfgs:history=5, stop=steps:3")
     >>> method = spec.build("algorithm")
-    >>> method.step, method.solver, method.compressor
-    (0.1, LBFGS(history=5, precondition=None, max_iter=1000), RandK(size=3))
+    >>> method.step, method.solver, method.stop
+    (0.1, LBFGS(history=5, precondition=None, max_iter=1000), Steps(steps=3))
     >>> print(Spec.of(method))
-    fedsplit: solver=(lbfgs: history=5), step=0.1, compressor=(rand-k: size=3)
-    >>> Spec.of(method.compressor).to_json()
-    {'rand-k': {'size': 3}}
-    >>> print(Spec.of(method.compressor).to_toml(), end="")
-    [rand-k]
-    size = 3
+    fedsplit: solver=(lbfgs: history=5), stop=(steps: steps=3), step=0.1
+    >>> Spec.of(method.stop).to_json()
+    {'steps': {'steps': 3}}
+    >>> print(Spec.of(method.stop).to_toml(), end="")
+    [steps]
+    steps = 3
     """
 
     @classmethod

@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from dualopt import (
+    GIANT,
     AFedPD,
     AndersonFedSplit,
     Composite,
@@ -23,6 +24,7 @@ from dualopt import (
     DualFL,
     FedDR,
     FedDyn,
+    FedSplit,
     Scaffnew,
     Scaffold,
     linear_model,
@@ -70,6 +72,13 @@ RUNS = {
     "scaffnew, silent rounds": (quadratics, Scaffnew(), {"rounds": 120, "participation": "communicate=0.3"}),
     "scaffold 3 of 8": (rows, Scaffold(), {"rounds": 30, "participation": "subset=3"}),
     "feddr, l1": (regularised, FedDR(), {"rounds": 60, "tol": 1e-9}),
+    "scaffold 3 of 8, compressed": (
+        rows,
+        Scaffold(),
+        {"rounds": 12, "participation": "subset=3", "compressor": "natural"},
+    ),
+    "giant, compressed": (rows, GIANT(), {"rounds": 12, "compressor": "rounding=6"}),
+    "fedsplit, compressed": (quadratics, FedSplit(), {"rounds": 20, "tol": 1e-9, "compressor": "cohorts=3"}),
     "anderson_fedsplit": (quadratics, AndersonFedSplit(), {"rounds": 60, "tol": 1e-9}),
 }
 

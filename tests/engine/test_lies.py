@@ -135,6 +135,9 @@ FALSE = {
         lambda x: x._replace(gradients=(LOST,) * 3),
         "counts gradients in numbers that cannot be",
     ),
+    "vectors": (protocol.Uploaded, lambda x: x._replace(vectors=2), "more vectors than it uploads"),
+    "no number": (protocol.Uploaded, lambda x: x._replace(vectors=LOST), "more vectors than it uploads"),
+    "one of them": (protocol.Uploaded, lambda x: x._replace(vectors=1), "its upload has the wrong shapes or types"),
     "rounds": (protocol.Started, lambda x: x._replace(rounds=-1), "negative number of rounds"),
 }
 

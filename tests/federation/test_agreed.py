@@ -14,7 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.engine import RefusedError, wire
 from dualopt.engine import _protocol as protocol
-from dualopt.engine.rounds import resolve
+from dualopt.engine.rounds import as_compressor, resolve
 from dualopt.federation import Project
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.settings import objective_of
@@ -94,7 +94,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "a solver that is completed": {"algorithm": "scaffold: solver=gradient"},
     "a stop": {"algorithm": "fedpd: stop=reduction=0.1"},
     "a stop that is completed": {"algorithm": "dualfl: stop=gap=2"},
-    "a compressor": {"algorithm": "fedsplit: compressor=natural"},
+    "a compressor": {"algorithm": "fedsplit", "compressor": "natural"},
     "a regulariser": {"algorithm": "feddr", "regulariser": "l1=0.1"},
 }
 
@@ -105,7 +105,10 @@ def started(project: Project, **changes: Any) -> protocol.Start:
     text = json.dumps(Spec.of(resolve(project.method, f), full=True).to_json())
     theta0 = np.zeros(f.shape)
     run = f"{project.run_name} 0123"
-    return protocol.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s")._replace(**changes)
+    packs = as_compressor(project.compressor_object, f)
+    packs = None if packs is None else json.dumps(Spec.of(packs, full=True).to_json())
+    start = protocol.Start(run, 0, 3, (1,), text, theta0, None, project.fingerprint, "s", compressor=packs)
+    return start._replace(**changes)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -119,7 +122,6 @@ def test_a_start_of_something_else_is_refused() -> None:
     others = {
         "method": "dualfl",
         "parameter": "feddyn: alpha=0.4, solver=lbfgs:history=5, stop=reduction=0.1",
-        "default": "feddyn: alpha=0.3, compressor=natural, solver=lbfgs:history=5, stop=reduction=0.1",
         "solver": "feddyn: alpha=0.3, solver=newton, stop=reduction=0.1",
         "its parameter": "feddyn: alpha=0.3, solver=lbfgs:history=6, stop=reduction=0.1",
         "stop": "feddyn: alpha=0.3, solver=lbfgs:history=5, stop=gradient=1e-3",
@@ -131,12 +133,17 @@ def test_a_start_of_something_else_is_refused() -> None:
         with pytest.raises(RefusedError, match="method is not that of the project") as raised:
             require_agreed_requests(project, 1, [started(project, method=method)])
         assert raised.value.code == "method", name
+    default = started(project_of("fedsplit: step=0.1, average=active")).method
+    other_project = project_of("fedsplit: step=0.1")
+    with pytest.raises(RefusedError, match="its average is 'active', not 'all'"):
+        require_agreed_requests(other_project, 1, [started(other_project, method=default)])
     for changes, code in (
         ({"n_clients": 2}, "clients"),
         ({"clients": (0,)}, "clients"),
         ({"clients": (0, 1, 2)}, "clients"),
         ({"run": "another"}, "asked"),
         ({"scales": (2.0,)}, "asked"),
+        ({"compressor": '{"natural": {}}'}, "asked"),
         ({"run": f"{project.run_name}x 0"}, "asked"),
     ):
         with pytest.raises(RefusedError) as raised:

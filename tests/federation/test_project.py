@@ -48,6 +48,7 @@ CHANGES: dict[str, Any] = {
     "scale": "255",
     "client_weights": "rows",
     "scales": "1,2,0.5",
+    "compressor": "natural",
     "dtype": "float32",
     "storage": "dense",
     "rounds": 7,

@@ -18,7 +18,7 @@ from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.runs.trace import Trace
 from dualopt.solvers import SGD
-from figures import _race, feddyn_alpha, feddyn_table6
+from figures import _race, feddyn_alpha, feddyn_table2, feddyn_table6
 from figures._feddyn import SETTINGS, grid, problem
 from figures._output import write_table
 from figures._race import Contestant, race, training_loss
@@ -260,3 +260,13 @@ def test_the_alphas_are_compared_at_their_lowest_losses(small, tmp_path):
 
 def test_the_yardstick_is_fedavg():
     assert all(type(algorithm) is FedAvg for algorithm in candidates("fedavg"))
+
+
+def test_the_papers_numbers_are_beside_its_own_data_alone():
+    columns = {"round": [0, 1], "accuracy": [0.1, 0.98], "server": [0.1, 0.98]}
+    for data, shown in (("mnist", True), ("digits", False)):
+        key = {"target": 0.972, "data": data}
+        trace = Trace(columns=columns, status="converged", theta=None, parameters={"key": key})
+        rows = feddyn_table2.tabulate({f"10%, iid: {name}": trace for name in feddyn_table2.LEGEND})
+        assert [row["FedDyn"] for row in rows] == ["1", "1"]
+        assert all(("FedDyn, paper" in row) is shown for row in rows)

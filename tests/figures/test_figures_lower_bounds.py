@@ -87,11 +87,3 @@ def test_the_caption_says_what_was_found(traces) -> None:
     slower = traces["rounds: fedsplit"]
     slower = replace(slower, columns={**slower.columns, "measured": slower["measured"] + 1})
     assert "FedSplit" not in lower_bounds.caption(traces | {"rounds: fedsplit": slower}, Settings())
-
-
-def test_stored_curves_are_drawn_without_computing(quick, traces) -> None:
-    stored = lower_bounds.compute(replace(quick, stored_only=True))
-    for label, trace in traces.items():
-        np.testing.assert_array_equal(stored[label]["measured"], trace["measured"])
-    with pytest.raises(ValueError, match="redraw: the curve 'error: dualfl' is not stored"):
-        lower_bounds.compute(replace(quick, stored_only=True, quick=False))

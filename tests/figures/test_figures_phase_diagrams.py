@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,8 +192,3 @@ def test_no_failure_is_no_step(traces: dict[str, Trace]) -> None:
 
     found = phase_diagrams.caption({name: fine(trace) for name, trace in traces.items()}, Settings())
     assert "with all clients no step;" in found
-
-
-def test_missing_cells_are_refused_when_nothing_may_be_computed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="redraw: the panel 'fedavg' is not stored"):
-        phase_diagrams.compute(Settings(out=tmp_path, quick=True, stored_only=True))

@@ -77,7 +77,7 @@ def draw_png_only_unless(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def savefig(self: Figure, file, **options) -> None:
         if both or options["format"] == "png":
-            genuine(self, file, **options)
+            genuine(self, file, **options | {"dpi": 20})
         else:
             file.write(PDF)
 
@@ -103,6 +103,10 @@ def test_every_figure_leaves_its_files(name, shared, monkeypatch, capsys):
         assert next(csv.reader(file))[0] == "curve"
         assert len(list(file)) > 1
     assert "\x1b" not in said
+    numbers = (shared / f"{name}.csv").read_bytes()
+    monkeypatch.setattr(Figure, "savefig", lambda self, file, **options: file.write(PNG))
+    assert run_program(name, *arguments, "--quick", "--threads", "1", "--redraw") == 0  # from what is stored
+    assert (shared / f"{name}.csv").read_bytes() == numbers
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import AndersonDANE, AndersonFedSplit
+from dualopt.methods import AndersonDANE
 from dualopt.methods._anderson import History
 from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
-from dualopt.solvers import LBFGS, Exact
-from dualopt.solvers.stopping import GradientNorm
-from tests.problems import hinge, logistic, lopsided, one_flat_client, quadratic
+from dualopt.solvers import Exact
+from tests.problems import hinge, lopsided, one_flat_client, quadratic
 
 START = np.array([1.0, -2.0, 0.5, 3.0])
 
@@ -50,18 +49,6 @@ def test_products_are_those_of_the_inverse_of_the_preconditioner() -> None:
     last = seen(AndersonDANE(solver=Exact(), memory=3), f, 9)[-1]
     R = np.stack(last.server.residuals)
     np.testing.assert_allclose(last.server.history.gram, R @ inverse @ R.T, rtol=1e-6, atol=1e-12 * np.max(R) ** 2)
-
-
-def test_few_rounds_where_clients_are_alike() -> None:
-    f = logistic(rows=4000, mu=0.1)
-    exactly = {"solver": LBFGS(), "stop": GradientNorm(tol=1e-13)}
-
-    def gradient(method) -> float:
-        model = list(islice(iterate(method, f), 11))[-1].server.theta
-        return float(np.linalg.norm(np.mean(f.gradient(model), axis=0)))
-
-    assert gradient(AndersonDANE(**exactly)) < 1e-11
-    assert gradient(AndersonFedSplit(**exactly)) > 1e-9
 
 
 def test_a_step_that_is_too_long_is_halved() -> None:

@@ -12,9 +12,8 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import AndersonFedSplit, FedSplit
 from dualopt.methods._anderson import REFUSED, History, appended, mixing_weights, mixture, regularisation
 from dualopt.objectives import Quadratic
-from dualopt.runs.certificates import certificate
 from dualopt.solvers import LBFGS, Exact
-from tests.problems import digits, logistic, lopsided, quadratic
+from tests.problems import logistic, lopsided, quadratic
 
 ROUNDS = 14
 
@@ -65,18 +64,6 @@ def test_ends_where_fedsplit_is_on_its_way() -> None:
     away = [np.linalg.norm(next(islice(iterate(m, f), 8, None)).server.theta - f.minimiser()) for m in methods]
     assert away[0] < 1e-7
     assert away[1] > 1e-3  # 0.94 per round
-
-
-def test_fewer_rounds_than_fedsplit_on_digits_by_label() -> None:
-    f = digits(rows=320)
-    target = 1e-10 * certificate(f, f.zeros()).gap
-
-    def rounds(method) -> int:
-        return next(
-            s.round.n + 1 for s in iterate(method, f) if certificate(f, s.server.theta, s.solution).gap <= target
-        )
-
-    assert rounds(AndersonFedSplit()) <= 0.55 * rounds(FedSplit())
 
 
 def test_servers_means_are_those_of_the_clients() -> None:

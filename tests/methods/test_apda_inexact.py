@@ -13,9 +13,9 @@ from dualopt.engine.rounds import State, advance, iterate
 from dualopt.methods import APDAInexact
 from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
-from dualopt.solvers import SGD, Exact
+from dualopt.solvers import Exact
 from dualopt.solvers.stopping import Steps
-from tests.problems import logistic, quadratic
+from tests.problems import quadratic
 
 
 def box(f, *, eta_x: float, eta_y: float, beta_y: float, theta: float, K: int):
@@ -45,14 +45,6 @@ def test_it_is_the_box() -> None:
         np.testing.assert_allclose(s.server.theta, theta, rtol=1e-12)
         np.testing.assert_allclose(s.clients.dual.sum(axis=0), 0.0, atol=1e-13)
         assert (s.floats_up, s.floats_down) == (20, 20 if s.round.n else 40)
-
-
-def test_the_suggestions() -> None:
-    method = APDAInexact().suggested(quadratic(mu=1.0, L=16.0))
-    assert method.eta_x == pytest.approx(1 / 16)
-    assert method.eta_y == pytest.approx(0.5)
-    assert method.beta_y == pytest.approx(1 / 16)
-    assert method.theta == pytest.approx(max(2 / (2 + 1 / 16), 1 - 1 / 32))
 
 
 def rate(method: APDAInexact, f) -> float:
@@ -98,23 +90,3 @@ def test_the_suggestions_balance_the_two_factors() -> None:
     assert found == pytest.approx(1 - 1 / (8 * kappa**0.5), rel=1e-3)
     for other in (0.25, 4.0):
         assert rate(APDAInexact(solver=Exact(), eta_x=other / (4 * kappa**0.5)), instance(kappa)) > found
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"eta_x": 0.0}, "eta_x must be a positive finite number"),
-        ({"eta_y": -1.0}, "eta_y must be a positive finite number"),
-        ({"beta_y": float("inf")}, "beta_y must be a positive finite number"),
-        ({"theta": float("nan")}, "theta must be a positive finite number"),
-        ({"solver": SGD(step=0.1)}, "solver must compute local gradients, which SGD does not"),
-    ],
-)
-def test_bad_arguments_are_named(wrong, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        APDAInexact(**wrong)
-
-
-def test_nothing_is_suggested_without_strong_convexity() -> None:
-    with pytest.raises(ValueError, match="objective must be smooth and strongly convex"):
-        APDAInexact().suggested(logistic(mu=0.0))

@@ -107,6 +107,7 @@ def test_ranges_are_refused_beyond_their_ends(name: str, parameter: str, good: t
 
 PLAIN = "solver must be Gradient or SGD"
 LOCAL = "solver must compute local gradients"
+ONE_LENGTH = "solver must take one step of one length in every round"
 COUNT = "stop must be a number of steps"
 STEP, SAMPLES, EPOCHS = Gradient(step=0.1), SGD(step=0.1, batch=1), SGD(step=0.1, batch=1, epochs=1)
 # name, what is admitted, what is not, and why
@@ -125,6 +126,8 @@ SOLVERS = [
     ("fedcm", {"solver": EPOCHS, "server_step": 0.1}, {"solver": EPOCHS}, "server_step must be given"),
     ("scaffold", {"solver": SAMPLES}, {"solver": LBFGS()}, PLAIN),
     ("scaffnew", {"solver": SAMPLES}, {"solver": LBFGS()}, PLAIN),
+    ("scaffnew", {"solver": SAMPLES}, {"solver": EPOCHS}, ONE_LENGTH),
+    ("scaffnew", {"solver": SAMPLES}, {"solver": SGD(step=0.1, decay=0.9)}, ONE_LENGTH),
     ("fedspeed", {"solver": LBFGS(), "radius": 0.0}, {"solver": LBFGS(), "radius": 1e-3}, PLAIN),
     ("feddualavg", {"solver": STEP}, {"solver": SAMPLES}, "solver must be Gradient, not SGD"),
     ("fedcm", {"stop": Steps(steps=3)}, {"stop": GradientNorm(tol=0.1)}, COUNT),

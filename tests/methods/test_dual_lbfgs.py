@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import DualAscent, DualFL, DualLBFGS
-from dualopt.solvers import LBFGS, SGD, Exact
+from dualopt.methods import DualAscent, DualLBFGS
+from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import GradientNorm
-from tests.problems import logistic, lopsided, one_flat_client, quadratic
+from tests.problems import logistic, lopsided, quadratic
 
 
 class Plain(DualLBFGS):
@@ -104,22 +104,3 @@ def test_values_that_rise_are_refused_and_a_plain_step_follows() -> None:
         assert not after.server.plain
         np.testing.assert_allclose(after.clients.step, -after.clients.q, rtol=1e-12)
         assert float(after.server.value) < float(before.server.value)
-
-
-def test_fewer_rounds_than_dualfl() -> None:
-    f = logistic(mu=1e-3)
-
-    def error(method) -> float:
-        model = seen(method, f, 60)[-1].server.theta
-        return float(np.linalg.norm(np.mean(f.gradient(model), axis=0)))
-
-    assert error(DualLBFGS()) < 0.01 * error(DualFL())
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^nu cannot be suggested because mu is 0"):
-        DualLBFGS().suggested(one_flat_client())
-    with pytest.raises(ValueError, match=r"^nu = 2 must not exceed mu = 1"):
-        DualLBFGS(nu=2.0).check(quadratic())
-    with pytest.raises(ValueError, match=r"^solver must compute local gradients"):
-        DualLBFGS(solver=SGD(step=0.1, batch=1))

@@ -12,8 +12,8 @@ from dualopt.losses import Logistic
 from dualopt.methods import FedAvg, FedCM
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import linear_model
-from dualopt.solvers import LBFGS, SGD, Gradient
-from dualopt.solvers.stopping import GradientNorm, Steps
+from dualopt.solvers import SGD, Gradient
+from dualopt.solvers.stopping import Steps
 from tests.problems import quadratic
 
 
@@ -69,19 +69,3 @@ def test_epochs_of_unequal_clients_are_counted() -> None:
     method = FedCM(alpha=1.0, solver=SGD(step=1e-9, batch=4, epochs=2), server_step=0.1)
     s = next(iterate(method, f))
     np.testing.assert_allclose(s.server.momentum, f.gradient(np.zeros(2)).mean(axis=0), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"alpha": 0.0}, r"alpha must lie in \(0, 1\], not 0.0"),
-        ({"alpha": 1.5}, r"alpha must lie in \(0, 1\], not 1.5"),
-        ({"server_step": 0.0}, "server_step must be a positive finite number"),
-        ({"solver": LBFGS()}, "solver must be Gradient or SGD"),
-        ({"stop": GradientNorm(tol=1.0)}, "stop must be a number of steps"),
-        ({"solver": SGD(step=0.1, epochs=1)}, "server_step must be given when the solver counts epochs"),
-    ],
-)
-def test_bad_arguments_are_named(wrong, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        FedCM(**wrong)

@@ -22,14 +22,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dualopt.arrays.tree import leaves
-from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine.rounds import State, advance, iterate
 from dualopt.methods import AUTO, FedDR
 from dualopt.methods.participation import Bernoulli, Full, Participation, Schedule, UniformSubset, first_round
@@ -39,8 +37,7 @@ from dualopt.runs.recording import run
 from dualopt.runs.reference import cvxpy, newton
 from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import GradientNorm
-from tests.problems import converted, logistic, quadratic
-from theory._chance import Expect, branches, subsets
+from tests.problems import logistic, quadratic
 
 PROBLEMS = {"quadratic": quadratic(n=4, d=6, mu=0.5, L=20.0, seed=1), "logistic": logistic(d=6)}
 REGULARISERS = ("L1", "L2")
@@ -142,40 +139,6 @@ def test_reaches_the_solution_of_cvxpy(problem: str, regulariser: str, participa
         assert 0 < np.sum(reference(problem, regulariser).theta == 0) < reference(problem, regulariser).theta.size - 1
 
 
-class WrongStep(FedDR):
-    """The proximal map of the regulariser of a sum, not of a mean, of the clients."""
-
-    def server(self, server, mean, round):
-        after, _ = super().server(server, mean, round)
-        theta = self.regulariser.prox(after.mean, self.eta / round.n_clients)
-        return after._replace(theta=theta), theta
-
-
-class NoStale(FedDR):
-    """The mean over the active clients in place of all."""
-
-    def server(self, server, mean, round):
-        return super().server(server, mean / round.fraction, round)
-
-
-class NotReflected(FedDR):
-    """Local solutions are sent instead of reflected points."""
-
-    def local(self, clients, message, oracle, round):
-        after, _ = super().local(clients, message, oracle, round)
-        return after._replace(reflected=after.x), after.x - clients.reflected
-
-
-@pytest.mark.parametrize(
-    ("wrong", "participation"),
-    [(WrongStep, Full()), (NotReflected, Full()), (NoStale, UniformSubset(size=2))],
-    ids=lambda x: getattr(x, "__name__", type(x).__name__),
-)
-def test_wrong_variants_are_caught(wrong: type[FedDR], participation: Participation) -> None:
-    with pytest.raises(AssertionError):
-        reaches_the_solution(wrong(), "quadratic", "L1", participation)
-
-
 @pytest.mark.parametrize("participation", [*CHANCE, Bernoulli(probability=0.4)], ids=lambda p: type(p).__name__)
 @every_case
 def test_stays_at_the_solution(problem: str, regulariser: str, participation: Participation) -> None:
@@ -237,114 +200,10 @@ def factor(F: Composite, eta: float, a: float) -> float:
     return 1 - 0.5 * a * (1 - delta)
 
 
-STEPS = [(a, eta) for a in (0.5, 1.0, 1.7, 2.0) for eta in (0.02, AUTO, 5.0)]
-SOME_STEPS = [(0.5, 5.0), (1.0, AUTO), (1.7, 0.02), (2.0, AUTO)]  # every value of a and of eta
-
-
-@pytest.mark.parametrize(
-    ("problem", "a", "eta"), [*(("quadratic", *s) for s in STEPS), *(("logistic", *s) for s in SOME_STEPS)]
-)
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_the_distance_falls_as_the_theorem_says(problem: str, regulariser: str, a: float, eta: float) -> None:
-    F, algorithm, states = path(problem, regulariser, a, eta=eta)
-    theta = optimum(problem, regulariser)
-    V = [distance(state, F, algorithm, theta) for state in states]
-    rounding = 1e-13 * V[0]
-    for before, after, state in zip(V, V[1:], states, strict=False):
-        step = float(np.mean(np.sum((state.server.theta - state.clients.x) ** 2, axis=-1)))
-        assert after <= before - a * (2 - a) * step + rounding
-        assert after <= factor(F, algorithm.eta, a) ** 2 * before + rounding
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-@pytest.mark.parametrize("a", [1.0, 2.0])
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_the_exact_expectation_over_subsets(regulariser: str, a: float, size: int) -> None:
-    F, algorithm, states = path("quadratic", regulariser, a, rounds=6)
-    theta, q, p = optimum("quadratic", regulariser), factor(F, algorithm.eta, a), size / 4
-
-    def V(state: State) -> float:
-        return distance(state, F, algorithm, theta)
-
-    def expected(state: State) -> float:
-        return Expect(branches(algorithm, F, state, subsets(4, size)))[lambda branch: V(branch.state)]
-
-    for state, everybody in pairwise(states):
-        mean = expected(state)
-        assert mean == pytest.approx((1 - p) * V(state) + p * V(everybody), rel=1e-10)
-        assert mean <= (1 - p + p * q**2) * V(state)
-        # a round of few is a start for the next one as well: the identity needs no full round before
-        state, _, _ = advance(algorithm, F, state, subsets(4, size)[-1].round)
-        assert expected(state) <= (1 - p + p * q**2) * V(state)
-
-
-def test_the_constants_are_attained() -> None:
-    """The factor by ``f = |.|^2/4`` on one client, the decrease by linear ``f_j``, whose reflections are isometries."""
-    F = Composite(objective=Quadratic(A=np.full((1, 1, 1), 0.5), b=np.zeros((1, 1))), regulariser=L1(weight=0.0))
-    first, second = islice(iterate(FedDR(eta=0.4), F, theta0=np.ones(1)), 2)
-    assert second.clients.y[0, 0] == pytest.approx(factor(F, 0.4, 1.0) * first.clients.y[0, 0], rel=1e-12)
-    F = Composite(objective=Quadratic(A=np.zeros((2, 1, 1)), b=np.array([[1.0], [-1.0]])), regulariser=L1(weight=0.0))
-    for a in (0.5, 1.0, 1.7):
-        algorithm = FedDR(eta=0.4, relaxation=a).suggested(F)
-        states = [s.state for s in islice(iterate(algorithm, F), 6)]
-        for before, after in pairwise(states):
-            step = float(np.mean((before.server.theta - before.clients.x) ** 2))
-            change = distance(after, F, algorithm, np.zeros(1)) - distance(before, F, algorithm, np.zeros(1))
-            assert change == pytest.approx(-a * (2 - a) * step, rel=1e-9)
-        assert np.max((states[0].server.theta - states[0].clients.x) ** 2) > 0.1
-
-
-class Over(FedDR):
-    """FedDR that takes any relaxation."""
-
-    def __post_init__(self) -> None: ...
-
-
-def test_more_relaxation_is_refused_and_expands() -> None:
-    with pytest.raises(ValueError, match=r"relaxation must lie in \(0, 2\]"):
-        FedDR(relaxation=2.1)
-    F, theta = composite("quadratic", "L2"), optimum("quadratic", "L2")
-    algorithm = Over(relaxation=4.0, eta=0.02, solver=Exact()).suggested(F)
-    states = [s.state for s in islice(iterate(algorithm, F), 9)]
-    assert distance(states[-1], F, algorithm, theta) > 2 * distance(states[0], F, algorithm, theta)
-
-
 # Array libraries
-
-
-@every_chance
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_array_libraries_agree(regulariser: str, participation: Participation, backend) -> None:
-    F = composite("quadratic", regulariser)
-    other = replace(F, objective=converted(F.objective, backend))
-    expected, found = (last(FedDR(), x, 6, participation=participation) for x in (F, other))
-    assert type(found.server.theta) is type(other.zeros())
-    assert found.server.theta.device == other.zeros().device
-    assert array_namespace(found.server.theta) is array_namespace(other.zeros())
-    for a, b in zip(leaves((expected.server, expected.clients)), leaves((found.server, found.clients)), strict=True):
-        np.testing.assert_allclose(a, to_numpy(b), rtol=1e-11, atol=1e-12)
-
-
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_single_precision_stays_single(regulariser: str) -> None:
-    F = composite("quadratic", regulariser)
-    found = last(FedDR(), replace(F, objective=converted(F.objective, lambda x: x.astype(np.float32))), 60)
-    assert all(leaf.dtype == np.float32 for leaf in leaves((found.server, found.clients)))
-    np.testing.assert_allclose(found.server.theta, optimum("quadratic", regulariser), atol=1e-5)
 
 
 def test_another_regulariser_than_the_objectives_is_refused() -> None:
     f = logistic()
     with pytest.raises(ValueError, match="regulariser must be that of the objective"):
         run(FedDR(regulariser=L1(weight=0.1)), f, rounds=1)
-
-
-def test_guarantee_states_the_contraction_that_is_attained() -> None:
-    """One quadratic with eigenvalues mu and L, eta = 1/sqrt(L mu): the slower shrinks by the factor."""
-    f = Quadratic(A=np.diag([1.0, 25.0])[None], b=np.zeros((1, 2)))
-    method = FedDR(eta=0.2).suggested(f)
-    # the square of 1 - (1 - (sqrt(25) - 1)/(sqrt(25) + 1))/2 = 5/6
-    assert "once all have been active, E of the squared distances falls by a factor of 0.694445" in method.guarantee(f)
-    ys = [s.clients.y[0] for s in islice(iterate(method, f, theta0=np.array([1.0, 1.0])), 12)]
-    ratios = np.abs(ys[-1] / ys[-2])
-    assert np.max(ratios) == pytest.approx(5.0 / 6.0, rel=1e-9)

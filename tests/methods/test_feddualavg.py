@@ -7,7 +7,6 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import iterate
 from dualopt.methods import FedAvg, FedDR, FedDualAvg
 from dualopt.methods.participation import Bernoulli, UniformSubset
@@ -15,9 +14,9 @@ from dualopt.objectives import Composite
 from dualopt.regularisers import L1
 from dualopt.runs.certificates import dual_point
 from dualopt.runs.recording import run
-from dualopt.solvers import LBFGS, SGD, Gradient
-from dualopt.solvers.stopping import GradientNorm, Steps
-from tests.problems import converted, logistic, quadratic
+from dualopt.solvers import Gradient
+from dualopt.solvers.stopping import Steps
+from tests.problems import logistic, quadratic
 
 
 def shrink(z, length: float):
@@ -83,17 +82,6 @@ def test_with_one_step_it_reaches_the_minimiser_and_with_more_it_does_not() -> N
     assert distances[1] > 1e-3
 
 
-def test_array_libraries_agree_with_a_regulariser(backend) -> None:
-    f, g = quadratic(), L1(weight=0.2)
-    found, expected = (
-        next(islice(iterate(FedDualAvg(), Composite(objective=problem, regulariser=g)), 5, None)).server.theta
-        for problem in (converted(f, backend), f)
-    )
-    assert type(found) is type(converted(f, backend).zeros())
-    np.testing.assert_allclose(to_numpy(found), expected, rtol=1e-12)
-    assert 0 < np.count_nonzero(expected) < 4
-
-
 def test_gradients_are_counted_as_computed() -> None:
     s = next(iterate(FedDualAvg(stop=Steps(steps=3)), logistic()))
     assert s.solution is not None
@@ -101,20 +89,6 @@ def test_gradients_are_counted_as_computed() -> None:
     point = dual_point(logistic(), s.solution)
     assert point is not None
     assert np.isfinite(point.conjugate).all()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"server_step": 0.0}, "server_step must be a positive finite number"),
-        ({"solver": LBFGS()}, "solver must be Gradient, not LBFGS"),
-        ({"solver": SGD(step=0.1)}, "solver must be Gradient, not SGD"),
-        ({"stop": GradientNorm(tol=1.0)}, "stop must be a number of steps"),
-    ],
-)
-def test_bad_arguments_are_named(wrong, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        FedDualAvg(**wrong)
 
 
 def test_another_regulariser_than_the_objectives_is_refused() -> None:

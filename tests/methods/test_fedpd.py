@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-import pytest
 
 from dualopt.engine.rounds import State, advance, iterate
 from dualopt.methods import (
@@ -43,9 +42,3 @@ def test_the_authors_variant_uploads_the_old_dual() -> None:
     assert np.linalg.norm(authors[3] - box[3]) > 1e-3
     np.testing.assert_allclose(authors[-1], f.minimiser(), atol=1e-12)
     np.testing.assert_allclose(box[-1], f.minimiser(), atol=1e-12)
-
-
-def test_too_long_steps_are_refused() -> None:
-    f = quadratic(mu=-1.0, L=20.0)
-    with pytest.raises(ValueError, match=r"eta gives the proximal weight 0\.5, which must exceed 1"):
-        FedPD(eta=2.0).check(f)

@@ -14,7 +14,7 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import GIANT
 from dualopt.methods.giant import SLOPES, best_step
 from dualopt.objectives import ObjectiveWrapper, Quadratic
-from tests.problems import hinge, logistic, lopsided, one_flat_client, quadratic
+from tests.problems import hinge, lopsided, one_flat_client, quadratic
 
 START = np.array([1.0, -2.0, 0.5, 3.0])
 OPPOSITE = Quadratic(A=np.stack([np.diag([1.0, 400.0]), np.diag([400.0, 1.0])]), b=np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -106,12 +106,6 @@ def test_a_refused_point_is_tried_again_nearer() -> None:
         assert 0.1 * before * (1 - 1e-12) <= after <= 0.5 * before
     last = seen(Blind(), OPPOSITE, 300, start)[-1].server.theta
     np.testing.assert_allclose(last, OPPOSITE.minimiser(), atol=1e-6)
-
-
-def test_few_rounds_where_clients_are_alike() -> None:
-    f = logistic(rows=4000, mu=0.1)
-    model = list(islice(iterate(GIANT(), f), 19))[-1].server.theta
-    assert np.linalg.norm(np.mean(f.gradient(model), axis=0)) < 1e-10
 
 
 def test_interpolation_of_slopes() -> None:

@@ -537,6 +537,7 @@ def test_what_cannot_be_suggested_is_asked_for(name: str, f, parameter: str) -> 
 CHECKED = [
     ("dualfl", {"nu": 0.5}, {"nu": 0.5 * (1.0 + 1e-7)}, "nu = 0.5 must not exceed mu = 0.5"),
     ("optimized-dualfl", {"nu": 0.5}, {"nu": 1.0}, "nu = 1 must not exceed mu = 0.5"),
+    ("dual-lbfgs", {"nu": 0.5}, {"nu": 1.0}, "nu = 1 must not exceed mu = 0.5"),
     ("fivegcs", {"mu": 0.5}, {"mu": 0.5 * (1.0 + 1e-7)}, "mu = 0.5 must not exceed 0.5"),
     ("fivegcs", {"gamma": 0.5, "tau": 1.0}, {"gamma": 0.5, "tau": 1.01}, "tau must be at most 1/(gamma N)"),
 ]

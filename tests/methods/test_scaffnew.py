@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from itertools import islice
 
 import numpy as np
-import pytest
 
-from dualopt.engine.rounds import State, advance, iterate
+from dualopt.engine.rounds import State, iterate
 from dualopt.methods import Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.methods.scaffnew import Client, Server
 from dualopt.objectives import Quadratic
-from dualopt.runs.recording import run
-from dualopt.solvers import LBFGS, SGD, Gradient
+from dualopt.solvers import SGD, Gradient
 from tests.problems import logistic, quadratic
 from theory._chance import coin, worst_growth
 
@@ -46,18 +43,6 @@ def test_it_is_the_box() -> None:
         assert (s.floats_up, s.floats_down > 0) == ((20, True) if communicates else (0, s.round.n == 0))
 
 
-@pytest.mark.parametrize("communicates", [True, False])
-def test_the_fixed_point_stays_with_and_without_communication(communicates: bool) -> None:
-    f = quadratic()
-    method = Scaffnew(probability=0.3).suggested(f)
-    state = State(*method.fixed_point(f, f.minimiser()))
-    round = next(o.round for o in coin(5, 0.3) if o.round.communicate == communicates)
-    after, upload, _ = advance(method, f, state, round)
-    assert (upload is not None) == communicates
-    np.testing.assert_allclose(after.clients.theta, state.clients.theta, atol=1e-14)
-    np.testing.assert_allclose(after.clients.control, state.clients.control, atol=1e-13)
-
-
 def growth(f, *, step: float, p: float, chance: float) -> float:
     """The worst growth of Psi when the method believes in p and the coin has another chance."""
     method = Scaffnew(probability=p, solver=Gradient(step=step))
@@ -76,36 +61,6 @@ def growth(f, *, step: float, p: float, chance: float) -> float:
     return worst_growth(method, f, coin(n, chance), state, errors, (2 * n - 1) * d)
 
 
-@pytest.mark.parametrize("p", [0.05, 1 / math.sqrt(20), 0.7, 1.0])
-@pytest.mark.parametrize("times", [0.3, 1.0, 1.9, 2.1])
-def test_the_one_step_inequality_and_no_better_one(p: float, times: float) -> None:
-    """The constant is the worst case exactly, also where a step of more than 2/L diverges."""
-    f = quadratic(n=3, d=3, mu=1.0, L=20.0)
-    step = times / 20.0
-    found = growth(f, step=step, p=p, chance=p)
-    assert found == pytest.approx(max((1 - step) ** 2, (1 - step * 20.0) ** 2, 1 - p * p), rel=1e-12)
-    assert times > 1 or found <= 1 - min(step, p * p) + 1e-12  # the paper's form
-
-
-@pytest.mark.parametrize("wrong", [0.5, 0.9, 1.3])
-def test_another_coin_than_the_update_believes_is_caught(wrong: float) -> None:
-    f, p = quadratic(n=3, d=3, mu=1.0, L=20.0), 1 / math.sqrt(20)
-    assert growth(f, step=1 / 20, p=p, chance=wrong * p) > 1 - p * p + 1e-3
-
-
-def test_as_many_communications_achieve_more_than_gradient_descent() -> None:
-    """Two hundred communications between two thousand steps, against as many with a step each; kappa = 100."""
-    rng = np.random.default_rng(0)
-    f = Quadratic(A=np.stack([np.diag([1.0, 30.0, 100.0])] * 5), b=rng.standard_normal((5, 3)))
-    method = Scaffnew().suggested(f)
-    assert method.probability == pytest.approx(0.1)
-    rare = list(islice(iterate(method, f, participation=CommunicateWithProbability(probability=0.1)), 2000))
-    assert 170 < sum(s.round.communicate for s in rare) < 230
-    descent = run(Scaffnew(probability=1.0), f, rounds=230).theta
-    errors = [np.linalg.norm(theta - f.minimiser()) for theta in (rare[-1].server.theta, descent)]
-    assert errors[0] < 1e-3 * errors[1]
-
-
 def test_sampled_steps_keep_the_sum_of_the_controls() -> None:
     f = logistic()
     method = Scaffnew(probability=0.5, solver=SGD(step=0.05, batch=5))
@@ -120,35 +75,3 @@ def test_the_step_is_common_where_smoothness_differs() -> None:
     for method in (Scaffnew(), Scaffnew(solver=Gradient())):
         assert method.suggested(f).solver == Gradient(step=0.25)
     assert Scaffnew(solver=Gradient(step=0.1)).suggested(f).solver == Gradient(step=0.1)
-
-
-def test_guarantees() -> None:
-    f = quadratic(mu=1.0, L=20.0)
-    coin = CommunicateWithProbability(probability=20.0**-0.5)
-    assert Scaffnew().guarantee(f, coin) == "E Psi falls by a factor of 0.950000 per round"
-    assert (
-        Scaffnew().guarantee(f).startswith("none: its theorem needs rounds that communicate with probability p = 0.224")
-    )
-    assert Scaffnew(solver=Gradient(step=0.101)).guarantee(f, coin) == "none: its theorem needs a step < 2/L = 0.1"
-    assert Scaffnew(solver=SGD(step=0.01)).guarantee(f, coin) == "none: its theorem needs full gradients"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"probability": 0.0}, r"probability must lie in \(0, 1\], not 0.0"),
-        ({"probability": 1.1}, r"probability must lie in \(0, 1\], not 1.1"),
-        ({"solver": LBFGS()}, "solver must be Gradient or SGD"),
-        ({"solver": SGD(step=0.1, epochs=1)}, "solver must take one step of one length in every round"),
-        ({"solver": SGD(step=0.1, decay=0.9)}, "solver must take one step of one length in every round"),
-    ],
-)
-def test_bad_arguments_are_named(wrong, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        Scaffnew(**wrong)
-
-
-def test_no_probability_without_strong_convexity() -> None:
-    with pytest.raises(ValueError, match="probability must be given"):
-        Scaffnew().suggested(logistic(mu=0.0))
-    assert Scaffnew(probability=0.5).suggested(logistic(mu=0.0)).solver is not None

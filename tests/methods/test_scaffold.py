@@ -15,8 +15,8 @@ from dualopt.methods import (
 )
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import linear_model
-from dualopt.solvers import LBFGS, SGD, Gradient
-from dualopt.solvers.stopping import GradientNorm, Steps
+from dualopt.solvers import SGD, Gradient
+from dualopt.solvers.stopping import Steps
 from tests.problems import quadratic
 
 KINDS = {1: ScaffoldI, 2: Scaffold}
@@ -71,16 +71,3 @@ def test_epochs_of_unequal_clients_are_counted() -> None:
     assert s.solution is not None
     assert s.solution.length == pytest.approx([4e-9, 12e-9])
     np.testing.assert_allclose(s.clients.control[0], f.gradient(np.zeros(2))[0], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"server_step": 0.0}, "server_step must be a positive finite number"),
-        ({"solver": LBFGS()}, "solver must be Gradient or SGD"),
-        ({"stop": GradientNorm(tol=1.0)}, "stop must be a number of steps"),
-    ],
-)
-def test_bad_arguments_are_named(wrong, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        Scaffold(**wrong)

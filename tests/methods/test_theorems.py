@@ -39,7 +39,7 @@ from dualopt.methods import (
 )
 from dualopt.methods._base import with_participation
 from dualopt.methods._theorem import ANY_LAW
-from dualopt.methods.compressors import CoordinateCohorts, Identity, RandK
+from dualopt.methods.compressors import Compressor, CoordinateCohorts, RandK
 from dualopt.methods.participation import (
     Bernoulli,
     CommunicateWithProbability,
@@ -54,7 +54,7 @@ from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from dualopt.spec.discover import discover
 from theory._chance import do_round
-from theory.frontier._draws import orders_for_all, orders_for_each
+from theory.frontier._draws import Scripted, orders_for_all, orders_for_each
 from theory.frontier.accelerated_dane import difference
 
 ALGORITHMS = discover(dualopt.methods)
@@ -351,9 +351,9 @@ def exact(kind: type[Algorithm]) -> Algorithm:
         return kind(**options)
 
 
-def completed(method: Algorithm, f: Quadratic, who: Participation) -> Any:
+def completed(method: Algorithm, f: Quadratic, who: Participation, compressor: Compressor | None = None) -> Any:
     """The method with no parameter open."""
-    return with_participation(method, f, who).suggested(f)
+    return with_participation(method, f, who, compressor).suggested(f)
 
 
 def variants(method: Algorithm, f: Quadratic, who: Participation) -> Iterator[Algorithm]:
@@ -381,11 +381,13 @@ def variants(method: Algorithm, f: Quadratic, who: Participation) -> Iterator[Al
             yield new
 
 
-def promises(method: Algorithm, f: Quadratic, who: Participation) -> list[Promise]:
+def promises(
+    method: Algorithm, f: Quadratic, who: Participation, compressor: Compressor | None = None
+) -> list[Promise]:
     """What the method promises: the guarantee is made of them, and every printed factor is one of them."""
-    said = method.guarantee(f, who)
-    complete, known = completed(method, f, who), Known.of(f, who)
-    ours = [t for t in method.theorems if t.about(complete, known) and not t.fails(complete, known)]
+    said = method.guarantee(f, who, compressor)
+    complete, known = completed(method, f, who, compressor), Known.of(f, who, compressor)
+    ours = [t for t in method.theorems if t.concerns(complete, known) and not t.fails(complete, known)]
     assert ("; ".join(t.says(complete, known) for t in ours) == said) != said.startswith("none")
     found = []
     for theorem in ours:
@@ -433,20 +435,21 @@ def test_something_is_promised(name: str) -> None:
     assert any(not m.guarantee(f, who).startswith("none") for m, who in methods)
 
 
-COMPRESSED: list[tuple[Algorithm, tuple[Round, ...]]] = [
-    (FedSplit(compressor=RandK(size=1)), orders_for_each(3, 2)),
-    (FedSplit(compressor=CoordinateCohorts(size=2)), orders_for_all(3)),
-    (FedDyn(compressor=CoordinateCohorts(size=1)), orders_for_all(3)),
-    (FedDyn(compressor=CoordinateCohorts(size=2)), orders_for_all(3)),
+COMPRESSED: list[tuple[Algorithm, Compressor, tuple[Scripted, ...]]] = [
+    (FedSplit(), RandK(size=1), orders_for_each(3, 2)),
+    (FedSplit(), CoordinateCohorts(size=2), orders_for_all(3)),
+    (FedDyn(), CoordinateCohorts(size=1), orders_for_all(3)),
+    (FedDyn(), CoordinateCohorts(size=2), orders_for_all(3)),
 ]
 
 
-@pytest.mark.parametrize(("method", "draws"), COMPRESSED, ids=[str(m) for m, _ in COMPRESSED])
-def test_promises_are_kept_with_every_draw_of_a_compressor(method: Any, draws: tuple[Round, ...]) -> None:
+@pytest.mark.parametrize(("method", "compressor", "orders"), COMPRESSED, ids=[f"{m} {c}" for m, c, _ in COMPRESSED])
+def test_promises_are_kept_with_every_draw_of_a_compressor(method: Any, compressor: Compressor, orders: Any) -> None:
     f = INSTANCES["three"]
-    (promise,) = promises(replace(method, solver=Exact()), f, Full())
+    (promise,) = promises(replace(method, solver=Exact()), f, Full(), compressor)
+    draws = tuple(replace(round, compressor=compressor) for round in orders)
     assert not broken(replace(promise, draws=draws))
-    faster = of_everybody(promise.theorem, compressor=Identity())["factor"](promise.method, promise.known)
+    faster = of_everybody(promise.theorem)["factor"](promise.method, promise.known)
     assert broken(replace(promise, draws=draws, printed=faster)) or isinstance(method, FedDyn)
 
 
@@ -515,7 +518,7 @@ def test_wrong_promises_are_noticed(
     """Theorems without their assumptions or for another law: some of these promises have been printed."""
     method = replace(method, solver=Exact()) if "solver" in parameters(type(method)) else method
     complete, known = completed(method, f, who), Known.of(f, who)
-    theorems = [t for t in method.theorems if t.about(complete, known) and (t.factor or t.potential)]
+    theorems = [t for t in method.theorems if t.concerns(complete, known) and (t.factor or t.potential)]
     altered = [replace(t, **wrong(t)) for t in theorems if t.factor or wrong is not of_everybody]
     factors = [1.0 if t.factor is None else t.factor(complete, known) for t in altered]
     found = [Promise(complete, known, who, t, factor) for t, factor in zip(altered, factors, strict=True)]

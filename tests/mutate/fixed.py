@@ -13,9 +13,10 @@ from tests.mutate.mapping import ROOT, Judges, Selected
 
 __all__ = ["FIXED", "Fixed"]
 
-UNEQUAL = "tests/test_unequal_clients.py"
+UNEQUAL = "tests/methods/test_unequal_clients.py"
 BOXES = "tests/methods/test_identities.py"
-SUGGEST = "suggestions_keep_their_promises"
+GUARANTEES = "tests/methods/test_guarantees.py"
+PRINTED = "tests/methods/test_dualfl.py"
 
 
 class Fixed(NamedTuple):
@@ -68,48 +69,48 @@ FIXED = [
         "methods/_parameters.py",
         "array_namespace(numbers).min(numbers)",
         "array_namespace(numbers).max(numbers)",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        GUARANTEES,
+        r"suggestions.*\[dualfl",
     ),
     _fixed(
         "DualFL with nu = max mu_j",
         "methods/_dual_parameters.py",
         "mu = smallest(objective.mu)",
         "mu = largest(objective.mu)",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        GUARANTEES,
+        r"suggestions.*\[dualfl",
     ),
     _fixed(
         "DualFL with rho = nu/min L_j",
         "methods/_dual_theorems.py",
         'RHO = at_most("rho", "nu/L", lambda m, k: m.nu / k.L)',
         'RHO = at_most("rho", "nu/L", lambda m, k: m.nu / float(k.objective.L.min()))',
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        GUARANTEES,
+        r"guarantees_change.*\[dualfl",
     ),
     _fixed(
         "FedPD with the old dual in skipped rounds",
         "methods/fedpd.py",
         "x0 = theta + self.eta * dual",
         "x0 = theta + self.eta * (dual if round.communicate else c.dual)",
-        UNEQUAL,
-        r"fedpd_with_skipped.*\[lopsided",
+        BOXES,
+        r"boxes\[FedPD",
     ),
     _fixed(
         "DualFL with a sign of (3.3)",
         "methods/dualfl.py",
         "v += message.theta",
         "v -= message.theta",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        PRINTED,
+        "printed_box",
     ),
     _fixed(
         "DualFL extrapolates from the first bracket for ever",
         "methods/dualfl.py",
         "c._replace(zeta=zeta, v=v)",
         "c._replace(zeta=zeta, v=c.v)",
-        UNEQUAL,
-        rf"{SUGGEST}\[dualfl",
+        PRINTED,
+        "printed_box",
     ),
     _fixed(
         "FedDyn with the sum over the active clients for 1/N of it",
@@ -164,7 +165,7 @@ FIXED = [
         "app/estimators/_base.py",
         "math.sqrt(2.0 * self.certified_gap_",
         "math.sqrt(self.certified_gap_",
-        "tests/estimators/test_same_solutions.py",
+        "tests/app/estimators/test_same_solutions.py",
         "certified_distance",
     ),
     _fixed(
@@ -204,7 +205,7 @@ FIXED = [
         "methods/compressors/top_k.py",
         "axis=-1, stable=True)",
         "axis=-1, stable=False)",
-        "tests/compressors/test_compressors.py",
+        "tests/methods/compressors/test_compressors.py",
         "largest_coordinates",
     ),
     _fixed(
@@ -212,7 +213,7 @@ FIXED = [
         "methods/compressors/quantisation.py",
         "d / (4.0 * s * s)",
         "d / (4.0 * s)",
-        "tests/compressors/test_compressors.py",
+        "tests/methods/compressors/test_compressors.py",
         "variance_of_quantisation",
     ),
     _fixed(
@@ -346,7 +347,7 @@ FIXED = [
         "losses/squared.py",
         "        return z - y\n",
         "        return 0.5 * (z - y)\n",
-        "tests/test_losses.py",
+        "tests/losses/test_losses.py",
         "squared|Squared",
     ),
 ]

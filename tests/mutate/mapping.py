@@ -49,7 +49,7 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
         Selected("tests/methods/test_fixed_points.py", bracket),
         Selected("tests/methods/test_scales.py", bracket),
         Selected("tests/methods/test_reweighted_methods.py", bracket),
-        Selected("tests/test_unequal_clients.py", rf"{bracket}|{name}-|\b{module}\b|_{module}_"),
+        Selected("tests/methods/test_unequal_clients.py", rf"{bracket}|{name}-|\b{module}\b|_{module}_"),
     ]
     if title:
         found.append(Selected("tests/methods/test_identities.py", title))
@@ -65,7 +65,6 @@ def _theorems(module: str, *claims: str) -> Judges:
         Selected("tests/methods/test_guarantees.py"),
         Selected("tests/methods/test_borders.py"),
         Selected("tests/methods/test_base.py"),
-        Selected("tests/test_unequal_clients.py", "suggestions"),
     )
     return Judges(found, claims)
 
@@ -84,7 +83,7 @@ FEDDYN = ("feddyn_equation_9", "feddyn_lemma_2", "feddyn_theorem_2", "feddyn_the
 RESTARTS = ("restart_gap", "restart_epochs", "restart_energy")
 SAMPLED = ("sampled_dualfl_step", "sampled_dualfl_potential", "sampled_dualfl", "weighted_dualfl")
 A_FEDPD = ("afedpd_lemma_1", "afedpd_lemma_2", "afedpd_descent", "afedpd_theorem_1", "afedpd_range_of_rho")
-UNEQUAL = "tests/test_unequal_clients.py"
+UNEQUAL = "tests/methods/test_unequal_clients.py"
 IDENTITIES = "tests/methods/test_identities.py"
 DISTRIBUTED = Selected("tests/methods/test_distributed.py")
 
@@ -101,10 +100,10 @@ METHODS = {
             Selected("dualopt/methods/_parameters.py"),
             Selected("tests/methods/test_arguments.py"),
             Selected("tests/methods/test_guarantees.py"),
-            Selected(UNEQUAL, "suggestions|fedsplit"),
+            Selected(UNEQUAL, "fedsplit"),
             Selected("tests/methods/test_contract.py", "refused|filled_in"),
             Selected("tests/methods/test_fedpd.py"),
-            Selected("tests/methods/test_feddr.py", "guarantee|refused|suggested"),
+            Selected("tests/methods/test_feddr.py", "refused|suggested"),
             Selected("tests/methods/test_fedsam.py"),
         )
     ),
@@ -119,10 +118,9 @@ METHODS = {
     "_dual_parameters": Judges(
         (
             Selected("tests/methods/test_scales.py"),
-            Selected("tests/methods/test_dualfl.py", "refuses|needs_mu|default_parameters|says_which"),
+            Selected("tests/methods/test_arguments.py", r"(dualfl|ascent|lbfgs)[\]-]"),
             Selected("tests/methods/test_guarantees.py", r"\[(optimized-)?dualfl[\]-]"),
             Selected("tests/methods/test_restarts.py", "suggested|unknown|refusals|guarantees|definition"),
-            Selected(UNEQUAL, "suggestions|greatest_mu_as_nu|least_smoothness"),
         ),
         ("scaled_dualfl",),
     ),
@@ -175,7 +173,6 @@ METHODS = {
     "dualfl": _method(
         "dualfl",
         "",
-        Selected(UNEQUAL, "greatest_mu_as_nu|least_smoothness"),
         Selected("tests/methods/test_scales.py"),
         Selected("tests/methods/test_restarts.py"),
         claims=(*DUALFL, "scaled_dualfl", *RESTARTS),
@@ -188,14 +185,13 @@ METHODS = {
     "feddyn": _method(
         "feddyn",
         "FedDyn|weights_of_rows",
-        Selected("tests/compressors/test_methods.py"),
+        Selected("tests/methods/compressors/test_methods.py"),
         claims=(*FEDDYN, "sampled_feddyn", "weighted_feddyn", "growing_feddyn", "compressed_feddyn"),
     ),
     "fedpd": _method(
         "fedpd",
         r"\[FedPD|full_part",
         Selected("tests/methods/test_fedpd_yardstick.py"),
-        Selected(UNEQUAL, "fedpd_with_skipped"),
         claims=FEDPD,
     ),
     "growing_feddyn": _method(
@@ -214,7 +210,7 @@ METHODS = {
         "fedsplit",
         "FedSplit|fedsplit",
         Selected("tests/methods/test_scales.py"),
-        Selected("tests/compressors/test_methods.py"),
+        Selected("tests/methods/compressors/test_methods.py"),
         claims=("fedsplit_contraction", "identity_fedsplit_averages", "sampled_fedsplit", "compressed_fedsplit"),
     ),
     "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
@@ -241,9 +237,8 @@ METHODS = {
 def _loss(module: str) -> Judges:
     name = module.replace("_", "-")
     pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}"
-    tests = (Selected(f"tests/test_losses{part}.py", pattern) for part in ("", "_cvxpy", "_kinks"))
-    accuracy = Selected("tests/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
-    return Judges((Selected(f"dualopt/losses/{module}.py"), *tests, accuracy))
+    accuracy = Selected("tests/runs/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
+    return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
 
 
 def _solver(module: str, *tests: Selected) -> Judges:
@@ -267,11 +262,13 @@ TABLE |= {
     for name in ("absolute_deviation", "hinge", "huber", "logistic", "multinomial", "smoothed_hinge", "squared")
 }
 TABLE |= {
-    "dualopt/losses/_checks.py": Judges((Selected("tests/test_losses.py"), Selected("tests/test_losses_kinks.py"))),
+    "dualopt/losses/_checks.py": Judges((Selected("tests/losses/test_losses.py"),)),
     "dualopt/losses/_entropy.py": Judges(
-        (Selected("tests/test_losses.py", "logistic|Logistic|multinomial|Multinomial"),)
+        (Selected("tests/losses/test_losses.py", "logistic|Logistic|multinomial|Multinomial"),)
     ),
-    "dualopt/losses/_wright_omega.py": Judges((Selected("tests/test_losses.py", "logistic|Logistic|wright|omega"),)),
+    "dualopt/losses/_wright_omega.py": Judges(
+        (Selected("tests/losses/test_losses.py", "logistic|Logistic|wright|omega"),)
+    ),
 }
 TABLE |= {
     "dualopt/solvers/_default.py": Judges((Selected("dualopt/solvers/_default.py"),)),
@@ -291,69 +288,78 @@ TABLE |= {
     "dualopt/arrays/streams.py": Judges(
         (
             Selected("dualopt/arrays/streams.py"),
-            Selected("tests/test_participation.py"),
-            Selected("tests/test_engine.py"),
+            Selected("tests/methods/test_participation.py"),
+            Selected("tests/engine/test_rounds.py"),
         )
     ),
     "dualopt/methods/participation.py": Judges(
         (
             Selected("dualopt/methods/participation.py"),
-            Selected("tests/test_participation.py"),
-            Selected("tests/test_participation_ends.py"),
-            Selected("tests/test_engine.py"),
+            Selected("tests/methods/test_participation.py"),
+            Selected("tests/engine/test_rounds.py"),
             Selected(IDENTITIES, "boxes|lazy"),
         )
     ),
     "dualopt/solvers/stopping.py": Judges(
-        (Selected("dualopt/solvers/stopping.py"), Selected("tests/test_stopping.py"))
+        (Selected("dualopt/solvers/stopping.py"), Selected("tests/solvers/test_stopping.py"))
     ),
     "dualopt/regularisers/l1.py": Judges(
-        (Selected("dualopt/regularisers/l1.py"), Selected("tests/test_regularisers.py"))
+        (Selected("dualopt/regularisers/l1.py"), Selected("tests/regularisers/test_regularisers.py"))
     ),
     "dualopt/regularisers/l2.py": Judges(
-        (Selected("dualopt/regularisers/l2.py"), Selected("tests/test_regularisers.py"))
+        (Selected("dualopt/regularisers/l2.py"), Selected("tests/regularisers/test_regularisers.py"))
     ),
     "dualopt/runs/certificates.py": Judges(
         (
             Selected("dualopt/runs/certificates.py"),
-            Selected("tests/test_certificate_allowances.py"),
-            Selected("tests/test_certificates.py"),
+            Selected("tests/runs/test_certificate_allowances.py"),
+            Selected("tests/runs/test_certificates.py"),
             Selected("tests/theory/test_dual.py"),
             Selected(UNEQUAL, "certificate|conjugates|dual_form|gradient_form|greatest_mu_understates"),
         ),
         ("dual_certificate", "gradient_certificate"),
     ),
+    "dualopt/runs/divergence.py": Judges(
+        (
+            Selected("dualopt/runs/divergence.py"),
+            Selected("tests/runs/test_divergence.py"),
+            Selected("tests/runs/test_recording.py", "diverge"),
+        )
+    ),
     "dualopt/arrays/client_states.py": Judges(
         (
             Selected("dualopt/arrays/client_states.py"),
-            Selected("tests/test_client_states.py", "AnyOrder|of_their_round|without|as_they_are|take_memory"),
+            Selected("tests/arrays/test_client_states.py", "AnyOrder|of_their_round|without|as_they_are|take_memory"),
         )
     ),
     **{
         f"dualopt/methods/compressors/{name}.py": Judges(
             (
                 Selected(f"dualopt/methods/compressors/{name}.py"),
-                Selected("tests/compressors/test_compressors.py"),
-                Selected("tests/compressors/test_methods.py"),
+                Selected("tests/methods/compressors/test_compressors.py"),
+                Selected("tests/methods/compressors/test_methods.py"),
+                Selected("tests/methods/compressors/test_contract.py", "once|server_can_make|identity"),
             ),
             ("compressor_moments", "compressed_fedsplit"),
         )
         for name in (
             "_protocol",
-            "_steps",
+            "_uplink",
             "cohorts",
             "identity",
             "natural",
             "quantisation",
             "rand_k",
+            "rounding",
             "top_k",
         )
     },
     "dualopt/engine/traffic.py": Judges(
         (
             Selected("dualopt/engine/traffic.py"),
-            Selected("tests/test_engine.py"),
-            Selected("tests/compressors/test_methods.py", "bits|64"),
+            Selected("tests/engine/test_rounds.py"),
+            Selected("tests/methods/compressors/test_methods.py", "bits|64"),
+            Selected("tests/methods/compressors/test_contract.py", "counted"),
         )
     ),
     **{
@@ -391,15 +397,15 @@ TABLE |= {
         (
             Selected("dualopt/arrays/codec.py"),
             Selected("tests/engine/test_wire_format.py"),
-            Selected("tests/test_codec.py"),
-            Selected("tests/test_checkpoint.py", "damaged|solvers"),
+            Selected("tests/arrays/test_codec.py"),
+            Selected("tests/engine/test_checkpoint.py", "damaged|solvers"),
         )
     ),
     **{
         f"dualopt/engine/{name}.py": Judges(
             (
                 Selected(f"dualopt/engine/{name}.py"),
-                Selected("tests/test_checkpoint.py", "damaged|version|refused|half|disk|continued|another"),
+                Selected("tests/engine/test_checkpoint.py", "damaged|version|refused|half|disk|continued|another"),
                 Selected("tests/engine/test_kills.py", "refused|disk|leaves_nothing"),
             )
         )
@@ -440,9 +446,8 @@ TABLE |= {
     "dualopt/engine/rounds.py": Judges(
         (
             Selected("dualopt/engine/rounds.py"),
-            Selected("tests/test_engine.py"),
-            Selected("tests/test_engine_refusals.py"),
-            Selected("tests/test_client_states.py", "of_their_round|not_copied"),
+            Selected("tests/engine/test_rounds.py"),
+            Selected("tests/arrays/test_client_states.py", "of_their_round|not_copied"),
             Selected("tests/methods/test_contract.py", r"\[(fedpd|feddyn|a-fedpd|lazy-a-fedpd|scaffold|dualfl)[\]-]"),
         )
     ),
@@ -454,17 +459,17 @@ TABLE |= {
         )
     ),
     "dualopt/lab/verification/claimed_rate.py": Judges(
-        (Selected("dualopt/lab/verification/claimed_rate.py"), Selected("tests/verification/test_claimed_rate.py"))
+        (Selected("dualopt/lab/verification/claimed_rate.py"), Selected("tests/lab/verification/test_claimed_rate.py"))
     ),
     "dualopt/lab/verification/chains.py": Judges(
         (
             Selected("dualopt/lab/verification/chains.py"),
-            Selected("tests/verification/test_instances.py"),
+            Selected("tests/lab/verification/test_instances.py"),
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink|power"),
         )
     ),
     "dualopt/lab/verification/verdict.py": Judges(
-        (Selected("dualopt/lab/verification/verdict.py"), Selected("tests/verification/test_verdict.py"))
+        (Selected("dualopt/lab/verification/verdict.py"), Selected("tests/lab/verification/test_verdict.py"))
     ),
     "dualopt/objectives/coordinates.py": Judges(
         (Selected("dualopt/objectives/coordinates.py"), Selected("tests/objectives/test_coordinates.py")),
@@ -473,20 +478,20 @@ TABLE |= {
     "dualopt/methods/preparation/_protocol.py": Judges(
         (
             Selected("dualopt/methods/preparation/_protocol.py"),
-            Selected("tests/test_preparation.py", "run|trace|states|dual"),
+            Selected("tests/methods/test_preparation.py", "run|trace|states|dual"),
         )
     ),
     "dualopt/methods/preparation/one_shot.py": Judges(
         (
             Selected("dualopt/methods/preparation/one_shot.py"),
-            Selected("tests/test_preparation.py", "start|jack|halves|trace"),
+            Selected("tests/methods/test_preparation.py", "start|jack|halves|trace"),
         ),
         ("one_shot_average",),
     ),
     "dualopt/methods/preparation/sketched_metric.py": Judges(
         (
             Selected("dualopt/methods/preparation/sketched_metric.py"),
-            Selected("tests/test_preparation.py", "sketch|server|trace|seed|ranks|objectives|l2"),
+            Selected("tests/methods/test_preparation.py", "sketch|server|trace|seed|ranks|objectives|l2"),
         )
     ),
     "dualopt/objectives/_weights.py": Judges(
@@ -528,9 +533,9 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("linear", ("linear", "rounding", "sampling")),
-            ("quadratic", ("quadratic", "rounding")),
-            ("rows", ("linear", "parts", "sampling")),
+            ("linear", ("contract", "every_objective", "linear", "rounding", "sampling")),
+            ("quadratic", ("contract", "every_objective", "quadratic", "rounding")),
+            ("rows", ("contract", "every_objective", "linear", "parts", "sampling")),
         )
     },
     "dualopt/objectives/_sparse.py": Judges(
@@ -544,7 +549,7 @@ TABLE |= {
         (
             Selected("dualopt/objectives/local_problem.py"),
             Selected("tests/objectives/test_local_problem.py"),
-            Selected("tests/test_oracle.py"),
+            Selected("tests/methods/test_oracle.py"),
             Selected("tests/solvers/test_solutions.py"),
         )
     ),
@@ -552,33 +557,37 @@ TABLE |= {
         f"dualopt/problem/inputs/{module}.py": Judges(
             (
                 Selected(f"dualopt/problem/inputs/{module}.py"),
-                Selected("tests/inputs/test_good_inputs.py"),
-                Selected("tests/inputs/test_bad_inputs.py"),
+                Selected("tests/problem/inputs/test_good_inputs.py"),
+                Selected("tests/problem/inputs/test_bad_inputs.py"),
             )
         )
         for module in ("__init__", "_clients", "_features", "_frames", "_labels", "_values")
     },
     "dualopt/app/estimators/_base.py": Judges(
-        (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
+        (Selected("tests/app/estimators/test_in_sklearn.py"), Selected("tests/app/estimators/test_same_solutions.py"))
     ),
     "dualopt/app/estimators/classifier.py": Judges(
-        (Selected("tests/estimators/test_in_sklearn.py"), Selected("tests/estimators/test_same_solutions.py"))
+        (Selected("tests/app/estimators/test_in_sklearn.py"), Selected("tests/app/estimators/test_same_solutions.py"))
     ),
     **{
         f"dualopt/spec/{name}.py": Judges(
             (
                 Selected(f"dualopt/spec/{name}.py"),
-                Selected("tests/test_spec.py"),
+                Selected("tests/spec/test_spec.py"),
                 Selected("tests/engine/test_wire.py", "words"),
             )
         )
         for name in ("_grammar", "_kinds", "_spec")
     },
     "dualopt/methods/_support.py": Judges(
-        (Selected("dualopt/methods/_support.py"), Selected("tests/test_cli.py", "refused"))
+        (Selected("dualopt/methods/_support.py"), Selected("tests/app/test_cli.py", "refused"))
     ),
     "dualopt/methods/oracle.py": Judges(
-        (Selected("dualopt/methods/oracle.py"), Selected("tests/test_oracle.py"), Selected("tests/test_engine.py"))
+        (
+            Selected("dualopt/methods/oracle.py"),
+            Selected("tests/methods/test_oracle.py"),
+            Selected("tests/engine/test_rounds.py"),
+        )
     ),
 }
 

@@ -18,15 +18,6 @@ every_chain = pytest.mark.parametrize("f", CHAINS.values(), ids=list(CHAINS))
 
 
 @every_chain
-def test_the_gradient_is_the_derivative_where_there_is_one(f: ConvexChain) -> None:
-    rng = np.random.default_rng(0)
-    theta, step = rng.standard_normal((2, f.n_clients, *f.shape))
-    h = 1e-6
-    slope = (f.value(theta + h * step) - f.value(theta - h * step)) / (2.0 * h)
-    np.testing.assert_allclose(np.sum(f.gradient(theta) * step, axis=1), slope, rtol=1e-7, atol=1e-6)
-
-
-@every_chain
 def test_local_minimisers_are_minima(f: ConvexChain) -> None:
     rng = np.random.default_rng(1)
     linear, center = rng.standard_normal((2, f.n_clients, *f.shape))

@@ -76,19 +76,6 @@ def test_values_and_derivatives(loss, r, backend):
 
 
 @every_loss
-def test_one_client_is_computed_like_all(loss):
-    f = InCoordinates(objective=model(loss), metric=metric(model(loss).n_features, 2))
-    w, few = points(f.objective), [4, 1]
-    part = f.select(few)
-    assert part.value(w[few]).tolist() == f.value(w)[few].tolist()
-    assert part.gradient(w[few]).tolist() == f.gradient(w)[few].tolist()
-    assert part.preconditioner(0.3)(w[few]).tolist() == f.preconditioner(0.3)(w)[few].tolist()
-    assert f.select(range(f.n_clients)) is f
-    assert part.L.tolist() == f.L[few].tolist()
-    assert f.select([4]).select([0]).value(w[[4]]).tolist() == f.value(w)[[4]].tolist()
-
-
-@every_loss
 @pytest.mark.parametrize("weight", [0.0, 0.7, "each"])
 @pytest.mark.parametrize("r", [2, None])
 def test_the_preconditioner_is_the_inverse_of_a_typical_hessian(loss, weight, r, backend):

@@ -9,18 +9,14 @@ import array_api_strict as strict
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from model_instances import LOSSES, Rows, assert_close, literal, lognormal_sizes, model, on, points, rows
 
-from dualopt.arrays.xp import device, to_numpy
+from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
 from dualopt.objectives import Objective, linear_model
 from dualopt.objectives import rows as rows_module
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
-every_smooth_loss = pytest.mark.parametrize("loss", [x for x in LOSSES if math.isfinite(x.curvature)], ids=repr)
-
 CALLS = {
     "value": lambda f, theta, v: f.value(theta),
     "gradient": lambda f, theta, v: f.gradient(theta),
@@ -58,87 +54,6 @@ def test_values_and_gradients_are_the_double_loop(loss, backend):
     assert_close(to_numpy(together[1]), gradient)
 
 
-@pytest.mark.parametrize("call", CALLS)
-@every_loss
-def test_array_type_dtype_and_device_in_are_those_out(loss, call, backend):
-    data = rows(loss)
-    f = model(loss, on(backend, data))
-    reference = model(loss, data)
-    theta, v = points(f), points(f, seed=2)
-    result = CALLS[call](f, backend(theta), backend(v))
-    like = backend(theta)
-    assert type(result) is type(like)
-    assert result.dtype == like.dtype
-    assert device(result) == device(like)
-    close(to_numpy(result), CALLS[call](reference, theta, v))
-    assert device(f.zeros()) == device(like)
-    assert to_numpy(f.zeros()).tolist() == np.zeros(f.shape).tolist()
-
-
-@pytest.mark.parametrize("call", CALLS)
-@every_loss
-def test_single_precision_stays_single(loss, call):
-    data = rows(loss)
-    single = Rows(
-        data.X.astype(np.float32), data.y if data.y.dtype.kind == "i" else data.y.astype(np.float32), data.clients
-    )
-    f, reference = model(loss, single), model(loss, data)
-    theta, v = points(f).astype(np.float32), points(f, seed=2).astype(np.float32)
-    result = CALLS[call](f, theta, v)
-    assert result.dtype == np.float32
-    expected = CALLS[call](reference, theta.astype(np.float64), v.astype(np.float64))
-    close(result.astype(np.float64), expected, eps=float(np.finfo(np.float32).eps))
-    assert f.zeros().dtype == np.float32
-
-
-@every_loss
-def test_inputs_are_not_changed(loss):
-    data = rows(loss)
-    before = data.X.copy(), data.y.copy()
-    f = model(loss, data)
-    theta, v = points(f), points(f, seed=2)
-    kept = theta.copy(), v.copy()
-    stored = [(group.X.copy(), group.y.copy(), group.w.copy()) for group in f.rows.groups]
-    for call in CALLS.values():
-        call(f, theta, v)
-    assert np.array_equal(data.X, before[0])
-    assert np.array_equal(data.y, before[1])
-    assert np.array_equal(theta, kept[0])
-    assert np.array_equal(v, kept[1])
-    for group, (X, y, w) in zip(f.rows.groups, stored, strict=True):
-        assert np.array_equal(group.X, X)
-        assert np.array_equal(group.y, y)
-        assert np.array_equal(group.w, w)
-
-
-@every_loss
-def test_gradient_and_hessian_are_derivatives(loss):
-    f = model(loss)
-    theta, v, h = points(f), points(f, seed=2), 1e-6
-    along = np.sum((f.gradient(theta) * v).reshape(f.n_clients, -1), axis=-1)
-    difference = (f.value(theta + h * v) - f.value(theta - h * v)) / (2 * h)
-    assert np.max(np.abs(along - difference)) <= 1e-8  # truncation h^2, rounding eps/h
-    second = (f.gradient(theta + h * v) - f.gradient(theta - h * v)) / (2 * h)
-    assert np.max(np.abs(f.hessian_operator(theta)(v) - second)) <= 1e-8
-
-
-@every_loss
-@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-3, 1.0, 30.0]))
-def test_declared_constants_hold(loss, seed, scale):
-    f = model(loss)
-    a, b = points(f, seed, scale), points(f, seed + 1, scale)
-    flat = (f.n_clients, -1)
-    moved = (a - b).reshape(flat)
-    change = (f.gradient(a) - f.gradient(b)).reshape(flat)
-    squared = np.sum(moved**2, axis=-1)
-    rounding = 1e-13 * (1.0 + scale) * np.sqrt(squared)
-    assert np.all(np.sum(moved * change, axis=-1) >= f.mu * squared - rounding)
-    if math.isfinite(loss.curvature):
-        assert np.all(np.linalg.norm(change, axis=-1) <= f.L * np.sqrt(squared) + rounding)
-    else:
-        assert np.all(np.isinf(f.L))
-
-
 @pytest.mark.parametrize("sizes", [(9, 9, 12), (2, 3, 2)], ids=["tall", "wide"])
 def test_L_and_mu_are_attained_by_the_squared_loss(sizes):
     data = rows(Squared(), sizes)
@@ -153,22 +68,6 @@ def test_L_and_mu_are_attained_by_the_squared_loss(sizes):
         if len(part) < f.n_features:  # a direction that no row sees
             a[j] = vectors[:, 0]
             assert np.linalg.norm((f.gradient(a) - f.gradient(0 * a))[j]) == pytest.approx(f.mu[j], rel=1e-12)
-
-
-@pytest.mark.parametrize("ids", [(3,), (2, 5), (4, 0, 1), (6, 5, 4, 3, 2, 1, 0)], ids=repr)
-@every_loss
-def test_select_gives_the_bits_of_the_rows(loss, ids):
-    f = model(loss)
-    part = f.select(ids)
-    theta, v = points(f), points(f, seed=2)
-    assert part.n_clients == len(ids)
-    assert part.sizes == tuple(f.sizes[j] for j in ids)
-    index = list(ids)
-    for name, call in CALLS.items():
-        whole, some = call(f, theta, v), call(part, theta[index], v[index])
-        assert some.tobytes() == whole[index].tobytes(), name
-    twice = f.select((5, 2, 4)).select((2, 0))
-    assert twice.value(theta[[4, 5]]).tobytes() == f.value(theta)[[4, 5]].tobytes()
 
 
 @pytest.mark.parametrize("ids", [(0,), (2, 5), (6, 1, 3)], ids=repr)

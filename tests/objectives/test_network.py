@@ -98,17 +98,6 @@ def test_values_and_gradients_are_the_plain_loop(layers, backend):
     assert to_numpy(shared).tobytes() == to_numpy(own).tobytes()
 
 
-@pytest.mark.parametrize("layers", DEPTHS.values(), ids=DEPTHS)
-def test_gradients_are_differences(layers):
-    f = network(layers=layers)
-    theta, h = points(f), 1e-6
-    for seed in range(3):
-        v = points(f, seed=seed + 2)
-        along = np.sum(f.gradient(theta) * v, axis=-1)
-        difference = (f.value(theta + h * v) - f.value(theta - h * v)) / (2 * h)
-        assert np.max(np.abs(along - difference)) <= 1e-8  # no unit changes its sign within h of this point
-
-
 def test_without_hidden_layers_it_is_multinomial_regression():
     """The linear model with an intercept, its parameters in another order."""
     f = network(layers=())

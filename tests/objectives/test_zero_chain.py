@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.arrays.xp import device, to_numpy
-from dualopt.objectives import LocalProblem, Objective, ZeroChain
+from dualopt.objectives import LocalProblem, ZeroChain
 from dualopt.solvers import LBFGS, Gradient, Nesterov, NewtonCG
 from dualopt.solvers.stopping import Steps
 
@@ -22,16 +20,6 @@ THETA = RNG.standard_normal((4, 6))
 THETA[1, 2:] = 0.0
 V = RNG.standard_normal((4, 6))
 HEIGHT, WIDTH = 0.3, 1.7
-CALLS = {
-    "value": lambda f, theta, v: f.value(theta),
-    "gradient": lambda f, theta, v: f.gradient(theta),
-    "value too": lambda f, theta, v: f.value_and_gradient(theta)[0],
-    "gradient too": lambda f, theta, v: f.value_and_gradient(theta)[1],
-    "hessian": lambda f, theta, v: f.hessian_operator(theta)(v),
-    "mu": lambda f, theta, v: f.mu,
-    "L": lambda f, theta, v: f.L,
-    "infimum": lambda f, theta, v: f.infimum,
-}
 
 
 def chain(kind=np.array, dtype: type = np.float64, **changes):
@@ -77,35 +65,6 @@ def test_derivatives_are_differences():
         np.testing.assert_allclose(f.gradient(theta), expected, atol=atol)
     second = (f.gradient(away + 1e-6 * V) - f.gradient(away - 1e-6 * V)) / 2e-6
     np.testing.assert_allclose(f.hessian_operator(away)(V), second, atol=1e-8)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_numbers_type_dtype_and_device(name, backend):
-    f, like = chain(backend), backend(THETA)
-    result = CALLS[name](f, like, backend(V))
-    np.testing.assert_allclose(to_numpy(result), CALLS[name](chain(), THETA, V), rtol=1e-13, atol=1e-15)
-    assert (type(result), result.dtype, device(result)) == (type(like), like.dtype, device(like))
-    assert device(f.zeros()) == device(like)
-    assert isinstance(f, Objective)
-    single = CALLS[name](chain(dtype=np.float32), THETA.astype(np.float32), V.astype(np.float32))
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, CALLS[name](chain(), THETA, V), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("ids", [(2,), (3, 0), (3, 2, 1, 0)], ids=repr)
-def test_select_gives_the_bits_of_the_rows(ids):
-    f, index = chain(), list(ids)
-    for name, call in CALLS.items():
-        assert call(f.select(ids), THETA[index], V[index]).tobytes() == call(f, THETA, V)[index].tobytes(), name
-    assert f.select(range(4)) is f
-
-
-def test_inputs_are_not_changed_and_pickle():
-    weights, theta, v = WEIGHTS.copy(), THETA.copy(), V.copy()
-    copy = pickle.loads(pickle.dumps(chain()))
-    for name, call in CALLS.items():
-        assert call(copy, THETA, V).tobytes() == call(chain(), THETA, V).tobytes(), name
-    assert all(np.array_equal(a, b) for a, b in ((weights, WEIGHTS), (theta, THETA), (v, V)))
 
 
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-3, 1.0, 30.0]))

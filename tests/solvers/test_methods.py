@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from solver_instances import OBJECTIVES, first, local_problem, quadratic, starts
 
-from dualopt.arrays.tree import leaves, take_clients
 from dualopt.objectives import LocalProblem, NonconvexPenalty, Quadratic
 from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
 from dualopt.solvers._line_search import SUFFICIENT_DECREASE, backtrack
@@ -51,23 +50,6 @@ def test_line_search_takes_the_whole_newton_step_at_once():
     assert found.theta.tobytes() == (theta + direction).tobytes()
 
 
-def test_line_search_at_the_minimiser_and_uphill():
-    f = quadratic()
-    problem = local_problem(f, "all")
-    best = f.exact_minimiser(problem)
-    here = problem.evaluate(best)
-    still = backtrack(problem, best, here, 0.0 * here.gradient)
-    assert still.theta.tobytes() == best.tobytes()
-    assert still.trials.tolist() == [1.0] * 5
-    theta = starts(problem)
-    here = problem.evaluate(theta)
-    uphill = backtrack(problem, theta, here, 0.1 * here.gradient)
-    assert np.all(uphill.failed)
-    assert uphill.theta.tobytes() == theta.tobytes()
-    for a, b in zip(uphill.evaluation, here, strict=True):
-        assert a.tobytes() == b.tobytes()
-
-
 def test_line_search_survives_infinite_values():
     f = Quadratic(A=np.asarray([[[1.0]], [[1.0]]]), b=np.zeros((2, 1)))
     problem = LocalProblem(objective=f)
@@ -89,19 +71,6 @@ def test_line_search_does_not_jump_over_a_hill():
     found = backtrack(problem, theta, here, direction)
     assert not found.failed
     assert found.evaluation.value < here.value
-
-
-def test_line_search_of_a_client_does_not_see_the_others():
-    problem = local_problem(OBJECTIVES["logistic"](), "all")
-    theta = starts(problem)
-    here = problem.evaluate(theta)
-    direction = -np.asarray([1.0, 50.0, 1e4, 1e-2, 3.0])[:, None] * here.gradient
-    found = backtrack(problem, theta, here, direction)
-    assert len(set(found.trials.tolist())) > 1
-    for j in range(5):
-        alone = backtrack(problem.select((j,)), *take_clients((theta, here, direction), (j,)))
-        for a, b in zip(leaves(alone), leaves(take_clients(found, (j,))), strict=True):
-            assert a.tobytes() == b.tobytes()
 
 
 # Conjugate gradients.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
@@ -13,12 +12,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.engine.rounds import iterate
-from dualopt.engine.rounds import scaled as reweighted
 from dualopt.lab.claims import check
 from dualopt.lab.testing import quadratics
-from dualopt.methods import Algorithm, DualFL, FedDyn, FedSplit, OptimizedDualFL
+from dualopt.methods import DualFL, OptimizedDualFL
 from dualopt.methods._feddyn_theorems import best_weight
-from dualopt.methods.participation import UniformSubset
 from dualopt.methods.sampled_dualfl import next_step
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
@@ -239,52 +236,3 @@ def test_theorem_f_on_drawn_problems(objective, share: float, rho: float, nu: fl
     for claim, rounds in (("sampled_dualfl_potential", 12), ("sampled_dualfl", 2)):
         verdict = check(CHAPTERS[claim].claim, theorem_f.sampled(f, some(objective, share), rounds, rho=rho, nu=nu))
         assert verdict.verdict == "holds", verdict.witness or verdict.failed
-
-
-# ---- what the suggestion is worth ----
-
-
-def rounds_of(method: Algorithm, f: Quadratic, active: int, target: float, scales: str = "none") -> int:
-    """Rounds until the squared distance is this fraction of that of the start."""
-    best, start = f.minimiser(), float(np.sum(f.minimiser() ** 2))
-    run = iterate(method, f, participation=UniformSubset(size=active), scales=scales)
-    for n, s in enumerate(islice(run, 4000), start=1):
-        if np.sum((s.server.theta - best) ** 2) <= target * start:
-            return n
-    return 4000
-
-
-def test_the_suggested_weight_saves_more_than_half_of_the_rounds() -> None:
-    """2 of 20 clients, kappa = 100: the theorem has 497 rounds to 1e-10; sqrt(L mu) takes more than twice as many."""
-    rng = np.random.default_rng(0)
-    matrices = []
-    for _ in range(20):
-        q, _ = np.linalg.qr(rng.standard_normal((10, 10)))
-        spectrum = np.concatenate([[1.0, 100.0], np.exp(rng.uniform(0.0, np.log(100.0), 8))])
-        matrices.append((q * spectrum) @ q.T)
-    A = np.stack(matrices)
-    f = Quadratic(A=0.5 * (A + A.transpose(0, 2, 1)), b=np.einsum("nij,nj->ni", A, rng.standard_normal((20, 10))))
-    suggested = rounds_of(FedDyn(solver=Exact()), f, 2, 1e-10)
-    lighter = rounds_of(FedDyn(alpha=10.0, solver=Exact()), f, 2, 1e-10)
-    assert suggested < 497
-    assert lighter > 2 * suggested
-
-
-def test_one_step_for_each_client_saves_four_fifths_of_the_rounds() -> None:
-    """kappa_j = 100 and scales from 1 to 100, all clients active: as if all had the condition number of one of them."""
-    rng = np.random.default_rng(1)
-    matrices = []
-    for scale in np.geomspace(1.0, 100.0, 10):
-        q, _ = np.linalg.qr(rng.standard_normal((6, 6)))
-        matrices.append(scale * (q * np.array([1.0, 100.0, *np.exp(rng.uniform(0.0, np.log(100.0), 4))])) @ q.T)
-    A = np.stack(matrices)
-    f = Quadratic(A=0.5 * (A + A.transpose(0, 2, 1)), b=np.einsum("nij,nj->ni", A, rng.standard_normal((10, 6))))
-    forms = ("suggested", "none")
-    scaled, common = (rounds_of(FedSplit(solver=Exact()), f, 10, 1e-10, scales) for scales in forms)
-    assert scaled < 1.0 + np.log(1e10) / 0.4  # 1 - 2/(sqrt(kappa_j) + 1) = 0.818 for the squares' roots
-    assert common > 4 * scaled
-    told = [FedSplit().guarantee(reweighted(FedSplit(), f, scales)) for scales in forms]
-    squares = [math.ceil((1 - 2 / (root + 1)) ** 2 * 1e6 - 1e-3) / 1e6 for root in (10.0, 100.0)]
-    assert told == [f"Theorem B: E of the squared distances falls by a factor of {q:.6f} per round" for q in squares]
-    optimized = [rounds_of(OptimizedDualFL(solver=Exact()), f, 10, 1e-10, scales) for scales in forms]
-    assert optimized[1] > 4 * optimized[0]

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.methods.compressors import Compressor, kept
+from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
 from theory._cases import Case
 from theory._chance import equally_likely
 from theory.frontier._draws import scripted
 
-__all__ = ["Mask", "Masks", "cohorts", "compressed", "independent", "masked"]
+__all__ = ["Mask", "Masks", "cohorts", "compressed", "independent", "masked", "through"]
 
 Mask = tuple[tuple[float, ...], ...]
 """What each client uploads, 1 or 0 for each of its coordinates."""
@@ -90,8 +90,13 @@ def compressed(case: Case, compressor: Compressor, rounds: Iterable[Round], note
 
     It knows what is ``kept``, :math:`1/(1 + \omega)`, which is the part p of Theorem A.
     """
-    law, shape = equally_likely(rounds), case.objective.shape
-    part = kept(compressor, shape, law.listed[0].round)
-    method = replace(case.algorithm, compressor=compressor)
-    name = f"{case.name}, {note}"
-    return case.but(name=name, algorithm=method, participation=law, kept=part, fraction=part)
+    part = kept_part(compressor, case.objective.shape, case.n_clients)
+    law, known = equally_likely(rounds), {"compressor": None, "kept": part, "fraction": part}
+    return through(compressor, case.but(name=f"{case.name}, {note}", participation=law, **known))
+
+
+def through(compressor: Compressor, case: Case) -> Case:
+    """Return the case with its uploads through this compressor."""
+    given = [replace(event.round, compressor=compressor) for event in getattr(case.participation, "listed", ())]
+    law = {"participation": equally_likely(given)} if given else {}
+    return case.but(compressor=compressor, **law)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import permutations, product
 from typing import Any
 
@@ -37,13 +37,15 @@ class Draw:
 
 @dataclass(frozen=True, kw_only=True)
 class Scripted(Round):
-    """A round with given draws: one for each client, or one for all."""
+    """A round with given draws: one for each client, or one for all; and the compressor that they are for."""
 
     draws: Any
+    compressor: Any = None
 
-    def given(self, algorithm: Any) -> Any:
-        """Return the method whose compressor is given these draws."""
-        return replace(algorithm, compressor=with_draws(algorithm.compressor, self))
+    @property
+    def packs(self) -> Any:
+        """The compressor with these draws."""
+        return None if self.compressor is None else with_draws(self.compressor, self)
 
     def compression_rngs(self) -> Any:
         """Return the draws of the clients."""
@@ -61,9 +63,10 @@ def with_draws(compressor: Any, drawn: Scripted) -> Any:
     return type(kind.__name__, (kind,), compress)(**{f.name: getattr(compressor, f.name) for f in fields(compressor)})
 
 
-def scripted(n_clients: int, draws: Any) -> Scripted:
+def scripted(n_clients: int, draws: Any, compressor: Any = None) -> Scripted:
     """Return a round of all clients."""
-    return Scripted(n=0, n_clients=n_clients, clients=tuple(range(n_clients)), communicate=True, seed=0, draws=draws)
+    everybody, known = tuple(range(n_clients)), {"draws": draws, "compressor": compressor}
+    return Scripted(n=0, n_clients=n_clients, clients=everybody, communicate=True, seed=0, **known)
 
 
 def orders_for_each(n_clients: int, d: int) -> tuple[Scripted, ...]:
@@ -88,7 +91,9 @@ def orders_for_all(n_clients: int) -> tuple[Scripted, ...]:
     return tuple(scripted(n_clients, draws) for draws in permutations(range(n_clients)))
 
 
-def expectation_of_coins(outcome: Callable[[Round], Array], quantity: Callable[[Array], Array], shape: tuple) -> Array:
+def expectation_of_coins(
+    outcome: Callable[[Round], Array], quantity: Callable[[Array], Array], shape: tuple, compressor: Any = None
+) -> Array:
     """Return the expectation of ``quantity(outcome)``, entry by entry, over one uniform draw for every entry.
 
     An entry of ``outcome``, shape ``(N, *shape)`` like the draws, depends on its own draw alone, and takes one value
@@ -96,7 +101,7 @@ def expectation_of_coins(outcome: Callable[[Round], Array], quantity: Callable[[
     """
 
     def at(draws: Array) -> Array:
-        return outcome(scripted(shape[0], draws))
+        return outcome(scripted(shape[0], draws, compressor))
 
     low, high = np.zeros(shape), np.full(shape, 1.0 - 2.0**-53)
     first, last = at(low), at(high)

@@ -27,8 +27,8 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
-from dualopt.methods.compressors import Compressor, Identity, NaturalCompression, RandomQuantisation, kept
-from dualopt.methods.participation import Round, first_round
+from dualopt.methods.compressors import Compressor, NaturalCompression, RandomQuantisation, kept_part
+from dualopt.methods.participation import Round
 from theory._cases import Case, accurately, everybody
 from theory._chance import do_round
 from theory._claims import ROUNDING, ExpectedVerdict
@@ -96,7 +96,7 @@ def compressor_moments(case: Moments) -> Iterator[Inequality]:
     for n, (found, size) in enumerate(zip(mean.flat, np.abs(x).flat, strict=True)):
         yield Inequality(n, float(found), float(size), "mean, from above")
         yield Inequality(n, float(size), float(found), "mean, from below")
-    factor = 1.0 / kept(case.compressor, x.shape[1:], first_round(len(x)))
+    factor = 1.0 / kept_part(case.compressor, x.shape[1:], len(x))
     for n, (found, size) in enumerate(zip(square.sum(axis=1), np.square(x).sum(axis=1), strict=True)):
         yield Inequality(n, float(found), float(factor * size), "second moment")
         if case.attained:
@@ -105,8 +105,8 @@ def compressor_moments(case: Moments) -> Iterator[Inequality]:
 
 def rounded_case(f: Case, compressor: Compressor, *, attained: bool = False) -> Case:
     """Return FedSplit with the best step and a compressor."""
-    method = FedSplit(step=1.0 / math.sqrt(f.L * f.mu), compressor=compressor, **accurately(f.objective))
-    return baseline_case(f, method, ROUNDS, f"{compressor}", attained=attained)
+    method = FedSplit(step=1.0 / math.sqrt(f.L * f.mu), **accurately(f.objective))
+    return baseline_case(f, method, ROUNDS, f"{compressor}", attained=attained).but(compressor=compressor)
 
 
 def rounded_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -120,7 +120,7 @@ def rounded_fedsplit_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 
 def assumptions(case: Case) -> list[str]:
     """Return what fails: smooth and strongly convex clients, an unbiased compressor."""
-    return smooth_and_strongly_convex(case) + ([] if case.algorithm.compressor.unbiased else ["unbiased uploads"])
+    return smooth_and_strongly_convex(case) + ([] if case.compressor.unbiased else ["unbiased uploads"])
 
 
 @claim(
@@ -140,7 +140,8 @@ def rounded_fedsplit(case: Case) -> Iterator[Inequality]:
     """
     f, method, errors = case.objective, case.algorithm, fedsplit_errors(case)
     delta = reflection(method.step, case.mu, case.L)
-    factor = 1.0 - kept(method.compressor, f.shape, first_round(f.n_clients)) * (1.0 - delta**2)
+    compressor = case.compressor
+    factor = 1.0 - kept_part(compressor, f.shape, f.n_clients) * (1.0 - delta**2)
     shape = (f.n_clients, *f.shape)
     start = worst_error(case) if case.attained else np.random.default_rng(0).standard_normal(errors.size)
     state = errors.state(start)
@@ -149,16 +150,16 @@ def rounded_fedsplit(case: Case) -> Iterator[Inequality]:
         def outcome(round: Round, state: State = state) -> Array:
             return errors.of(do_round(method, f, state, round)[0]).reshape(shape)
 
-        mean, before = float(np.sum(expectation_of_coins(outcome, np.square, shape))), errors.squared(state)
+        mean, before = float(np.sum(expectation_of_coins(outcome, np.square, shape, compressor))), errors.squared(state)
         yield Inequality(n, mean, factor * before, "mean after a round")
         if case.attained and n == 1:
             yield Inequality(n, factor * before, mean, "factor and the mean after a round")
-        state, _, _ = advance(method, f, state, replace(everybody(f.n_clients), n=n))
+        state, _, _ = advance(method, f, state, replace(everybody(f.n_clients), n=n), compressor)
 
 
 def worst_error(case: Case) -> Array:
     """Return the error of quadratic clients for which every coordinate of ``Tz - z`` is 4/3."""
-    plain, errors = replace(case.algorithm, compressor=Identity()), fedsplit_errors(case)
+    plain, errors = case.algorithm, fedsplit_errors(case)
 
     def change(e: Array) -> Any:
         return errors.of(advance(plain, case.objective, errors.state(e), everybody(case.n_clients))[0]) - e

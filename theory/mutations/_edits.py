@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.tree import tree_map
-from dualopt.methods.compressors import kept
 
 __all__ = [
     "OtherMethodError",
@@ -33,7 +32,7 @@ __all__ = [
     "parameters",
 ]
 
-NAMES = {"np": np, "kept": kept}  # what an edited step may use besides the names of its module
+NAMES = {"np": np}  # what an edited step may use besides the names of its module
 
 
 class OtherMethodError(TypeError):

@@ -33,6 +33,7 @@ from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates
 from dualopt.objectives.local_problem import per_client
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
+from theory.frontier._compressed import through
 from theory.frontier.anderson import Wild
 from theory.frontier.rounded import Moments
 from theory.mutations import feddyn, scales
@@ -55,8 +56,7 @@ def with_compressor(base: type, *texts: str, caught: str) -> Variant:
     def of(case: Any) -> Any:
         if isinstance(case, Moments):
             return replace(case, compressor=wrong(case.compressor))
-        method: Any = getattr(case, "algorithm", None)
-        return case.but(algorithm=replace(method, compressor=wrong(getattr(method, "compressor", None))))
+        return through(wrong(getattr(case, "known", {}).get("compressor")), case)
 
     return change(of, caught)
 
@@ -79,7 +79,7 @@ def first_round(method: Any, right: Any, c: Any, message: Any, oracle: Any, roun
     return right(c, message, oracle, replace(round, n=0))
 
 
-STEP, CHANGE = (FedSplit, "local", "2.0 * (x - message)"), (FedSplit, "local", "z = c.z + change")
+STEP = (FedSplit, "local", "2.0 * (x - message)")
 W = (SampledDualFL, "local", "weight=self.nu * (1.0 / t - 1.0), center=w")
 GROWTH = "growing_feddyn"
 ROUNDED = (NaturalCompression, "compress", "draws * (high - low) < size - low")
@@ -119,23 +119,24 @@ MUTATIONS: dict[str, Variant] = {
         CorrectedOptimizedDualFL, "local", own_weights, "scaled_dualfl"
     ),
     "Compressed FedSplit: 1/(1 + omega) forgotten": edit(
-        *(*STEP, "2.0 / kept(self.compressor, message.shape, round) * (x - message)"),
+        *(FedSplit, "local", "oracle.sent(change)", "oracle.sent(change, unbiased=True)"),
         caught="compressed_fedsplit rounded_fedsplit",
     ),
     "Compressed FedSplit: the client keeps the whole change": edit(
-        *(*CHANGE, "z = c.z + 2.0 * (x - message)"), caught="compressed_fedsplit rounded_fedsplit"
+        *(FedSplit, "local", "c.z + change, x)", "c.z + 2.0 * (x - message), x)"),
+        caught="compressed_fedsplit rounded_fedsplit",
     ),
     "Compressed FedDyn: the whole memory": edit(
-        *(FedDyn, "local", "theta = received(", "whole, theta = theta, received("),
-        *("local", "self._memory(message, round) * (theta - message)", "self.alpha * (whole - message)"),
+        *(FedDyn, "local", "theta = oracle.sent(", "whole, theta = theta, oracle.sent("),
+        *("local", "self._memory(round) * (theta - message)", "self.alpha * (whole - message)"),
         caught="compressed_feddyn",
     ),
     "Compressed FedDyn: 1/(1 + omega) forgotten": instead(
-        FedDyn, "_memory", lambda method, right, model, round: method.alpha, "compressed_feddyn"
+        FedDyn, "_memory", lambda method, right, round: method.alpha, "compressed_feddyn"
     ),
     "Compressed FedDyn: N for c": edit(
         *(FedDyn, "server", "theta = x - h /"),
-        "theta = server.theta + kept(self.compressor, x.shape, round) * (x - server.theta) - h /",
+        "theta = server.theta + round.kept * (x - server.theta) - h /",
         caught="compressed_feddyn",
     ),
     "Rounded FedSplit: the nearest power": with_compressor(

@@ -87,6 +87,8 @@ class RunOptions:
         Who takes part: full, subset=10, bernoulli=0.3; or communicate=0.5, everybody half the time.
     scales : str
         One scale for each site: none, suggested (as suits the method), or numbers such as 1,5,2.
+    compressor : str
+        What uploads go through: identity, natural, rounding=8, rand-k=10 (see: dualopt list compressors).
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
     atol : float
@@ -104,6 +106,7 @@ class RunOptions:
     rounds: int = 100
     participation: str = "full"
     scales: str = "none"
+    compressor: str = "identity"
     tol: float = 1e-6
     atol: float = 0.0
     certify_every: int = 1

@@ -33,6 +33,8 @@ class LoopOptions:
         communicate=0.5, everybody half the time.
     scales : str
         One scale for each client: none, suggested (as suits the method), or numbers such as 1,5,2.
+    compressor : str
+        What uploads go through: identity, natural, rounding=8, rand-k=10 (see: dualopt list compressors).
     tol : float
         Stop at this certified relative error; 0 runs all rounds.
     atol : float
@@ -56,6 +58,7 @@ class LoopOptions:
     rounds: int = 100
     participation: str = "full"
     scales: str = "none"
+    compressor: str = "identity"
     tol: float = 1e-6
     atol: float = 0.0
     certify_every: int = 1
@@ -69,7 +72,7 @@ class LoopOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """How clients solve their local problems, and what they send.
+    """How clients solve their local problems.
 
     Parameters
     ----------
@@ -79,17 +82,14 @@ class MethodOptions:
         Parameter of the local solver, such as history=20; repeatable.
     stop : str, optional
         When a local solver stops, such as reduction=0.05 (see: dualopt list stopping).
-    compressor : str, optional
-        What uploads go through, such as natural or rand-k=10 (see: dualopt list compressors).
     """
 
     solver: str | None = None
     solver_param: list[str] = field(default_factory=list)
     stop: str | None = None
-    compressor: str | None = None
 
     def given_to(self, spec: Spec) -> Spec:
-        """Return the method with solver, stopping rule and compressor where it names none.
+        """Return the method with solver and stopping rule where it names none.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class MethodOptions:
         nested = own.get("solver")
         named = nested is not None and not (isinstance(nested, Spec) and not nested.name)
         found = Spec(spec.name)
-        for name, text in (("solver", self.solver), ("stop", self.stop), ("compressor", self.compressor)):
+        for name, text in (("solver", self.solver), ("stop", self.stop)):
             if text is not None and not (named if name == "solver" else name in own):
                 found = found.given({name: text}, name)
         if not named:  # parameters of this solver would be wrong for another one

@@ -12,10 +12,10 @@ from dualopt.spec.plugins import record
 
 __all__ = ["plug_ins"]
 
-PARTS = ("solver", "stop", "compressor")
+PARTS = ("solver", "stop")
 
 
-def plug_ins(problem: ProblemOptions, methods: Iterable[Spec]) -> dict[str, Any]:
+def plug_ins(problem: ProblemOptions, methods: Iterable[Spec], *compressors: str) -> dict[str, Any]:
     """Return the plug-ins of a command: for each spelling the file and its hash.
 
     Examples
@@ -27,6 +27,7 @@ def plug_ins(problem: ProblemOptions, methods: Iterable[Spec]) -> dict[str, Any]
     ['file', 'sha256']
     """
     used: list[tuple[str, Any]] = [("loss", problem.loss), ("regulariser", problem.regulariser)]
+    used += [("compressor", text) for text in compressors]
     used.append(("objective", problem.model))
     for spec in methods:
         used += [("algorithm", spec), *((kind, spec.arguments[kind]) for kind in PARTS if kind in spec.arguments)]

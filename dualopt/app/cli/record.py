@@ -23,7 +23,6 @@ from dualopt.runs.tuning import Outcome, pruned, winner
 __all__ = ["Record", "load", "search_progress"]
 
 Point = Mapping[str, str]
-EARLIER_STATUS = {"hopeless": "dominated"}  # in files of version 0.1
 FRESH = "give another --out, or --fresh to start over"
 
 
@@ -148,5 +147,4 @@ def _outcome(entry: Mapping[str, Any]) -> Outcome:
     if not costs or len(costs) != len(errors):
         raise ValueError
     status = str(entry["status"])
-    status = EARLIER_STATUS.get(status, status)
     return Outcome(status=status, costs=costs, errors=errors, seconds=float(entry["seconds"]))

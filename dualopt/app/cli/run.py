@@ -26,6 +26,7 @@ from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import resolve, scaled
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
+from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Participation, as_participation
 from dualopt.methods.preparation import Preparation
 from dualopt.objectives import Objective
@@ -38,7 +39,7 @@ from dualopt.runs._sources import sources
 from dualopt.runs.recording import check_run, versions
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
-from dualopt.spec import KINDS, Spec, names, pairs
+from dualopt.spec import KINDS, Spec, built, names, pairs
 from dualopt.spec.discover import discover, summary, unknown_name
 from dualopt.spec.plugins import listed
 
@@ -93,7 +94,8 @@ def _run(session: Session, results: Results, algorithm: str) -> int:
     title = f"{algorithm} on {session.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
     lines = session.described() | output.parameters_in_words(result.algorithm)
-    lines["theory"] = result.algorithm.guarantee(session.clients[result.label], session.participation)
+    clients = session.clients[result.label]
+    lines["theory"] = result.algorithm.guarantee(clients, session.participation, session.compressor)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines["files"] = f"{out}: {', '.join(results.files)}"
     output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
@@ -258,6 +260,7 @@ class Session:
     algorithms: Mapping[str, Algorithm]
     loop: LoopOptions
     participation: Participation
+    compressor: Compressor
     seed: int
     plug_ins: Mapping[str, Any]  # by spelling: file and hash
     console: Console
@@ -280,7 +283,7 @@ class Session:
 
     def parts(self) -> list[Any]:
         """Return all objects whose code counts."""
-        return [*self.algorithms.values(), self.problem.objective, self.participation, *self.prepare]
+        return [*self.algorithms.values(), self.problem.objective, self.participation, self.compressor, *self.prepare]
 
     def _run(
         self,
@@ -346,6 +349,7 @@ class Session:
                 threads=loop.threads,
                 prepare=self.prepare or None,
                 scales=parse_numbers(loop.scales),
+                compressor=self.compressor,
                 parameters={
                     "data": problem.data,
                     "loss": problem.loss,
@@ -384,6 +388,7 @@ class Session:
             **({"before round 1": ", ".join(str(step) for step in self.prepare)} if self.prepare else {}),
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
             **({"scales": self.loop.scales} if self.loop.scales != "none" else {}),
+            **({"compressor": self.loop.compressor} if self.loop.compressor != "identity" else {}),
             **self.place.described,
         }
 
@@ -430,7 +435,7 @@ def _prepared(
     preparation.steps(options.seed)
     regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
     for spec in specs.values():
-        supported(spec, participation=loop.participation, regulariser=regulariser)
+        supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
     place.check(preparation)
     participation = as_participation(loop.participation)
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
@@ -452,7 +457,8 @@ def _session(
     scales = parse_numbers(loop.scales)
     methods = {label: spec.build("algorithm") for label, spec in specs.items()}
     clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
-    algorithms = {label: resolve(method, clients[label], participation) for label, method in methods.items()}
+    compressor = built(loop.compressor, "compressor")
+    algorithms = {label: resolve(m, clients[label], participation, compressor) for label, m in methods.items()}
     if loop.check_assumptions:
         for label, algorithm in algorithms.items():
             algorithm.check(clients[label])
@@ -466,8 +472,9 @@ def _session(
         algorithms=algorithms,
         loop=loop,
         participation=participation,
+        compressor=compressor,
         seed=options.seed,
-        plug_ins=plug_ins(options, specs.values()),
+        plug_ins=plug_ins(options, specs.values(), loop.compressor),
         console=output.make_console(),
         place=place,
     )

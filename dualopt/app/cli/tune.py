@@ -29,9 +29,11 @@ from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
 from dualopt.runs.recording import versions
 from dualopt.runs.tuning import Candidate, Outcome, winner
-from dualopt.spec import Spec, pairs
+from dualopt.spec import Spec, built, pairs
 
 __all__ = ["SearchOptions", "parse_grid", "tune"]
+
+OUTER = ("participation", "scales", "compressor")  # parameters of a point that are no parameters of the method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,8 @@ class SearchOptions:
         Who takes part: full, subset=10, importance=10, bernoulli=0.3, communicate=0.5; can be in the grid.
     scales : str
         One scale for each client: none, suggested (as suits the method), or numbers; can be in the grid.
+    compressor : str
+        What uploads go through: identity, natural, rounding=8, rand-k=10; can be in the grid.
     check_assumptions : bool
         Refuse parameters that break an assumption of the method; the line "theory" tells which theorem covers a run.
     jobs : int
@@ -70,6 +74,7 @@ class SearchOptions:
     rounds: int = 100
     participation: str = "full"
     scales: str = "none"
+    compressor: str = "identity"
     check_assumptions: bool = True
     jobs: int = 1
     out: Path = Path("out")
@@ -85,6 +90,7 @@ class Setting:
     spec: Spec
     participation: str
     scales: str
+    compressor: str
 
     def clients(self, objective: Any) -> Any:
         """Return the clients that are in the coordinates of the methods, with the scales of this point."""
@@ -94,8 +100,10 @@ class Setting:
     def candidate(self, objective: Any) -> Candidate:
         """Return what is run on clients in the coordinates of the methods."""
         participation = as_participation(self.participation)
-        algorithm = resolve(self.spec.build("algorithm"), self.clients(objective), participation)
-        return Candidate(algorithm=algorithm, participation=participation, scales=parse_numbers(self.scales))
+        compressor = built(self.compressor, "compressor")
+        algorithm = resolve(self.spec.build("algorithm"), self.clients(objective), participation, compressor)
+        run = {"participation": participation, "scales": parse_numbers(self.scales), "compressor": compressor}
+        return Candidate(algorithm=algorithm, **run)
 
 
 @option_groups
@@ -107,7 +115,7 @@ def tune(
     grid: Annotated[
         list[str] | None,
         Option(
-            help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop, compressor, participation or scales; "
+            help="NAME=VALUE,VALUE for a parameter, solver, solver.NAME, stop, participation, scales or compressor; "
             "repeatable, and all combinations are tried."
         ),
     ] = None,
@@ -127,7 +135,7 @@ def tune(
         for name in sorted(set(shared) & set(point)):
             raise ValueError(f"param {name} is in the grid already.")
         given = {**shared, **point}
-        outer = {name: given.pop(name, getattr(loop, name)) for name in ("participation", "scales")}
+        outer = {name: given.pop(name, getattr(loop, name)) for name in OUTER}
         spec = method.given_to(Spec.parse(algorithm, "algorithm").given(given, "param"))
         return Setting(point=point, spec=spec, **outer)
 
@@ -135,7 +143,7 @@ def tune(
     steps = preparation.steps(problem.seed)
     regulariser = problem.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
     for s in chosen:  # refuses what is wrong before the data are loaded
-        supported(s.spec, participation=s.participation, regulariser=regulariser)
+        supported(s.spec, participation=s.participation, regulariser=regulariser, compressor=s.compressor)
     tuning.check(metric=loop.metric, target=loop.target, rounds=loop.rounds, jobs=loop.jobs)
 
     def search(built: Problem, place: Place) -> int:
@@ -157,7 +165,7 @@ def tune(
             | {"algorithm": algorithm, "param": shared}
             | engine.record()
         )
-        if own := plug_ins(problem, [s.spec for s in chosen]):
+        if own := plug_ins(problem, [s.spec for s in chosen], *{s.compressor: None for s in chosen}):
             common |= {"plug_ins": own}  # a file that has changed is another search
         common["sources"] = sources([objective, *(c.algorithm for c in candidates), *steps])
         record = load(loop.out, common, [s.point for s in chosen], fresh=loop.fresh, keep_stale=loop.keep_stale)
@@ -251,7 +259,7 @@ def _common(problem: Problem, options: ProblemOptions, method: MethodOptions, lo
         **asdict(options),
         **asdict(method),
         **{name: getattr(loop, name) for name in ("metric", "target", "reference", "rounds")},
-        **{name: getattr(loop, name) for name in ("participation", "scales")},
+        **{name: getattr(loop, name) for name in OUTER},
         "dualopt": versions().get("dualopt"),
         "data hash": data_hash(problem),
     }
@@ -291,6 +299,8 @@ def _command(
         words += ["--participation", setting.participation]
     if setting.scales != "none":
         words += ["--scales", setting.scales]
+    if setting.compressor != "identity":
+        words += ["--compressor", setting.compressor]
     if not loop.check_assumptions:
         words += ["--no-check-assumptions"]
     if loop.reference:  # a run cannot stop at a true error

@@ -191,7 +191,7 @@ def _meaning(report: Report) -> str:
     told, asked = sum(finding.verdict == HOLDS for finding in report.findings), len(report.findings)
     if report.verdict == UNDECIDED:
         return "no instance could tell; the table says why."
-    where = "these instances" if told == asked else f"{told} of {asked} instances, of which the others could not tell"
+    where = "these instances" if told == asked else f"{told} of {asked} instances, while the others could not tell"
     return f"not contradicted on {where}, in these rounds; this is no proof."
 
 

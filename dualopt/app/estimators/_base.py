@@ -46,6 +46,7 @@ class FederatedLinearModel(BaseEstimator):
         clients: int | str = 8,
         client_weights: Any = "rows",
         participation: Any = None,
+        compressor: Any = None,
         fit_intercept: bool = True,
         warm_start: bool = False,
         random_state: Any = 0,
@@ -58,6 +59,7 @@ class FederatedLinearModel(BaseEstimator):
         self.clients = clients
         self.client_weights = client_weights
         self.participation = participation
+        self.compressor = compressor
         self.fit_intercept = fit_intercept
         self.warm_start = warm_start
         self.random_state = random_state
@@ -104,6 +106,7 @@ class FederatedLinearModel(BaseEstimator):
             atol=max(self.tol**2 * scale, NOTHING),
             theta0=self._start(objective),
             participation=self.participation,
+            compressor=self.compressor,
             seed=seed,
         )
         self.trace_ = trace

@@ -57,6 +57,8 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         Whether every row counts alike, or every client, or each client as a number says.
     participation : str or Participation, optional
         Who takes part in a round, such as "subset=10"; everybody when not given.
+    compressor : str or Compressor, optional
+        What clients' uploads go through, such as "rounding=8"; nothing when not given.
     fit_intercept : bool, default True
         Whether to append a column of ones; its weight is in the penalty too.
     warm_start : bool, default False

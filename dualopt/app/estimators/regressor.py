@@ -25,7 +25,9 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
     ----------
     loss : str or Loss, default "auto"
         "squared" (auto), "huber", "absolute-deviation", or an object such as ``Huber(delta=0.5)``.
-    algorithm, mu, tol, max_rounds, clients, client_weights, participation, fit_intercept, warm_start, random_state
+    algorithm, mu, tol, max_rounds, clients, client_weights, participation, compressor
+        As for :class:`FederatedClassifier`.
+    fit_intercept, warm_start, random_state
         As for :class:`FederatedClassifier`.
 
     Attributes

@@ -47,7 +47,7 @@ CHANCE: list[Participation] = [
     Bernoulli(probability=0.4),
     CommunicateWithProbability(probability=0.6),
 ]
-SUPPORTS = frozenset({"partial", "unequal", "skip", "regulariser", "compression"})
+SUPPORTS = frozenset({"partial", "unequal", "skip", "regulariser"})
 RECEIVERS = frozenset({"active", "inactive"})
 PROBLEMS = {"smooth": logistic(rows=62), "nonsmooth": hinge(rows=62, mu=0.5)}  # clients of unequal sizes
 
@@ -250,7 +250,7 @@ def test_stacked_is_one_process_per_client(place: tuple[Any, Participation, str]
 
 def require_one_process_per_client(algorithm: Any, f: Any, participation: Participation) -> None:
     """Require that a run equals one in which every client has a process of its own, in every bit."""
-    server, message, _, _ = initial_state(algorithm, f)
+    server, message, *_ = initial_state(algorithm, f)
     alone = [pickle.loads(pickle.dumps(f.select((j,)))) for j in range(f.n_clients)]
     states = [initial_state(algorithm, one).clients for one in alone]
     solvers = [initial_state(algorithm, one).solver for one in alone]

@@ -1,8 +1,14 @@
 r"""The interface of compressors.
 
-A compressor is a random map C. It is *unbiased* if :math:`\mathbb E\,C(x) = x`, and ``omega`` bounds its second moment,
-:math:`\mathbb E|C(x)|^2 \le (1 + \omega)|x|^2`, so that the variance of an unbiased one is at most
-:math:`\omega|x|^2`. Methods compress changes that vanish at the solution, so that their limits are exact.
+A compressor is a map C, random or not, a part :math:`\frac1{1 + \omega}` of which comes nearer to what was to be sent:
+
+.. math:: \mathbb E\bigl|\tfrac1{1 + \omega}C(x) - x\bigr|^2 \le (1 - \delta)|x|^2, \qquad \delta > 0.
+
+It is *unbiased* if :math:`\mathbb E\,C(x) = x`; then :math:`\omega` bounds its second moment,
+:math:`\mathbb E|C(x)|^2 \le (1 + \omega)|x|^2`, so that its variance is at most :math:`\omega|x|^2`, and
+:math:`\delta = \frac1{1 + \omega}`. Biased ones say why they contract, and have :math:`\omega = 0`. What is compressed
+is a difference to what both ends know, which vanishes at the solution, so that limits are exact
+(:class:`dualopt.methods.compressors.Uplink`).
 
 Chance comes from the round: :meth:`Round.compression_rngs` has a stream for each client, which does not depend on who
 else takes part, and :meth:`Round.compression_rng` one that the server and all clients share. Both ends know the streams
@@ -31,7 +37,7 @@ class Compressor(Protocol):
     """Whether the expectation of what arrives is what was to be sent."""
 
     def omega(self, shape: tuple[int, ...], n_clients: int) -> float:
-        r"""Return a number with :math:`\mathbb E|C(x)|^2 \le (1 + \omega)|x|^2` for one client's x of this shape.
+        r"""Return :math:`\omega` for one client's x of this shape: both ends take the part 1/(1 + omega) of a step.
 
         Raises
         ------

@@ -18,8 +18,9 @@ class TopK(Typed):
     r"""The largest coordinates, top-k: the k of largest absolute value, as they are.
 
     **It is biased**, and no theorem of this package covers a method that uses it: Theorem D needs
-    :math:`\mathbb E\,C(x) = x`. What holds is :math:`|C(x)|^2 \le |x|^2`, so :math:`\omega = 0` and methods take the
-    whole step. FedSplit still rests at the solution, where the changes are zero, but nothing shows that it gets there.
+    :math:`\mathbb E\,C(x) = x`. What holds is :math:`|C(x) - x|^2 \le (1 - \frac kd)|x|^2`, so :math:`\omega = 0` and
+    methods take the whole step. FedSplit still rests at the solution, where the changes are zero, but nothing shows
+    that it gets there.
 
     **What is sent** are k numbers in full width and their positions, :math:`\lceil\log_2 d\rceil` bits each. Of equal
     absolute values the first goes first.
@@ -53,7 +54,7 @@ class TopK(Typed):
         require_at_least(1, size=self.size)
 
     def omega(self, shape: tuple[int, ...], n_clients: int) -> float:
-        """Return 0: the norm does not grow."""
+        """Return 0: it contracts as it is."""
         require_within(self.size, size_of(shape), "coordinates")
         return 0.0
 
