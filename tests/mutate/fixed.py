@@ -115,8 +115,8 @@ FIXED = [
     _fixed(
         "FedDyn with the sum over the active clients for 1/N of it",
         "methods/feddyn.py",
-        "self._memory(x, round) * round.fraction * moved",
-        "self._memory(x, round) * moved",
+        "self._memory(round) * round.fraction * moved",
+        "self._memory(round) * moved",
         BOXES,
         r"boxes\[FedDyn",
     ),
