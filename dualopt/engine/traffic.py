@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dualopt.arrays.tree import leaves, tree_map
+from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array, width
 from dualopt.methods.compressors import Compressor
 from dualopt.methods.participation import Round
@@ -69,10 +69,14 @@ def of_upload(upload: Any, compressor: Compressor | None, round: Round, model: A
     >>> of_upload((np.zeros((2, 50)), np.zeros(2)), NaturalCompression(), first_round(2), np.zeros(50), 1)
     Traffic(numbers=102, bits=1028)
     """
-    sent = of_message(tree_map(lambda x: x[0, ...], upload)).times(round.n_active)
+    numbers = bits = 0
+    for leaf in leaves(upload):
+        own = round.n_active * math.prod(leaf.shape[1:])
+        numbers += own
+        bits += own * width(leaf)
     if compressor is None or not vectors:
-        return sent
-    shape, bits = tuple(model.shape), width(model)
+        return Traffic(numbers, bits)
+    shape, wide = tuple(model.shape), width(model)
     full, small = round.n_active * math.prod(shape), compressor.numbers(shape, round)
-    saved = Traffic(small - full, compressor.bits(shape, bits, round) - bits * full)
-    return sent.plus(saved.times(vectors))
+    saved = Traffic(small - full, compressor.bits(shape, wide, round) - wide * full)
+    return Traffic(numbers, bits).plus(saved.times(vectors))

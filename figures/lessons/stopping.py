@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.methods import DualFL
+from dualopt.methods import CorrectedDualFL
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import LinearSchedule, Steps, SublinearSchedule
@@ -47,7 +47,7 @@ def run(steps: int, kappa: float, schedule: str) -> Case:
     f = Quadratic(A=f.A, b=f.b)  # minima that are not 0: claims allow for rounding by a share of the energies
     local: dict[str, Any] = {"solver": Gradient(), "stop": Steps(steps=steps)} if steps else {"solver": Exact()}
     rho = 0.0 if schedule == SCHEDULES[0] else NU / kappa
-    return Case.of(DualFL(nu=NU, rho=rho, corrected=True, **local), f, rounds=ROUNDS, name="DualFL")
+    return Case.of(CorrectedDualFL(nu=NU, rho=rho, **local), f, rounds=ROUNDS, name="DualFL")
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dualopt.losses import AbsoluteDeviation
-from dualopt.methods import DualFL
+from dualopt.methods import CorrectedDualFL
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.solvers import DualCoordinate
 from dualopt.solvers.stopping import Gap
@@ -39,7 +39,7 @@ SLIDERS = (
     Slider(name="s2", label="slope s₂", start=3.0, **SLOPES),
 )
 ROUNDS = 8
-EXACTLY = {"solver": DualCoordinate(max_iter=20_000), "stop": Gap(schedule=lambda _: 1e-13), "corrected": True}
+EXACTLY = {"solver": DualCoordinate(max_iter=20_000), "stop": Gap(schedule=lambda _: 1e-13)}
 ERROR = "|θⁿ − θ*|² / |ξ*|²"
 
 
@@ -51,7 +51,7 @@ def clients(m1: float, s1: float, m2: float, s2: float) -> LinearModel:
 
 def scene(*, n: int, m1: float, s1: float, m2: float, s2: float) -> Scene:
     """Run DualFL with rho = 0 on the two clients."""
-    case = Case.of(DualFL(rho=0.0, nu=1.0, **EXACTLY), clients(m1, s1, m2, s2), rounds=ROUNDS, name="two clients")
+    case = Case.of(CorrectedDualFL(rho=0.0, nu=1.0, **EXACTLY), clients(m1, s1, m2, s2), rounds=ROUNDS, name="two clients")
     unit = float(np.sum((case.subgradients - case.theta) ** 2))  # |xi*|^2 for nu = 1
     models = case.models()
     errors = [case.distance(theta) / unit for theta in models]

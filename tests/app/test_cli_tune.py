@@ -240,7 +240,7 @@ def test_each_point_is_written_when_it_is_done(program, monkeypatch):
         (["--metric", "floats", "--grid", "eta=10"], r"metric is 'rounds' there and 'floats' here"),
         (["--target", "1e-3", "--grid", "eta=10"], r"target is 0.01 there and 0.001 here"),
         (["--seed", "1", "--grid", "eta=10"], r"seed is 0 there and 1 here"),
-        (["--param", "eta=1"], r"param is \{\} there and \{'eta': '1'\} here"),
+        (["--param", "stop=steps:3"], r"param is \{\} there and \{'stop': 'steps:3'\} here"),
     ],
 )
 def test_another_search_in_the_folder_is_refused(program, changed, sentence):

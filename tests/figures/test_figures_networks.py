@@ -152,10 +152,10 @@ def test_pooled_training_has_all_rows_at_a_rate_that_is_halved(small):
     assert (f.n_clients, f.sizes) == (1, (len(small.y),))
 
 
-def made_up(*accuracies: float, target: float = 0.972, pooled: float = 0.98) -> Trace:
+def made_up(*accuracies: float, target: float = 0.972, pooled: float = 0.98, data: str = "mnist") -> Trace:
     n = len(accuracies)
     columns = {"round": 2.0 * np.arange(n), "accuracy": accuracies, "server": [0.97 * entry for entry in accuracies]}
-    parameters = {"pooled": pooled, "key": {"target": target}}
+    parameters = {"pooled": pooled, "key": {"target": target, "data": data}}
     return Trace(columns=columns, status="max_rounds", theta=None, parameters=parameters)
 
 
@@ -179,6 +179,8 @@ def test_the_table_counts_models_beside_the_papers():
     }
     assert (server["model"], server["FedDyn"], server["SCAFFOLD"]) == ("server's", "> 4 (94.3%)", "> 8 (94.3%)")
     assert {value for key, value in server.items() if "paper" in key} == {"-"}
+    elsewhere, _ = feddyn_table2.tabulate(dict.fromkeys(traces, made_up(0.1, 0.9, 0.972, data="digits")))
+    assert list(elsewhere) == [name for name in row if "paper" not in name]
     both = {label: made_up(0.1, 0.975, target=0.982) for label in traces}
     lower, _, higher, _ = feddyn_table2.tabulate(both)
     assert (lower["SCAFFOLD"], higher["accuracy"], higher["SCAFFOLD"]) == ("4", "98.2%", "> 4 (97.5%)")

@@ -23,7 +23,7 @@ def witness(name: str, target: Target, found: Attack) -> str:
     >>> from theory.attack._targets import targets
     >>> target = targets()["p1_scale_of_constants"]
     >>> print(witness("p1_scale_of_constants", target, Attack(claim="p1", point=(-1.6, -0.5, 0.3))))
-    # FedPD(eta=0.443756, old_dual=False, solver=Exact(), stop=GradientNorm(tol=1e-13))
+    # FedPD(eta=0.443756, solver=Exact(), stop=GradientNorm(tol=1e-13))
     # A = [[[0.0100197]], [[0.0100197]]]
     # b = [[0.0], [0.0]]
     # theta0 = [0.3]

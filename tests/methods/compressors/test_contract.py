@@ -88,7 +88,7 @@ def ways(f: Any) -> dict[str, tuple[Any, Any]]:
     """Three unequal blocks of this process, and hosts that talk by messages and have clients that are no neighbours."""
     N = f.n_clients
     return {
-        "blocks": (f, Blocks(sizes=(1, N - 2, 1))),
+        "blocks": (f, Blocks(number=3)),
         "wired": (elsewhere(f, [(1, 3), tuple(j for j in range(N) if j not in (1, 3))]), None),
     }
 
