@@ -51,7 +51,9 @@ def clients(m1: float, s1: float, m2: float, s2: float) -> LinearModel:
 
 def scene(*, n: int, m1: float, s1: float, m2: float, s2: float) -> Scene:
     """Run DualFL with rho = 0 on the two clients."""
-    case = Case.of(CorrectedDualFL(rho=0.0, nu=1.0, **EXACTLY), clients(m1, s1, m2, s2), rounds=ROUNDS, name="two clients")
+    case = Case.of(
+        CorrectedDualFL(rho=0.0, nu=1.0, **EXACTLY), clients(m1, s1, m2, s2), rounds=ROUNDS, name="two clients"
+    )
     unit = float(np.sum((case.subgradients - case.theta) ** 2))  # |xi*|^2 for nu = 1
     models = case.models()
     errors = [case.distance(theta) / unit for theta in models]
