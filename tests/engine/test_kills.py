@@ -192,7 +192,7 @@ def test_methods_that_need_everybody_go_on_when_the_run_is_started_again(tmp_pat
     def trouble(call: int, h: int, batch: Any, answers: Any) -> Any:
         return None if h == 1 and isinstance(batch[-1], protocol.Propose) and batch[-1].n == 3 else answers
 
-    with pytest.raises(LostError, match=r"^DualFL needs every client, and host 1 did not count in round 3: "):
+    with pytest.raises(LostError, match=r"^CorrectedDualFL needs every client, and host 1 did not count in round 3: "):
         federation.run(method, who, trouble)
     assert differences(whole("dualfl"), federation.run(method, who)) == []
 
