@@ -190,11 +190,14 @@ class Branch(NamedTuple):
 
 
 def do_round(algorithm: Any, objective: Any, state: State, round: Round) -> tuple[State, Any, Any]:
-    """Do one round; ``round.packs``, where there is one, is what uploads go through, with what chance gives to it.
+    """Do one round with what chance gives to it.
 
-    Clients may be elsewhere: of a round they learn who takes part, and nothing that a subclass adds.
+    A round may put it into the method, by ``given(algorithm)``, and into what uploads go through, ``packs``: clients
+    may be elsewhere, and learn of a round who takes part, and nothing that a subclass adds.
     """
-    return advance(algorithm, objective, state, round, getattr(round, "packs", None))
+    given: Any = getattr(round, "given", None)
+    method = algorithm if given is None else given(algorithm)
+    return advance(method, objective, state, round, getattr(round, "packs", None))
 
 
 def branches(algorithm: Any, objective: Any, state: State, events: Iterable[Event]) -> tuple[Branch, ...]:

@@ -119,6 +119,9 @@ class Algorithm(Typed):
     solver: GivenSolver = AUTO
     stop: Stop = GradientReduction()
 
+    def __post_init__(self) -> None:
+        """Refuse parameters that do not go together; here nothing."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Take back theorems that a subclass has not shown: it overrides a step and says nothing of theorems."""
         super().__init_subclass__(**kwargs)

@@ -64,6 +64,7 @@ FIXED = {
     "feddualavg": 13,
     "a-fedpdsam": 14,
     "fedspeed": 15,
+    "acc-s-dane": 16,
     "apda-inexact": 17,
     "fedsam": 18,
     "fedcm": 19,
@@ -78,6 +79,14 @@ FIXED = {
     "adaptive-acc-s-dane": 28,
     "dual-lbfgs": 29,
     "dual-ascent": 30,
+    "restarted-dualfl": 31,
+    "gap-restarted-dualfl": 32,
+    "corrected-dualfl": 33,
+    "restarted-optimized-dualfl": 34,
+    "corrected-optimized-dualfl": 35,
+    "growing-feddyn": 36,
+    "scaffold-i": 37,
+    "old-dual-fedpd": 38,
 }
 
 DRAWN = (1e-200, 1e200)  # beyond, the ticks of Matplotlib overflow

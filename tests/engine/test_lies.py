@@ -185,13 +185,12 @@ def test_a_gap_that_is_not_known_is_infinite() -> None:
     """The restart by the gap has an energy and a conjugate up, in one number, which is infinite outside of a domain."""
 
     def unknown(answers: Any) -> Any:
-        *model, gap = answers[-1].upload
-        gap = np.full_like(gap, math.inf)
-        return [*answers[:-1], answers[-1]._replace(upload=(*model, gap))]
+        *model, gap = upload = answers[-1].upload
+        return [*answers[:-1], answers[-1]._replace(upload=type(upload)(*model, np.full_like(gap, math.inf)))]
 
     def negative(answers: Any) -> Any:
-        *model, gap = answers[-1].upload
-        return [*answers[:-1], answers[-1]._replace(upload=(*model, np.full_like(gap, -math.inf)))]
+        *model, gap = upload = answers[-1].upload
+        return [*answers[:-1], answers[-1]._replace(upload=type(upload)(*model, np.full_like(gap, -math.inf)))]
 
     f = problems()["quadratic"]
     method = resolve(GapRestartedDualFL(), f, Full())

@@ -93,7 +93,7 @@ def is_sharpness_aware(algorithm) -> bool:
 
 
 # Rounds in which clients compute products with Hessians only, or values only.
-PRODUCTS = {"distributed-newton-cg": (1, 3), "giant": (1,), "acc-s-dane": (2,)}
+PRODUCTS = {"distributed-newton-cg": (1, 3), "giant": (1,), "adaptive-acc-s-dane": (2,)}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -256,6 +256,8 @@ ROUNDS = 1500
 NOT_FOR = {
     # guarantee says none, and reflections expand where a client is concave; with everybody active it diverges
     ("fedsplit", "concave"),
+    # its error falls like 1/n^2 whatever the clients are (Theorem C): it does not come so near in these rounds
+    *(("growing-feddyn", problem) for problem in ("lopsided", "flat", "rows", "concave")),
 }
 
 
@@ -311,10 +313,14 @@ RUNS = [
 
 def test_every_unbiased_method_runs_where_its_theory_admits_it() -> None:
     found = {(type(run.values[0]).__name__, run.values[1]) for run in RUNS}
-    anywhere = {"AFedPD", "LazyAFedPD", "FedADMM", "FedDR", "FedDyn", "FedPD", "Scaffold"}
+    anywhere = {"AFedPD", "LazyAFedPD", "FedADMM", "FedDR", "FedDyn", "FedPD", "OldDualFedPD", "Scaffold", "ScaffoldI"}
     anywhere |= {"AndersonFedSplit", "DistributedLBFGS", "DistributedNewtonCG", "GradientDescent"}
-    dual = {"DualAscent", "DualFL", "DualLBFGS", "OptimizedDualFL", "SampledDualFL"}
-    convex, strongly = {"FedSplit", "AccSDANE"}, dual | {"AndersonDANE", "GIANT", "FiveGCS", "Scaffnew", "APDAInexact"}
+    dual = {"DualAscent", "DualFL", "DualLBFGS", "OptimizedDualFL", "SampledDualFL", "GapRestartedDualFL"}
+    dual |= {f"{form}{name}" for form in ("Corrected", "Restarted") for name in ("DualFL", "OptimizedDualFL")}
+    convex, strongly = (
+        {"FedSplit", "AccSDANE", "AdaptiveAccSDANE"},
+        dual | {"AndersonDANE", "GIANT", "FiveGCS", "Scaffnew", "APDAInexact"},
+    )
     expected = {(name, problem) for name in anywhere for problem in PROBLEMS}
     expected |= {(name, problem) for name in convex for problem in ("lopsided", "flat", "rows")}
     expected |= {(name, problem) for name in strongly for problem in ("lopsided", "rows")}

@@ -110,7 +110,7 @@ def test_methods_have_pairs_of_their_own_whoever_shares_the_figure():
     assert {name: styles([name])[name] for name in METHODS} == known
     compared = ("dualfl", "fedpd", "feddr", "feddualavg", "feddyn", "scaffnew", "apda-inexact")
     assert len({known[name][0] for name in compared}) == len(compared)  # the eighth, 5GCS, shares a colour
-    strangers = [f"stranger {k}" for k in range(20)]
+    strangers = [f"stranger {k}" for k in range(plotting.STYLES - len(METHODS))]
     found = styles([*strangers, *METHODS])
     assert {name: found[name] for name in METHODS} == known
     assert len(set(found.values())) == len(found)
@@ -129,12 +129,12 @@ def test_methods_that_share_a_colour_differ_in_marker_and_dashes():
 
 def test_new_methods_get_free_pairs_and_change_no_other(monkeypatch):
     before = {name: style(name) for name in METHODS}
-    added = [f"new-{k}" for k in range(20)]
+    added = [f"new-{k}" for k in range(plotting.STYLES - len(METHODS))]
     monkeypatch.setattr(plotting, "discover", lambda package: sorted([*METHODS, *added]))
     plotting._style_numbers.cache_clear()
     try:
         assert {name: style(name) for name in METHODS} == before
-        assert len({style(name) for name in [*METHODS, *added]}) == len(METHODS) + 20
+        assert len({style(name) for name in [*METHODS, *added]}) == plotting.STYLES
         assert style("new-3:rho=1") == style("new-3")
     finally:
         plotting._style_numbers.cache_clear()

@@ -264,5 +264,5 @@ def test_mistakes_end_with_2_and_one_sentence(capsys, arguments: list[str], sent
 def test_a_witness_describes_the_case() -> None:
     found = Attack(claim="", point=(0.0,) * 7)
     text = witness("theorem_3_2", TARGETS["theorem_3_2"], found)
-    assert text.splitlines()[0].startswith("# DualFL(rho=0, nu=31.6228, ")
+    assert text.splitlines()[0].startswith("# CorrectedDualFL(rho=0, nu=31.6228, ")
     assert "# A = [[[100.0]], [[100.0]]]" in text

@@ -28,6 +28,7 @@ from theory.dualfl import exact_solutions
 from theory.dualfl._runs import exact
 from theory.mutations import baselines, fedpd
 from theory.mutations import dualfl as wrong_dualfl
+from theory.mutations._edits import edited
 
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.selection == "counterexamples"}
 EXAMPLES = max(10, settings.default.max_examples // 4) if settings.default else 10
@@ -197,12 +198,12 @@ ROWS = [
     ("fedpd_large_eta", fedpd, "dual step dropped"),
     ("fedpd_large_eta", fedpd, "proximal term mis-scaled"),
     ("dualfl_large_nu", wrong_dualfl, "momentum dropped"),
-    ("dualfl_large_nu", wrong_dualfl, "wrong sign in (3.3)"),
     ("dualfl_large_rho", wrong_dualfl, "momentum dropped"),
     ("dualfl_large_rho", wrong_dualfl, "beta early"),
 ]
 WRONG_METHODS = [
     *((name, table.MUTATIONS[row].wrong()) for name, table, row in ROWS),
+    ("dualfl_large_nu", edited(DualFL, "receive", "zeta = v - c.v", "zeta = v + c.v")),  # the sign of (3.3)
     ("fedavg_constant_step", OneStep),
     ("fedavg_biased_point", OneStep),
     ("fedadmm_two_clients", OwnModels),

@@ -136,8 +136,8 @@ def _first(case: Case) -> State:
     """Return the state before the first round, as (9) asks for it."""
     h = np.mean(case.memory, axis=0)
     theta = case.gamma - h / case.alpha
-    server, message, clients, solver = initial_state(case.algorithm, case.objective, theta)
-    return State(server._replace(h=h), message, clients._replace(gradient=case.memory), solver)
+    start = initial_state(case.algorithm, case.objective, theta)
+    return start._replace(server=start.server._replace(h=h), clients=start.clients._replace(gradient=case.memory))
 
 
 def _stationary(f: Objective) -> Array:

@@ -348,7 +348,7 @@ def concave(*, p: float, a: float = 0.2) -> Case:
     r"""Return a case on which Lemma 2 is attained: two clients, both :math:`-\frac12|\cdot|^2`, in different states."""
     f = Quadratic(A=-np.ones((2, 1, 1)), b=np.zeros((2, 1)))
     case = fedpd_case("a concave function", f, rounds=1, a=a, skip=p, theta0=np.zeros(1), lowest=-np.inf)
-    server, message, clients, solver = case.first()
+    first = case.first()
     theta, x0 = np.array([[0.0], [1.0]]), np.array([[1.0], [0.0]])
-    different = clients._replace(theta=theta, x0=x0, dual=-f.gradient(theta))
-    return case.but(state=State(server, message, different, solver))
+    different = first.clients._replace(theta=theta, x0=x0, dual=-f.gradient(theta))
+    return case.but(state=first._replace(clients=different))

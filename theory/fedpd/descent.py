@@ -51,7 +51,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.engine.rounds import State
 from dualopt.lab.claims import Inequality, claim
 from dualopt.lab.rates import estimate_order
 from dualopt.losses import Logistic
@@ -155,10 +154,10 @@ def turning() -> Case:
     r"""Return one client :math:`\frac12x^2` at 0 with :math:`e = 1`, which moves to 2 with :math:`e = -1`."""
     f = Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1)))
     case = fedpd_case("errors that turn round", f, rounds=1, a=0.2, theta0=np.zeros(1))
-    server, message, clients, solver = case.first()
-    before = clients._replace(dual=np.ones((1, 1)), x0=np.array([[2.0 + 4.0 * case.eta]]))
+    first = case.first()
+    before = first.clients._replace(dual=np.ones((1, 1)), x0=np.array([[2.0 + 4.0 * case.eta]]))
     method = replace(case.algorithm, solver=Leaving(error=-np.ones((1, 1))))
-    return case.but(algorithm=method, state=State(server, message, before, solver))
+    return case.but(algorithm=method, state=first._replace(clients=before))
 
 
 @claim(

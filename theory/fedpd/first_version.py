@@ -179,9 +179,9 @@ def many_clients(n: int = 16) -> Case:
     b = np.tile(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, -2.0])[None, :, None], (n, 1, 1))
     a = 0.2
     case = sampled(f"{n} clients of 8 rows", Rows(-np.ones((n, 8, 1, 1)), b), a=a, length=1.0 / (1.0 / a - 1.0))
-    server, message, clients, solver = case.but(theta0=np.zeros(1)).first()
+    first = case.but(theta0=np.zeros(1)).first()
     signs = np.where(np.arange(n) < n // 2, 1.0, -1.0)[:, None]
-    return case.but(state=State(server, message, clients._replace(dual=signs), solver), rounds=1)
+    return case.but(state=first._replace(clients=first.clients._replace(dual=signs)), rounds=1)
 
 
 def expected_range(values: Array) -> float:

@@ -93,6 +93,8 @@ def becomes(base: type, wrong: Callable[[], type], caught: str, emptied: str = "
 def edit(base: type, *texts: str, caught: str, emptied: str = "") -> Variant:
     """Return the row of an edited method: a step, its text and the wrong text; another step, and so on.
 
+    Methods that inherit these steps are edited as well.
+
     Examples
     --------
     >>> from dualopt.methods import FedPD
@@ -101,7 +103,11 @@ def edit(base: type, *texts: str, caught: str, emptied: str = "") -> Variant:
     >>> twice(Case.of(FedPD(), valleys(2), rounds=1)).algorithm.server(None, 1.0, None)[1]
     2.0
     """
-    return becomes(base, lambda: edited(base, *texts), caught, emptied)
+    row = change(
+        lambda case: _put(base, lambda method: like(edited(type(method), *texts), method), case, texts[::3]),
+        *(caught, emptied),
+    )
+    return replace(row, base=base, wrong=lambda: edited(base, *texts))
 
 
 def instead(base: type, step: str, wrong: Callable[..., Any], caught: str, emptied: str = "") -> Variant:
@@ -167,13 +173,22 @@ def like(kind: type, method: Any) -> Any:
     return kind(**{f.name: getattr(method, f.name) for f in fields(method) if f.init})
 
 
-def _put(base: type, wrong: Callable[[Any], Any], case: Any) -> Any:
-    """Return a case with a wrong method in the place of the right one, or of those of its methods that are right."""
+def _put(base: type, wrong: Callable[[Any], Any], case: Any, steps: tuple[str, ...] = ()) -> Any:
+    """Return a case with a wrong method in the place of the right one, or of those of its methods that are right.
+
+    Right are methods of the class ``base``, and those that inherit ``steps`` from it.
+    """
+
+    def right(method: Any) -> bool:
+        kind = type(method)
+        inherits = bool(steps) and issubclass(kind, base) and all(getattr(kind, s) is getattr(base, s) for s in steps)
+        return kind is base or inherits
+
     if hasattr(case, "run") and hasattr(case, "_replace"):
-        return case._replace(run=_put(base, wrong, case.run))
+        return case._replace(run=_put(base, wrong, case.run, steps))
     methods = getattr(case, "methods", None)
-    if methods is not None and base in map(type, methods.values()):
-        return replace(case, methods={name: wrong(m) if type(m) is base else m for name, m in methods.items()})
-    if type(getattr(case, "algorithm", None)) is not base:
+    if methods is not None and any(map(right, methods.values())):
+        return replace(case, methods={name: wrong(m) if right(m) else m for name, m in methods.items()})
+    if not right(getattr(case, "algorithm", None)):
         raise OtherMethodError(f"a mutation of {base.__name__} says nothing about {type(case).__name__}.")
     return replace(case, algorithm=wrong(case.algorithm))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.methods import CorrectedDualFL
+from dualopt.methods import CorrectedDualFL, DualFL
 from dualopt.methods.dualfl import momentum
 from dualopt.objectives import ObjectiveWrapper
 from dualopt.runs.certificates import certificate, dual_point
@@ -77,11 +77,11 @@ RATES = "theorem_3_2 theorem_3_2_inexact theorem_3_3"
 OUTER = "theorem_4_2 theorem_4_2_rounds"
 MUTATIONS: dict[str, Variant] = {
     "momentum dropped": edit(
-        *(CorrectedDualFL, "server", "Message(mean, beta", "Message(mean, 0.0"),
+        *(DualFL, "server", "Message(mean, beta", "Message(mean, 0.0"),
         caught=f"lemma_6_5 {RATES} theorem_3_3_inexact {OUTER}",
     ),
     "beta early": edit(
-        *(CorrectedDualFL, "server", "Message(mean, beta", "Message(mean, momentum(t, self.rho)[1]"), caught="lemma_6_5"
+        *(DualFL, "server", "Message(mean, beta", "Message(mean, momentum(t, self.rho)[1]"), caught="lemma_6_5"
     ),
     "beta late": instead(CorrectedDualFL, "server", late, "lemma_6_5"),
     "one client for the average": instead(

@@ -7,9 +7,9 @@ from theory.mutations._edits import Variant, edit, first_client, instead
 
 __all__ = ["MUTATIONS"]
 
-H = (FedDyn, "server", "self._memory(x, round) * round.fraction * moved")
+H = (FedDyn, "server", "self._memory(round) * round.fraction * moved")
 MODEL = (FedDyn, "server", "theta = x - h / self.alpha")
-MEMORY = (FedDyn, "local", "c.gradient - self._memory(message, round) * (")
+MEMORY = (FedDyn, "local", "c.gradient - self._memory(round) * (")
 
 
 def _of(*names: str) -> str:
@@ -25,14 +25,14 @@ OF_STATES = f"{_of('equation_9', 'lemma_2', 'lemma_4', 'lemma_11')} {LYAPUNOV} {
 AT_ONCE = _of("equation_9", "lemma_2")
 MUTATIONS: dict[str, Variant] = {
     "parenthesis of h dropped": edit(
-        *(*H, "(self._memory(x, round) * round.fraction * x - server.theta)"), caught=f"{OF_STATES} feddyn_lemma_7"
+        *(*H, "(self._memory(round) * round.fraction * x - server.theta)"), caught=f"{OF_STATES} feddyn_lemma_7"
     ),
     "theta once in h": edit(
-        *(*H, "self._memory(x, round) * (round.fraction * x - server.theta / round.n_clients)"),
+        *(*H, "self._memory(round) * (round.fraction * x - server.theta / round.n_clients)"),
         caught=f"{OF_STATES} feddyn_lemma_7",
     ),
     "1/P for 1/N in h": edit(
-        *(*H, "self._memory(x, round) * moved"), caught=f"{AT_ONCE} {_of('lemma_7', 'lemma_11', 'theorem_3')}"
+        *(*H, "self._memory(round) * moved"), caught=f"{AT_ONCE} {_of('lemma_7', 'lemma_11', 'theorem_3')}"
     ),
     "no h": edit(*H, "0.0 * moved", caught=f"{AT_ONCE} {LYAPUNOV} {THEOREMS}"),
     "wrong sign of h": edit(
@@ -51,7 +51,7 @@ MUTATIONS: dict[str, Variant] = {
         caught=f"{OF_STATES.replace('feddyn_lemma_10', '')} {STATELESS} feddyn_lemma_7",
     ),
     "half the memory": edit(
-        *(*MEMORY, "c.gradient - 0.5 * self._memory(message, round) * ("),
+        *(*MEMORY, "c.gradient - 0.5 * self._memory(round) * ("),
         caught=f"{AT_ONCE} {_of('lemma_3', 'lemma_7', 'lemma_9', 'lemma_12', 'theorem_3')}",
     ),
     "a tenth of the proximal term": edit(
