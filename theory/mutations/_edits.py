@@ -187,8 +187,8 @@ def _put(base: type, wrong: Callable[[Any], Any], case: Any, steps: tuple[str, .
     if hasattr(case, "run") and hasattr(case, "_replace"):
         return case._replace(run=_put(base, wrong, case.run, steps))
     methods = getattr(case, "methods", None)
-    if methods is not None and any(map(right, methods.values())):
-        return replace(case, methods={name: wrong(m) if right(m) else m for name, m in methods.items()})
+    if methods is not None and base in map(type, methods.values()):  # one of them: claims compare it with the others
+        return replace(case, methods={name: wrong(m) if type(m) is base else m for name, m in methods.items()})
     if not right(getattr(case, "algorithm", None)):
         raise OtherMethodError(f"a mutation of {base.__name__} says nothing about {type(case).__name__}.")
     return replace(case, algorithm=wrong(case.algorithm))

@@ -320,8 +320,11 @@ SIMILAR: dict[str, Variant] = {
         caught="giant_descent",
     ),
     "Acc-S-DANE: own gradients kept": edit(
-        *(AccSDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"),
-        caught=f"acc_s_dane {ADAPTIVE}",
+        *(AccSDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"), caught="acc_s_dane"
+    ),
+    "Acc-S-DANE with a weight that adapts: own gradients kept": edit(
+        *(AdaptiveAccSDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"),
+        caught=ADAPTIVE,
     ),
     "Acc-S-DANE: no momentum": edit(AccSDANE, "server", "mean + alpha * v", "mean + alpha * mean", caught="acc_s_dane"),
     "Acc-S-DANE: half the weight": edit(

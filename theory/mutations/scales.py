@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays.tree import tree_map
 from dualopt.arrays.xp import Array
 from dualopt.methods import FedDR, FedDyn, SampledDualFL
 from dualopt.methods.participation import UniformSubset, WeightedSubset
@@ -28,7 +29,7 @@ def forgotten(method: Any, right: Any, c: Any, message: Any, oracle: Any, round:
     """Upload what makes the mean with weights the plain one."""
     new, upload = right(c, message, oracle, round)
     weights = np.array(oracle.objective.weights or (1.0,) * oracle.objective.n_clients)
-    return new, per_client(np.mean(weights) / weights, upload) * upload
+    return new, tree_map(lambda x: per_client(np.mean(weights) / weights, x) * x, upload)
 
 
 # ---- FedDyn ----
