@@ -6,6 +6,7 @@ import csv
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def draw_png_only_unless(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw a figure once, which finds what cannot be drawn; one of them as PDF too, which finds a wrong format."""
     genuine = Figure.savefig
 
-    def savefig(self: Figure, file, **options) -> None:
+    def savefig(self: Figure, file: Any, **options: Any) -> None:
         if both or options["format"] == "png":
             genuine(self, file, **options | {"dpi": 20})
         else:

@@ -31,7 +31,7 @@ def discovered() -> dict[str, type]:
     """Return the public dataclass of every module of ``dualopt.solvers``."""
     found = {}
     for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_") or info.name in package.SHARED:
+        if info.name.startswith("_") or info.name in vars(package)["SHARED"]:
             continue
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module.__name__]
