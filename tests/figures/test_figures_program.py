@@ -78,7 +78,7 @@ def draw_png_only_unless(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def savefig(self: Figure, file: Any, **options: Any) -> None:
         if both or options["format"] == "png":
-            genuine(self, file, **options | {"dpi": 20})
+            genuine(self, file, **{**options, "dpi": 20})
         else:
             file.write(PDF)
 
