@@ -18,7 +18,7 @@ claims that must notice it (``theory/MUTATIONS.md`` has all verdicts).
 ``frontier``, ``scales``
     What goes beyond the papers.
 
-A row is an edit of a step, ``edit(DualFL, "server", "Message(theta, beta", "Message(theta, 0.0", caught=...)``, whose
+A row is an edit of a step, ``edit(DualFL, "server", "Message(mean, beta", "Message(mean, 0.0", caught=...)``, whose
 text must occur exactly once, or the row is an error. Others put a step or parameters in the place of the right ones, or
 change what is known of a case (``theory/mutations/_edits.py``).
 
