@@ -246,8 +246,10 @@ def strangers(folder: Path) -> str:
         config.write_text(config.read_text().replace(f":{other.port}", f":{loopback.port}"))
         try:
             other.start("lyon")
-            time.sleep(10)
-            log = (folder / "other" / "lyon.out").read_text()
+            log, deadline = "", time.monotonic() + 90
+            while "certificate" not in log.lower() and time.monotonic() < deadline:
+                time.sleep(2)
+                log = (folder / "other" / "lyon.out").read_text()
             require("Successfully registered" not in log, log)
             require("certificate" in log.lower(), log)
         finally:
