@@ -13,7 +13,6 @@ import pytest
 
 from dualopt import run
 from dualopt.engine.rounds import State, advance, iterate
-from dualopt.lab.contracts import test_algorithms as contract
 from dualopt.methods import (
     DualFL,
     GapRestartedDualFL,
@@ -135,12 +134,6 @@ def test_certificates_hold_through_restarts(name: str, scales: str) -> None:
 
 
 @every_restart
-@pytest.mark.parametrize("problem", ["smooth", "nonsmooth"])
-def test_stacked_is_one_process_per_client(name: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    contract.test_stacked_is_one_process_per_client((RESTARTED[name], Full(), problem))
-
-
-@every_restart
 def test_stays_at_the_optimum(name: str) -> None:
     f = quadratic()
     method = RESTARTED[name](solver=Exact()).suggested(f)
@@ -148,25 +141,6 @@ def test_stays_at_the_optimum(name: str) -> None:
     for round in islice(Full().rounds(f.n_clients, seed=0), 8):
         state, _, _ = advance(method, f, state, round)
         np.testing.assert_allclose(state.server.theta, f.minimiser(), atol=1e-13)
-
-
-@pytest.mark.parametrize("name", list(RESTARTED))
-def test_permuting_clients_and_copies_of_one(name: str) -> None:
-    contract.test_permuting_clients_permutes_states(RESTARTED[name])
-    contract.test_equal_clients_are_one_client(RESTARTED[name])
-    contract.test_survives_pickling(RESTARTED[name])
-
-
-@every_restart
-def test_array_libraries_agree(name: str, backend) -> None:
-    contract.test_array_libraries_agree(RESTARTED[name], backend)
-
-
-@every_restart
-def test_is_pure_and_keeps_single_precision(name: str) -> None:
-    contract.test_is_deterministic(RESTARTED[name])
-    contract.test_writes_to_nothing_that_it_is_handed(RESTARTED[name])
-    contract.test_single_precision_stays_single(RESTARTED[name])
 
 
 @pytest.mark.parametrize(
