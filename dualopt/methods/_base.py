@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dualopt.arrays._checks import Typed, declared
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, broadcast
 from dualopt.methods._parameters import Checked, GivenSolver, Suggested, require_hessians, require_smooth_clients
 from dualopt.methods._theorem import Known, Theorem, guarantee
 from dualopt.methods.compressors import Compressor, kept_part
@@ -181,7 +181,7 @@ class Algorithm(Typed):
         method = self
         for name in parameters(type(self)):
             for rule in reversed(declared(type(self)).get(name, ())):
-                if isinstance(rule, Suggested) and getattr(method, name) in (None, rule.open):
+                if isinstance(rule, Suggested) and rule.open(getattr(method, name)):
                     method = replace(method, **{name: rule.value(method, objective, name)})
         return method
 
@@ -242,6 +242,22 @@ class Algorithm(Typed):
         None says that the minimiser is no fixed point, ``UNKNOWN`` that the method does not say.
         """
         return UNKNOWN
+
+    def start_with(self, theta: Array, **parts: Array) -> Any:
+        """Return what ``init`` says of ``theta``, with these parts, shape ``(N, *shape)``, in the clients' states.
+
+        What ``fixed_point`` is mostly made of: only the gradients that clients remember are not zero at a minimiser.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dualopt import FedPD
+        >>> FedPD().start_with(np.zeros(1), dual=np.array([[1.0], [-1.0]]))[2].dual.tolist()
+        [[1.0], [-1.0]]
+        """
+        shape = next(iter(parts.values())).shape
+        server, message, clients = self.init(theta, broadcast(theta, shape))
+        return server, message, clients._replace(**parts)
 
 
 def with_participation(

@@ -123,18 +123,14 @@ class GapRestartedDualFL(DualFL):
 
     def receive(self, c: Client, message: Message) -> Client:
         r"""Extrapolate (3.3); :math:`\bar w` moves by :math:`t/T = 1/t` of the way to the new extrapolated model."""
-        v = c.zeta - c.theta
-        v += message.theta
-        zeta = v - c.v
-        zeta *= message.beta
-        zeta += v
         w = message.theta + message.beta * (message.theta - c.model)
-        return Client(c.theta, zeta, v, message.theta, c.mean + (w - c.mean) / message.t)
+        mean = c.mean + (w - c.mean) / message.t
+        return super().receive(c, message)._replace(model=message.theta, mean=mean)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """As for DualFL, with all models at the minimiser."""
         server, message, c = super().fixed_point(objective, theta)
-        return Server(*server, math.inf), Message(*message, 1.0), Client(*c, c.theta, c.theta)
+        return server, message, c._replace(model=c.theta, mean=c.theta)
 
 
 def conjugate(solution: LocalSolution, nu: float) -> Array:

@@ -12,6 +12,7 @@ from dualopt.engine.rounds import State, advance, iterate
 from dualopt.losses import Squared
 from dualopt.methods import (
     AFedPD,
+    ConsensusFedSplit,
     FedADMM,
     FedAvg,
     FedDR,
@@ -116,15 +117,15 @@ def feddr(rounds: Rounds, relaxation: float = 1.0, level: float = 0.0) -> Iterat
         yield bar
 
 
-def fedsplit(rounds: Rounds, average: str = "all", model: str = "consensus") -> Iterator[np.ndarray]:
-    """FedSplit; for partial participation in the two forms of the FedDyn paper."""
+def fedsplit(rounds: Rounds, solutions: bool = False) -> Iterator[np.ndarray]:
+    """FedSplit, with the consensus for the model, or the mean of the solutions of all clients."""
     theta, z = START, [START] * N
     for round in rounds:
         x = {j: prox(j, 2 * theta - z[j], 1.0 / ETA) for j in round.clients}
         for j in round.clients:
             z[j] = z[j] + 2 * (x[j] - theta)
-        theta = np.mean(z if average == "all" else [z[j] for j in round.clients], axis=0)
-        yield np.mean(list(x.values()), axis=0) if model == "solutions" else theta
+        theta = np.mean(z, axis=0)
+        yield np.mean(list(x.values()), axis=0) if solutions else theta
 
 
 def a_fedpd(rounds: Rounds) -> Iterator[np.ndarray]:
@@ -191,17 +192,8 @@ BOXES: dict[str, tuple[object, Callable[[Rounds], Iterator[np.ndarray]], Partici
         lambda r: feddr(r, level=0.3),
         SOME,
     ),
-    "FedSplit, all": (FedSplit(step=ETA, model="consensus", solver=EXACT), fedsplit, SOME),
-    "FedSplit, active": (
-        FedSplit(step=ETA, average="active", model="consensus", solver=EXACT),
-        lambda r: fedsplit(r, "active"),
-        SOME,
-    ),
-    "FedSplit, solutions": (
-        FedSplit(step=ETA, solver=EXACT),
-        lambda r: fedsplit(r, model="solutions"),
-        Full(),
-    ),
+    "FedSplit, consensus": (ConsensusFedSplit(step=ETA, solver=EXACT), fedsplit, SOME),
+    "FedSplit": (FedSplit(step=ETA, solver=EXACT), lambda r: fedsplit(r, solutions=True), Full()),
     "A-FedPD": (AFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
     "lazy A-FedPD": (LazyAFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
     "FedSpeed": (FedSpeed(rho=WEIGHT, radius=0.0, solver=EXACT), fedspeed, SOME),
@@ -262,7 +254,7 @@ def test_fedadmm_and_feddr_are_one_under_partial_participation_too() -> None:
 @pytest.mark.parametrize("participation", [Full(), SOME], ids=["full", "partial"])
 def test_fedsplit_is_feddr_with_relaxation_two(participation: Participation) -> None:
     """Without a shift of rounds, and with stale clients too: z_j is FedDR's reflected point."""
-    split, dr = FedSplit(step=ETA, model="consensus", solver=EXACT), FedDR(eta=ETA, relaxation=2.0, solver=EXACT)
+    split, dr = ConsensusFedSplit(step=ETA, solver=EXACT), FedDR(eta=ETA, relaxation=2.0, solver=EXACT)
     np.testing.assert_allclose(models(split, participation), models(dr, participation), rtol=0, atol=TOLERANCE)
 
 
@@ -280,11 +272,6 @@ def test_feddr_started_from_proximal_points_is_one_round_ahead(relaxation: float
         ahead.append(state.server.theta)
         state, _, _ = advance(method, F, state, round)
     np.testing.assert_allclose(np.stack(ahead), models(method, Full()), rtol=0, atol=TOLERANCE)
-
-
-def test_fedsplit_averages_agree_at_full_participation() -> None:
-    a, b = (models(FedSplit(step=ETA, average=average, solver=EXACT), Full()) for average in ("all", "active"))
-    np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("participation", [SOME, UniformSubset(size=1), Bernoulli(probability=0.3)], ids=str)

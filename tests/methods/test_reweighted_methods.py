@@ -14,6 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.engine.rounds import iterate
 from dualopt.methods import (
+    ConsensusFedSplit,
     CorrectedDualFL,
     DualFL,
     FedDR,
@@ -46,7 +47,7 @@ METHODS: dict[str, Any] = {
     "optimized": OptimizedDualFL(),
     "optimized gradient restart": RestartedOptimizedDualFL(),
     "fedsplit": FedSplit(),
-    "fedsplit own": FedSplit(model="consensus"),
+    "fedsplit own": ConsensusFedSplit(),
     "feddr": FedDR(relaxation=1.5),
     "feddr own": FedDR(),
     "feddyn": FedDyn(),

@@ -211,7 +211,7 @@ METHODS = {
         "FedSplit|fedsplit",
         Selected("tests/methods/test_scales.py"),
         Selected("tests/methods/compressors/test_methods.py"),
-        claims=("fedsplit_contraction", "identity_fedsplit_averages", "sampled_fedsplit", "compressed_fedsplit"),
+        claims=("fedsplit_contraction", "sampled_fedsplit", "compressed_fedsplit"),
     ),
     "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step",)),
     "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
