@@ -53,11 +53,6 @@ class Algorithm(Typed):
     stop : Stop
         When a client stops its local solver.
 
-    Raises
-    ------
-    TypeError
-        By a subclass that writes ``receive`` or ``receive_inactive`` and does not say so in ``receivers``.
-
     Examples
     --------
     A proximal point method in which the model moves half of the way:
@@ -99,7 +94,8 @@ class Algorithm(Typed):
     """Why uploads of the method cannot be compressed, in words without a full stop; empty where they can."""
 
     receivers: ClassVar[frozenset[str]] = frozenset()
-    """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round."""
+    """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round. A class
+    that writes ``receive`` or ``receive_inactive`` has those in it, and what it inherits."""
 
     draws: ClassVar[bool] = False
     """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""
@@ -123,15 +119,14 @@ class Algorithm(Typed):
         """Refuse parameters that do not go together; here nothing."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take back theorems that a subclass has not shown: it overrides a step and says nothing of theorems."""
+        """Take theorems back from a subclass that overrides a step and says nothing of them; complete ``receivers``."""
         super().__init_subclass__(**kwargs)
         if any(step in vars(cls) for step in STEPS):
             for name in ("theorems", "without_theorem"):
                 if name not in vars(cls):
                     setattr(cls, name, getattr(Algorithm, name))
-        for who, step in (("active", "receive"), ("inactive", "receive_inactive")):
-            if step in vars(cls) and who not in cls.receivers:
-                raise TypeError(f"{cls.__name__} defines {step}, so receivers must contain {who!r}.")
+        own = {who for who, step in (("active", "receive"), ("inactive", "receive_inactive")) if step in vars(cls)}
+        cls.receivers = cls.receivers | own
 
     def init(self, theta0: Array, copies: Array) -> tuple[Any, Any, Any]:
         """Return (server state, message 0, client states).

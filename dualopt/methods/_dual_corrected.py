@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
@@ -30,8 +30,6 @@ class Corrected(Dual):
 
     It then uploads :math:`\theta_j - r_j/\nu`, with the residuals :math:`r_j = \nabla f_j(\theta_j) - \nu\zeta_j`.
     """
-
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
 
     solver: GradientSolver = AUTO
 

@@ -77,7 +77,6 @@ class AFedPD(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     upload_reference: ClassVar[str] = "message"
-    receivers: ClassVar[frozenset[str]] = frozenset({"inactive"})
     theorems = OF_A_FEDPD
 
     rho: ProximalWeight = AUTO

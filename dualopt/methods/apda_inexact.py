@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, zeros_like
@@ -82,7 +82,6 @@ class APDAInexact(Algorithm):
     Steps(steps=10)
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     without_theorem = "this is a reconstruction, without a theorem"
 
     eta_x: Positive = AUTO

@@ -71,7 +71,6 @@ class DualFL(Dual):
     0.1
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     upload_reference: ClassVar[str] = "message"
     theorems = OF_DUALFL
 

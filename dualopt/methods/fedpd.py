@@ -65,7 +65,6 @@ class FedPD(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_FEDPD
 
     eta: ProximalStep = AUTO

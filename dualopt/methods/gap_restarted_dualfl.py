@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
@@ -93,7 +93,6 @@ class GapRestartedDualFL(DualFL):
     0.0
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_GAP_RESTARTED_DUALFL
 
     rho: float = field(default=0.0, init=False)

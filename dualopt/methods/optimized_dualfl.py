@@ -72,7 +72,6 @@ class OptimizedDualFL(Dual):
     0.1
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
     upload_reference: ClassVar[str] = "message"
 

@@ -77,7 +77,6 @@ class Scaffnew(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
     upload_reference: ClassVar[str] = "message"
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_SCAFFNEW
 
     probability: Fraction = AUTO
