@@ -126,7 +126,8 @@ class Algorithm(Typed):
                 if name not in vars(cls):
                     setattr(cls, name, getattr(Algorithm, name))
         own = {who for who, step in (("active", "receive"), ("inactive", "receive_inactive")) if step in vars(cls)}
-        cls.receivers = cls.receivers | own
+        inherited = (getattr(base, "receivers", frozenset()) for base in cls.__bases__)
+        cls.receivers = vars(cls).get("receivers", frozenset().union(*inherited)) | own
 
     def init(self, theta0: Array, copies: Array) -> tuple[Any, Any, Any]:
         """Return (server state, message 0, client states).

@@ -83,7 +83,7 @@ OF_RESTARTED_DUALFL = (
     ),
 )
 OF_OPTIMIZED_DUALFL = _accelerated(
-    ("2 |zeta*|^2/(N A_n)",) * 2,
+    ("2 |zeta*|^2/(N A_n)", "2 |zeta*|^2/(N A_n)"),
     "|theta - theta*|^2 = O((1 - sqrt(rho))^(2n))",
     lambda m, k: (1.0 - math.sqrt(m.rho)) ** 2,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
@@ -120,7 +120,7 @@ class GapRestartedDualFL(DualFL):
         t, beta = (1.0, 0.0) if again else momentum(server.t, self.rho)
         return Server(theta, t, gap if again else server.gap), Message(theta, beta, t)
 
-    def receive(self, c: Client, message: Message) -> Client:
+    def receive(self, c: Any, message: Any) -> Any:
         r"""Extrapolate (3.3); :math:`\bar w` moves by :math:`t/T = 1/t` of the way to the new extrapolated model."""
         w = message.theta + message.beta * (message.theta - c.model)
         mean = c.mean + (w - c.mean) / message.t

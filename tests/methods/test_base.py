@@ -140,6 +140,7 @@ def test_whoever_does_something_with_the_message_receives_it(step: str, who: str
     kind = type("Listening", (Mine,), {step: lambda self, clients, message: clients})
     assert kind.receivers == {who}
     assert type("Heir", (kind,), {}).receivers == {who}
+    assert type("Mixed", (type("Other", (Mine,), {}), kind), {}).receivers == {who}
     assert type("Both", (kind,), {"receive": None, "receive_inactive": None}).receivers == {"active", "inactive"}
     assert type("Deaf", (kind,), {"receivers": frozenset()}).receivers == frozenset()
 
