@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dualopt.methods import AFedPD, FedADMM, FedDR, FedPD, FedSplit, LazyAFedPD, OldDualFedPD
+from dualopt.methods import AFedPD, ConsensusFedSplit, FedADMM, FedDR, FedPD, LazyAFedPD, OldDualFedPD
 from theory.afedpd._pairs import Neighbours, Rows
 from theory.mutations import feddyn
 from theory.mutations._edits import OtherMethodError, Variant, becomes, change, edit, parameters
@@ -96,6 +96,6 @@ MUTATIONS: dict[str, Variant] = {
     ),
     "no virtual update to be lazy about": edit(*VIRTUAL, caught="identity_lazy_a_fedpd"),
     "steps of FedSplit doubled": parameters(
-        FedSplit, lambda method, case: {"step": 2.0 * method.step}, "identity_fedsplit_feddr"
+        ConsensusFedSplit, lambda method, case: {"step": 2.0 * method.step}, "identity_fedsplit_feddr"
     ),
 }
