@@ -1,4 +1,4 @@
-"""FedSplit with the model that its paper reports, the consensus."""
+"""FedSplit with the model that its paper reports, the consensus (Pathak and Wainwright 2020; recalled)."""
 
 from __future__ import annotations
 
