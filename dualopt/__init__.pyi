@@ -42,6 +42,7 @@ from .methods import (
     Scaffnew as Scaffnew,
     Scaffold as Scaffold,
     AdaptiveAccSDANE as AdaptiveAccSDANE,
+    ConsensusFedSplit as ConsensusFedSplit,
     CorrectedDualFL as CorrectedDualFL,
     CorrectedOptimizedDualFL as CorrectedOptimizedDualFL,
     GapRestartedDualFL as GapRestartedDualFL,

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
+from dualopt.methods import ConsensusFedSplit, DualFL, OptimizedDualFL
 from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 from figures._panels import plain_ticks
@@ -28,7 +28,7 @@ LEGEND = {"dualfl": "DualFL", "optimized-dualfl": "OptimizedDualFL", "fedsplit":
 SMOOTH: dict[str, Any] = {
     "dualfl": DualFL(),
     "optimized-dualfl": OptimizedDualFL(),
-    "fedsplit": FedSplit(model="consensus"),
+    "fedsplit": ConsensusFedSplit(),
 }
 KINKED: dict[str, Any] = {"dualfl": DualFL(rho=0.0), "optimized-dualfl": OptimizedDualFL(rho=0.0)}
 KAPPA = 100.0

@@ -19,6 +19,7 @@ from dualopt.methods import (
     AndersonDANE,
     AndersonFedSplit,
     APDAInexact,
+    ConsensusFedSplit,
     DistributedLBFGS,
     DistributedNewtonCG,
     DualAscent,
@@ -130,7 +131,7 @@ ROWS = {
     "APDA-Inexact, K = 10": Row(
         lambda f: APDAInexact(solver=AtOnce()), in_matrices, "yes", look="apda-inexact", dashed=True
     ),
-    "FedSplit": Row(lambda f: FedSplit(model="consensus"), local=lambda f: FedSplit(**ACCURATE), look="fedsplit"),
+    "FedSplit": Row(lambda f: ConsensusFedSplit(), local=lambda f: FedSplit(**ACCURATE), look="fedsplit"),
     "AndersonFedSplit": Row(lambda f: AndersonFedSplit(), one_by_one),
     "AndersonDANE": Row(lambda f: AndersonDANE(), one_by_one),
     "GIANT": Row(lambda f: GIANT(), one_by_one),

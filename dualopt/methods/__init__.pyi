@@ -13,6 +13,7 @@ from .adaptive_acc_s_dane import AdaptiveAccSDANE as AdaptiveAccSDANE
 from .anderson_dane import AndersonDANE as AndersonDANE
 from .anderson_fedsplit import AndersonFedSplit as AndersonFedSplit
 from .apda_inexact import APDAInexact as APDAInexact
+from .consensus_fedsplit import ConsensusFedSplit as ConsensusFedSplit
 from .corrected_dualfl import CorrectedDualFL as CorrectedDualFL
 from .corrected_optimized_dualfl import CorrectedOptimizedDualFL as CorrectedOptimizedDualFL
 from .distributed_lbfgs import DistributedLBFGS as DistributedLBFGS

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from dualopt.arrays._checks import Typed, declared
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, broadcast
 from dualopt.methods._parameters import Checked, GivenSolver, Suggested, require_hessians, require_smooth_clients
 from dualopt.methods._theorem import Known, Theorem, guarantee
 from dualopt.methods.compressors import Compressor, kept_part
@@ -53,11 +53,6 @@ class Algorithm(Typed):
     stop : Stop
         When a client stops its local solver.
 
-    Raises
-    ------
-    TypeError
-        By a subclass that writes ``receive`` or ``receive_inactive`` and does not say so in ``receivers``.
-
     Examples
     --------
     A proximal point method in which the model moves half of the way:
@@ -99,7 +94,8 @@ class Algorithm(Typed):
     """Why uploads of the method cannot be compressed, in words without a full stop; empty where they can."""
 
     receivers: ClassVar[frozenset[str]] = frozenset()
-    """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round."""
+    """Which clients receive the new message as soon as it is there: "active" and "inactive" ones of the round. A class
+    that writes ``receive`` or ``receive_inactive`` has those in it, and what it inherits."""
 
     draws: ClassVar[bool] = False
     """Whether ``server`` is given the two ``Means`` of the uploads in place of one."""
@@ -123,15 +119,15 @@ class Algorithm(Typed):
         """Refuse parameters that do not go together; here nothing."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take back theorems that a subclass has not shown: it overrides a step and says nothing of theorems."""
+        """Take theorems back from a subclass that overrides a step and says nothing of them; complete ``receivers``."""
         super().__init_subclass__(**kwargs)
         if any(step in vars(cls) for step in STEPS):
             for name in ("theorems", "without_theorem"):
                 if name not in vars(cls):
                     setattr(cls, name, getattr(Algorithm, name))
-        for who, step in (("active", "receive"), ("inactive", "receive_inactive")):
-            if step in vars(cls) and who not in cls.receivers:
-                raise TypeError(f"{cls.__name__} defines {step}, so receivers must contain {who!r}.")
+        own = {who for who, step in (("active", "receive"), ("inactive", "receive_inactive")) if step in vars(cls)}
+        inherited = (getattr(base, "receivers", frozenset()) for base in cls.__bases__)
+        cls.receivers = vars(cls).get("receivers", frozenset().union(*inherited)) | own
 
     def init(self, theta0: Array, copies: Array) -> tuple[Any, Any, Any]:
         """Return (server state, message 0, client states).
@@ -181,7 +177,7 @@ class Algorithm(Typed):
         method = self
         for name in parameters(type(self)):
             for rule in reversed(declared(type(self)).get(name, ())):
-                if isinstance(rule, Suggested) and getattr(method, name) in (None, rule.open):
+                if isinstance(rule, Suggested) and rule.open(getattr(method, name)):
                     method = replace(method, **{name: rule.value(method, objective, name)})
         return method
 
@@ -242,6 +238,22 @@ class Algorithm(Typed):
         None says that the minimiser is no fixed point, ``UNKNOWN`` that the method does not say.
         """
         return UNKNOWN
+
+    def start_with(self, theta: Array, **parts: Array) -> Any:
+        """Return what ``init`` says of ``theta``, with these parts, shape ``(N, *shape)``, in the clients' states.
+
+        What ``fixed_point`` is mostly made of: only the gradients that clients remember are not zero at a minimiser.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dualopt import FedPD
+        >>> FedPD().start_with(np.zeros(1), dual=np.array([[1.0], [-1.0]]))[2].dual.tolist()
+        [[1.0], [-1.0]]
+        """
+        shape = next(iter(parts.values())).shape
+        server, message, clients = self.init(theta, broadcast(theta, shape))
+        return server, message, clients._replace(**parts)
 
 
 def with_participation(

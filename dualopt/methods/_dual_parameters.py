@@ -1,4 +1,4 @@
-"""The parameters of the methods on the dual problem, and the rules that their theorems set for them."""
+"""What DualFL and its kin share: parameters, with the rules that their theorems set for them, scales, fixed points."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from dualopt.arrays._checks import interval, require, require_positive
-from dualopt.arrays.xp import to_numpy
-from dualopt.methods._base import Algorithm
+from dualopt.arrays.xp import Array, to_numpy
+from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_theorems import NU, RHO
 from dualopt.methods._parameters import Checked, Suggested, largest, smallest
 from dualopt.methods._theorem import Known
@@ -50,9 +50,18 @@ Momentum = Annotated[float, interval("[0, 1)"), Suggested(best_momentum)]
 
 @dataclass(frozen=True, kw_only=True)
 class Dual(Algorithm):
-    """DualFL and its kin: methods that the scales ``mu_j`` suit best."""
+    """DualFL and its kin: methods with momentum, that the scales ``mu_j`` suit best."""
+
+    rho: Momentum = AUTO
+    nu: Duality = AUTO
 
     def suggested_scales(self, objective: Objective) -> tuple[float, ...]:
         """Return the ``mu_j``: every client then has the largest ``nu_j`` that is admitted, ``mu_j`` itself."""
         require(smallest(objective.mu) > 0, "scales must be none or numbers for clients that are not strongly convex")
         return tuple(map(float, to_numpy(objective.mu)))
+
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
+        zeta = objective.gradient(theta) / self.nu
+        server, message, clients = self.start_with(theta, zeta=zeta, v=zeta)
+        return server._replace(theta=theta), message._replace(theta=theta), clients

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dualopt.arrays.xp import Array
@@ -54,21 +55,24 @@ def _of_gaps(method: Any, known: Known) -> str:
     return f"the certified gap falls by {MOST_FALL**2:.0f} in at most {epoch} rounds"
 
 
-OF_DUALFL = (
-    Theorem(
-        source="Theorem 3.2",
-        rate="|theta - theta*|^2 = O(1/n^2)",
-        needs=(NU,),
-        about=_without_momentum,
-    ),
-    Theorem(
-        source="Theorem 3.3",
-        rate="E - E* = O((1 - sqrt(rho))^n), a factor of {factor} per round",
-        needs=(NU, RHO),
-        about=_with_momentum,
-        factor=lambda m, k: 1.0 - math.sqrt(m.rho),
-        best=_best,
-    ),
+def _accelerated(sources: tuple[str, str], rate: str, factor: Callable[[Any, Known], float]) -> tuple[Theorem, Theorem]:
+    """Return the theorem for ``rho = 0``, any loss, and the one for ``rho > 0``, with its rate in words."""
+    any_loss, linear = sources
+    return (
+        Theorem(source=any_loss, rate="|theta - theta*|^2 = O(1/n^2)", needs=(NU,), about=_without_momentum),
+        Theorem(
+            source=linear,
+            rate=f"{rate}, a factor of {{factor}} per round",
+            needs=(NU, RHO),
+            about=_with_momentum,
+            factor=factor,
+            best=_best,
+        ),
+    )
+
+
+OF_DUALFL = _accelerated(
+    ("Theorem 3.2", "Theorem 3.3"), "E - E* = O((1 - sqrt(rho))^n)", lambda m, k: 1.0 - math.sqrt(m.rho)
 )
 OF_GAP_RESTARTED_DUALFL = (Theorem(source="Theorem E", rate=_of_gaps, needs=(NU,)),)
 OF_RESTARTED_DUALFL = (
@@ -78,21 +82,10 @@ OF_RESTARTED_DUALFL = (
         needs=(NU, SMOOTH),
     ),
 )
-OF_OPTIMIZED_DUALFL = (
-    Theorem(
-        source="2 |zeta*|^2/(N A_n)",
-        rate="|theta - theta*|^2 = O(1/n^2)",
-        needs=(NU,),
-        about=_without_momentum,
-    ),
-    Theorem(
-        source="2 |zeta*|^2/(N A_n)",
-        rate="|theta - theta*|^2 = O((1 - sqrt(rho))^(2n)), a factor of {factor} per round",
-        needs=(NU, RHO),
-        about=_with_momentum,
-        factor=lambda m, k: (1.0 - math.sqrt(m.rho)) ** 2,
-        best=_best,
-    ),
+OF_OPTIMIZED_DUALFL = _accelerated(
+    ("2 |zeta*|^2/(N A_n)", "2 |zeta*|^2/(N A_n)"),
+    "|theta - theta*|^2 = O((1 - sqrt(rho))^(2n))",
+    lambda m, k: (1.0 - math.sqrt(m.rho)) ** 2,
 )
 
 # SampledDualFL.
@@ -129,12 +122,12 @@ _OF_SAMPLED: dict[str, Any] = {
 OF_SAMPLED_DUALFL = (
     Theorem(
         rate=lambda m, k: f"{_where(m, k)}E |theta - theta*|^2 = O(1/n^2)",
-        about=lambda m, k: m.rho == 0,
+        about=_without_momentum,
         **_OF_SAMPLED,
     ),
     Theorem(
         rate=lambda m, k: f"{_where(m, k)}E |theta - theta*|^2 = O((1 - t)^n), a factor of {{factor}} per round",
-        about=lambda m, k: m.rho > 0,
+        about=_with_momentum,
         factor=lambda m, k: 1.0 - last_step(m.rho, k.p),
         best=_best,
         **_OF_SAMPLED,

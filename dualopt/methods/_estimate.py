@@ -1,11 +1,13 @@
-r"""Steps of an estimate sequence, from scalars: whether a lower bound of the energy has the weight it was made for."""
+r"""Steps of an estimate sequence: points, and whether a lower bound of the energy has the weight it was made for."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-__all__ = ["Bound", "Step", "advanced", "growth"]
+from dualopt.arrays.xp import Array
+
+__all__ = ["Bound", "Step", "advanced", "extrapolated", "growth"]
 
 
 class Bound(NamedTuple):
@@ -36,6 +38,19 @@ def growth(b: float, weight: float, mu: float) -> tuple[float, float]:
     """
     alpha = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 * weight / b))
     return alpha, weight * alpha * alpha + mu * alpha
+
+
+def extrapolated(x: Array, v: Array, b: float, weight: float, mu: float) -> Array:
+    r"""Return the next point :math:`y = (1 - \alpha)\,x + \alpha v`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> extrapolated(np.zeros(1), np.ones(1), math.inf, 2.0, 1.0).tolist()
+    [1.0]
+    """
+    alpha, _ = growth(b, weight, mu)
+    return (1.0 - alpha) * x + alpha * v
 
 
 def advanced(b: float, bound: Bound, weight: float, mu: float) -> Step:

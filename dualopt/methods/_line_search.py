@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace, epsilon
+from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon
+from dualopt.methods._base import Algorithm
+from dualopt.objectives import Objective
 from dualopt.solvers._line_search import SUFFICIENT_DECREASE
+from dualopt.solvers.stopping import Steps, Stop
 
-__all__ = ["Upload", "accepts", "falls", "inner", "shortened"]
+__all__ = ["AtServer", "LineSearch", "Upload", "accepts", "falls", "infinite", "inner", "shortened"]
 
 
 class Upload(NamedTuple):
@@ -16,6 +20,39 @@ class Upload(NamedTuple):
 
     value: Array  # (P,)  f_j at the point sent
     gradient: Array  # (P, *shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtServer(Algorithm):
+    """Methods whose server does all the steps: the clients evaluate their losses, and solve nothing."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
+
+    solver: None = field(default=None, init=False)
+    stop: Stop = field(default=Steps(steps=1), init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineSearch(AtServer):
+    """Those that judge a point by its value: the server knows that of the model, and its gradient."""
+
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
+        """At the minimiser, before its evaluation."""
+        value, gradient = objective.value_and_gradient(theta)
+        server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
+        return server._replace(value=objective.mean(value), gradient=objective.mean(gradient)), message, clients
+
+
+def infinite(like: Array) -> Array:
+    """Return infinity as an array without axes: the value of a point that is accepted whatever comes next.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> infinite(np.zeros(2)).tolist()
+    inf
+    """
+    return array_namespace(like).full((), math.inf, dtype=like.dtype, device=device(like))
 
 
 def inner(x: Array, y: Array) -> Array:

@@ -39,6 +39,7 @@ __all__ = [
     "fedpd_step_limit",
     "inverse_weight",
     "largest",
+    "one_step",
     "plain_steps",
     "reflection_factor",
     "require_convex_local_problem",
@@ -201,7 +202,7 @@ class Suggested(NamedTuple):
     """What ``suggested`` puts in the place of a parameter that is open."""
 
     value: Callable[[Any, Objective, str], Any]  # of the method so far, the objective, and the name of the parameter
-    open: Any = None
+    open: Callable[[Any], bool] = lambda value: value is None
 
 
 class Checked(NamedTuple):
@@ -213,6 +214,14 @@ class Checked(NamedTuple):
 def steps_with(weight: str) -> Suggested:
     """Return the suggestion of plain steps for losses with a proximal term, whose weight is a parameter."""
     return Suggested(lambda method, f, name: plain_steps(f, getattr(method, weight)))
+
+
+def one_step(factor: Callable[[Any], float] = lambda method: 1.0) -> Suggested:
+    """Return the suggestion of a step for all clients, ``factor(method)/(max L)``, where the solver has none."""
+    return Suggested(
+        lambda method, f, name: common_step(f, getattr(method, name), factor(method)),
+        lambda solver: solver is None or solver.step is None,
+    )
 
 
 def always(value: Any) -> Suggested:
@@ -255,5 +264,7 @@ def _require_that_of(method: Any, f: Objective, name: str) -> None:
 
 
 TheRegulariser = Annotated[
-    Regulariser, Suggested(lambda method, f, name: f.regulariser, Zero()), Checked(_require_that_of)
+    Regulariser,
+    Suggested(lambda method, f, name: f.regulariser, lambda g: g is None or g == Zero()),
+    Checked(_require_that_of),
 ]

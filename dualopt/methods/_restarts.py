@@ -20,10 +20,35 @@ vanish with the changes of a round: nothing large cancels. It cannot be positive
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
 from dualopt.arrays.xp import Array
+from dualopt.methods._dual_parameters import Dual
+from dualopt.methods.oracle import Oracle
+from dualopt.methods.participation import Round
 from dualopt.objectives.local_problem import client_dot
 
-__all__ = ["leads_uphill", "slope", "squared_norm"]
+__all__ = ["GradientRestart", "Upload", "leads_uphill", "slope", "squared_norm"]
+
+
+class Upload(NamedTuple):
+    """What a client sends."""
+
+    theta: Array  # (P, *shape)  theta_j
+    slope: Array  # (P,)  its part of the slope of the dual function along the momentum
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientRestart(Dual):
+    """To be inherited before a method that uploads its local solutions: the parts of (1) go with them."""
+
+    rho: float = field(default=0.0, init=False)
+
+    def local(self, c: Any, message: Any, oracle: Oracle, round: Round) -> tuple[Any, Upload]:
+        """Solve (3.1), and tell how the dual function rises along the momentum."""
+        c, theta = super().local(c, message, oracle, round)
+        return c, Upload(theta, slope(theta, message.theta, c.zeta, c.v))
 
 
 def slope(sent: Array, theta: Array, zeta: Array, v: Array) -> Array:

@@ -21,7 +21,6 @@ from dualopt.arrays.xp import Array
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._parameters import reflection_factor
 from dualopt.methods._theorem import ANY_LAW, SMOOTH_STRONG, Known, Need, Theorem, rounded_up, squares
-from dualopt.methods.participation import EVERYBODY
 
 __all__ = ["OF_ANDERSON", "OF_FEDDR", "OF_FEDSPLIT"]
 
@@ -52,11 +51,10 @@ _OF_FEDSPLIT: dict[str, Any] = {
     "factor": lambda m, k: _factor(m, k, m.step, 2.0),
     "potential": lambda m, k, theta, s, n: _distances(k, theta, s.clients.z, -m.step),
 }
-EVERY_POINT = Need("the mean of all z_j", lambda m, k: m.average == "all" or k.law.name == EVERYBODY)
 OF_FEDSPLIT = (
     Theorem(
         source="Theorem B",
-        needs=(SMOOTH_STRONG, SEEN, EVERY_POINT),
+        needs=(SMOOTH_STRONG, SEEN),
         best=lambda k: {"step": 1.0 / math.sqrt(k.L * k.mu)},
         **_OF_FEDSPLIT,
     ),
@@ -65,7 +63,6 @@ OF_FEDSPLIT = (
         needs=(
             SMOOTH_STRONG,
             SEEN,
-            Need("changes of the z_j as uploads", lambda m, k: m.average == "all"),
             Need("an unbiased compressor", lambda m, k: k.compressor is not None and k.compressor.unbiased),
         ),
         compressed=True,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import ProximalWeight
 from dualopt.methods._primal_dual_theorems import OF_A_FEDPD
@@ -77,7 +77,6 @@ class AFedPD(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     upload_reference: ClassVar[str] = "message"
-    receivers: ClassVar[frozenset[str]] = frozenset({"inactive"})
     theorems = OF_A_FEDPD
 
     rho: ProximalWeight = AUTO
@@ -104,7 +103,6 @@ class AFedPD(Algorithm):
         """Update the dual virtually, as if the client had ended at the mean of the active models."""
         return c._replace(dual=c.dual + self.rho * message.drift)
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``dual_j = -grad f_j(theta*)``, whose mean is zero."""
-        zero = array_namespace(theta).zeros_like(theta)
-        return Server(theta, zero), Message(theta, zero), Client(-objective.gradient(theta))
+        return self.start_with(theta, dual=-objective.gradient(theta))

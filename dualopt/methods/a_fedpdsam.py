@@ -9,16 +9,16 @@ from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import require_plain_steps, steps_with
+from dualopt.methods._sharpness import Sharp
 from dualopt.methods.a_fedpd import AFedPD
-from dualopt.objectives import Objective, SharpnessAware
+from dualopt.objectives import Objective
 from dualopt.solvers import SGD, Gradient
-from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["AFedPDSAM"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AFedPDSAM(AFedPD):
+class AFedPDSAM(Sharp, AFedPD):
     r"""A-FedPD whose clients follow the gradient at an adversarial neighbour of their model.
 
     The gradient of the loss, not of the dual and proximal terms, is taken at
@@ -49,13 +49,7 @@ class AFedPDSAM(AFedPD):
     without_theorem = "the limit is biased"
 
     solver: Annotated[Gradient | SGD, require_plain_steps, steps_with("rho")] = AUTO
-    stop: Stop = Steps(steps=10)
     radius: Positive = 0.1
-    epsilon: Positive = 1e-2
-
-    def local_objective(self, objective: Objective) -> Objective:
-        """Return the losses with sharpness-aware gradients."""
-        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
 
     def fixed_point(self, objective: Objective, theta: Array) -> None:
         """Return None: biased."""

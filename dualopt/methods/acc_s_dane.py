@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require
-from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._estimate import growth
+from dualopt.arrays.xp import Array, zeros_like
+from dualopt.methods._base import AUTO
+from dualopt.methods._dane import DANE, Client
+from dualopt.methods._estimate import extrapolated, growth
 from dualopt.methods._gradient_theorems import OF_ACC_S_DANE, ProvedConvexity
-from dualopt.methods._parameters import (
-    LocalWeight,
-    Suggested,
-    largest,
-    smallest,
-)
+from dualopt.methods._parameters import LocalWeight, Suggested, largest, smallest
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["AccSDANE", "widest"]
 
@@ -44,27 +39,18 @@ class Message(NamedTuple):
     asks: int  # for which of both
 
 
-class Client(NamedTuple):
-    """States of the clients."""
-
-    point: Array  # y, where the local solver starts
-    gradient: Array  # grad f_j(y)
-
-
-def widest_weight(method: Any, objective: Objective, name: str) -> float:
-    r"""Return :math:`\max L_j - \min\mu_j`, which is enough whatever the clients are."""
-    found = widest(objective)
+def widest(objective: Objective, name: str = "weight") -> float:
+    r"""Return :math:`\max L_j - \min\mu_j`, by which a Hessian is below the mean at most: a weight for all clients."""
+    found = largest(objective.L) - smallest(objective.mu)
     require(math.isfinite(found), f"{name} must be given: L is not known, so nothing can be suggested")
     return found
 
 
-def widest(objective: Objective) -> float:
-    r"""Return :math:`\max L_j - \min\mu_j`, by which a Hessian is below the mean at most."""
-    return largest(objective.L) - smallest(objective.mu)
+WIDEST = Suggested(lambda method, f, name: widest(f, name))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccSDANE(Algorithm):
+class AccSDANE(DANE):
     r"""Nesterov's acceleration around DANE's steps: the more alike the clients are, the smaller may its weight be.
 
     .. math::
@@ -120,13 +106,11 @@ class AccSDANE(Algorithm):
     [1.0, 1.0]
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     patience: ClassVar[int] = 16  # an iteration is two rounds
     theorems = OF_ACC_S_DANE
 
-    weight: Annotated[LocalWeight, Suggested(widest_weight)] = AUTO
+    weight: Annotated[LocalWeight, WIDEST] = AUTO
     mu: ProvedConvexity = AUTO
-    stop: Stop = GradientReduction(factor=0.01)
 
     def check(self, objective: Objective) -> None:
         """Refuse a ``mu`` that is not proved, and local problems without a unique solution."""
@@ -141,8 +125,7 @@ class AccSDANE(Algorithm):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Compute the own gradient, or solve with the mean gradient in place of the own."""
         if message.asks == POINT:
-            gradient = oracle.sent(oracle.evaluate(message.vector).grad_f, since=c.gradient)
-            return Client(message.vector, gradient), gradient
+            return self._gradient(c, message.vector, oracle)
         linear = message.vector - c.gradient
         theta = oracle.solve(start=c.point, linear=linear, weight=self.weight, center=c.point).theta
         return c, oracle.sent(theta, since=c.point)
@@ -154,12 +137,5 @@ class AccSDANE(Algorithm):
         w, mu, y = self.weight, self.mu, server.point
         alpha, b = growth(server.b, w, mu)
         v = (w * alpha * server.v + mu * mean - w * (y - mean)) / (w * alpha + mu)
-        alpha, _ = growth(b, w, mu)
-        point = (1.0 - alpha) * mean + alpha * v
+        point = extrapolated(mean, v, b, w, mu)
         return Server(mean, v, point, b, POINT), Message(point, POINT)
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser, with its gradients."""
-        gradient = objective.gradient(theta)
-        server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
-        return server, message, clients._replace(gradient=gradient)

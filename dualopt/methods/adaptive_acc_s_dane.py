@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import NonNegative, require
-from dualopt.arrays.xp import Array, array_namespace, broadcast, device, epsilon, zeros_like
-from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._estimate import Bound, advanced, growth
+from dualopt.arrays.xp import Array, array_namespace, epsilon, zeros_like
+from dualopt.methods._base import AUTO
+from dualopt.methods._dane import DANE
+from dualopt.methods._estimate import Bound, advanced, extrapolated
 from dualopt.methods._gradient_theorems import OF_ADAPTIVE_ACC_S_DANE, ProvedConvexity
-from dualopt.methods._line_search import inner
+from dualopt.methods._line_search import infinite, inner
 from dualopt.methods._parameters import Suggested
 from dualopt.methods.acc_s_dane import POINT, SOLVE, widest
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
-from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["AdaptiveAccSDANE"]
 
@@ -87,13 +87,11 @@ class Client(NamedTuple):
 
 def first_weight(method: Any, objective: Objective, name: str) -> float:
     r"""Return a tenth of :math:`\max L_j - \min\mu_j`, or ``mu`` where that is zero."""
-    found = FIRST_SHARE * widest(objective) or method.mu
-    require(math.isfinite(found), f"{name} must be given: L is not known, so nothing can be suggested")
-    return found
+    return FIRST_SHARE * widest(objective, name) or method.mu
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveAccSDANE(Algorithm):
+class AdaptiveAccSDANE(DANE):
     r"""Acc-S-DANE that finds its weight: every mean solution is judged by the lower bound that the proof needs.
 
     The weight w adapts, which is not the paper's: to the two rounds of :class:`dualopt.methods.AccSDANE`, whose
@@ -149,13 +147,11 @@ class AdaptiveAccSDANE(Algorithm):
     [1.0, 1.0]
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     patience: ClassVar[int] = 32  # an iteration is three rounds, and may be refused
     theorems = OF_ADAPTIVE_ACC_S_DANE
 
     mu: ProvedConvexity = AUTO
     first: Annotated[NonNegative, Suggested(first_weight)] = AUTO
-    stop: Stop = GradientReduction(factor=0.01)
 
     def check(self, objective: Objective) -> None:
         """Refuse a ``mu`` that is not proved, and a first weight of zero."""
@@ -164,18 +160,15 @@ class AdaptiveAccSDANE(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Gradients at ``theta0`` are asked for."""
-        xp = array_namespace(theta0)
-        energy = xp.full((), math.inf, dtype=theta0.dtype, device=device(theta0))
-        search = Search(self.first, True, energy, theta0, 0.0, None, 0.0)
-        solution = Solution(copies, xp.zeros_like(client_dot(copies, copies)), zeros_like(copies))
+        search = Search(self.first, True, infinite(theta0), theta0, 0.0, None, 0.0)
+        solution = Solution(copies, zeros_like(client_dot(copies, copies)), zeros_like(copies))
         server = Server(theta0, theta0, theta0, math.inf, POINT, search)
         return server, Message(theta0, POINT, self.first), Client(copies, zeros_like(copies), solution)
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array | Judgement]:
         """Compute the own gradient, solve with the mean gradient in place of the own, or judge the mean solution."""
         if message.asks == POINT:
-            gradient = oracle.sent(oracle.evaluate(message.vector).grad_f, since=c.gradient)
-            return c._replace(point=message.vector, gradient=gradient), gradient
+            return self._gradient(c, message.vector, oracle)
         if message.asks == JUDGE:
             return c, self._judgement(c.solution, message.vector, oracle)
         linear = message.vector - c.gradient
@@ -216,14 +209,12 @@ class AdaptiveAccSDANE(Algorithm):
         theta, energy = (new, mean.value) if step.taken else (server.theta, search.energy)
         v = server.v - step.share / step.b * gradient if step.share > 0 else server.v
         search = Search(weight, falling, energy, new, step.share, step.accepted, rounding)
-        alpha, _ = growth(step.b, weight, self.mu)
-        point = (1.0 - alpha) * theta + alpha * v
+        point = extrapolated(theta, v, step.b, weight, mu)
         return Server(theta, v, point, step.b, POINT, search), Message(point, POINT, weight)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser, with its gradients and values."""
         value, gradient = objective.value_and_gradient(theta)
-        server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
+        server, message, clients = self.start_with(theta, gradient=gradient)
         server = server._replace(search=server.search._replace(energy=objective.mean(value)))
-        solution = clients.solution._replace(value=value, gradient=gradient)
-        return server, message, clients._replace(gradient=gradient, solution=solution)
+        return server, message, clients._replace(solution=Solution(clients.point, value, gradient))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from dualopt.arrays._checks import Positive
-from dualopt.arrays.xp import Array, array_namespace, broadcast, zeros_like
+from dualopt.arrays.xp import Array, array_namespace, zeros_like
 from dualopt.methods._anderson import History, Mixing, empty_history, mixture
+from dualopt.methods._dane import DANE, Client
 from dualopt.methods._gradient_theorems import OF_ANDERSON_DANE
 from dualopt.methods._line_search import inner
 from dualopt.methods._parameters import LocalWeight
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
-from dualopt.solvers.stopping import GradientReduction, Stop
 
 __all__ = ["AndersonDANE"]
 
@@ -41,15 +40,8 @@ class Message(NamedTuple):
     solve: bool  # which of both
 
 
-class Client(NamedTuple):
-    """States of the clients."""
-
-    theta: Array  # the point
-    gradient: Array  # grad f_j(theta)
-
-
 @dataclass(frozen=True, kw_only=True)
-class AndersonDANE(Mixing):
+class AndersonDANE(DANE, Mixing):
     r"""Newton-like steps with the mean of the clients' inverse Hessians, mixed so that their residuals cancel.
 
     .. math::
@@ -104,12 +96,10 @@ class AndersonDANE(Mixing):
     [1.0, 1.0]
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     theorems = OF_ANDERSON_DANE
 
     weight: LocalWeight = 0.0
     eta: Positive = 0.2
-    stop: Stop = GradientReduction(factor=0.01)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """No gradients are known: the clients minimise their own losses at first."""
@@ -123,11 +113,10 @@ class AndersonDANE(Mixing):
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Compute the own gradient at a new point, or solve with the mean gradient in place of the own."""
         if not message.solve:
-            gradient = oracle.sent(oracle.evaluate(message.vector).grad_f, since=c.gradient)
-            return Client(message.vector, gradient), gradient
+            return self._gradient(c, message.vector, oracle)
         linear = message.vector - c.gradient
-        theta = oracle.solve(start=c.theta, linear=linear, weight=self.weight, center=c.theta).theta
-        return c, oracle.sent(theta, since=c.theta)
+        theta = oracle.solve(start=c.point, linear=linear, weight=self.weight, center=c.point).theta
+        return c, oracle.sent(theta, since=c.point)
 
     def server(self, server: Server, mean: Array, round: Round) -> tuple[Server, Message]:
         """Pass the mean gradient on, or mix the points and ask for gradients at the next one."""
@@ -146,9 +135,3 @@ class AndersonDANE(Mixing):
         point = mixture(weights, points) + eta * mixture(weights, residuals)
         theta = server.theta if refused else mean
         return Server(theta, point, g, points, residuals, gradients, history, eta, False, True), Message(point, False)
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser, with the gradients that the first round takes for zero."""
-        gradient = objective.gradient(theta)
-        server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
-        return server, message, clients._replace(gradient=gradient)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from dualopt.arrays._checks import Positive
-from dualopt.arrays.xp import Array, broadcast, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import OWN_STEPS, largest, require_local_gradients, smallest
 from dualopt.methods.oracle import Oracle
@@ -82,7 +82,6 @@ class APDAInexact(Algorithm):
     Steps(steps=10)
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     without_theorem = "this is a reconstruction, without a theorem"
 
     eta_x: Positive = AUTO
@@ -125,8 +124,7 @@ class APDAInexact(Algorithm):
         dual = (1.0 - self.eta_y * self.beta_y) * c.dual + self.eta_y * (c.sent - message)
         return c._replace(dual=dual, previous=c.dual)
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``y_j = -grad f_j(theta*)``."""
-        gradient = objective.gradient(theta)
-        start = broadcast(theta, gradient.shape)
-        return Server(theta), theta, Client(start, start - self.beta_y * gradient, -gradient, -gradient)
+        dual = -objective.gradient(theta)
+        return self.start_with(theta, sent=theta + self.beta_y * dual, dual=dual, previous=dual)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require_kept
-from dualopt.arrays.xp import Array, array_namespace, device
-from dualopt.methods._base import Algorithm
-from dualopt.methods._line_search import Upload, accepts, inner, shortened
+from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.methods._line_search import LineSearch, Upload, accepts, infinite, inner, shortened
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
-from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["DistributedLBFGS", "inverse_hessian_product"]
 
@@ -31,7 +27,7 @@ class Server(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistributedLBFGS(Algorithm):
+class DistributedLBFGS(LineSearch):
     r"""Minimise ``E`` by limited-memory BFGS: every round evaluates one point, ``f_j`` and its gradient up.
 
     .. math::
@@ -70,20 +66,16 @@ class DistributedLBFGS(Algorithm):
     [1.0, 2.0]
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     without_theorem = "no rate proven here (Liu and Nocedal 1989: linear for smooth strongly convex E)"
     patience: ClassVar[int] = 30  # refused points
 
     history: Annotated[int, require_kept] = 40
-    solver: None = field(default=None, init=False)
-    stop: Stop = field(default=Steps(steps=1), init=False)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """No pairs; the first point is ``theta0``, which is accepted whatever its value is."""
-        xp = array_namespace(theta0)
-        zero = xp.zeros_like(theta0)
-        value = xp.full((), math.inf, dtype=theta0.dtype, device=device(theta0))
-        return Server(theta0, value, zero, zero, (zero,) * self.history, (zero,) * self.history), theta0, ()
+        zero = zeros_like(theta0)
+        none = (zero,) * self.history
+        return Server(theta0, infinite(theta0), zero, zero, none, none), theta0, ()
 
     def local(self, c: Any, message: Array, oracle: Oracle, round: Round) -> tuple[Any, Upload]:
         """Evaluate the own loss at the point of the server."""
@@ -100,13 +92,6 @@ class DistributedLBFGS(Algorithm):
         y = (*server.y[1:], mean.gradient - server.gradient)
         step = -inverse_hessian_product(s, y, mean.gradient)
         return Server(theta, mean.value, mean.gradient, step, s, y), theta + step
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, tuple[()]]:
-        """At the minimiser, without pairs."""
-        start, message, clients = self.init(theta, theta)
-        value, gradient = objective.value_and_gradient(theta)
-        found = start._replace(value=objective.mean(value), gradient=objective.mean(gradient))
-        return found, message, clients
 
 
 def inverse_hessian_product(

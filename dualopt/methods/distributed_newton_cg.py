@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace, broadcast, device
-from dualopt.methods._base import Algorithm
-from dualopt.methods._line_search import Upload, accepts, inner, shortened
+from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.methods._line_search import LineSearch, Upload, accepts, infinite, inner, shortened
 from dualopt.methods._parameters import AtLeastOne
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
-from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["DistributedNewtonCG"]
 
@@ -44,7 +40,7 @@ class Client(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistributedNewtonCG(Algorithm):
+class DistributedNewtonCG(LineSearch):
     r"""Minimise ``E`` by damped Newton steps, whose systems conjugate gradients solve over the network.
 
     .. math::
@@ -86,15 +82,11 @@ class DistributedNewtonCG(Algorithm):
     patience: ClassVar[int] = 250  # the products of a step and refused points
 
     max_cg: AtLeastOne = 200
-    solver: None = field(default=None, init=False)
-    stop: Stop = field(default=Steps(steps=1), init=False)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""
-        xp = array_namespace(theta0)
-        zero = xp.zeros_like(theta0)
-        value = xp.full((), math.inf, dtype=theta0.dtype, device=device(theta0))
-        return Server(theta0, value, zero, zero, zero, zero, 0), Message(theta0, False), Client(copies)
+        zero = zeros_like(theta0)
+        return Server(theta0, infinite(theta0), zero, zero, zero, zero, 0), Message(theta0, False), Client(copies)
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
         """Evaluate the own loss at the point of the server, or multiply its direction by the own Hessian."""
@@ -138,9 +130,3 @@ class DistributedNewtonCG(Algorithm):
 
     def _to_the_point(self, server: Server) -> tuple[Server, Message]:
         return server._replace(products=0), Message(server.theta + server.step, False)
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser, before its evaluation."""
-        value, gradient = objective.value_and_gradient(theta)
-        server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
-        return server._replace(value=objective.mean(value), gradient=objective.mean(gradient)), message, clients

@@ -66,7 +66,6 @@ class DualAscent(Algorithm):
     [1.0]
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     upload_reference: ClassVar[str] = "message"
     theorems = OF_DUAL_ASCENT
 

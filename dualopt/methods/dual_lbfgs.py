@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require_kept
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, broadcast, device, to_numpy, zeros_like
-from dualopt.methods._anderson import mixture
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy, zeros_like
+from dualopt.methods._anderson import empty_history, mixture
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_parameters import Duality
 from dualopt.methods._dual_theorems import FALL, OF_DUAL_LBFGS
-from dualopt.methods._line_search import falls, inner
+from dualopt.methods._line_search import falls, infinite, inner
 from dualopt.methods._parameters import GradientSolver
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
 from dualopt.methods.oracle import Oracle
@@ -124,10 +123,9 @@ class DualLBFGS(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero but the model; the first point is accepted whatever its value is."""
-        xp, size = array_namespace(theta0), 2 * self.history + 1
-        like = {"dtype": theta0.dtype, "device": device(theta0)}
-        zeros, weights = zeros_like(copies), (0.0,) * size
-        server = Server(theta0, theta0, xp.full((), math.inf, **like), xp.zeros((size, size), **like), weights, True)
+        size, zeros = 2 * self.history + 1, zeros_like(copies)
+        gram, weights = empty_history(theta0, 2 * self.history).gram, (0.0,) * size
+        server = Server(theta0, theta0, infinite(theta0), gram, weights, True)
         none = (zeros,) * self.history
         return server, Message(theta0, False, weights), Client(copies, zeros, zeros, zeros, none, none)
 
@@ -173,11 +171,9 @@ class DualLBFGS(Algorithm):
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
         value, gradient = objective.value_and_gradient(theta)
-        start = broadcast(theta, gradient.shape)
-        server, message, clients = self.init(theta, start)
-        zeta = gradient / self.nu
-        dual = objective.mean(client_dot(zeta, start) - value / self.nu)
-        return server._replace(value=dual), message, clients._replace(zeta=zeta)
+        server, message, clients = self.start_with(theta, zeta=gradient / self.nu)
+        dual = objective.mean(client_dot(clients.zeta, clients.theta) - value / self.nu)
+        return server._replace(value=dual), message, clients
 
 
 def next_gram(gram: Array, weights: Array, products: Array, size: Array) -> Array:

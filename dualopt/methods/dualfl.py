@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import AUTO
-from dualopt.methods._dual_parameters import Dual, Duality, Momentum
+from dualopt.arrays.xp import Array, zeros_like
+from dualopt.methods._dual_parameters import Dual
 from dualopt.methods._dual_theorems import OF_DUALFL
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
 
 __all__ = ["DualFL", "momentum"]
 
@@ -73,12 +71,8 @@ class DualFL(Dual):
     0.1
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     upload_reference: ClassVar[str] = "message"
     theorems = OF_DUALFL
-
-    rho: Momentum = AUTO
-    nu: Duality = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
@@ -103,11 +97,6 @@ class DualFL(Dual):
         zeta *= message.beta
         zeta += v
         return c._replace(zeta=zeta, v=v)
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, and every local solution is ``theta*``."""
-        zeta = objective.gradient(theta) / self.nu
-        return Server(theta, 1.0), Message(theta, 0.0), Client(broadcast(theta, zeta.shape), zeta, zeta)
 
 
 def momentum(t: float, rho: float) -> tuple[float, float]:

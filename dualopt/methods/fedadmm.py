@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Positive
-from dualopt.arrays.xp import Array, broadcast, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import ProximalWeight
 from dualopt.methods.oracle import Oracle
@@ -89,7 +89,6 @@ class FedADMM(Algorithm):
         theta = server.theta + step * mean
         return Server(theta), theta
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``dual_j = -grad f_j(theta*)``."""
-        dual = -objective.gradient(theta)
-        return Server(theta), theta, Client(broadcast(theta, dual.shape), dual)
+        return self.start_with(theta, dual=-objective.gradient(theta))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Fraction, Positive
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import StepCount, common_step, require_plain_steps, step_of
+from dualopt.methods._parameters import StepCount, one_step, require_plain_steps, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -70,16 +70,14 @@ class FedCM(Algorithm):
 
     alpha: Fraction = 0.1
     server_step: Positive | None = None
-    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
+    solver: Annotated[
+        Gradient | SGD, require_plain_steps, one_step(lambda method: 1.0 / (method.alpha * method.stop.steps))
+    ] = AUTO
     stop: StepCount = Steps(steps=10)
 
     def __post_init__(self) -> None:
         if self.server_step is None and isinstance(self.solver, SGD) and self.solver.epochs is not None:
             raise ValueError("server_step must be given when the solver counts epochs.")
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in the local steps."""
-        return replace(self, solver=common_step(objective, self.solver, 1.0 / (self.alpha * self.stop.steps)))
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Server, tuple[()]]:
         """No momentum."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import interval
-from dualopt.arrays.xp import Array, broadcast
+from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import (
-    ProximalStep,
-    TheRegulariser,
-)
+from dualopt.methods._parameters import ProximalStep, TheRegulariser
 from dualopt.methods._splitting_theorems import OF_FEDDR
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -98,10 +95,8 @@ class FedDR(Algorithm):
         theta = self.regulariser.prox(xtilde, self.eta)
         return Server(theta, xtilde), theta
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``y_j = theta* + eta grad f_j(theta*)``."""
-        gradient = objective.gradient(theta)
-        y = theta + self.eta * gradient
-        x = broadcast(theta, y.shape)
-        reflected = 2.0 * x - y
-        return Server(theta, objective.mean(reflected)), theta, Client(y, x, reflected)
+        y = theta + self.eta * objective.gradient(theta)
+        server, message, clients = self.start_with(theta, y=y, reflected=2.0 * theta - y)
+        return server._replace(mean=objective.mean(clients.reflected)), message, clients

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import StepCount, TheRegulariser, common_step, require_gradient, step_of
+from dualopt.methods._parameters import StepCount, TheRegulariser, one_step, require_gradient, step_of
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -80,12 +80,8 @@ class FedDualAvg(Algorithm):
 
     regulariser: TheRegulariser = Zero()
     server_step: Positive = 1.0
-    solver: Annotated[Gradient, require_gradient] = AUTO
+    solver: Annotated[Gradient, require_gradient, one_step()] = AUTO
     stop: StepCount = Steps(steps=10)
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in the step and the regulariser."""
-        return replace(super().suggested(objective), solver=common_step(objective, self.solver))
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, tuple[()]]:
         """Start with the model as dual variable."""

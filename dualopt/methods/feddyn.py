@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Fraction
-from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm, Means
 from dualopt.methods._feddyn_theorems import OF_FEDDYN, best_weights, suggested_alpha
-from dualopt.methods._parameters import (
-    ProximalWeight,
-    Suggested,
-    constants,
-    smooth_and_strongly_convex,
-)
+from dualopt.methods._parameters import ProximalWeight, Suggested, constants, smooth_and_strongly_convex
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -160,7 +155,6 @@ class FedDyn(Algorithm):
         """Return the weight with which memories follow what is received: ``alpha``, damped by a compressor."""
         return self.alpha * round.kept
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser the memories hold the gradients, whose mean is zero."""
-        server = Server(theta, array_namespace(theta).zeros_like(theta))
-        return server, theta, Client(objective.gradient(theta))
+        return self.start_with(theta, gradient=objective.gradient(theta))

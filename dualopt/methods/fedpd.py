@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, broadcast, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import ProximalStep
 from dualopt.methods._primal_dual_theorems import OF_FEDPD
@@ -65,7 +65,6 @@ class FedPD(Algorithm):
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_FEDPD
 
     eta: ProximalStep = AUTO
@@ -89,8 +88,6 @@ class FedPD(Algorithm):
         """Replace the own copy by the average."""
         return c._replace(x0=message)
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``dual_j = -grad f_j(theta*)``."""
-        dual = -objective.gradient(theta)
-        start = broadcast(theta, dual.shape)
-        return Server(theta), theta, Client(start, dual, start)
+        return self.start_with(theta, dual=-objective.gradient(theta))

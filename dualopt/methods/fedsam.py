@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from dualopt.arrays._checks import Positive
 from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import PlainSteps
+from dualopt.methods._sharpness import Sharp
 from dualopt.methods.fedavg import FedAvg
-from dualopt.objectives import Objective, SharpnessAware
 
 __all__ = ["FedSAM"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedSAM(FedAvg):
+class FedSAM(Sharp, FedAvg):
     r"""FedAvg whose clients follow the gradient at an adversarial neighbour of their model.
 
     .. math::
@@ -51,10 +51,5 @@ class FedSAM(FedAvg):
 
     solver: PlainSteps = AUTO
     radius: Positive = 0.05
-    epsilon: Positive = 1e-2
 
     without_theorem = FedAvg.without_theorem
-
-    def local_objective(self, objective: Objective) -> Objective:
-        """Return the losses with sharpness-aware gradients."""
-        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from dualopt.arrays._checks import NonNegative, Positive
+from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
 from dualopt.methods._parameters import Suggested, always, plain_steps, require_plain_steps
+from dualopt.methods._sharpness import Sharp
 from dualopt.methods.fedadmm import Client, FedADMM, Server
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective, SharpnessAware
+from dualopt.objectives import Objective
 from dualopt.solvers import LocalSolver, default_solver
-from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["FedSpeed"]
 
@@ -25,7 +25,7 @@ def sharp_steps(method: Any, objective: Objective, name: str) -> LocalSolver:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedSpeed(FedADMM):
+class FedSpeed(Sharp, FedADMM):
     r"""Sharpness-aware steps on the augmented Lagrangian, and the mean of the active augmented models.
 
     .. math::
@@ -63,21 +63,12 @@ class FedSpeed(FedADMM):
 
     upload_reference: ClassVar[str] = "memory"
 
-    stop: Stop = Steps(steps=10)
     server_step: Annotated[Positive, always(1.0)] = AUTO
     solver: Annotated[LocalSolver, Suggested(sharp_steps)] = AUTO
-    radius: NonNegative = 0.1
-    epsilon: Positive = 1e-2
 
     def __post_init__(self) -> None:
         if self.radius > 0:
             require_plain_steps(self.solver)
-
-    def local_objective(self, objective: Objective) -> Objective:
-        """Return the losses with sharpness-aware gradients."""
-        if self.radius == 0:
-            return objective
-        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
 
     def local(self, c: Client, message: Array, oracle: Oracle, round: Round) -> tuple[Client, Array]:
         """Do what FedADMM does; upload the augmented model, not its change."""

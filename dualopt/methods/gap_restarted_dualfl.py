@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO
@@ -93,7 +93,6 @@ class GapRestartedDualFL(DualFL):
     0.0
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_GAP_RESTARTED_DUALFL
 
     rho: float = field(default=0.0, init=False)
@@ -121,20 +120,16 @@ class GapRestartedDualFL(DualFL):
         t, beta = (1.0, 0.0) if again else momentum(server.t, self.rho)
         return Server(theta, t, gap if again else server.gap), Message(theta, beta, t)
 
-    def receive(self, c: Client, message: Message) -> Client:
+    def receive(self, c: Any, message: Any) -> Any:
         r"""Extrapolate (3.3); :math:`\bar w` moves by :math:`t/T = 1/t` of the way to the new extrapolated model."""
-        v = c.zeta - c.theta
-        v += message.theta
-        zeta = v - c.v
-        zeta *= message.beta
-        zeta += v
         w = message.theta + message.beta * (message.theta - c.model)
-        return Client(c.theta, zeta, v, message.theta, c.mean + (w - c.mean) / message.t)
+        mean = c.mean + (w - c.mean) / message.t
+        return super().receive(c, message)._replace(model=message.theta, mean=mean)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
         """As for DualFL, with all models at the minimiser."""
         server, message, c = super().fixed_point(objective, theta)
-        return Server(*server, math.inf), Message(*message, 1.0), Client(*c, c.theta, c.theta)
+        return server, message, c._replace(model=c.theta, mean=c.theta)
 
 
 def conjugate(solution: LocalSolution, nu: float) -> Array:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import interval, require
-from dualopt.arrays.xp import Array, array_namespace, broadcast, device, to_numpy
-from dualopt.methods._base import Algorithm
+from dualopt.arrays.xp import Array, array_namespace, broadcast, to_numpy, zeros_like
 from dualopt.methods._gradient_theorems import OF_GIANT
-from dualopt.methods._line_search import Upload, accepts, inner, shortened
+from dualopt.methods._line_search import LineSearch, Upload, accepts, infinite, inner, shortened
 from dualopt.methods._parameters import AtLeastOne, LocalWeight
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
 from dualopt.objectives.local_problem import client_dot
-from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["GIANT", "best_step"]
 
@@ -48,7 +45,7 @@ class Client(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GIANT(Algorithm):
+class GIANT(LineSearch):
     r"""Step along the mean of the clients' own Newton directions, as far as the sum of their slopes says.
 
     .. math::
@@ -118,8 +115,6 @@ class GIANT(Algorithm):
     max_cg: AtLeastOne = 200
     steps: tuple[float, ...] = (1.0, 0.25)
     relaxation: Annotated[float, interval("[0, 1)")] = 0.2
-    solver: None = field(default=None, init=False)
-    stop: Stop = field(default=Steps(steps=1), init=False)
 
     def __post_init__(self) -> None:
         good = all(0 < t < math.inf for t in self.steps)
@@ -127,10 +122,8 @@ class GIANT(Algorithm):
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """Start at ``theta0``, which is accepted whatever its value is."""
-        xp = array_namespace(theta0)
-        zero = xp.zeros_like(theta0)
-        value = xp.full((), math.inf, dtype=theta0.dtype, device=device(theta0))
-        return Server(theta0, value, zero, zero, POINT), Message(theta0, POINT), Client(copies)
+        zero = zeros_like(theta0)
+        return Server(theta0, infinite(theta0), zero, zero, POINT), Message(theta0, POINT), Client(copies)
 
     def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload | Array]:
         """Evaluate the own loss, find the own Newton direction, or the slopes along the mean one."""
@@ -163,12 +156,6 @@ class GIANT(Algorithm):
             return Server(theta, new.value, new.gradient, server.step, DIRECTION), Message(new.gradient, DIRECTION)
         step = shortened(server.value, server.gradient, server.step, new.value)
         return server._replace(step=step), Message(server.theta + step, POINT)
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser, before its evaluation."""
-        value, gradient = objective.value_and_gradient(theta)
-        server, message, clients = self.init(theta, broadcast(theta, gradient.shape))
-        return server._replace(value=objective.mean(value), gradient=objective.mean(gradient)), message, clients
 
 
 def best_step(steps: Sequence[float], slopes: Sequence[float]) -> float:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 from dualopt.arrays._checks import Positive, require
 from dualopt.arrays.xp import Array
-from dualopt.methods._base import AUTO, Algorithm
+from dualopt.methods._base import AUTO
 from dualopt.methods._gradient_theorems import OF_GRADIENT_DESCENT
+from dualopt.methods._line_search import AtServer
 from dualopt.methods._parameters import Suggested
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["GradientDescent"]
 
@@ -33,7 +33,7 @@ def largest_step(method: Any, objective: Objective, name: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientDescent(Algorithm):
+class GradientDescent(AtServer):
     r"""One gradient per client and round, one step of the server.
 
     .. math:: \theta^+ = \theta - s \cdot \tfrac1N \textstyle\sum_j \nabla f_j(\theta)
@@ -64,12 +64,9 @@ class GradientDescent(Algorithm):
     [1.0, 2.0]
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"smooth"})
     theorems = OF_GRADIENT_DESCENT
 
     step: Annotated[Positive, Suggested(largest_step)] = AUTO
-    solver: None = field(default=None, init=False)
-    stop: Stop = field(default=Steps(steps=1), init=False)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, tuple[()]]:
         """Nothing but the model."""

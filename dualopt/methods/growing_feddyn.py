@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from dualopt.arrays._checks import interval
-from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm, Means
 from dualopt.methods._feddyn_theorems import OF_GROWING_FEDDYN, largest_growth
-from dualopt.methods._parameters import (
-    ProximalWeight,
-    Suggested,
-    smallest,
-)
+from dualopt.methods._parameters import ProximalWeight, Suggested, smallest
 from dualopt.methods.feddyn import Client, Server
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -95,7 +91,6 @@ class GrowingFedDyn(Algorithm):
         theta = means.draw - h / self.alpha_of(round.n + 1)
         return Server(theta, h), theta
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser the memories hold the gradients, whose mean is zero."""
-        server = Server(theta, array_namespace(theta).zeros_like(theta))
-        return server, theta, Client(objective.gradient(theta))
+        return self.start_with(theta, gradient=objective.gradient(theta))

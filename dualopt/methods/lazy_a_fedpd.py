@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, array_namespace
+from dualopt.arrays.xp import Array
 from dualopt.methods.a_fedpd import AFedPD, Server
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
 
 __all__ = ["LazyAFedPD"]
 
@@ -67,8 +66,3 @@ class LazyAFedPD(AFedPD):
     def receive(self, c: Client, message: Message) -> Client:
         """Remember the mean dual."""
         return c._replace(seen=message.dual)
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser ``dual_j = -grad f_j(theta*)``, whose mean is zero."""
-        server, message, c = super().fixed_point(objective, theta)
-        return server, Message(*message), Client(c.dual, array_namespace(theta).zeros_like(c.dual))

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from dualopt.arrays.xp import Array, broadcast, zeros_like
-from dualopt.methods._base import AUTO
-from dualopt.methods._dual_parameters import Dual, Duality, Momentum
+from dualopt.arrays.xp import Array, zeros_like
+from dualopt.methods._dual_parameters import Dual
 from dualopt.methods._dual_theorems import OF_OPTIMIZED_DUALFL
 from dualopt.methods.dualfl import Client
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.objectives import Objective
 
 __all__ = ["OptimizedDualFL", "coefficients", "growth"]
 
@@ -74,12 +72,8 @@ class OptimizedDualFL(Dual):
     0.1
     """
 
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_OPTIMIZED_DUALFL
     upload_reference: ClassVar[str] = "message"
-
-    rho: Momentum = AUTO
-    nu: Duality = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Message, Client]:
         """All zero; message 0 is the zero model."""
@@ -100,11 +94,6 @@ class OptimizedDualFL(Dual):
         """Extrapolate, along the last change of v and along the last step."""
         v = c.zeta + message.theta - c.theta
         return c._replace(zeta=v + message.b * (v - c.v) + message.c * (v - c.zeta), v=v)
-
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:
-        """At the minimiser ``nu zeta_j = grad f_j(theta*)``, as for DualFL."""
-        zeta = objective.gradient(theta) / self.nu
-        return Server(theta, 0.0), Message(theta, 0.0, 0.0), Client(broadcast(theta, zeta.shape), zeta, zeta)
 
 
 def growth(A: float, rho: float) -> float:

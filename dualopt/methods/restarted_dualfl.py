@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from dualopt.arrays.xp import Array
 from dualopt.methods._dual_theorems import OF_RESTARTED_DUALFL
-from dualopt.methods._restarts import leads_uphill, slope
-from dualopt.methods.dualfl import Client, DualFL, Message, Server, momentum
-from dualopt.methods.oracle import Oracle
+from dualopt.methods._restarts import GradientRestart, Upload, leads_uphill
+from dualopt.methods.dualfl import DualFL, Message, Server, momentum
 from dualopt.methods.participation import Round
 
 __all__ = ["RestartedDualFL"]
 
 
-class Upload(NamedTuple):
-    """What a client sends."""
-
-    theta: Array  # (P, *shape)  theta_j
-    slope: Array  # (P,)  its part of the slope of the dual function along the momentum
-
-
 @dataclass(frozen=True, kw_only=True)
-class RestartedDualFL(DualFL):
+class RestartedDualFL(GradientRestart, DualFL):
     r"""DualFL with ``rho = 0`` and the gradient restart.
 
     As soon as the momentum leads uphill on the dual problem, :math:`\sum_j\langle\theta_j - \theta, v_j -
@@ -52,13 +42,6 @@ class RestartedDualFL(DualFL):
     """
 
     theorems = OF_RESTARTED_DUALFL
-
-    rho: float = field(default=0.0, init=False)
-
-    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
-        """Solve (3.1), and tell how the dual function rises along the momentum."""
-        c, theta = super().local(c, message, oracle, round)
-        return c, Upload(theta, slope(theta, message.theta, c.zeta, c.v))
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
         """Average (3.2), and begin anew where the momentum leads uphill."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from dualopt.methods._restarts import leads_uphill, slope
-from dualopt.methods.dualfl import Client
+from dualopt.methods._restarts import GradientRestart, Upload, leads_uphill
 from dualopt.methods.optimized_dualfl import Message, OptimizedDualFL, Server, coefficients
-from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
-from dualopt.methods.restarted_dualfl import Upload
 
 __all__ = ["RestartedOptimizedDualFL"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RestartedOptimizedDualFL(OptimizedDualFL):
+class RestartedOptimizedDualFL(GradientRestart, OptimizedDualFL):
     r"""OptimizedDualFL with ``rho = 0`` and the gradient restart.
 
     As soon as the momentum leads uphill on the dual problem, as in :class:`dualopt.methods.RestartedDualFL`, the server
@@ -38,13 +35,6 @@ class RestartedOptimizedDualFL(OptimizedDualFL):
     >>> RestartedOptimizedDualFL(nu=0.5).rho
     0.0
     """
-
-    rho: float = field(default=0.0, init=False)
-
-    def local(self, c: Client, message: Message, oracle: Oracle, round: Round) -> tuple[Client, Upload]:
-        """Solve the local problem, and tell how the dual function rises along the momentum."""
-        c, theta = super().local(c, message, oracle, round)
-        return c, Upload(theta, slope(theta, message.theta, c.zeta, c.v))
 
     def server(self, server: Server, mean: Upload, round: Round) -> tuple[Server, Message]:
         """Average, and begin anew where the momentum leads uphill."""

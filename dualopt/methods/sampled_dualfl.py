@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from dualopt.arrays._checks import Fraction, require
 from dualopt.arrays.xp import Array, broadcast, zeros_like
 from dualopt.methods._base import AUTO, Means
-from dualopt.methods._dual_parameters import Dual, Duality, Momentum
+from dualopt.methods._dual_parameters import Dual
 from dualopt.methods._dual_theorems import OF_SAMPLED_DUALFL
 from dualopt.methods._parameters import Suggested
 from dualopt.methods._pivotal import inclusion_probabilities
@@ -123,8 +123,6 @@ class SampledDualFL(Dual):
     theorems = OF_SAMPLED_DUALFL
     draws: ClassVar[bool] = True
 
-    rho: Momentum = AUTO
-    nu: Duality = AUTO
     fraction: Fraction | None = None
     least: Annotated[Fraction, Suggested(least_probability)] = AUTO
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Fraction
-from dualopt.arrays.xp import Array, broadcast, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import common_step, largest, require_plain_steps, smallest, step_of
 from dualopt.methods._primal_dual_theorems import OF_SCAFFNEW
@@ -77,7 +77,6 @@ class Scaffnew(Algorithm):
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
     upload_reference: ClassVar[str] = "message"
-    receivers: ClassVar[frozenset[str]] = frozenset({"active"})
     theorems = OF_SCAFFNEW
 
     probability: Fraction = AUTO
@@ -113,7 +112,6 @@ class Scaffnew(Algorithm):
         """Adopt the average and correct the control by what it changed."""
         return Client(message, c.control + self.probability / step_of(self.solver) * (message - c.theta))
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Array, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser ``h_j = grad f_j(theta*)``, which rounds without communication keep as well."""
-        control = objective.gradient(theta)
-        return Server(theta), theta, Client(broadcast(theta, control.shape), control)
+        return self.start_with(theta, control=objective.gradient(theta))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import Positive
-from dualopt.arrays.xp import Array, array_namespace, zeros_like
+from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import StepCount, common_step, require_plain_steps
+from dualopt.methods._parameters import StepCount, Suggested, common_step, require_plain_steps
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -37,6 +37,11 @@ class Upload(NamedTuple):
 
     theta: Array  # y_i - x
     control: Array  # c_i^+ - c_i
+
+
+def third_of_a_step(method: Any, objective: Objective, name: str) -> Gradient | SGD:
+    """Return ``K`` steps that together are a third of the step of gradient descent: whoever takes part."""
+    return common_step(objective, None, 1.0 / (3.0 * method.stop.steps))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +81,9 @@ class Scaffold(Algorithm):
     supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     upload_reference: ClassVar[str] = "errors"
 
-    solver: Annotated[Gradient | SGD, require_plain_steps] = AUTO
+    solver: Annotated[Gradient | SGD, require_plain_steps, Suggested(third_of_a_step)] = AUTO
     stop: StepCount = Steps(steps=10)
     server_step: Positive = 1.0
-
-    def suggested(self, objective: Objective) -> Self:
-        """Fill in ``K`` steps that together are a third of the step of gradient descent: whoever takes part."""
-        if self.solver is not None:
-            return self
-        return replace(self, solver=common_step(objective, None, 1.0 / (3.0 * self.stop.steps)))
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Server, Client]:
         """No controls."""
@@ -105,7 +104,6 @@ class Scaffold(Algorithm):
         server = Server(theta, server.control + round.fraction * mean.control)
         return server, server
 
-    def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Server, Client]:
+    def fixed_point(self, objective: Objective, theta: Array) -> Any:
         """At the minimiser the controls are the gradients, whose mean is zero."""
-        server = Server(theta, array_namespace(theta).zeros_like(theta))
-        return server, server, Client(objective.gradient(theta))
+        return self.start_with(theta, control=objective.gradient(theta))

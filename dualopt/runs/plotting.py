@@ -87,6 +87,7 @@ FIXED = {
     "growing-feddyn": 36,
     "scaffold-i": 37,
     "old-dual-fedpd": 38,
+    "consensus-fedsplit": 39,
 }
 
 DRAWN = (1e-200, 1e200)  # beyond, the ticks of Matplotlib overflow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dualopt.methods import DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL
+from dualopt.methods import ConsensusFedSplit, DualFL, FedAvg, FedPD, OptimizedDualFL
 from dualopt.solvers import Gradient
 from figures.lessons._charts import Chart, Curve
 from figures.lessons._runs import accuracy
@@ -27,7 +27,7 @@ METHODS = {  # with the parameters that they suggest; FedAvg takes one gradient 
     "conjugate gradients": lambda L: ConjugateGradients(),
     "FedAvg": lambda L: FedAvg(solver=Gradient(step=1.0 / L)),
     "FedPD": lambda L: FedPD(),
-    ATTAINS: lambda L: FedSplit(model="consensus"),
+    ATTAINS: lambda L: ConsensusFedSplit(),
 }
 SLIDERS = (
     Slider(name="method", label="method", values=tuple(METHODS), start="DualFL"),

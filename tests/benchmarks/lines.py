@@ -1,12 +1,15 @@
 """How much of the methods' files is box: ``python -m tests.benchmarks.lines [COMMIT ...]``, by file and in total.
 
 A line of code is one on which a token of the program stands: comments, docstrings, blank lines, imports and ``__all__``
-are none. The files are those in ``dualopt/methods`` that define a method, at the commits named, or as they are.
+are none. The files are those in ``dualopt/methods`` that define a method, or steps that methods share, at the commits
+named, or as they are.
 
 * *Box*: the states (classes that are a ``NamedTuple``), the steps ``init``, ``local``, ``server``, ``receive``,
   ``receive_inactive``, ``prepare``, ``prepared`` and ``local_objective``, and every function and constant of the file
   that a step uses and nothing else but steps, or functions that are box themselves.
 * *Rest*: everything else, such as fields, the head of the class, ``suggested``, ``check``, ``fixed_point``, theorems.
+
+The last figure is the share of the states and steps alone.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import io
 import subprocess
 import sys
 import tokenize
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +34,7 @@ class Count(NamedTuple):
 
     box: int
     rest: int
+    steps: int = 0  # of the box: states and steps alone
 
     @property
     def share(self) -> float:
@@ -44,12 +49,20 @@ def count(source: str) -> Count:
     --------
     >>> step = "class A(Algorithm):\\n    step: float\\n\\n    def local(self, x):\\n        return far(x)\\n"
     >>> count(step + "\\ndef far(x):\\n    return 2 * x\\n")
-    Count(box=4, rest=2)
+    Count(box=4, rest=2, steps=2)
     """
     tree = ast.parse(source)
-    boxed = {n for node in _box(tree) for n in range(_first(node), (node.end_lineno or 0) + 1)}
-    code = _code(source, tree)
-    return Count(len(code & boxed), len(code - boxed))
+    code, box = _code(source, tree), _box(tree)
+    boxed, steps = _lines(box), _lines(node for node in box if getattr(node, "name", "") in STEPS or _is_state(node))
+    return Count(len(code & boxed), len(code - boxed), len(code & steps))
+
+
+def _lines(nodes: Iterable[Definition | ast.stmt]) -> set[int]:
+    return {n for node in nodes for n in range(_first(node), (node.end_lineno or 0) + 1)}
+
+
+def _is_state(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ClassDef) and "NamedTuple" in {ast.unparse(base) for base in node.bases}
 
 
 def _first(node: Definition | ast.stmt) -> int:
@@ -80,7 +93,7 @@ def _assigns(node: ast.AST) -> set[str]:
 def _box(tree: ast.Module) -> list[Definition | ast.stmt]:
     """Return the statements that are box."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    states = [node for node in classes if "NamedTuple" in {ast.unparse(base) for base in node.bases}]
+    states = [node for node in classes if _is_state(node)]
     methods = [node for node in classes if node not in states]
     named: dict[str, ast.stmt] = {}  # what a step may use: functions of the class and the file, constants of the file
     users: dict[str, ast.stmt] = {}
@@ -116,8 +129,16 @@ def files(commit: str | None) -> dict[str, str]:
     else:
         listed = _git("ls-tree", "--name-only", commit, *(f"{room}/" for room in ROOMS)).split()
         every = {Path(path).stem: _git("show", f"{commit}:{path}") for path in listed if path.endswith(".py")}
-    shared = {"oracle", "participation"}
-    return {name: text for name, text in sorted(every.items()) if name[0] != "_" and name not in shared}
+    shared = {"_base", "oracle", "participation"}
+    return {
+        name: text for name, text in sorted(every.items()) if name not in shared and (name[0] != "_" or _shares(text))
+    }
+
+
+def _shares(source: str) -> bool:
+    """Whether a file defines steps that methods inherit."""
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    return any(isinstance(part, ast.FunctionDef) and part.name in STEPS for kind in classes for part in kind.body)
 
 
 def _git(*words: str) -> str:
@@ -132,7 +153,8 @@ def main() -> None:
             print(f"{name:32} {found.box:5} {found.rest:5} {found.share:5.0f}%")
         total = Count(*(sum(column) for column in zip(*counts.values(), strict=True)))
         title = f"{len(counts)} files, {commit or 'as they are'}"
-        print(f"{title:32} {total.box:5} {total.rest:5} {total.share:5.1f}%")
+        alone = 100.0 * total.steps / (total.box + total.rest)
+        print(f"{title:32} {total.box:5} {total.rest:5} {total.share:5.1f}%; states and steps alone {alone:.1f}%")
 
 
 if __name__ == "__main__":

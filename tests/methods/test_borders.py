@@ -180,7 +180,6 @@ def test_scaffnew_and_its_step() -> None:
 
 SIDES: list[tuple[Assumptions, str, Algorithm, Quadratic, Participation]] = [
     (sampled_fedsplit.admitted, "Theorem B", FedSplit(step=0.3), LOPSIDED, ONE),
-    (sampled_fedsplit.admitted, "Theorem B", FedSplit(step=0.3, average="active"), LOPSIDED, ONE),
     (sampled_fedsplit.admitted, "Theorem B", FedSplit(step=0.3), FLAT, ONE),
     (
         sampled_fedsplit.admitted,

@@ -1,4 +1,4 @@
-"""DualFL against its box, its dual reading (Lemma 6.5), its theorems with explicit constants and known values."""
+"""DualFL against its box, on nonsmooth losses, with corrected points, and against known values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.lab.claims import Case
 from dualopt.methods.corrected_dualfl import CorrectedDualFL
 from dualopt.methods.dualfl import DualFL
 from dualopt.objectives import LinearModel, Quadratic
@@ -17,7 +16,6 @@ from dualopt.runs.reference import cvxpy, newton
 from dualopt.solvers import LBFGS, DualCoordinate, Exact
 from dualopt.solvers.stopping import GradientReduction, Steps
 from tests.problems import digits, hinge, logistic, quadratic
-from theory.dualfl.exact_solutions import lemma_6_5 as compare_with_fista
 
 RHO, NU = 0.05, 0.9
 EXACT = DualFL(rho=RHO, nu=NU, solver=Exact())
@@ -47,15 +45,6 @@ def test_is_the_printed_box() -> None:
         np.testing.assert_allclose(snapshot.clients.theta, box["theta_j"], rtol=0, atol=1e-12)
         np.testing.assert_allclose(snapshot.clients.zeta, box["zeta"], rtol=0, atol=1e-12)
         assert abs(snapshot.message.beta - box["beta"]) <= 1e-15
-
-
-def lemma_6_5(algorithm: DualFL, *, as_printed: bool = False) -> float:
-    """Largest relative difference between the sequences (6.9) and FISTA on the dual problem."""
-    f = quadratic()
-    theta = f.minimiser()
-    gradients = f.gradient(theta)
-    case = Case(name="", algorithm=algorithm, objective=f, theta=theta, subgradients=gradients, rounds=25)
-    return max(c.lhs for c in compare_with_fista(case, as_printed=as_printed))
 
 
 class NoMomentum(DualFL):

@@ -1,38 +1,19 @@
-r"""FedDR: its box, composite problems, and Douglas-Rachford's theorems with explicit constants.
-
-With exact local solutions FedDR is the Douglas-Rachford operator on the ``y_j``, applied to the active clients only:
-
-.. math:: (Ty)_j = y_j + a(\theta - x_j), \qquad x_j = \mathrm{prox}_{\eta f_j}(y_j), \quad
-          \theta = \mathrm{prox}_{\eta g}\bigl(\tfrac1N \textstyle\sum_j (2x_j - y_j)\bigr),
-
-that is :math:`(1 - \frac a2) I + \frac a2 R_G R_F` with reflections on the product space (the proximal map of the
-consensus set with ``g`` is :math:`\mathrm{prox}_{\eta g}` of the mean). Put
-:math:`V(y) = \frac1N\sum_j |y_j - y_j^*|^2`, :math:`y_j^* = \theta^* + \eta \nabla f_j(\theta^*)`. Reflections do not
-expand, hence
-
-.. math:: V(Ty) \le V(y) - a(2 - a) \tfrac1N \textstyle\sum_j |\theta - x_j|^2,
-
-and :math:`R_F` contracts by :math:`\delta = \max(\frac{1 - \eta\mu}{1 + \eta\mu}, \frac{\eta L - 1}{\eta L + 1})`, so
-:math:`\sqrt{V(Ty)} \le (1 - \frac a2 (1 - \delta)) \sqrt{V(y)}` (Giselsson and Boyd 2017). When every client has made
-its first step, a client is updated alike whoever else is active, so that ``P`` of ``N`` clients at random give
-:math:`\mathbb E V(y^+) = (1 - \frac PN) V(y) + \frac PN V(Ty)`.
-"""
+"""FedDR on composite problems: independent solutions, their zeros, certificates, and which regulariser it has."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dualopt.engine.rounds import State, advance, iterate
-from dualopt.methods import AUTO, FedDR
-from dualopt.methods.participation import Bernoulli, Full, Participation, Schedule, UniformSubset, first_round
-from dualopt.objectives import Composite, Quadratic
-from dualopt.regularisers import L1, L2, Regulariser, Zero
+from dualopt.methods import FedDR
+from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset, first_round
+from dualopt.objectives import Composite
+from dualopt.regularisers import L1, L2, Zero
 from dualopt.runs.recording import run
 from dualopt.runs.reference import cvxpy, newton
 from dualopt.solvers import LBFGS, Exact
@@ -78,41 +59,6 @@ def optimum(problem: str, regulariser: str) -> np.ndarray:
 
 def last(algorithm, objective, rounds: int, **options):
     return next(islice(iterate(algorithm, objective, **options), rounds - 1, None))
-
-
-# The box
-
-SCHEDULE = ((0, 1, 2, 3), (1,), (0, 3), (2, 1), (3,), (0, 1, 2))
-
-
-def box(f: Quadratic, g: Regulariser, *, eta: float, a: float) -> list[np.ndarray]:
-    """Algorithm 1 client by client: ``prox_{eta f_i}`` is a linear system."""
-    n, d = f.b.shape
-    y, x, hat = ([np.zeros(d) for _ in range(n)] for _ in range(3))
-    xbar, xtilde, found = np.zeros(d), np.zeros(d), []
-    for active in SCHEDULE:
-        change = np.zeros(d)
-        for i in active:
-            y[i] = y[i] + a * (xbar - x[i])
-            x[i] = np.linalg.solve(np.eye(d) + eta * f.A[i], y[i] + eta * f.b[i])
-            before, hat[i] = hat[i], 2 * x[i] - y[i]
-            change += hat[i] - before
-        xtilde = xtilde + change / n
-        xbar = g.prox(xtilde, eta)
-        found.append(xbar)
-    return found
-
-
-@pytest.mark.parametrize("a", [0.7, 1.0, 2.0])
-@pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_the_box_line_by_line(regulariser: str, a: float) -> None:
-    F = composite("quadratic", regulariser)
-    participation = Schedule(clients=SCHEDULE)
-    snapshots = list(islice(iterate(FedDR(eta=0.3, relaxation=a), F, participation=participation), len(SCHEDULE)))
-    for snapshot, expected in zip(snapshots, box(F.objective, F.regulariser, eta=0.3, a=a), strict=True):
-        np.testing.assert_allclose(snapshot.server.theta, expected, rtol=1e-12, atol=1e-14)
-        hat = snapshot.clients.reflected.mean(axis=0)  # what the server adds up is the mean, stale points included
-        np.testing.assert_allclose(snapshot.server.mean, hat, rtol=1e-12, atol=1e-14)
 
 
 # Composite problems
@@ -174,33 +120,6 @@ def test_suggested_copies_the_regulariser() -> None:
     assert FedDR().suggested(F.objective).regulariser == Zero()
     trace = run(FedDR(), F, rounds=1)
     assert trace.parameters["hyperparameters"]["feddr"]["regulariser"] == {"l1": {"weight": 0.2}}
-
-
-# Douglas-Rachford
-
-
-def distance(state: State, F: Composite, algorithm: FedDR, theta: np.ndarray) -> float:
-    """``V``, the mean squared distance of the ``y_j`` from their limits."""
-    return float(np.mean(np.sum((state.clients.y - algorithm.fixed_point(F, theta)[2].y) ** 2, axis=-1)))
-
-
-def path(problem: str, regulariser: str, a: float, *, eta: float = AUTO, rounds: int = 12):
-    """States after full rounds, from a distant start: in all of them ``x_j = prox(y_j)``."""
-    F = composite(problem, regulariser)
-    weight: Any = AUTO if eta is None else eta
-    algorithm = FedDR(relaxation=a, eta=weight, **ACCURATE[problem]).suggested(F)
-    theta0 = 3.0 * np.random.default_rng(0).standard_normal(F.shape)
-    states = [s.state for s in islice(iterate(algorithm, F, theta0=theta0), rounds)]
-    return F, algorithm, states
-
-
-def factor(F: Composite, eta: float, a: float) -> float:
-    mu, L = float(F.mu.min()), float(F.L.max())
-    delta = max((1 - eta * mu) / (1 + eta * mu), (eta * L - 1) / (eta * L + 1))
-    return 1 - 0.5 * a * (1 - delta)
-
-
-# Array libraries
 
 
 def test_another_regulariser_than_the_objectives_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""FedPD: skipped communication and the authors' variant."""
+"""FedPD: skipped communication."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from dualopt.engine.rounds import State, advance, iterate
 from dualopt.methods import (
     FedPD,
-    OldDualFedPD,
 )
 from dualopt.methods.participation import CommunicateWithProbability, Schedule
 from tests.problems import quadratic
@@ -33,12 +32,3 @@ def test_skipped_rounds_send_nothing() -> None:
     snapshots = list(islice(iterate(always, f, participation=CommunicateWithProbability(probability=0.5)), 40))
     sent = {s.round.communicate: (s.floats_up, s.floats_down) for s in snapshots[1:]}
     assert sent == {True: (20, 20), False: (0, 0)}
-
-
-def test_the_authors_variant_uploads_the_old_dual() -> None:
-    """Its iterates differ, its limit does not."""
-    f = quadratic()
-    box, authors = ([s.server.theta for s in islice(iterate(kind(eta=0.2), f), 300)] for kind in (FedPD, OldDualFedPD))
-    assert np.linalg.norm(authors[3] - box[3]) > 1e-3
-    np.testing.assert_allclose(authors[-1], f.minimiser(), atol=1e-12)
-    np.testing.assert_allclose(box[-1], f.minimiser(), atol=1e-12)

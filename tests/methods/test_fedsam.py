@@ -48,9 +48,3 @@ def test_one_step_is_biased_by_the_radius_alone() -> None:
     g = f.gradient(start)
     uphill = g / (np.linalg.norm(g, axis=1, keepdims=True) + 1e-2)
     np.testing.assert_allclose(moved, -0.02 * 0.1 * np.einsum("jab,jb->a", f.A, uphill) / 5, rtol=1e-10)
-
-
-def test_a_vanishing_radius_is_federated_averaging() -> None:
-    f, told = quadratic(), {"solver": Gradient(step=0.02), "stop": Steps(steps=3)}
-    for a, b in islice(zip(iterate(FedSAM(radius=1e-14, **told), f), iterate(FedAvg(**told), f), strict=False), 5):
-        np.testing.assert_allclose(a.server.theta, b.server.theta, rtol=1e-11)

@@ -1,4 +1,4 @@
-"""Each algorithm against a literal loop of its paper's box, and the identities between them."""
+"""Each algorithm against a literal loop of its paper's box; theory/identities says which of them are the same."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import State, advance, iterate
-from dualopt.losses import Squared
 from dualopt.methods import (
     AFedPD,
+    ConsensusFedSplit,
     FedADMM,
     FedAvg,
     FedDR,
@@ -24,14 +24,13 @@ from dualopt.methods import (
     OldDualFedPD,
 )
 from dualopt.methods.participation import (
-    Bernoulli,
     CommunicateWithProbability,
     Full,
     Participation,
     Round,
     UniformSubset,
 )
-from dualopt.objectives import Quadratic, linear_model
+from dualopt.objectives import Quadratic
 from dualopt.regularisers import L1
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
@@ -116,15 +115,15 @@ def feddr(rounds: Rounds, relaxation: float = 1.0, level: float = 0.0) -> Iterat
         yield bar
 
 
-def fedsplit(rounds: Rounds, average: str = "all", model: str = "consensus") -> Iterator[np.ndarray]:
-    """FedSplit; for partial participation in the two forms of the FedDyn paper."""
+def fedsplit(rounds: Rounds, solutions: bool = False) -> Iterator[np.ndarray]:
+    """FedSplit, with the consensus for the model, or the mean of the solutions of all clients."""
     theta, z = START, [START] * N
     for round in rounds:
         x = {j: prox(j, 2 * theta - z[j], 1.0 / ETA) for j in round.clients}
         for j in round.clients:
             z[j] = z[j] + 2 * (x[j] - theta)
-        theta = np.mean(z if average == "all" else [z[j] for j in round.clients], axis=0)
-        yield np.mean(list(x.values()), axis=0) if model == "solutions" else theta
+        theta = np.mean(z, axis=0)
+        yield np.mean(list(x.values()), axis=0) if solutions else theta
 
 
 def a_fedpd(rounds: Rounds) -> Iterator[np.ndarray]:
@@ -191,17 +190,8 @@ BOXES: dict[str, tuple[object, Callable[[Rounds], Iterator[np.ndarray]], Partici
         lambda r: feddr(r, level=0.3),
         SOME,
     ),
-    "FedSplit, all": (FedSplit(step=ETA, model="consensus", solver=EXACT), fedsplit, SOME),
-    "FedSplit, active": (
-        FedSplit(step=ETA, average="active", model="consensus", solver=EXACT),
-        lambda r: fedsplit(r, "active"),
-        SOME,
-    ),
-    "FedSplit, solutions": (
-        FedSplit(step=ETA, solver=EXACT),
-        lambda r: fedsplit(r, model="solutions"),
-        Full(),
-    ),
+    "FedSplit, consensus": (ConsensusFedSplit(step=ETA, solver=EXACT), fedsplit, SOME),
+    "FedSplit": (FedSplit(step=ETA, solver=EXACT), lambda r: fedsplit(r, solutions=True), Full()),
     "A-FedPD": (AFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
     "lazy A-FedPD": (LazyAFedPD(rho=WEIGHT, solver=EXACT), a_fedpd, SOME),
     "FedSpeed": (FedSpeed(rho=WEIGHT, radius=0.0, solver=EXACT), fedspeed, SOME),
@@ -236,36 +226,6 @@ def test_boxes_differ() -> None:
             assert np.abs(runs[a] - runs[b]).max() > 1e-3, (a, b)
 
 
-FULL = {
-    "FedPD": FedPD(eta=ETA, solver=EXACT),
-    "FedDyn": FedDyn(alpha=WEIGHT, solver=EXACT),
-    "A-FedPD": AFedPD(rho=WEIGHT, solver=EXACT),
-    "lazy A-FedPD": LazyAFedPD(rho=WEIGHT, solver=EXACT),
-    "FedADMM": FedADMM(rho=WEIGHT, server_step=1.0, solver=EXACT),
-    "FedADMM, P/N": FedADMM(rho=WEIGHT, solver=EXACT),
-    "FedSpeed": FedSpeed(rho=WEIGHT, radius=0.0, solver=EXACT),
-    "FedDR": FedDR(eta=ETA, solver=EXACT),
-}
-
-
-@pytest.mark.parametrize("name", FULL)
-def test_one_method_at_full_participation(name: str) -> None:
-    np.testing.assert_allclose(models(FULL[name], Full()), models(FULL["FedPD"], Full()), rtol=0, atol=TOLERANCE)
-
-
-def test_fedadmm_and_feddr_are_one_under_partial_participation_too() -> None:
-    """With the server step P/N both keep the mean of the augmented models of all clients."""
-    a, b = (models(FULL[name], SOME) for name in ("FedADMM, P/N", "FedDR"))
-    np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("participation", [Full(), SOME], ids=["full", "partial"])
-def test_fedsplit_is_feddr_with_relaxation_two(participation: Participation) -> None:
-    """Without a shift of rounds, and with stale clients too: z_j is FedDR's reflected point."""
-    split, dr = FedSplit(step=ETA, model="consensus", solver=EXACT), FedDR(eta=ETA, relaxation=2.0, solver=EXACT)
-    np.testing.assert_allclose(models(split, participation), models(dr, participation), rtol=0, atol=TOLERANCE)
-
-
 @pytest.mark.parametrize("relaxation", [1.0, 2.0])
 def test_feddr_started_from_proximal_points_is_one_round_ahead(relaxation: float) -> None:
     """The start of FedDR's own paper, x_i = prox(y_i): its round n is round n + 1 of the start of this package."""
@@ -282,24 +242,6 @@ def test_feddr_started_from_proximal_points_is_one_round_ahead(relaxation: float
     np.testing.assert_allclose(np.stack(ahead), models(method, Full()), rtol=0, atol=TOLERANCE)
 
 
-def test_fedsplit_averages_agree_at_full_participation() -> None:
-    a, b = (models(FedSplit(step=ETA, average=average, solver=EXACT), Full()) for average in ("all", "active"))
-    np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("participation", [SOME, UniformSubset(size=1), Bernoulli(probability=0.3)], ids=str)
-def test_lazy_duals_give_the_same_models_for_fewer_floats(participation: Participation) -> None:
-    runs = [
-        list(islice(iterate(method, F, theta0=START, participation=participation), 60))
-        for method in (LazyAFedPD(rho=WEIGHT, solver=EXACT), AFedPD(rho=WEIGHT, solver=EXACT))
-    ]
-    for a, b in zip(*runs, strict=True):
-        scale = max(1.0, float(np.abs(b.server.theta).max()))
-        np.testing.assert_allclose(a.server.theta, b.server.theta, rtol=0, atol=TOLERANCE * scale)
-    lazy, virtual = (sum(s.floats_up + s.floats_down for s in run) for run in runs)
-    assert lazy < virtual
-
-
 @pytest.mark.parametrize(("size", "fewer"), [(1, True), (2, True), (3, False), (4, False)])
 def test_lazy_duals_save_floats_when_less_than_half_take_part(size: int, fewer: bool) -> None:
     """P (2 - P/N) against N - P + P^2/N messages a round on average."""
@@ -310,44 +252,6 @@ def test_lazy_duals_save_floats_when_less_than_half_take_part(size: int, fewer: 
     expected = size * (2 - size / N), N - size + size**2 / N
     assert told == pytest.approx(expected, rel=0.03)
     assert (told[0] < told[1]) == fewer == (expected[0] < expected[1])
-
-
-@pytest.mark.parametrize("size", [1, 2, N])
-def test_the_mean_dual_moves_like_one_client(size: int) -> None:
-    theta, mean = START, np.zeros(D)
-    method = AFedPD(rho=WEIGHT, solver=EXACT)
-    for s in islice(iterate(method, F, theta0=START, participation=UniformSubset(size=size)), ROUNDS):
-        assert s.solution is not None
-        now = s.clients.dual.mean(axis=0)
-        expected = mean + WEIGHT * (s.solution.theta.mean(axis=0) - theta)
-        scale = float(np.abs(s.clients.dual).max())
-        np.testing.assert_allclose(now, expected, rtol=0, atol=TOLERANCE * scale)
-        np.testing.assert_allclose(s.server.dual, now, rtol=0, atol=TOLERANCE * scale)
-        theta, mean = s.server.theta, now
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_weights_of_rows_are_the_authors_alpha_of_unbalanced_clients(size: int) -> None:
-    """FedDyn's published code: own means, alpha_j = alpha/w_j, local parameters beside cloud models."""
-    rng, alpha, parts = np.random.default_rng(0), 3.0, ([0, 1], [2, 3, 4, 5, 6], list(range(7, 17)))
-    X, y = rng.standard_normal((17, D)), rng.standard_normal(17)
-    f = linear_model(X, y, loss=Squared(), mu=0.0, clients=parts, intercept=False, client_weights="rows")
-    rounds = UniformSubset(size=size)
-    weights = [1.0 / len(part) for part in parts]  # the clients w_j f_j, which all count alike
-    run = iterate(FedDyn(alpha=alpha, solver=EXACT), f, participation=rounds, scales=weights)
-    local, cloud = np.zeros((3, D)), np.zeros(D)
-    for s, round in zip(islice(run, ROUNDS), rounds.rounds(3, seed=0), strict=False):
-        ends = []
-        for j in round.clients:
-            rows, n = X[parts[j]], len(parts[j])
-            weight = alpha / (3 * n / 17)
-            # mean loss + weight (|theta|^2/2 + <theta, local_j - cloud>)
-            right = rows.T @ y[parts[j]] / n - weight * (local[j] - cloud)
-            end = np.linalg.solve(rows.T @ rows / n + weight * np.eye(D), right)
-            local[j] += end - cloud
-            ends.append(end)
-        cloud = np.mean(ends, axis=0) + local.mean(axis=0)
-        np.testing.assert_allclose(s.server.theta, cloud, rtol=0, atol=TOLERANCE)
 
 
 def test_quadratics_are_what_the_loops_take_them_for() -> None:

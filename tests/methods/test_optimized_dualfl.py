@@ -8,13 +8,11 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from dualopt.engine.rounds import advance, initial_state, iterate
+from dualopt.engine.rounds import iterate
 from dualopt.methods.corrected_optimized_dualfl import CorrectedOptimizedDualFL
 from dualopt.methods.dualfl import momentum
 from dualopt.methods.optimized_dualfl import OptimizedDualFL, coefficients, growth
-from dualopt.methods.participation import first_round
 from dualopt.objectives import Quadratic
-from dualopt.runs.recording import run
 from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import Steps
 from tests.problems import logistic, quadratic
@@ -90,12 +88,3 @@ def test_corrected_point_is_what_everyone_uses() -> None:
         assert np.abs(s.clients.sent - s.clients.theta).max() > 1e-8
         np.testing.assert_allclose(s.clients.v, before + s.server.theta - s.clients.sent, rtol=1e-14)
         before = s.clients.zeta
-
-
-def test_refuses_nu_above_mu_and_missing_rho() -> None:
-    f = quadratic(mu=1.0, L=20.0)
-    with pytest.raises(ValueError, match=r"nu = 1\.2 must not exceed mu = 1"):
-        run(OptimizedDualFL(nu=1.2, rho=0.0, solver=Exact()), f, rounds=3)
-    method = OptimizedDualFL(nu=1.0, solver=Exact())
-    with pytest.raises(ValueError, match="rho must be given"):
-        advance(method, f, initial_state(method, f), first_round(f.n_clients))

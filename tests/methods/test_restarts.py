@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from dualopt import run
-from dualopt.engine.rounds import State, advance, iterate
+from dualopt.engine.rounds import iterate
 from dualopt.methods import (
     DualFL,
     GapRestartedDualFL,
@@ -23,10 +24,9 @@ from dualopt.methods import (
 )
 from dualopt.methods.dualfl import momentum
 from dualopt.methods.optimized_dualfl import coefficients
-from dualopt.methods.participation import CommunicateWithProbability, Full, UniformSubset
 from dualopt.objectives import ObjectiveWrapper, Quadratic
 from dualopt.runs.reference import newton
-from dualopt.solvers import LBFGS, SGD, Exact
+from dualopt.solvers import Exact
 from tests.problems import digits, hinge, logistic, quadratic
 from theory._problems import breast_cancer, lopsided
 from theory.frontier import restarts
@@ -102,22 +102,18 @@ def test_gap_restarts_are_those_of_the_definition() -> None:
     assert len(ends) >= 10
 
 
-def rounds(method: Any, f: Any, tol: float = 1e-8) -> int:
-    trace = run(method, f, rounds=600, tol=tol)
+@cache
+def rounds(method: Any) -> int:
+    trace = run(method, breast_cancer().objective, rounds=600, tol=1e-8)
     return len(trace) - 1 if trace.status == "converged" else 1000
 
 
-@by_gradient
-def test_restarts_need_fewer_rounds(kind: type) -> None:
+@pytest.mark.parametrize(
+    ("kind", "plain"), [*BY_GRADIENT.items(), (GapRestartedDualFL, DualFL)], ids=lambda kind: kind.__name__
+)
+def test_restarts_need_fewer_rounds(kind: type, plain: type) -> None:
     """Than no restart and, although they do not know L, than the suggested rho."""
-    f = breast_cancer().objective
-    plain = BY_GRADIENT[kind]
-    assert rounds(kind(), f) < 0.75 * min(rounds(plain(rho=0.0), f), rounds(plain(), f))
-
-
-def test_the_gap_restart_needs_fewer_rounds() -> None:
-    f = breast_cancer().objective
-    assert rounds(GapRestartedDualFL(), f) < 0.75 * min(rounds(DualFL(rho=0.0), f), rounds(DualFL(), f))
+    assert rounds(kind()) < 0.75 * min(rounds(plain(rho=0.0)), rounds(plain()))
 
 
 @pytest.mark.parametrize("scales", ["none", "suggested"])
@@ -133,31 +129,6 @@ def test_certificates_hold_through_restarts(name: str, scales: str) -> None:
     assert any(began(type(method), s.server) for s in islice(iterate(method, f, scales=scales), 2, len(trace)))
 
 
-@every_restart
-def test_stays_at_the_optimum(name: str) -> None:
-    f = quadratic()
-    method = RESTARTED[name](solver=Exact()).suggested(f)
-    state = State(*method.fixed_point(f, f.minimiser()))
-    for round in islice(Full().rounds(f.n_clients, seed=0), 8):
-        state, _, _ = advance(method, f, state, round)
-        np.testing.assert_allclose(state.server.theta, f.minimiser(), atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("kind", "up", "down"),
-    [
-        (DualFL, 20, 21),
-        (RestartedDualFL, 21, 21),
-        (GapRestartedDualFL, 22, 22),
-        (RestartedOptimizedDualFL, 21, 22),
-    ],
-)
-def test_scalars_are_counted(kind: type, up: int, down: int) -> None:
-    f = quadratic(n=3, d=20)
-    s = next(islice(iterate(kind(), f), 1, None))
-    assert (s.floats_up, s.floats_down) == (3 * up, 3 * down)
-
-
 def test_the_gap_restart_costs_half_a_gradient() -> None:
     f = quadratic()
     charged = []
@@ -166,25 +137,6 @@ def test_the_gap_restart_costs_half_a_gradient() -> None:
         assert solution is not None
         charged.append(solution.gradients)
     assert np.subtract(charged[1], charged[0]).tolist() == [0.5] * f.n_clients
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "sentence"),
-    [
-        (GapRestartedDualFL, {"solver": SGD(step=0.1)}, "solver must compute local gradients"),
-        (GapRestartedDualFL, {"nu": -1.0}, "nu must be a positive finite number, not -1.0"),
-    ],
-)
-def test_refusals(kind: type, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        kind(**options)
-
-
-@every_restart
-def test_everybody_takes_part_in_every_round(name: str) -> None:
-    for participation in (UniformSubset(size=2), CommunicateWithProbability(probability=0.5)):
-        with pytest.raises(ValueError, match="does not support"):
-            next(iterate(RESTARTED[name](), logistic(), participation=participation))
 
 
 @dataclass
@@ -203,13 +155,6 @@ class Unknown(ObjectiveWrapper):
 
 
 @pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
-def test_what_is_suggested(kind: type) -> None:
-    smooth = logistic()
-    assert kind().suggested(smooth).rho == pytest.approx(smooth.mu.min() / smooth.L.max())
-    assert kind().suggested(hinge(mu=0.5)).rho == 0.0
-
-
-@pytest.mark.parametrize("kind", [DualFL, OptimizedDualFL])
 def test_unknown_curvature_names_the_method_to_take(kind: type) -> None:
     unknown = Unknown(logistic())
     with pytest.raises(ValueError, match=r"^rho must be given: L is not known; restarted-dualfl needs neither\.$"):
@@ -222,37 +167,3 @@ def test_a_restart_needs_no_rho_and_no_L(name: str) -> None:
     assert "rho" not in parameters(RESTARTED[name])
     for f in (logistic(), hinge(mu=0.5), Unknown(logistic())):
         assert RESTARTED[name](nu=0.05).suggested(f).rho == 0.0
-
-
-def test_unknown_curvature_is_served_best_by_a_restart() -> None:
-    known = breast_cancer().objective
-    f, optimum = Unknown(known), newton(known, tol=1e-13).energy
-    needed = []
-    for method in (RestartedDualFL(nu=0.01, solver=LBFGS()), DualFL(nu=0.01, rho=0.0, solver=LBFGS())):
-        trace = run(method, f, rounds=120, reference=optimum, check_assumptions=False)
-        needed.append(int(np.argmax(trace["error"] <= 1e-8)))
-    assert 0 < needed[0] < needed[1]
-
-
-@pytest.mark.parametrize(
-    ("kind", "nonsmooth", "said"),
-    [
-        (
-            GapRestartedDualFL,
-            False,
-            "Theorem E: the certified gap falls by 100 in at most 95 rounds",
-        ),
-        (GapRestartedDualFL, True, "Theorem E: O(1/n^2) at the mean models"),
-        (RestartedDualFL, False, "linear for smooth clients (theory/frontier/restarts.py), without a useful factor"),
-        (RestartedDualFL, True, "none: its theorem needs smooth clients"),
-        (RestartedOptimizedDualFL, False, "none: no theorem of this package covers it"),
-    ],
-)
-def test_guarantees(kind: type, nonsmooth: bool, said: str) -> None:
-    f = (
-        hinge(mu=0.5)
-        if nonsmooth
-        else Quadratic(A=np.stack([np.diag([0.5, 4.0]), np.diag([1.0, 10.0])]), b=np.ones((2, 2)))
-    )
-    assert kind().guarantee(f) == said
-    assert kind(nu=2.0 * float(f.mu.min())).guarantee(f).startswith("none: ")

@@ -14,6 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.engine.rounds import iterate
 from dualopt.methods import (
+    ConsensusFedSplit,
     CorrectedDualFL,
     DualFL,
     FedDR,
@@ -46,7 +47,7 @@ METHODS: dict[str, Any] = {
     "optimized": OptimizedDualFL(),
     "optimized gradient restart": RestartedOptimizedDualFL(),
     "fedsplit": FedSplit(),
-    "fedsplit own": FedSplit(model="consensus"),
+    "fedsplit own": ConsensusFedSplit(),
     "feddr": FedDR(relaxation=1.5),
     "feddr own": FedDR(),
     "feddyn": FedDyn(),
@@ -64,7 +65,8 @@ def test_reweighted_clients_are_the_scaled_variants_of_five_methods(name: str) -
     alike = last == "importance" and kind.startswith("fed") and kind[:6] != "feddyn"  # they had no weights to draw with
     who = WeightedSubset(size=2, weights=(1.0,) * 4) if alike else COHORTS.get(last)
     method = replace(METHODS[kind if last in COHORTS else name], solver=Exact())
-    unit, steps = UNITS.get(type(method), "nu"), isinstance(method, FedSplit | FedDR)
+    unit = next((unit for k, unit in UNITS.items() if isinstance(method, k)), "nu")
+    steps = isinstance(method, FedSplit | FedDR)
     s = 1.0 / np.array(old["scales"]) if steps else np.array(old["scales"])
     m = float(np.mean(s))
     f = Composite(objective=lopsided(), regulariser=L2(weight=0.5)) if kind == "feddr" and last != "own" else lopsided()

@@ -255,7 +255,7 @@ CLOSE = 1e-9  # what every run comes to, far above the rounding of its fixed poi
 ROUNDS = 1500
 NOT_FOR = {
     # guarantee says none, and reflections expand where a client is concave; with everybody active it diverges
-    ("fedsplit", "concave"),
+    *(("fedsplit", "concave"), ("consensus-fedsplit", "concave")),
     # its error falls like 1/n^2 whatever the clients are (Theorem C): it does not come so near in these rounds
     *(("growing-feddyn", problem) for problem in ("lopsided", "flat", "rows", "concave")),
 }
@@ -318,7 +318,7 @@ def test_every_unbiased_method_runs_where_its_theory_admits_it() -> None:
     dual = {"DualAscent", "DualFL", "DualLBFGS", "OptimizedDualFL", "SampledDualFL", "GapRestartedDualFL"}
     dual |= {f"{form}{name}" for form in ("Corrected", "Restarted") for name in ("DualFL", "OptimizedDualFL")}
     convex, strongly = (
-        {"FedSplit", "AccSDANE", "AdaptiveAccSDANE"},
+        {"FedSplit", "ConsensusFedSplit", "AccSDANE", "AdaptiveAccSDANE"},
         dual | {"AndersonDANE", "GIANT", "FiveGCS", "Scaffnew", "APDAInexact"},
     )
     expected = {(name, problem) for name in anywhere for problem in PROBLEMS}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dualopt.lab.claims import Claim, Inequality, check
 from dualopt.lab.rates import assert_sublinear_rate, estimate_order
 from dualopt.losses import AbsoluteDeviation, Squared
-from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
+from dualopt.methods import ConsensusFedSplit, DualFL, OptimizedDualFL
 from dualopt.objectives import LocalProblem, Quadratic
 from theory._cases import Case
 from theory._claims import discover
@@ -247,7 +247,7 @@ def test_rounds_to_the_accuracy_and_fedsplit_takes_the_least_number(kappa: float
         assert first.lhs == lower
         found += [second.lhs, second.rhs]
     assert found == others
-    case = chain(kappa, FedSplit(model="consensus"))
+    case = chain(kappa, ConsensusFedSplit())
     assert needed(distances(case), ACCURACY * float(case.theta @ case.theta)) == lower
 
 

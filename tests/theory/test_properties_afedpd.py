@@ -134,7 +134,6 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
         CONVEX,
         lambda f, s: methods.fedadmm_and_feddr(f, (0.2 + s) * f.L, UniformSubset(size=some(f, s)), EXACT),
     ),
-    "identity_fedsplit_averages": (CONVEX, lambda f, s: methods.two_averages(f, (0.1 + s) / f.L)),
     "identity_lazy_a_fedpd": (CONVEX, lazily),
     "identity_mean_dual": (CONVEX, lambda f, s: states.a_fedpd(f, (2.0 + s) * f.L, some(f, s))),
     "identity_point_saga": (CONVEX, lambda f, s: splitting.splitting(f, (0.2 + s) / f.L, UniformSubset(size=1))),

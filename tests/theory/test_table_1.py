@@ -17,6 +17,7 @@ from dualopt.lab.claims import check
 from dualopt.methods import (
     AFedPD,
     APDAInexact,
+    ConsensusFedSplit,
     DualAscent,
     DualFL,
     FedADMM,
@@ -75,7 +76,7 @@ CONSTANT: dict[str, Build] = {
     "FedAvg, K = 1": lambda f: FedAvg(stop=Steps(steps=1)),
     "FedPD": lambda f: FedPD(),
     "LazyAFedPD": lambda f: LazyAFedPD(),
-    "FedSplit": lambda f: FedSplit(model="consensus"),
+    "FedSplit": lambda f: ConsensusFedSplit(),
     "5GCS": lambda f: FiveGCS(),
     "APDA-Inexact": lambda f: APDAInexact(),
     "SCAFFOLD": lambda f: ScaffoldI(stop=Steps(steps=3)),
@@ -193,9 +194,7 @@ def test_the_family_of_fedpd_needs_the_same_rounds() -> None:
     family = (FedPD(), FedDyn(), AFedPD(), LazyAFedPD(), FedADMM(), FedDR(), FedSpeed(radius=0.0))
     assert {in_matrices(method, f).communications for method in family} == {73}
     assert (
-        in_matrices(FedSplit(model="consensus"), f).communications
-        == in_matrices(FedDR(relaxation=2.0), f).communications
-        == 35
+        in_matrices(ConsensusFedSplit(), f).communications == in_matrices(FedDR(relaxation=2.0), f).communications == 35
     )
 
 

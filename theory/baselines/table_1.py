@@ -31,12 +31,12 @@ import numpy as np
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import (
     APDAInexact,
+    ConsensusFedSplit,
     DualAscent,
     DualFL,
     FedAvg,
     FedDualAvg,
     FedPD,
-    FedSplit,
     FiveGCS,
     OptimizedDualFL,
     Scaffnew,
@@ -75,7 +75,7 @@ ACCELERATED: dict[str, tuple[Callable[[Case], Any], Counter]] = {
     "Scaffnew": (lambda f: Scaffnew(), with_coins),
     "5GCS": (lambda f: FiveGCS(solver=AtOnce()), in_matrices),
     "APDA-Inexact, exact proximal maps": (lambda f: APDAInexact(solver=Exact()), in_matrices),
-    "FedSplit": (lambda f: FedSplit(model="consensus"), in_matrices),
+    "FedSplit": (lambda f: ConsensusFedSplit(), in_matrices),
     "FedPD": (lambda f: FedPD(), in_matrices),
 }
 GRADIENT: dict[str, tuple[Callable[[Case], Any], Counter]] = {

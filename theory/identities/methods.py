@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import AFedPD, FedADMM, FedDR, FedDyn, FedPD, FedSpeed, FedSplit, LazyAFedPD
+from dualopt.methods import AFedPD, ConsensusFedSplit, FedADMM, FedDR, FedDyn, FedPD, FedSpeed, LazyAFedPD
 from dualopt.methods.participation import Bernoulli, Full, Participation, UniformSubset
 from theory._cases import Case, accurately
 from theory._claims import ExpectedVerdict
@@ -86,7 +86,7 @@ def identity_fedadmm_feddr(case: Runs) -> Iterator[Inequality]:
 def fedsplit_and_feddr(f: Case, step: float, participation: Participation, tolerance: float) -> Runs:
     """Return the two with one step."""
     exactly = accurately(f.objective)
-    split = FedSplit(step=step, model="consensus", **exactly)
+    split = ConsensusFedSplit(step=step, **exactly)
     methods = {"FedSplit": split, "FedDR": FedDR(eta=step, relaxation=2.0, **exactly)}
     return runs(f, methods, f"{participation}, step {step:g}", participation=participation, tolerance=tolerance)
 
@@ -109,34 +109,6 @@ def identity_fedsplit_feddr_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 )
 def identity_fedsplit_feddr(case: Runs) -> Iterator[Inequality]:
     """FedSplit is FedDR with relaxation 2, whoever takes part.
-
-    Compare their models.
-    """
-    return agree(case)
-
-
-def two_averages(f: Case, step: float) -> Runs:
-    """Return both forms of FedSplit, with everybody."""
-    exactly = accurately(f.objective)
-    methods = {average: FedSplit(step=step, average=average, **exactly) for average in ("all", "active")}
-    return runs(f, methods, f"step {step:g}")
-
-
-def identity_fedsplit_averages_cases(quick: bool) -> Iterator[ExpectedVerdict]:
-    """Short and long steps."""
-    for step in (0.01, 0.2, 1.0):
-        yield ExpectedVerdict(two_averages(quadratic(), step))
-        yield ExpectedVerdict(two_averages(lopsided(), step))
-
-
-@claim(
-    source="FedDyn Appendix A.4",
-    statement=r"FedSplit with $\bar z = \frac1N\sum_j z_j$ over all clients, stale ones included, and with the mean"
-    r" over the active ones have the same $\theta^n$ when $P = N$.",
-    cases=identity_fedsplit_averages_cases,
-)
-def identity_fedsplit_averages(case: Runs) -> Iterator[Inequality]:
-    """FedSplit has two forms for partial participation, which agree when nobody is missing.
 
     Compare their models.
     """

@@ -11,7 +11,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from dualopt.arrays.xp import Array
-from dualopt.methods import AUTO, Algorithm, DualFL, FedAvg, FedPD, FedSplit, OptimizedDualFL, Scaffnew, Scaffold
+from dualopt.methods import (
+    AUTO,
+    Algorithm,
+    ConsensusFedSplit,
+    DualFL,
+    FedAvg,
+    FedPD,
+    OptimizedDualFL,
+    Scaffnew,
+    Scaffold,
+)
 from dualopt.methods.optimized_dualfl import growth
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import CommunicateWithProbability, Full, Participation, Round
@@ -107,7 +117,7 @@ def runs(instance: Case, rounds: int) -> Iterator[Case]:
         yield chain_case(instance, OptimizedDualFL(rho=rho), rounds)
     if smooth:
         yield chain_case(instance, ConjugateGradients(), rounds)
-    yield chain_case(instance, FedSplit(model="consensus"), rounds)
+    yield chain_case(instance, ConsensusFedSplit(), rounds)
     yield chain_case(instance, FedPD(), rounds)
     yield chain_case(instance, FedPD(), rounds, seldom=SELDOM)
     yield chain_case(instance, FedAvg(solver=Gradient(step=step)), rounds)

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from dualopt.lab.claims import Inequality, claim
-from dualopt.methods import DualFL, FedSplit, OptimizedDualFL
+from dualopt.methods import ConsensusFedSplit, DualFL, FedSplit, OptimizedDualFL
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory.dualfl._runs import sublinear_regime
@@ -99,8 +99,8 @@ def convex_strong_attained_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Two condition numbers, two clients and six; another step, and the mean of the local solutions."""
     for kappa, d, pairs in [(10.0, 16, 1), (1000.0, 60, 3)]:
         chain = geometric(kappa, d, pairs=pairs)
-        yield ExpectedVerdict(chain_case(chain, FedSplit(model="consensus"), d))
-    for other in (FedSplit(model="consensus", step=1.0 / chain.L), FedSplit()):
+        yield ExpectedVerdict(chain_case(chain, ConsensusFedSplit(), d))
+    for other in (ConsensusFedSplit(step=1.0 / chain.L), FedSplit()):
         yield ExpectedVerdict(chain_case(chain, other, 3), "violated")
 
 
@@ -170,7 +170,7 @@ def convex_nonsmooth_bound_cases(quick: bool) -> Iterator[ExpectedVerdict]:
         chain = level(n, pairs=pairs)
         for case in runs(chain, n):
             yield ExpectedVerdict(case)
-        yield ExpectedVerdict(chain_case(chain, FedSplit(step=NEARLY_BEST / n, model="consensus"), n))
+        yield ExpectedVerdict(chain_case(chain, ConsensusFedSplit(step=NEARLY_BEST / n), n))
 
 
 @claim(

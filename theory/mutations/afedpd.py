@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dualopt.methods import AFedPD, FedADMM, FedDR, FedPD, FedSplit, LazyAFedPD, OldDualFedPD
-from dualopt.methods.participation import UniformSubset
+from dualopt.methods import AFedPD, ConsensusFedSplit, FedADMM, FedDR, FedPD, LazyAFedPD, OldDualFedPD
 from theory.afedpd._pairs import Neighbours, Rows
 from theory.mutations import feddyn
 from theory.mutations._edits import OtherMethodError, Variant, becomes, change, edit, parameters
@@ -44,13 +43,6 @@ def longer_steps(case: Any) -> Neighbours:
     """Let the local solvers take steps that are too long."""
     solver = neighbours(case).algorithm.solver
     return replace(case, algorithm=replace(case.algorithm, solver=LongRows(step=solver.step, decayed=solver.decayed)))
-
-
-def some_active(case: Any) -> Any:
-    """Let two clients be active in an identity."""
-    if not hasattr(case, "methods"):
-        raise OtherMethodError("an identity.")
-    return replace(case, methods=case.methods, participation=UniformSubset(size=2))
 
 
 def _of(*names: str) -> str:
@@ -103,8 +95,7 @@ MUTATIONS: dict[str, Variant] = {
         LazyAFedPD, "local", "c.dual + (message.dual - c.seen)", "c.dual", caught="identity_lazy_a_fedpd"
     ),
     "no virtual update to be lazy about": edit(*VIRTUAL, caught="identity_lazy_a_fedpd"),
-    "averages of some": change(some_active, "identity_fedsplit_averages"),
     "steps of FedSplit doubled": parameters(
-        FedSplit, lambda method, case: {"step": 2.0 * method.step}, "identity_fedsplit_feddr"
+        ConsensusFedSplit, lambda method, case: {"step": 2.0 * method.step}, "identity_fedsplit_feddr"
     ),
 }

@@ -89,7 +89,7 @@ MUTATIONS: dict[str, Variant] = {
         f"lemma_6_4 lemma_6_5 relation_6_5 sum_zeta {RATES} theorem_3_3_inexact {OUTER}",
     ),
     "wrong sign in (3.3)": edit(
-        *(CorrectedDualFL, "receive", "zeta = v - c.v", "zeta = v + c.v"),
+        *(CorrectedDualFL, "receive", "theta=c.sent)", "theta=c.sent, v=-c.v)"),
         caught=f"lemma_6_5 {RATES} theorem_4_1 theorem_4_2",
     ),
     "warm start from the corrected point": becomes(

@@ -119,7 +119,7 @@ MUTATIONS: dict[str, Variant] = {
         CorrectedOptimizedDualFL, "local", own_weights, "scaled_dualfl"
     ),
     "Compressed FedSplit: 1/(1 + omega) forgotten": edit(
-        *(FedSplit, "local", "oracle.sent(change)", "oracle.sent(change, unbiased=True)"),
+        *(FedSplit, "local", "(x - message))", "(x - message), unbiased=True)"),
         caught="compressed_fedsplit rounded_fedsplit",
     ),
     "Compressed FedSplit: the client keeps the whole change": edit(
@@ -326,7 +326,7 @@ SIMILAR: dict[str, Variant] = {
         *(AdaptiveAccSDANE, "local", "message.vector - c.gradient", "message.vector - 0.0 * c.gradient"),
         caught=ADAPTIVE,
     ),
-    "Acc-S-DANE: no momentum": edit(AccSDANE, "server", "mean + alpha * v", "mean + alpha * mean", caught="acc_s_dane"),
+    "Acc-S-DANE: no momentum": edit(AccSDANE, "server", "extrapolated(mean, v, b, w, mu)", "mean", caught="acc_s_dane"),
     "Acc-S-DANE: half the weight": edit(
         AccSDANE, "local", "weight=self.weight", "weight=0.5 * self.weight", caught="acc_s_dane"
     ),

@@ -37,10 +37,8 @@ MUTATIONS: dict[str, Variant] = {
     "b and c exchanged": edit(*SENT, "Message(mean, c, b)", caught=ALL),
     "one client for the average": instead(CorrectedOptimizedDualFL, "local", first_client, ALL),
     "sign of the step": edit(
-        CorrectedOptimizedDualFL,
-        "receive",
-        "c.zeta + message.theta - c.sent",
-        "c.zeta - message.theta + c.sent",
+        *(CorrectedOptimizedDualFL, "receive"),
+        *("theta=c.sent), message)", "theta=-c.sent), message._replace(theta=-message.theta))"),
         caught=ALL,
     ),
     "nu = max mu_j": parameters(

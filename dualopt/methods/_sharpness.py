@@ -1,0 +1,27 @@
+"""Sharpness-aware steps, in place of the gradient steps of a method (Foret et al. 2021; recalled)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dualopt.arrays._checks import NonNegative, Positive
+from dualopt.methods._base import Algorithm
+from dualopt.objectives import Objective, SharpnessAware
+from dualopt.solvers.stopping import Steps, Stop
+
+__all__ = ["Sharp"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharp(Algorithm):
+    """To be inherited before a method: some steps along gradients at neighbours, ``radius`` uphill."""
+
+    stop: Stop = Steps(steps=10)
+    radius: NonNegative = 0.1
+    epsilon: Positive = 1e-2
+
+    def local_objective(self, objective: Objective) -> Objective:
+        """Return the losses with sharpness-aware gradients."""
+        if self.radius == 0:
+            return objective
+        return SharpnessAware(objective=objective, radius=self.radius, epsilon=self.epsilon)
