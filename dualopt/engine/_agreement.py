@@ -94,7 +94,8 @@ def _require_same(told: Sequence[Sequence[Mapping[str, Any]]]) -> None:
                 others += [value] * (value != values[0] and value not in others)
             of = [[rank for rank, x in enumerate(values) if x == value] for value in others]
             if others and kind:
-                clauses.append(f"{name} of {_processes(sum(of, []))} are not those of process 0")
+                unlike = [rank for ranks in of for rank in ranks]
+                clauses.append(f"{name} of {_processes(unlike)} are not those of process 0")
             elif others:
                 found = zip([values[0], *others], [[0], *of], strict=True)
                 clauses.append(f"{name} is " + " and ".join(f"{x!r} in {_processes(ranks)}" for x, ranks in found))

@@ -4,6 +4,9 @@
 reads the rows of its own clients, holds their states, and does their work; process 0 is the server as well. Uploads
 are gathered in the order of the clients, so that a run has the digits of one process, whatever the number of processes;
 ``--reduce fast`` has MPI add them up instead, which saves time and costs the last digits.
+
+Before they run, the processes compare the versions of their code, methods, options and, of data sets that each of them
+reads, the contents: where one has others, all end with one sentence that says what differs, and in which process.
 """
 
 from __future__ import annotations

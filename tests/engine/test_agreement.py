@@ -30,8 +30,6 @@ from tests.engine.problems import problems
 from tests.engine.test_blocks import options_of
 from tests.engine.thread_communicator import on_each
 
-DATA = ("labels", "features", "contents of the file", "names of the columns", "names of the clients")
-
 
 def refused(processes: int, function: Callable[[Any], Any]) -> str:
     """The sentence with which all of them end."""
