@@ -67,7 +67,7 @@ def _hash(x: Any) -> str | None:
         if part.dtype.hasobject:
             part = np.array([json.dumps(value, default=str) for value in part.reshape(-1).tolist()])
         found.update(f"{part.dtype} {part.shape} ".encode())
-        found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8) if part.size else b"")
+        found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data if part.size else b"")
     return found.hexdigest()
 
 

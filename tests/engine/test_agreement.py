@@ -224,6 +224,10 @@ class Asks:
         self.peers.agree(facts)
 
 
+def asks(peers: Any) -> Any:
+    return Asks(peers)
+
+
 RUNS: dict[str, Any] = {
     "rounds": 7,
     "theta0": np.array([0.0, 0.0, 0.0, 1e-9]),
@@ -247,7 +251,7 @@ def test_a_process_with_another_option_of_the_run(name: str) -> None:
     given = {"theta0": f.zeros()}
 
     def ask(peers: Any) -> Any:
-        return run("dualfl", f, engine=Asks(peers), **(given | {name: RUNS[name]} if peers.rank else given))
+        return run("dualfl", f, engine=asks(peers), **(given | {name: RUNS[name]} if peers.rank else given))
 
     assert f"{name} " in refused(2, ask)
     assert "1e-09" not in refused(2, ask)
@@ -263,7 +267,7 @@ def test_every_option_of_a_run_is_compared_or_of_one_process() -> None:
 )
 def test_a_process_with_another_method(here: Any, there: Any) -> None:
     def ask(peers: Any) -> Any:
-        return run(there if peers.rank else here, problems()["quadratic"], engine=Asks(peers))
+        return run(there if peers.rank else here, problems()["quadratic"], engine=asks(peers))
 
     assert refused(2, ask).startswith("processes must agree, but algorithm is ")
 
@@ -273,7 +277,7 @@ def test_what_one_process_watches_is_its_own() -> None:
 
     def ask(peers: Any) -> Any:
         own = {"callback": print, "measure": {"x": len}, "stop": all} if peers.rank == 0 else {}
-        return run(DualFL(stop=object()), problems()["quadratic"], engine=Asks(peers), **own)  # pyright: ignore[reportArgumentType]
+        return run(DualFL(stop=object()), problems()["quadratic"], engine=asks(peers), **own)  # pyright: ignore[reportArgumentType]
 
     assert on_each(2, ask) == [None, None]
 
