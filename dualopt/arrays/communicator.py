@@ -7,7 +7,7 @@ A process that took them from its own rows would solve another problem, silently
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -57,6 +57,10 @@ class Communicator(Protocol):
         """Return a context that ends with an error for all where it does for one; nobody waits for it in vain."""
         ...
 
+    def agree(self, facts: Mapping[str, Any]) -> None:
+        """Refuse, in all processes, facts by name that are not the same in all; arrays and bytes are not shown."""
+        ...
+
 
 class Alone:
     """One process: its numbers are those of all.
@@ -89,6 +93,9 @@ class Alone:
     def together(self) -> Iterator[None]:
         """Do nothing."""
         yield
+
+    def agree(self, facts: Mapping[str, Any]) -> None:
+        """Do nothing."""
 
 
 ALONE = Alone()

@@ -1,13 +1,116 @@
-"""What the clients of all hosts must have in common, and their numbers."""
+"""What the clients of all hosts must have in common, and their numbers; what the processes of a program must."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from dualopt.engine import _protocol as protocol
+import numpy as np
 
-__all__ = ["numbered", "require_agreement"]
+from dualopt.arrays.communicator import Communicator
+from dualopt.arrays.xp import is_array, to_numpy
+from dualopt.engine import _protocol as protocol
+from dualopt.runs._sources import sources
+
+__all__ = ["agree", "numbered", "require_agreement"]
+
+LISTED = 8  # processes that a sentence names
+
+
+def agree(peers: Communicator, facts: Mapping[str, Any]) -> None:
+    """End with an error in all processes where facts are not the same in all, or the versions of the code are not.
+
+    Parameters
+    ----------
+    peers : Communicator
+        The processes, all of which call this.
+    facts : dict
+        What must be the same, by name. The sentence of the error quotes text, numbers and lists of these. Bytes, arrays
+        and tuples of arrays are data, which it does not: it says whose are others. Names of these are plural.
+
+    Raises
+    ------
+    ValueError
+        In all processes, with one sentence that says what differs, and between which processes.
+    """
+    if peers.size == 1:
+        return
+    with peers.together():
+        hashes = {name: _hash(x) for name, x in facts.items()}
+        shown, hidden = _versions()
+        shown |= {name: x for name, x in facts.items() if hashes[name] is None}
+        hidden |= {name: found for name, found in hashes.items() if found is not None}
+        text = json.dumps([shown, hidden], default=str)
+    told = peers.collected(np.frombuffer(text.encode(), np.uint8))
+    with peers.together():
+        if told is not None:
+            _require_same([json.loads(x.tobytes()) for x in told])
+
+
+def _hash(x: Any) -> str | None:
+    """Return a hash of bytes, of an array, or of a tuple of arrays, with their types and shapes; None of what is shown.
+
+    >>> _hash(np.arange(3)) == _hash((np.arange(3),)), _hash(np.arange(3)) == _hash(np.arange(3.0)), _hash((1, 2))
+    (True, False, None)
+    """
+    arrays = x if isinstance(x, tuple) else (x,)
+    if isinstance(x, bytes):
+        return hashlib.sha256(x).hexdigest()
+    if not arrays or not all(is_array(part) for part in arrays):
+        return None
+    found = hashlib.sha256()
+    for part in map(to_numpy, arrays):
+        if part.dtype.hasobject:
+            part = np.array([json.dumps(value, default=str) for value in part.reshape(-1).tolist()])
+        found.update(f"{part.dtype} {part.shape} ".encode())
+        found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data if part.size else b"")
+    return found.hexdigest()
+
+
+def _versions() -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the versions of what a run depends on, and a hash of the code of this package."""
+    try:
+        own = version("dualopt")
+    except PackageNotFoundError:
+        own = "not installed"
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"version of dualopt": own, "version of NumPy": np.__version__, "version of Python": python}, {
+        "sources of dualopt": sources()
+    }
+
+
+def _require_same(told: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+    """Refuse what processes told where it differs from what the first one did."""
+    clauses = []
+    for kind in range(2):
+        for name in dict.fromkeys(name for own in told for name in own[kind]):
+            values = [own[kind].get(name) for own in told]
+            others: list[Any] = []
+            for value in values[1:]:
+                others += [value] * (value != values[0] and value not in others)
+            of = [[rank for rank, x in enumerate(values) if x == value] for value in others]
+            if others and kind:
+                unlike = [rank for ranks in of for rank in ranks]
+                clauses.append(f"{name} of {_processes(unlike)} are not those of process 0")
+            elif others:
+                found = zip([values[0], *others], [[0], *of], strict=True)
+                clauses.append(f"{name} is " + " and ".join(f"{x!r} in {_processes(ranks)}" for x, ranks in found))
+    if clauses:
+        raise ValueError(f"processes must agree, but {', and '.join(clauses)}.")
+
+
+def _processes(ranks: Sequence[int]) -> str:
+    """Name processes.
+
+    >>> _processes([1]), _processes([3, 1, 2])
+    ('process 1', 'processes 1, 2, 3')
+    """
+    listed = ", ".join(map(str, sorted(ranks)[:LISTED])) + (", ..." if len(ranks) > LISTED else "")
+    return f"process{'es' if len(ranks) > 1 else ''} {listed}"
 
 
 def require_agreement(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any], project: str) -> None:

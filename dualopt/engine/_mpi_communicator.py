@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
+from dualopt.engine._agreement import agree
 
 __all__ = ["MpiCommunicator", "mpi4py_module", "sentence"]
 
@@ -101,6 +103,10 @@ class MpiCommunicator:
         if failure is not None:
             raise failure
         raise ValueError(text)
+
+    def agree(self, facts: Mapping[str, Any]) -> None:
+        """Refuse, in all processes, facts that are not the same in all (`dualopt.engine._agreement.agree`)."""
+        agree(self, facts)
 
     def text_of(self, rank: int, text: str) -> str:
         """Return the text of one of the processes."""

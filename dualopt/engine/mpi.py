@@ -4,6 +4,9 @@
 reads the rows of its own clients, holds their states, and does their work; process 0 is the server as well. Uploads
 are gathered in the order of the clients, so that a run has the digits of one process, whatever the number of processes;
 ``--reduce fast`` has MPI add them up instead, which saves time and costs the last digits.
+
+Before they run, the processes compare the versions of their code, methods, options and, of data sets that each of them
+reads, the contents: where one has others, all end with one sentence that says what differs, and in which process.
 """
 
 from __future__ import annotations
@@ -147,7 +150,9 @@ class MPI:
 
     # --- what all processes call --------------------------------------------------------------------------------
 
-    def run_everywhere(self, function: Callable[[Objective], Trace], block: Objective) -> Trace:
+    def run_everywhere(
+        self, function: Callable[[Objective], Trace], block: Objective, facts: Mapping[str, Any] = _NONE
+    ) -> Trace:
         """Call ``function(clients)`` in process 0, with the clients of all processes, and return its trace in all.
 
         :func:`dualopt.run` calls this, in all processes, with the block of each.
@@ -158,12 +163,15 @@ class MPI:
             What runs a method.
         block : Objective
             The clients of this process.
+        facts : dict, optional
+            What must be the same in all processes: method and options, by name.
 
         Raises
         ------
         ValueError
-            If a process fails; in the others with the same sentence.
+            If a process fails, or they do not agree; in the others with the same sentence.
         """
+        self.peers.agree(facts)
         if self.peers.rank:
             return trace_of(self.serve(block))
         with self.sharing(block) as clients:
@@ -198,6 +206,7 @@ class MPI:
             self.serve(block, functions)
             yield None
             return
+        self.peers.agree({"reduce": self.reduce})
         self._host, self._functions = Host(block), functions
         try:
             yield elsewhere(block, RemoteClients(self))
@@ -215,6 +224,7 @@ class MPI:
         ValueError
             If process 0 has ended with an error.
         """
+        self.peers.agree({"reduce": self.reduce})
         host, like = Host(block), block.zeros()
         with self._deaf():
             while True:

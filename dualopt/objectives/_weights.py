@@ -11,6 +11,7 @@ from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_array, to
 
 __all__ = [
     "as_client_weights",
+    "kind_of_weights",
     "mean",
     "mean_of",
     "of_clients",
@@ -78,6 +79,15 @@ def as_client_weights(
             require(named, "client_weights must have the names of all clients, and of no others")
         given = list(given.values()) if names is None else [given[name] for name in names]
     return positive("client_weights", given, None if sizes is None else len(sizes))
+
+
+def kind_of_weights(given: Any) -> str:
+    """Return what all processes must say of the weights of their clients, of which each has its own numbers.
+
+    >>> kind_of_weights("rows"), kind_of_weights([1.0, 3.0])
+    ('rows', 'numbers')
+    """
+    return given if isinstance(given, str) else "equal" if given is None else "numbers"
 
 
 def parse_numbers(text: str) -> str | list[Any]:

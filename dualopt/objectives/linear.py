@@ -14,13 +14,13 @@ from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
-from dualopt.objectives._weights import as_client_weights
+from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientBlock, ClientRows
 from dualopt.problem.inputs import prepare
-from dualopt.spec import Spec, built, required
+from dualopt.spec import Spec, built, described, required
 
 __all__ = ["LinearModel", "linear_model"]
 
@@ -346,6 +346,17 @@ def linear_model(
                 "y must be encoded, and the loss have its number of classes, where other processes have other rows: "
                 "dualopt.problem.data.encode_labels(y, kind, classes=all_labels)."
             )
+    peers.agree(
+        {
+            "loss": described(data.loss, lambda x: type(x).__name__),
+            "mu": float(mu),
+            "intercept": bool(intercept),
+            "client_weights": kind_of_weights(client_weights),
+            "storage": storage,
+            "type of X": str(data.X.dtype),
+            "number of columns of X": data.X.shape[1],
+        }
+    )
     rows = ClientRows.build(
         data.X,
         data.y,

@@ -13,7 +13,7 @@ from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.streams import generator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_sparse
 from dualopt.losses import Multinomial
-from dualopt.objectives._weights import as_client_weights
+from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.rows import Block, ClientRows
 from dualopt.problem.inputs import as_clients
@@ -250,6 +250,8 @@ def mlp(
     widths = (*(int(width) for width in layers), classes)
     with peers.together():
         clients, _ = as_clients(clients, X.shape[0])
+    own = {"layers": widths, "ridge": float(ridge), "client_weights": kind_of_weights(client_weights)}
+    peers.agree(own | {"type of X": str(X.dtype), "number of columns of X": X.shape[1]})
     rows = ClientRows.build(X, y, loss=loss, clients=clients, weights=weights, outputs=widths[0], peers=peers)
     weights_of_clients = as_client_weights(client_weights, rows.sizes)
     return MLP(loss=loss, ridge=float(ridge), rows=rows, layers=(X.shape[1], *widths), weights=weights_of_clients)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,10 @@ from dualopt.problem.data.partitions import partition_rule
 from dualopt.spec import Spec, built, pairs
 from dualopt.spec.plugins import entry_points, is_spelled
 
-__all__ = ["MODELS", "OPTIONS", "Problem", "ProblemOptions", "automatic_loss", "build_problem"]
+__all__ = ["MODELS", "OPTIONS", "PLACES", "Problem", "ProblemOptions", "automatic_loss", "build_problem"]
 
 LARGE_CONDITION = 1e6  # from here on a hint says how to make it smaller
+PLACES = ("data", "data_home")  # options that say where the data are, which need not be the same for all processes
 MOST_WIDTH = 10**6  # units of a layer: beyond, no memory holds the weights
 
 
@@ -328,6 +329,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     options = built(options, "problem")
     if not isinstance(options, ProblemOptions):
         raise ValueError(f"options must be ProblemOptions or text such as 'problem: digits', not {options!r}.")
+    peers.agree({name: value for name, value in asdict(options).items() if name not in PLACES})
     layers = _hidden_layers(options.model)
     if layers is not None and options.loss not in ("auto", "multinomial"):
         raise ValueError(f"loss must be multinomial for model mlp, not {options.loss!r}.")
@@ -341,6 +343,8 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     load_options = _load_options(options)
     with peers.together():
         data = _opened(options, load_options, peers)
+        known = _facts(data) if isinstance(data, Source) else {}
+    peers.agree(known)
     loss_was_chosen = options.loss == "auto" and layers is None
     name = automatic_loss(data.y) if loss_was_chosen else "multinomial" if layers is not None else options.loss
     loss = _loss(name, options.loss_param, data.y)
@@ -406,6 +410,18 @@ def _opened(options: ProblemOptions, load_options: dict[str, Any], peers: Commun
     if peers.size == 1:
         return load(options.data, **load_options)
     return open_source(options.data, share=peers.share, **load_options)
+
+
+def _facts(data: Source) -> dict[str, Any]:
+    """Return what the processes that read parts of a data set must all find in it; a copy of a file may be old."""
+    return {
+        "shape of the features": data.shape,
+        "names of the columns": data.feature_names and repr(data.feature_names).encode(),
+        "labels": data.y,
+        "clients of the rows": data.clients,
+        "names of the clients": data.client_names and repr(data.client_names).encode(),
+        **data.contents(),
+    }
 
 
 def _computed(X: Any, rows: FiniteSum, peers: Communicator) -> str:

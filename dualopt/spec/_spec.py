@@ -229,8 +229,10 @@ def resolved(value: Any) -> Any:
     return replace(value, **{name: built(x, kinds[name]) for name, x in given.items()}) if given else value
 
 
-def described(value: Any) -> Any:
+def described(value: Any, unknown: Callable[[Any], Any] = repr) -> Any:
     """Return an object with all its parameters for a record in JSON; what no spec can say is shown as Python does.
+
+    ``unknown`` returns what is shown instead, such as the name of the type: some objects are shown by their address.
 
     Examples
     --------
@@ -238,7 +240,7 @@ def described(value: Any) -> Any:
     >>> described(Gradient(step=0.5)), described(None)
     ({'gradient': {'step': 0.5, 'max_iter': 10000}}, None)
     """
-    found = _plain(value, lambda x: Spec.of(x, full=True, unknown=repr), repr)
+    found = _plain(value, lambda x: Spec.of(x, full=True, unknown=unknown), unknown)
     return found.to_json() if isinstance(found, Spec) else found
 
 

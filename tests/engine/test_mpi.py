@@ -52,6 +52,18 @@ def on(n, *words, **more):
     )
 
 
+def unlike(*programs):
+    """Run programs that are not the same, one on each process, and return the sentences and the exit code."""
+    words = command(1, *programs[0])
+    for program in programs[1:]:
+        words += [":", "-n", "1", sys.executable, *map(str, program)]
+    found = subprocess.run(
+        words, capture_output=True, text=True, timeout=SECONDS, env=environment(), check=False, stdin=subprocess.DEVNULL
+    )
+    assert "Traceback" not in found.stdout + found.stderr or "mpi4py" in str(programs)
+    return sentences(found.stdout + found.stderr), found.returncode
+
+
 def dualopt(n, *words):
     """Run the command line on ``n`` processes."""
     return on(n, "-m", "dualopt", words[0], "--engine", "mpi", *words[1:])
@@ -123,7 +135,7 @@ def test_runs_have_the_digits_of_one_process(n, head):
     found = on(n, "-m", "mpi4py", RUNS, HEAD=str(head))
     lines = found.stdout.splitlines()
     assert found.returncode == 0, found.stdout + found.stderr[-2000:]
-    assert len(lines) == 8
+    assert len(lines) >= 11
     assert all(line.endswith(" equal") for line in lines)
     assert "converged" in lines[0]
 
@@ -135,6 +147,15 @@ def test_the_comparison_finds_what_is_done_wrong(mutant, name):
     found = on(3, "-m", "mpi4py", RUNS, name, MUTANT=mutant)
     assert found.returncode == 1
     assert "theta" in found.stdout
+
+
+@needs_mpi
+@pytest.mark.parametrize(("mutant", "equal"), [("", 18), ("memory", 0)])
+def test_compressed_runs_have_the_bits_of_one_host(mutant, equal):
+    """The contract of all methods and compressors, for one method here; one that forgets what was uploaded is found."""
+    found = on(3, "-m", "mpi4py", "-m", "tests.methods.compressors.mpi_contract", "scaffold", MUTANT=mutant)
+    assert found.returncode == bool(mutant)
+    assert f"{equal} of 18 runs on 3 processes are those of one host" in found.stdout
 
 
 OPTIONS = ["--data", "digits", "--rows", 300, "--clients", 7, "--partition", "dirichlet", "--client-weights", "rows"]
@@ -207,6 +228,71 @@ def test_what_is_wrong_ends_all_processes_with_one_sentence(folder, options, sen
     assert len(said) == 1
     assert said[0].startswith(f"dualopt: {sentence}")
     assert "Traceback" not in found.stdout + found.stderr
+
+
+OF_ONE_KIND = ["-m", "dualopt", "run", "--engine", "mpi", "--rows", 60, "--rounds", 3]
+OTHER_NUMPY = """
+from dualopt.app.cli import main
+from dualopt.engine import _agreement
+
+shown, code = _agreement._versions()
+_agreement._versions = lambda: ({**shown, "version of NumPy": "0.1"}, code)
+main()
+"""
+AGREE = "dualopt: processes must agree, but "
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        ([], ["--seed", 1], f"{AGREE}seed is 0 in process 0 and 1 in process 1."),
+        (["--scale", "none"], ["--scale", "max"], f"{AGREE}scale is 'none' in process 0 and 'max' in process 1."),
+        ([], ["--nonsense"], "dualopt: process 1 refuses its options: No such option: --nonsense"),
+        (["--nonsense"], [], "dualopt: No such option: --nonsense"),
+        (["--data", "a.npz"], ["--data", "b.npz"], f"{AGREE}contents of the file of process 1 are not those of"),
+        (["--data", "a.npz", "--loss", "a.py:Own"], ["--data", "copy.npz", "--loss", "a.py:Own"], ""),
+    ],
+)
+def test_processes_that_do_not_agree_end_with_one_sentence(folder, first, second, sentence):
+    """None waits for another, and nothing is written; process 0 of three has the same options as process 2."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), rng.integers(0, 2, 60)
+    for name in ("a", "b"):
+        X[7, 1] += name == "b"
+        np.savez(folder / f"{name}.npz", X=X, y=y)
+    shutil.copy(folder / "a.npz", folder / "copy.npz")
+    (folder / "a.py").write_text("from dualopt.losses import Logistic\n\nclass Own(Logistic):\n    pass\n")
+    said, code = unlike([*OF_ONE_KIND, *first], [*OF_ONE_KIND, *second], [*OF_ONE_KIND, *first])
+    if not sentence:
+        assert (said, code) == ([], 0)
+        return
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith(sentence)
+    assert not (folder / "out").exists()
+
+
+@needs_mpi
+def test_another_version_on_one_node_is_noticed(folder):
+    """Before anything of the data is read."""
+    said, code = unlike(OF_ONE_KIND, ["-c", OTHER_NUMPY, *OF_ONE_KIND[2:]])
+    assert code == 2
+    assert len(said) == 1
+    assert said[0].startswith(f"{AGREE}version of NumPy is {np.__version__!r} in process 0 and '0.1' in process 1")
+
+
+@needs_mpi
+def test_programs_whose_processes_run_other_methods_end(folder):
+    """From Python, where every process raises the same error, and ``-m mpi4py`` ends them."""
+    (folder / "own.py").write_text(
+        "import numpy as np, dualopt\nfrom dualopt.engine import MPI\nmpi = MPI()\n"
+        "f = dualopt.Quadratic(A=np.ones((2, 1, 1)), b=np.ones((2, 1)))\n"
+        "dualopt.run(dualopt.DualFL(rho=0.1 * (1 + mpi.peers.rank)), f, engine=mpi)\n"
+    )
+    found = on(2, "-m", "mpi4py", "own.py")
+    assert found.returncode != 0
+    assert "ValueError: processes must agree, but algorithm is " in found.stderr
 
 
 @needs_mpi

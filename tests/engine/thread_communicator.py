@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from dualopt.engine._agreement import agree
+
 
 class ThreadCommunicator:
     """One of ``size`` threads that call the same methods in the same order."""
@@ -33,6 +35,9 @@ class ThreadCommunicator:
 
     def shared(self, x):
         return np.array(self._all(x)[0])
+
+    def agree(self, facts):
+        agree(self, facts)
 
     @contextmanager
     def together(self):

@@ -43,22 +43,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     exit code 0
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    if _is_other(words):
-        from dualopt.app.cli.engine import follow  # of the extra "app"
-
-        follow(lambda: program(app, "dualopt", words))
-    else:
+    if (rank := _rank(words)) is None:
         program(app, "dualopt", words)
+    else:
+        from dualopt.app.cli.engine import follow, lead  # of the extra "app"
+
+        (follow if rank else lead)(lambda: program(app, "dualopt", words))
 
 
-def _is_other(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether this is a process of an MPI program, and not the first: that one speaks for all.
+def _rank(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return the number of this process among those of mpiexec, the first of which speaks for all; None if alone.
 
-    >>> _is_other(["run", "--engine", "mpi"], {"PMI_RANK": "1"}), _is_other(["run"], {"PMI_RANK": "1"})
-    (True, False)
+    >>> _rank(["run", "--engine", "mpi"], {"PMI_RANK": "1"}), _rank(["run"], {"PMI_RANK": "1"})
+    (1, None)
     """
     asked = "--engine=mpi" in words or ("--engine", "mpi") in pairwise(words)
-    return asked and any(environment.get(name, "0") != "0" for name in RANKS)
+    return next((int(environment[name]) for name in RANKS if asked and name in environment), None)
 
 
 def app(*, args: list[str], prog_name: str, standalone_mode: bool = True) -> Any:

@@ -7,29 +7,33 @@ and write nothing.
 
 from __future__ import annotations
 
+import io
 import os
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from threadpoolctl import threadpool_limits
 
 from dualopt.app.cli.options import PreparationOptions
-from dualopt.app.cli.reporting import TERMINATED
+from dualopt.app.cli.output import options_record
+from dualopt.app.cli.reporting import TERMINATED, USER_ERROR
 from dualopt.arrays._checks import require
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import asarray_like
-from dualopt.problem.options import Problem, ProblemOptions, build_problem
+from dualopt.problem.options import PLACES, Problem, ProblemOptions, build_problem
 from dualopt.runs._data_hash import data_hash
 
 if TYPE_CHECKING:
     from dualopt.engine import MPI
 
-__all__ = ["EngineOptions", "Place", "follow", "placed"]
+__all__ = ["EngineOptions", "Place", "follow", "lead", "placed"]
 
 ENGINES = ("inline", "mpi")
+OF_ONE = (*PLACES, "out", "fresh", "keep_stale")  # where this process finds its data, and where the first one writes
+
+_met: list[Place] = []  # once this process has heard of the others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,40 +144,75 @@ class Place:
 
 
 @contextmanager
-def placed(options: EngineOptions) -> Iterator[Place]:
+def placed(engine: EngineOptions, *groups: Any, **options: Any) -> Iterator[Place]:
     """Yield the processes of a command; what fails in one of them ends all, with one sentence of the first.
+
+    Parameters
+    ----------
+    engine : EngineOptions
+        Where the clients are.
+    *groups, **options
+        All other options on which results depend, in dataclasses and by name: all processes must have the same.
 
     Raises
     ------
     ModuleNotFoundError
         If MPI is asked for, and mpi4py is missing.
+    ValueError
+        If a process has refused its options, or options or versions differ.
     """
-    options.check()
-    if options.engine == "inline":
+    engine.check()
+    if engine.engine == "inline":
         yield Place(None)
         return
     from dualopt.engine import MPI
 
-    yield Place(MPI(reduce=options.reduce))
+    place = Place(MPI(reduce=engine.reduce))
+    with place.peers.together():  # another process, in `follow`, says here what is wrong with its options
+        _met.append(place)
+    told = options_record(engine, *groups) | options
+    place.peers.agree({name: value for name, value in told.items() if name not in OF_ONE})
+    yield place
 
 
 def follow(program: Callable[[], None]) -> NoReturn:
     """Run a program that says nothing, beside a first process that speaks for all, and whose exit code counts.
 
     A mistake of the user's is known to the first process, too. ``mpiexec`` would end that one before it has said so if
-    this one ended with an exit code.
+    this one ended with an exit code. A mistake in the options of this process alone is told to the first one, which
+    waits for all of them in `placed`.
     """
     from dualopt.engine import MPI
     from dualopt.engine._mpi_communicator import sentence
 
-    code: Any = 0
-    with open(os.devnull, "w") as nothing:
-        sys.stdout = sys.stderr = nothing
+    code, said = 0, io.StringIO()
+    with open(os.devnull, "w") as nothing, redirect_stdout(nothing), redirect_stderr(said):
         try:
             program()
         except SystemExit as end:
             code = end.code if end.code == TERMINATED else 0
+            if end.code == USER_ERROR and not _met:
+                _refuse(said.getvalue())
         except BaseException as error:
             MPI().abort(sentence(error, MPI().peers.rank))
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     raise SystemExit(code)
+
+
+def lead(program: Callable[[], None]) -> None:
+    """Run a program in the first process; the others hear of a mistake in its options, and need not wait for it."""
+    try:
+        program()
+    except SystemExit as end:
+        if end.code == USER_ERROR and not _met:
+            _refuse("")
+        raise
+
+
+def _refuse(said: str) -> None:
+    """Let the other processes, which are in `placed` or here, end with what this one has said."""
+    from dualopt.engine._mpi_communicator import MpiCommunicator
+
+    with suppress(ModuleNotFoundError, ValueError):
+        peers = MpiCommunicator()
+        with peers.together():
+            raise ValueError(f"process {peers.rank} refuses its options: {said.strip().partition(': ')[2]}")

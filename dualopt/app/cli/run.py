@@ -72,7 +72,7 @@ def run(
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
     files = ["trace.npz", "trace.csv", "run.json", "convergence.png"]
     results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
-    with placed(engine) as place:
+    with placed(engine, problem, method, preparation, loop, algorithm=algorithm, param=param or []) as place:
         if place.first(lambda: _is_done(results)):
             return
         with _prepared(problem, preparation, loop, {algorithm: spec}, place) as session:
@@ -135,7 +135,7 @@ def compare(
         raise unknown_name("plot", plot, columns)
     files = [*(f"{name}.csv" for name in names.values()), "compare.json", "compare.png"]
     results = Results(command="compare", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
-    with placed(engine) as place:
+    with placed(engine, problem, method, preparation, loop, algorithm=algorithm) as place:
         if place.first(lambda: _is_done(results)):
             return
         with _prepared(problem, preparation, loop, specs, place) as session:
@@ -423,23 +423,26 @@ def _prepared(
     place: Place,
 ) -> Iterator[Session | None]:
     """Refuse whatever is wrong, cheapest check first, before anything is computed; yield None where others go on."""
-    check_run(
-        rounds=loop.rounds,
-        seed=options.seed,
-        tol=loop.tol,
-        atol=loop.atol,
-        certify_every=loop.certify_every,
-        measure_every=loop.measure_every,
-        threads=loop.threads,
-    )
-    preparation.steps(options.seed)
-    regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in, or refuses
-    for spec in specs.values():
-        supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
-    place.check(preparation)
-    participation = as_participation(loop.participation)
+    with place.peers.together():
+        check_run(
+            rounds=loop.rounds,
+            seed=options.seed,
+            tol=loop.tol,
+            atol=loop.atol,
+            certify_every=loop.certify_every,
+            measure_every=loop.measure_every,
+            threads=loop.threads,
+        )
+        preparation.steps(options.seed)
+        regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in
+        for spec in specs.values():
+            supported(spec, participation=loop.participation, regulariser=regulariser, compressor=loop.compressor)
+        place.check(preparation)
+        participation = as_participation(loop.participation)
+        own = plug_ins(options, specs.values(), loop.compressor)
+    place.peers.agree({f"contents of {name}": repr(x and x["sha256"]).encode() for name, x in own.items()})
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
-        yield problem and _session(options, preparation, loop, specs, participation, problem, place)
+        yield problem and _session(options, preparation, loop, specs, participation, own, problem, place)
 
 
 def _session(
@@ -448,6 +451,7 @@ def _session(
     loop: LoopOptions,
     specs: Mapping[str, Spec],
     participation: Participation,
+    own: Mapping[str, Any],
     problem: Problem,
     place: Place,
 ) -> Session:
@@ -474,7 +478,7 @@ def _session(
         participation=participation,
         compressor=compressor,
         seed=options.seed,
-        plug_ins=plug_ins(options, specs.values(), loop.compressor),
+        plug_ins=own,
         console=output.make_console(),
         place=place,
     )

@@ -208,7 +208,7 @@ def tune(
             output.alarm(f"{algorithm}: {point}: {output.REASONS['contradicted']}.")
         return interrupt.exit_code if interrupt.is_set() else CONTRADICTED * bool(false)
 
-    with placed(engine) as place:
+    with placed(engine, problem, method, preparation, loop, algorithm=algorithm, param=shared, grid=grid) as place:
         place.check(preparation)
         place.check_jobs(loop.jobs)
         with place.shared(place.built(problem), threads=1) as built:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 __all__ = [
     "FILE_SUFFIXES",
     "expanded",
+    "file_hash",
     "find",
     "find_bare",
     "free_memory",
@@ -51,6 +53,16 @@ def expanded(path: Path) -> Path:
         return path.expanduser()
     except RuntimeError:
         return path
+
+
+def file_hash(path: Path) -> bytes:
+    """Return a hash of the bytes of a file, which is read once and never held as a whole.
+
+    >>> file_hash(Path(__file__)) == file_hash(Path(__file__)), len(file_hash(Path(__file__)))
+    (True, 32)
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def is_file(path: Path) -> bool:

@@ -13,7 +13,7 @@ from dualopt.arrays._checks import at_least, is_number
 from dualopt.arrays.xp import csr_matrix
 from dualopt.objectives._sparse import sparse_is_faster
 from dualopt.problem.data._dataset import RawData
-from dualopt.problem.data._files import FILE_SUFFIXES, open_binary
+from dualopt.problem.data._files import FILE_SUFFIXES, file_hash, open_binary
 from dualopt.problem.data._files import free_memory as _free_memory
 from dualopt.problem.data._libsvm_lines import Extent, first_complaint, lines, measured
 from dualopt.problem.data._sklearn import sklearn_datasets
@@ -94,6 +94,7 @@ def source(
         description=f"LIBSVM file {plan.path}",
         shape=(len(labels), plan.columns),
         read=plan.read,
+        contents=lambda: {"contents of the file": file_hash(plan.path)},
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.problem.data._dataset import RawData
-from dualopt.problem.data._files import free_memory
+from dualopt.problem.data._files import file_hash, free_memory
 from dualopt.problem.data._source import Source
 from dualopt.problem.data._tables import codes_of
 
@@ -83,6 +83,7 @@ def source(path: Path, *, split: str | None = None, share: float = 1.0) -> Sourc
         description=f"NumPy archive {path}",
         shape=shape if len(shape) < 3 else (shape[0], math.prod(shape[1:])),
         read=read,
+        contents=lambda: {"contents of the file": file_hash(path)},
         clients=clients,
         client_names=client_names,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data._dataset import RawData
 
 __all__ = ["Source", "in_memory"]
@@ -25,6 +26,9 @@ class Source:
         Of the features: ``(m, d)``.
     read : callable
         ``read(rows)`` returns the features of these rows (increasing numbers, int64), in that order; it is called once.
+    contents : callable
+        ``contents()``, called before ``read``, returns by name what two sources of the same data have in common: a hash
+        of the file, or the features where they are in memory.
     name : str
         The name or path of the data set.
     """
@@ -34,6 +38,7 @@ class Source:
     description: str
     shape: tuple[int, ...]
     read: Callable[[np.ndarray], Any]
+    contents: Callable[[], dict[str, Any]]
     clients: np.ndarray | None = None
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
@@ -51,12 +56,18 @@ def in_memory(raw: RawData) -> Source:
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     held = [raw.X]
+
+    def contents() -> dict[str, Any]:
+        X = held[0]
+        return {"features": (X.data, X.indices, X.indptr) if is_sparse(X) else X}
+
     return Source(
         y=raw.y,
         scale=raw.scale,
         description=raw.description,
         shape=tuple(raw.X.shape),
         read=lambda rows: held.pop()[rows],
+        contents=contents,
         clients=raw.clients,
         client_names=raw.client_names,
         feature_names=raw.feature_names,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.problem.data._dataset import RawData
+from dualopt.problem.data._files import file_hash
 from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
 from dualopt.problem.inputs import as_features, by_owner, label_values, without_column
@@ -86,6 +87,7 @@ def source(path: Path, *, label: str | None = None, client: str | None = None) -
         description=f"table {path}",
         shape=(len(y), len(features)),
         read=read,
+        contents=lambda: {"contents of the file": file_hash(path)},
         clients=clients,
         client_names=client_names,
         feature_names=tuple(features),

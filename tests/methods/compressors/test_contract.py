@@ -1,6 +1,7 @@
 """Every method with every compressor: what is counted, what both ends know, and where the clients are.
 
-Methods and compressors are discovered, and none is named: a new file is tested by itself.
+Methods and compressors are discovered, and none is named: a new file is tested by itself, and so are the plug-ins of
+packages that are installed. ``mpi_contract.py`` compares the same runs where the clients are on MPI processes.
 """
 
 from __future__ import annotations
@@ -26,13 +27,26 @@ from dualopt.engine.traffic import of_message
 from dualopt.methods.compressors import Identity, Rounding
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import CommunicateWithProbability, Participation, UniformSubset
+from dualopt.spec import KINDS, Spec, names
 from dualopt.spec.discover import discover
+from dualopt.spec.plugins import entry_points
 from tests.engine.problems import problems
 from tests.engine.wired import elsewhere
 from tests.problems import quadratic
 
-METHODS = discover(dualopt.methods)
-COMPRESSORS = {name: kind(**kind.example) for name, kind in discover(dualopt.methods.compressors).items()}
+
+def everything(kind: str, package: Any) -> dict[str, Any]:
+    """Return the classes of a kind by name: those of this package, and the plug-ins of packages that are installed."""
+    own = discover(package)
+    others = [name for name in entry_points(KINDS[kind].plug_ins) if name not in names(kind)]
+    return {**own, **{name: Spec(name).target(kind) for name in others}}
+
+
+METHODS = everything("algorithm", dualopt.methods)
+COMPRESSORS = {
+    name: kind(**getattr(kind, "example", {}))
+    for name, kind in everything("compressor", dualopt.methods.compressors).items()
+}
 ABLE = [name for name, kind in METHODS.items() if not kind.uncompressed]
 LOSSY = [name for name, c in COMPRESSORS.items() if not isinstance(c, Identity)]
 PAIRS = [(name, c) for name in ABLE for c in LOSSY]
