@@ -183,7 +183,7 @@ def test_an_attained_bound_cannot_be_smaller() -> None:
         for what, (case, ratio) in witnesses(name, TABLE).attained.items():
             assert ratio >= ATTAINED
             (found,) = [e for e in evaluate(CHAPTERS[name]) if e.result.verdict.case == case]
-            compared = [q for q in found.inequalities if worst_ratios.kind_of(q) == what]
+            compared = [q for q in found.inequalities if kind_of(q.what) == what]
             assert any(q.lhs > 0.89 * q.rhs and q.lhs > 1e-9 for q in compared)
 
 
