@@ -301,6 +301,42 @@ def d1_auxiliary_sequence(form: Form) -> Iterable[Inequality]:
 # errors, is that of `inexact_solutions.envelope`.
 
 
+def relations_6_13_and_6_14_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Exact rounds of unequal clients and of two that are nearly equal; a few gradient steps."""
+    for instance in (flat_and_steep(), quadratic(), nearly_equal(), logistic()):
+        nu = 0.9 * instance.mu
+        yield ExpectedVerdict(instance.case(exact(instance, nu=nu), 10))
+        few = inexact(instance, Steps(steps=3), rho=nu / instance.L, nu=nu, solver=Gradient())
+        yield ExpectedVerdict(instance.case(few, 10, "three gradient steps"))
+
+
+@cache
+def nearly_equal() -> Case:
+    """Return clients of one variable with the curvatures 9 and 10."""
+    return solved("curvatures 9 and 10", Quadratic(A=np.array([[[9.0]], [[10.0]]]), b=np.array([[4.0], [-1.0]])))
+
+
+@claim(
+    source="Park and Xu, equations (6.13) and (6.14)",
+    statement=r"In every round, exact or dual-corrected, $|\theta^n - \theta^*|^2 \le \frac2{N\nu}(E_d(\xi^n) - E_d^*)$ and"
+    r" $E(\theta^n) - E^* \le \frac L2|\theta^n - \theta^*|^2$.",
+    assumptions=lambda case: strongly_convex(case) + ([] if math.isfinite(case.L) else ["L < inf"]),
+    cases=relations_6_13_and_6_14_cases,
+)
+def relations_6_13_and_6_14(case: Case) -> Iterator[Inequality]:
+    """Relations (6.13) and (6.14): what the dual error says of the model, and the distance of the energy.
+
+    Compare in every round, up to the rounding of both sides.
+    """
+    unit = 0.5 * case.n_clients * case.algorithm.nu
+    for step in path(case):
+        away, rounding = case.distance(step.theta), case.distance_rounding(step.theta)
+        yield Inequality(step.n, unit * away, step.dual_error, "distance", unit * rounding + step.rounding)
+        rounding = case.energy_rounding(step.theta) + 0.5 * case.L * rounding
+        above = case.value(step.theta) - case.value(case.theta)
+        yield Inequality(step.n, above, 0.5 * case.L * away, "energy", rounding)
+
+
 class Recursion(NamedTuple):
     """The recursion for one rho; ``momentum(t, rho)`` returns the next t and beta."""
 
