@@ -330,6 +330,13 @@ def section(chapters: Iterable[Chapter]) -> str:
         where = f"{best[1]:.3g}: {best[0]}" if best else ""
         why = "; ".join(f"{what}: {why}" for what, why in w.table_only.items())
         lines.append(f"| {name} | {', '.join(w.names)} | {_plain(where)} | {_plain(why)} |")
+    lines += ["", "## Bounds that could be halved\n"]
+    lines += [f"The nearest case of these inequalities has a ratio below {HALVED}; why nothing nearer exists:\n"]
+    lines += ["| claim | inequality | worst ratio | why |", "|---|---|---|---|"]
+    for name, labels in loose().items():
+        if name in found:
+            ratios = {what: nearest(table[name][what])[1] for what in labels}
+            lines += [f"| {name} | {_plain(what)} | {ratios[what]:.3g} | {_plain(why)} |" for what, why in labels.items()]
     return "\n".join([*lines, ""])
 
 

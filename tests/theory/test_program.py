@@ -227,8 +227,22 @@ def test_a_statement_without_a_claim_has_a_sentence() -> None:
             assert re.fullmatch(r"[A-Z`].{20,}\.", statement.reason), statement
 
 
-def test_statements_are_listed(capsys) -> None:
-    _, out, _ = run(capsys, "dualfl", "--statements")
+def test_a_special_case_is_a_short_phrase() -> None:
+    some = [statement.special for statement in statements() if statement.special]
+    assert all(statement.claims for statement in statements() if statement.special)
+    assert all(len(special) <= 100 and not special.endswith(".") for special in some)
+
+
+def test_statements_are_listed(capsys, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    _, out, _ = run(capsys, "dualfl", "--statements", "--report", str(page))
     assert "Theorem 3.2" in out
     assert "theorem_3_2" in out
+    assert "special" in out
     assert "statements of 1 paper: " in out
+    assert "| dualfl | Theorem 3.3 | all | theorem_3_3, " in page.read_text()
+
+
+def test_the_page_of_theorems_has_the_statements() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "theorems.md").read_text(encoding="utf-8")
+    assert page == _program.renewed(page, statements()), "python -m theory --statements --report docs/theorems.md"
