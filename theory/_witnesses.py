@@ -336,7 +336,9 @@ def section(chapters: Iterable[Chapter]) -> str:
     for name, labels in loose().items():
         if name in found:
             ratios = {what: nearest(table[name][what])[1] for what in labels}
-            lines += [f"| {name} | {_plain(what)} | {ratios[what]:.3g} | {_plain(why)} |" for what, why in labels.items()]
+            lines += [
+                f"| {name} | {_plain(what)} | {ratios[what]:.3g} | {_plain(why)} |" for what, why in labels.items()
+            ]
     return "\n".join([*lines, ""])
 
 

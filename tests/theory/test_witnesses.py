@@ -15,7 +15,7 @@ from tests.theory.terms import mutants
 from tests.theory.worst_ratios import blind, complaints, evaluate, rows, scaled, unnoticed, written
 from theory._claims import Chapter, ExpectedVerdict, deviation, discover
 from theory._report import report
-from theory._witnesses import ATTACKED, ATTAINED, DERIVED, UNWITNESSED, Rows, load, witnesses
+from theory._witnesses import ATTACKED, ATTAINED, DERIVED, HALVED, UNWITNESSED, Rows, load, loose, nearest, witnesses
 
 CHAPTERS = discover()
 TABLE = load()
@@ -166,6 +166,29 @@ def test_reasons_are_for_what_has_no_witness() -> None:
     for name, what in UNWITNESSED:
         assert what in TABLE[name]
         assert what not in witnesses(name, TABLE).attained
+
+
+def halved_unnoticed(table: Any) -> dict[str, set[str]]:
+    """Return the inequalities that would hold on all cases with half of their bounds."""
+    found = {
+        name: {what for what, rows in kinds.items() if rows.kind == "ratio" and nearest(rows)[1] < HALVED}
+        for name, kinds in table.items()
+    }
+    return {name: labels for name, labels in found.items() if labels}
+
+
+def test_a_bound_that_could_be_halved_has_a_reason_and_no_other() -> None:
+    assert {name: set(labels) for name, labels in loose().items()} == halved_unnoticed(TABLE)
+    for why in (why for labels in loose().values() for why in labels.values()):
+        assert why[0].isupper() and why.endswith(".") and len(why) > 20, why
+
+
+def test_a_halved_bound_is_found() -> None:
+    half = {
+        "a": {"x": Rows("ratio", {"one": [0.49, 0.1], "as printed: one": [0.9, 0.9]}), "y": Rows("bound", {"": [1]})}
+    }
+    assert halved_unnoticed(half) == {"a": {"x"}}
+    assert not halved_unnoticed({"a": {"x": Rows("ratio", {"one": [0.49, 0.1], "two": [0.5, 0.1]})}})
 
 
 def test_witnesses_exist() -> None:

@@ -16,7 +16,10 @@ STATEMENTS: dict[str, str | tuple[str, str]] = {
         "theorem_4_2, theorem_4_2_inexact, theorem_4_2_rounds",
         "(4.6), the number of rounds, with exact local solutions",
     ),
-    "Table 1": ("dualfl_table_1", "the column of rounds, on quadratics; RandProx as Scaffnew, APDA-Inexact with exact steps"),
+    "Table 1": (
+        "dualfl_table_1",
+        "the column of rounds, on quadratics; RandProx as Scaffnew, APDA-Inexact with exact steps",
+    ),
     "Proposition 6.1": ("proposition_6_1", "F quadratic, G a sum of absolute values"),
     "Equation (6.4)": "conjugates_of_dual_points, dual_certificate, gradient_certificate",
     "Equation (6.5)": ("relation_6_5", "nu = mu/2, rho = 0"),
