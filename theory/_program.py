@@ -65,9 +65,7 @@ def check(
     show_list: Annotated[bool, Option("--list", help="List the claims and stop.")] = False,
     show_statements: Annotated[
         bool,
-        Option(
-            "--statements", help="List the statements of the papers with their claims, and stop; --report writes it."
-        ),
+        Option("--statements", help="List the statements with what is checked of them, and stop; --report writes it."),
     ] = False,
     version: Version = False,
 ) -> None:

@@ -126,7 +126,14 @@ ATTACKED = {
 _DERIVATIONS: Mapping[str, Sequence[str]] = {
     "dualfl.py::test_momentum_follows_from_the_potential": ["momentum_3_4"],
     "dualfl.py::test_rates": ["momentum_3_4"],
-    "dualfl.py::test_envelope": ["proposition_6_2", "proposition_6_3", "theorem_3_2_inexact", "theorem_3_3_inexact"],
+    "dualfl.py::test_envelope": [
+        "proposition_6_2",
+        "proposition_6_3",
+        "theorem_3_2_inexact",
+        "theorem_3_3_inexact",
+        "theorem_4_1_inexact",
+        "theorem_4_2_inexact",
+    ],
     "dualfl.py::test_theorem_3_2": ["theorem_3_2"],
     "dualfl.py::test_theorem_3_3": ["theorem_3_3", "d3_range_of_rho"],
     "dualfl.py::test_gap_3_6": ["gap_3_6"],
@@ -261,6 +268,7 @@ UNWITNESSED: Mapping[tuple[str, str], str] = {
     ("convex_nonsmooth_rounds", "rounds of the method"): _COUNTS,
     ("weighted_feddyn_weights", "gamma m of the slowest client"): "no constant: it follows from the ratio of weights,"
     " whose bound 1 is attained",
+    ("relations_6_13_and_6_14", "distance"): "no constant but that of a square, whose strong convexity it is",
     ("best_scales", "condition numbers"): "random scales; the suggested ones attain the bound",
     ("uniform_cohorts", "factor with equal weights"): "the factor of Theorem A, which is attained by other clients",
     ("uniform_sampled_dualfl", "factor with equal weights"): _ONE,

@@ -190,7 +190,9 @@ OF_ADAPTIVE_ACC_S_DANE = (Theorem(source="", rate=_adaptive, needs=CONVEX),)
 OF_ACC_S_DANE = (
     Theorem(
         source="",
-        rate=lambda m, k: f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/(n + 1)^2 after n iterations of two rounds",
+        rate=lambda m, k: (
+            f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/(n + 1)^2 after n iterations of two rounds"
+        ),
         needs=CONVEX,
         about=lambda m, k: m.mu == 0,
     ),

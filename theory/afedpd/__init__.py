@@ -2,7 +2,7 @@
 
 PAPER = "Sun, Shen and Tao, A-FedPD: Aligning dual-drift is all federated primal-dual learning needs"
 
-# In the order of the paper: the claims of a statement, perhaps with the special case that they check, or why it has none.
+# In the order of the paper: the claims of a statement, perhaps with the special case that they check, or why none does.
 STATEMENTS: dict[str, str | tuple[str, str]] = {
     "(6), FedADMM with g": ("afedpd_equation_6, a11_weight_of_the_server", "quadratics, all clients"),
     "Section 3.2": ("fedadmm_dual_drift", "FedADMM on quadratics with exact local solutions"),

@@ -68,7 +68,7 @@ def equation_6(case: Case, *, as_printed: bool = False) -> Iterator[Inequality]:
 
 
 def a11_weight_of_the_server_cases(quick: bool) -> Iterator[ExpectedVerdict]:
-    """A weight other than one; with rho = 1 both forms agree."""
+    """Yield a weight other than one; with rho = 1 both forms agree."""
     case = composite_case(lopsided(), 3.0, ridge=2.0)
     yield ExpectedVerdict(Form(case, printed=True), "violated")
     yield ExpectedVerdict(Form(case, printed=False))
@@ -77,8 +77,8 @@ def a11_weight_of_the_server_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 @equation_6.as_printed(
     source="A-FedPD (6)",
     statement=r"FedADMM with g tends to the minimiser of $\frac1N\sum_jf_j + g$. Printed: $\theta^{t+1} = \arg\min"
-    r" g(\theta) + \frac1{2\rho}|\theta - \bar\theta^{t+1}|^2$, whose fixed points solve $-\nabla E \in \rho^2\partial g$."
-    r" Corrected: $\frac\rho2$ in the place of $\frac1{2\rho}$.",
+    r" g(\theta) + \frac1{2\rho}|\theta - \bar\theta^{t+1}|^2$, whose fixed points solve"
+    r" $-\nabla E \in \rho^2\partial g$. Corrected: $\frac\rho2$ in the place of $\frac1{2\rho}$.",
     cases=a11_weight_of_the_server_cases,
 )
 def a11_weight_of_the_server(form: Form) -> Iterable[Inequality]:

@@ -2,7 +2,7 @@
 
 PAPER = "Park and Xu, DualFL: a duality-based federated learning algorithm"
 
-# In the order of the paper: the claims of a statement, perhaps with the special case that they check, or why it has none.
+# In the order of the paper: the claims of a statement, perhaps with the special case that they check, or why none does.
 STATEMENTS: dict[str, str | tuple[str, str]] = {
     "Proposition 3.1": ("proposition_3_1", "smooth losses, nu = mu/2"),
     "Equation (3.4)": "momentum_3_4",
@@ -18,7 +18,7 @@ STATEMENTS: dict[str, str | tuple[str, str]] = {
     ),
     "Table 1": (
         "dualfl_table_1",
-        "the column of rounds, on quadratics; RandProx as Scaffnew, APDA-Inexact with exact steps",
+        "the column of rounds, on quadratics; RandProx as Scaffnew",
     ),
     "Proposition 6.1": ("proposition_6_1", "F quadratic, G a sum of absolute values"),
     "Equation (6.4)": "conjugates_of_dual_points, dual_certificate, gradient_certificate",
@@ -29,7 +29,7 @@ STATEMENTS: dict[str, str | tuple[str, str]] = {
     "Lemma 6.5": ("lemma_6_5, sum_zeta, d1_auxiliary_sequence", "quadratics with exact local solutions"),
     "Equations (6.13), (6.14)": ("relations_6_13_and_6_14", "smooth losses"),
     "Remark 7.1": "It says which methods the experiments leave out, which is nothing to check.",
-    "Table 2": "It lists tuned hyperparameters, which is nothing to check; d3_range_of_rho says that its rho may lie outside"
-    " the range of Theorem 3.3.",
+    "Table 2": "It lists tuned hyperparameters, which is nothing to check; d3_range_of_rho says that its rho may lie"
+    " outside the range of Theorem 3.3.",
     "Section 7": ("d4_rows_of_cifar10", "the number of rows of a data set"),
 }

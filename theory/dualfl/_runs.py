@@ -229,7 +229,7 @@ def errors_of(case: Case, solution: Any) -> float:
     r"""Return :math:`\sum_j|r_j|^2/(2\nu)` for the residuals :math:`r_j` of local solutions, or their gaps.
 
     A dual solver, for losses without gradients, ends at a point whose residual is zero for some subgradient; there the
-    gap of the local problem and its dual (3.5), which is the dual of the solver only for nu = mu, bounds the dual error.
+    gap of the local problem and its dual (3.5) bounds the dual error. Only for nu = mu is (3.5) the solver's dual.
     """
     nu = case.algorithm.nu
     if math.isfinite(case.L):

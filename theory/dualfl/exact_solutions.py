@@ -318,8 +318,8 @@ def nearly_equal() -> Case:
 
 @claim(
     source="Park and Xu, equations (6.13) and (6.14)",
-    statement=r"In every round, exact or dual-corrected, $|\theta^n - \theta^*|^2 \le \frac2{N\nu}(E_d(\xi^n) - E_d^*)$ and"
-    r" $E(\theta^n) - E^* \le \frac L2|\theta^n - \theta^*|^2$.",
+    statement=r"In every round, exact or dual-corrected,"
+    r" $|\theta^n - \theta^*|^2 \le \frac2{N\nu}(E_d(\xi^n) - E_d^*)$ and $E(\theta^n) - E^* \le \frac L2|\theta^n - \theta^*|^2$.",
     assumptions=lambda case: strongly_convex(case) + ([] if math.isfinite(case.L) else ["L < inf"]),
     cases=relations_6_13_and_6_14_cases,
 )
@@ -435,8 +435,8 @@ def theorem_3_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Park and Xu, Theorem 3.2",
     statement=r"For rho = 0, nu in (0, mu] and exact local solutions, $E_d(\xi^n) - E_d^* \le"
     r" \frac{2|\xi^*|^2}{\nu(n+1)^2}$ and $|\theta^n - \theta^*|^2 \le \frac{4|\xi^*|^2}{N\nu^2(n+1)^2}$. In the"
-    r" first round $\frac12$ and $\frac14$ of that for $|s|^2 \le |\xi^*|^2$, $s_j \in \partial f_j(\theta^*)$, in the place"
-    r" of $|\xi^*|^2$.",
+    r" first round $\frac12$ and $\frac14$ of that for $|s|^2 \le |\xi^*|^2$, $s_j \in \partial f_j(\theta^*)$,"
+    r" in the place of $|\xi^*|^2$.",
     assumptions=sublinear_regime,
     trivial=initial_bound,
     cases=theorem_3_2_cases,
@@ -475,8 +475,8 @@ def theorem_3_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Park and Xu, Theorem 3.3; Chambolle and Pock 2016, Theorem B.1",
     statement=r"For rho in [0, nu/L], nu in (0, mu] and exact local solutions, $\frac{N\nu}{L}(E(\theta^n) - E^*) \le"
     r" \frac{N\nu}{2}|\theta^n - \theta^*|^2 \le E_d(\xi^n) - E_d^* \le (1-\sqrt\rho)^{n-1}\frac{|\xi^*|^2}{2\nu}$."
-    r" In the first round the dual error is at most $\frac{|s|^2}{4\nu}$, $s_j = \nabla f_j(\theta^*)$, and what is on its"
-    r" left half of that.",
+    r" In the first round the dual error is at most $\frac{|s|^2}{4\nu}$, $s_j = \nabla f_j(\theta^*)$, and what is on"
+    r" its left half of that.",
     assumptions=linear_regime,
     trivial=initial_bound,
     cases=theorem_3_3_cases,

@@ -96,7 +96,7 @@ def _lipschitz(f: Any) -> float:
 
 
 def inexact_case(instance: Case, alpha: float, rounds: int, *, accelerated: bool, scale: float) -> Case:
-    """Return the case of a plain problem with inexact local solutions, of the accuracies (3.7) or (3.8) times a factor."""
+    """Return the case of a plain problem with inexact local solutions, of accuracies (3.7) or (3.8) times a factor."""
     ridge, rho = _solved(instance.objective, alpha), alpha / (instance.L + alpha) if accelerated else 0.0
     schedule = LinearSchedule(rho=rho, scale=scale) if accelerated else SublinearSchedule(nu=alpha, scale=scale)
     solver = None if math.isfinite(instance.L) else DualCoordinate(max_iter=20_000)
@@ -105,7 +105,7 @@ def inexact_case(instance: Case, alpha: float, rounds: int, *, accelerated: bool
 
 
 def distances_from_the_ridge(ridge: Case) -> Iterator[tuple[DualFLRound, float]]:
-    r"""Yield the rounds with what :math:`|\theta^n - \theta^\alpha|` is at most, by (6.13) and the errors that were made."""
+    r"""Yield the rounds with what :math:`|\theta^n - \theta^\alpha|` is at most, by (6.13) and the errors made."""
     steps, nu = list(path(ridge)), ridge.algorithm.nu
     squared = float(np.sum(dual_optimum(ridge) ** 2))
     bounds = envelope((step.local_error for step in steps), rho=ridge.algorithm.rho, nu=nu, squared=squared)

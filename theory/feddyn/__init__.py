@@ -1,7 +1,7 @@
 """The theorems of the FedDyn paper.
 
-``STATEMENTS`` lists them in the order of the paper: a statement's claims, errata included, perhaps with the special case
-that they check, or why it has none.
+``STATEMENTS`` lists them in the order of the paper: a statement's claims, errata included, perhaps with the special
+case that they check, or why it has none.
 """
 
 PAPER = "Acar et al., Federated learning based on dynamic regularization (FedDyn)"

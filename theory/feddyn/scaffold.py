@@ -1,9 +1,9 @@
 r"""What the FedDyn paper says of SCAFFOLD (Section 2): its linear term, and what has to be sent for it.
 
 The paper reads SCAFFOLD as local problems with the linear term :math:`\nabla f_k(\theta^t) - \frac1N\sum_i\nabla
-f_i(\theta_i^t)` in the place of FedDyn's :math:`\nabla f_k(\theta_k^t)`. SCAFFOLD's own is :math:`c_k - c` with the mean
-:math:`c_k` of the client's last gradients: of the two, it is the one whose mean over the clients is zero. What can be
-checked is that and why the second part must be sent: without it, a client stays where it is.
+f_i(\theta_i^t)` in the place of FedDyn's :math:`\nabla f_k(\theta_k^t)`. SCAFFOLD's own is :math:`c_k - c` with the
+mean :math:`c_k` of the client's last gradients: of the two, it is the one whose mean over the clients is zero. What can
+be checked is that and why the second part must be sent: without it, a client stays where it is.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def scaffold_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     name="feddyn_scaffold",
     source="Acar et al., Section 2, FedDyn vs. SCAFFOLD",
     statement=r"$\arg\min_\theta f_k(\theta) - \langle\nabla f_k(\theta^t), \theta\rangle + \frac\alpha2|\theta -"
-    r" \theta^t|^2 = \theta^t$. With all clients SCAFFOLD's linear terms $c_k - c$ have the mean zero, and it sends twice"
-    r" as many numbers as FedDyn in each direction (checked to 1e-10).",
+    r" \theta^t|^2 = \theta^t$. With all clients SCAFFOLD's linear terms $c_k - c$ have the mean zero, and it sends"
+    r" twice as many numbers as FedDyn in each direction (checked to 1e-10).",
     cases=scaffold_cases,
 )
 def scaffold(case: Case) -> Iterator[Inequality]:

@@ -611,7 +611,7 @@ def oracle_2(
     refresh: int = 8,
     batch: int | None = None,
 ) -> Case:
-    """Start FedPD with Oracle II and samples of ``batch`` rows, or every row in every sample, so that nothing is random."""
+    """Start FedPD with Oracle II and samples of ``batch`` rows, or of every row, so that nothing is random."""
     known = {"L": float(np.max(objective.L)), "batch": batch or min(objective.sizes)}
     eta = 0.9 * step_limit(steps=steps, refresh=refresh, **known)
     solver = Sarah(gamma=1.1 * length_limit(eta=eta, **known), batch=batch, refresh=refresh)

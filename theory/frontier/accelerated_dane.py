@@ -39,8 +39,8 @@ At first :math:`\alpha = 1`, :math:`b(1 - \alpha) = w\alpha^2 = w`: :math:`P^1 \
 
 **Rates.** b falls to :math:`\mu` and :math:`\alpha` to :math:`\alpha^* = \frac2{1 + \sqrt{1 + 4w/\mu}}`, so that
 :math:`P^n \le \frac w2(1 - \alpha^*)^{n - 1}|\theta^0 - \theta^*|^2`. For any :math:`\mu`, :math:`A_n =
-\frac1w\prod_{i = 2}^n(1 - \alpha_i)^{-1}` has :math:`\sqrt{A_n} - \sqrt{A_{n - 1}} \ge \frac1{2\sqrt w}` and begins with
-:math:`A_1 = \frac1w`, so :math:`A_n \ge \frac{(n + 1)^2}{4w}` and
+\frac1w\prod_{i = 2}^n(1 - \alpha_i)^{-1}` has :math:`\sqrt{A_n} - \sqrt{A_{n - 1}} \ge \frac1{2\sqrt w}` and begins
+with :math:`A_1 = \frac1w`, so :math:`A_n \ge \frac{(n + 1)^2}{4w}` and
 
 .. math:: E(\bar x^n) - E^* \le \tfrac{2w}{(n + 1)^2}|\theta^0 - \theta^*|^2. \tag{3}
 

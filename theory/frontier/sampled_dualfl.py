@@ -132,8 +132,8 @@ def sampled_dualfl_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Theorem F, the steps",
     statement=r"$t_0 = p$, $t_k^2 + q(1 - p)t_k = (1 - t_k)(t_{k-1}^2 + qt_{k-1})$, $q = \frac\rho{1 - \rho}$ (to"
     r" 1e-10): $t_\infty \le t_k \le t_{k-1}$, with the limit $t_\infty = \frac{2p}{1 + \sqrt{1 + 4p(1/\rho - 1)}}$;"
-    r" for $\rho = 0$, $\prod_{k=1}^{n-1}(1 - t_k) \le \frac4{((n-1)p + 2)^2}$. Whoever is active, the current $z_j$ has"
-    r" a weight $c_j \ge t_k/p$ in $x_j$ after round k, and $\frac{t_k}p(1 - p) \le (1 - t_k)c_j$ before it.",
+    r" for $\rho = 0$, $\prod_{k=1}^{n-1}(1 - t_k) \le \frac4{((n-1)p + 2)^2}$. Whoever is active, the current $z_j$"
+    r" has a weight $c_j \ge t_k/p$ in $x_j$ after round k, and $\frac{t_k}p(1 - p) \le (1 - t_k)c_j$ before it.",
     rtol=ROUNDING,
     cases=sampled_dualfl_step_cases,
 )
