@@ -319,7 +319,8 @@ def nearly_equal() -> Case:
 @claim(
     source="Park and Xu, equations (6.13) and (6.14)",
     statement=r"In every round, exact or dual-corrected,"
-    r" $|\theta^n - \theta^*|^2 \le \frac2{N\nu}(E_d(\xi^n) - E_d^*)$ and $E(\theta^n) - E^* \le \frac L2|\theta^n - \theta^*|^2$.",
+    r" $|\theta^n - \theta^*|^2 \le \frac2{N\nu}(E_d(\xi^n) - E_d^*)$"
+    r" and $E(\theta^n) - E^* \le \frac L2|\theta^n - \theta^*|^2$.",
     assumptions=lambda case: strongly_convex(case) + ([] if math.isfinite(case.L) else ["L < inf"]),
     cases=relations_6_13_and_6_14_cases,
 )
