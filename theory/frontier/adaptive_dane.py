@@ -117,7 +117,8 @@ def acc_s_dane_adaptive_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" $P' \le (1 - \alpha')P$, weights $w \ge \delta$ are accepted ($\alpha' = \alpha$), all are at most $\bar w ="
     r" \max(w_0, 2\delta)$, and after $n$ accepted iterations, $q$ of them before the first refusal,"
     r" $E(x) - E^* \le \min(\frac{2\bar w}{(n + 1)^2}, \frac{\bar w}2(1 - \alpha^*)^{n - 1})"
-    r" |\theta^0 - \theta^*|^2$, with at most $\log_2\frac{\bar w}{w_0} + q\log_210 + (n - q)\log_2\frac{10}9$ refused ones.",
+    r" |\theta^0 - \theta^*|^2$, with at most $\log_2\frac{\bar w}{w_0} + q\log_210 + (n - q)\log_2\frac{10}9$"
+    r" refused ones.",
     assumptions=convex,
     cases=acc_s_dane_adaptive_cases,
 )
