@@ -66,8 +66,8 @@ def assumption_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     statement=r"For quadratics with Hessians $A_j$, an invertible mean $\bar A$, $s_j = \nabla f_j(x^*)$ and every"
     r" $c > 0$: $\frac1N\sum_j|\nabla f_j|^2 \le G^2 + D^2|\nabla E|^2$ with $G^2 = (1 + \frac1c)\frac1N\sum_j|s_j|^2$,"
     r" $D^2 = (1 + c)\lambda$, $\lambda$ the largest eigenvalue of $\bar A^{-1}\frac1N\sum_jA_j^2\bar A^{-1}$; no"
-    r" $D^2 < \lambda$ will do with any G: along $\bar A^{-1}$ times its eigenvector the left-hand side is at least $((\lambda"
-    r" t^2)^{1/2} - (\frac1N\sum_j|s_j|^2)^{1/2})^2$, where $|\nabla E| = t$.",
+    r" $D^2 < \lambda$ will do with any G: along $\bar A^{-1}$ times its eigenvector the left-hand side is at least"
+    r" $((\lambda t^2)^{1/2} - (\frac1N\sum_j|s_j|^2)^{1/2})^2$, where $|\nabla E| = t$.",
     rtol=1e-10,
     cases=assumption_3_cases,
 )
