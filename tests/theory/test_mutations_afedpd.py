@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ FORMULAS = {
     "identity_douglas_rachford": (splitting, "FedDyn", feddyn.MUTATIONS["half the memory"].wrong()),  # pyright: ignore[reportOptionalCall]
     "afedpd_theorem_1": (optimization, "gradient_constant", lambda rho, L: 0.1 * rho),
     "afedpd_descent": (optimization, "descent_constant", lambda rho, L: 0.5 * (rho - L)),
-    "afedpd_equation_6": (composite, "models", partial(composite.models, as_printed=True)),
+    "afedpd_equation_6": (composite, "models", lambda case, right=composite.models, **_: right(case, as_printed=True)),
     "afedpd_remark_1_2": (inexact, "decreasing_step", lambda k, m, M: 0.5 / M),
 }
 # Bounds that are attained: half of them is too little.
