@@ -21,11 +21,14 @@ from dualopt.runs._workers import Workers
 from dualopt.runs.trace import write_atomically
 from dualopt.runs.tuning import MOST_JOBS
 from theory._claims import Chapter, Result, discover, judge
-from theory._report import overview, record, report, statement_row, table
-from theory._statements import statements, summary
+from theory._report import overview, record, report, statement_row, statements_page
+from theory._report import table as row_of
+from theory._statements import Statement, statements, summary
+from theory._witnesses import load, untested
 
-__all__ = ["main"]
+__all__ = ["main", "renewed"]
 
+STATEMENTS_HEADING = "## Statements of the papers"
 WORTH_PROCESSES = 20  # claims; a process takes two seconds to start
 
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -61,11 +64,14 @@ def check(
     ] = None,
     show_list: Annotated[bool, Option("--list", help="List the claims and stop.")] = False,
     show_statements: Annotated[
-        bool, Option("--statements", help="List the statements of the papers with their claims, and stop.")
+        bool,
+        Option("--statements", help="List the statements with what is checked of them, and stop; --report writes it."),
     ] = False,
     version: Version = False,
 ) -> None:
     """Check the theorems of the papers, constants and all, on problems with known solutions.
+
+    A claim of several inequalities is refused if one of them is tested on no case.
 
     Data sets that are not embedded are used where DUALOPT_DATA_HOME holds them.
     """
@@ -77,17 +83,20 @@ def check(
         output.show_pairs(console, "claims", {name: chapter.claim.source for name, chapter in chapters.items()})
         return
     known = [statement for statement in statements() if not names or statement.paper in names]
-    if show_statements:
-        output.show_table(console, "statements of the papers", [statement_row(statement) for statement in known])
-        console.print(summary(known), highlight=False)
-        return
     for option, file in (("json", json), ("report", report_to)):
         if file is not None:
             output.check_file(file, option)
+    if show_statements:
+        output.show_table(console, "statements of the papers", [statement_row(statement) for statement in known])
+        console.print(summary(known), highlight=False)
+        if report_to is not None:
+            page = renewed(report_to.read_text(encoding="utf-8") if report_to.exists() else "", known)
+            write_atomically(report_to, lambda file: file.write(page))
+        return
     results = _judge_all(console, chapters, quick, processes)
     checked = [(chapters[name], of) for name, of in results.items()]
     brief = not (names or verbose)
-    output.show_table(console, "theorems", overview(checked) if brief else [table(*pair) for pair in checked])
+    output.show_table(console, "theorems", overview(checked) if brief else [row_of(*pair) for pair in checked])
     if json is not None:
         output.write_json(json, {"quick": quick, "claims": [record(*pair) for pair in checked]})
     if report_to is not None:
@@ -100,8 +109,19 @@ def check(
     surprises = [result for of in results.values() for result in of if not result.as_expected]
     for result in surprises:
         console.print(_explain(result), highlight=False, markup=False)
-    if surprises:
+    table = load()
+    silent = {name: untested(name, (result.verdict for result in of), table) for name, of in results.items()}
+    for name, labels in silent.items():
+        for label in labels:
+            console.print(f"{name}: no case tests {label!r}", highlight=False, markup=False)
+    if surprises or any(silent.values()):
         raise Exit(1)
+
+
+def renewed(page: str, known: Sequence[Statement]) -> str:
+    """Return a page with the table of statements in the place of that at its end, or added to it."""
+    before, _, _ = page.partition(STATEMENTS_HEADING)
+    return f"{before.rstrip()}\n\n{STATEMENTS_HEADING}\n\n{summary(known)}.\n\n{statements_page(known)}".lstrip()
 
 
 def _chosen(found: Mapping[str, Chapter], names: Sequence[str]) -> dict[str, Chapter]:

@@ -12,7 +12,7 @@ from theory._claims import Chapter, Result
 from theory._statements import Statement
 from theory._witnesses import section as witnesses_of
 
-__all__ = ["overview", "record", "report", "statement_row", "table"]
+__all__ = ["overview", "record", "report", "statement_row", "statements_page", "table"]
 
 Checked = tuple[Chapter, Sequence[Result]]
 
@@ -117,15 +117,23 @@ def _statements(known: Iterable[Statement]) -> list[str]:
         *_, last = row
         links = ", ".join(_link(name) for name in statement.claims)
         rows.append(row | ({last: links} if links else {}))
-    if not rows:
-        return []
-    return ["\n## Statements of the papers\n", _row(rows[0]), "|---|---|---|", *(_row(row.values()) for row in rows)]
+    return ["\n## Statements of the papers\n", *_table(rows)] if rows else []
 
 
 def statement_row(statement: Statement) -> dict[str, str]:
     """Return the row of a statement."""
     checked = ", ".join(statement.claims) or statement.reason
-    return {"paper": statement.paper, "statement": statement.label, "checked by, or why not": checked}
+    row = {"paper": statement.paper, "statement": statement.label, "covered": statement.covered}
+    return row | {"checked by, or why not": checked}
+
+
+def statements_page(known: Iterable[Statement]) -> str:
+    """Return the statements as the table of a Markdown page."""
+    return "\n".join(_table([statement_row(statement) for statement in known])) + "\n"
+
+
+def _table(rows: Sequence[dict[str, str]]) -> list[str]:
+    return [_row(rows[0]), "|---" * len(rows[0]) + "|", *(_row(row.values()) for row in rows)]
 
 
 def _section(chapter: Chapter, results: Sequence[Result]) -> str:

@@ -167,7 +167,7 @@ def _adaptive(method: Any, known: Known) -> str:
     where = "where no Hessian is below their mean by more than delta"
     steps = f"after n accepted iterations of three rounds, w = max({method.first:g}, 2 delta), {where}"
     if method.mu == 0:
-        return f"E - E* <= 2 w |theta0 - theta*|^2/n^2 {steps}"
+        return f"E - E* <= 2 w |theta0 - theta*|^2/(n + 1)^2 {steps}"
     return f"E - E* = O(q^n), q = 1 - 2/(1 + sqrt(1 + 4 w/{method.mu:g})), {steps}"
 
 
@@ -190,7 +190,9 @@ OF_ADAPTIVE_ACC_S_DANE = (Theorem(source="", rate=_adaptive, needs=CONVEX),)
 OF_ACC_S_DANE = (
     Theorem(
         source="",
-        rate=lambda m, k: f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
+        rate=lambda m, k: (
+            f"{_given(m, k)}E - E* <= 2 weight |theta0 - theta*|^2/(n + 1)^2 after n iterations of two rounds"
+        ),
         needs=CONVEX,
         about=lambda m, k: m.mu == 0,
     ),

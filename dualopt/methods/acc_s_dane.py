@@ -75,7 +75,7 @@ class AccSDANE(DANE):
 
     and :math:`\alpha` falls to the solution of :math:`w\alpha^2 + \mu\alpha = \mu`: of the order of
     :math:`\sqrt{\delta/\mu}` iterations per digit, and for :math:`\mu = 0`
-    :math:`E(x^n) - E^* \le 2w|\theta^0 - \theta^*|^2/n^2` (``acc_s_dane``, with a proof that is not the paper's).
+    :math:`E(x^n) - E^* \le 2w|\theta^0 - \theta^*|^2/(n + 1)^2` (``acc_s_dane``, with a proof that is not the paper's).
     The smoothness of the clients does not matter. Where :math:`\delta` is not known,
     :class:`dualopt.methods.AdaptiveAccSDANE` finds a weight.
 

@@ -113,7 +113,7 @@ class AdaptiveAccSDANE(DANE):
     Weights of at least :math:`\delta` are accepted, so that none exceeds :math:`\bar w = \max(w_0, 2\delta)`, and
     :math:`\delta` need not be known. After n accepted iterations
 
-    .. math:: E(x) - E^* \le \min\Bigl(\frac{2\bar w}{n^2}, \frac{\bar w}2(1 - \alpha^*)^{n - 1}\Bigr)
+    .. math:: E(x) - E^* \le \min\Bigl(\frac{2\bar w}{(n + 1)^2}, \frac{\bar w}2(1 - \alpha^*)^{n - 1}\Bigr)
               |\theta^0 - \theta^*|^2, \qquad \bar w\alpha^{*2} + \mu\alpha^* = \mu,
 
     and at most :math:`\log_2\frac{\bar w}{w_0} + 3.33q + 0.16(n - q)` were refused, q accepted ones being before these

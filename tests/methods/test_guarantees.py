@@ -271,7 +271,7 @@ SAID = [
         "adaptive-acc-s-dane",
         FLAT,
         {"first": 3.0},
-        "E - E* <= 2 w |theta0 - theta*|^2/n^2 after n accepted iterations of three",
+        "E - E* <= 2 w |theta0 - theta*|^2/(n + 1)^2 after n accepted iterations of three",
     ),
     (
         "acc-s-dane",
@@ -283,7 +283,7 @@ SAID = [
         "acc-s-dane",
         STRONG,
         {"weight": 9.5, "mu": 0.0},
-        "E - E* <= 2 weight |theta0 - theta*|^2/n^2 after n iterations of two rounds",
+        "E - E* <= 2 weight |theta0 - theta*|^2/(n + 1)^2 after n iterations of two rounds",
     ),
     ("acc-s-dane", STRONG, {"mu": 0.6}, "none: its theorem needs mu <= min mu_j = 0.5"),
     ("acc-s-dane", FLAT, {"weight": 10.0}, "E - E* <= 2 weight"),

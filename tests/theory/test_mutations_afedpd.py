@@ -15,7 +15,7 @@ from theory._cases import Case
 from theory._chance import Branch
 from theory._claims import discover
 from theory._rounds import histories, mean_square_radius
-from theory.afedpd import inexact, optimization
+from theory.afedpd import composite, inexact, optimization
 from theory.afedpd._runs import (
     afedpd_case,
     fixed_point,
@@ -45,6 +45,7 @@ FORMULAS = {
     "identity_douglas_rachford": (splitting, "FedDyn", feddyn.MUTATIONS["half the memory"].wrong()),  # pyright: ignore[reportOptionalCall]
     "afedpd_theorem_1": (optimization, "gradient_constant", lambda rho, L: 0.1 * rho),
     "afedpd_descent": (optimization, "descent_constant", lambda rho, L: 0.5 * (rho - L)),
+    "afedpd_equation_6": (composite, "models", lambda case, right=composite.models, **_: right(case, as_printed=True)),
     "afedpd_remark_1_2": (inexact, "decreasing_step", lambda k, m, M: 0.5 / M),
 }
 # Bounds that are attained: half of them is too little.
@@ -52,6 +53,7 @@ TIGHT = {
     "afedpd_descent",
     "afedpd_descent_inexact",
     "afedpd_lemma_1",
+    "afedpd_lemma_2",
     "afedpd_lemma_3",
     "afedpd_lemma_4",
     "afedpd_recursion",
@@ -82,7 +84,7 @@ def test_every_claim_is_caught_by_some_mutation() -> None:
 def test_errata_have_both_forms() -> None:
     """The printed form fails, the corrected one holds: ``test_verdicts`` judges whether they do."""
     found = {name: chapter for name, chapter in CHAPTERS.items() if re.match(r"a\d", name)}
-    assert {name.partition("_")[0] for name in found} == {f"a{number}" for number in range(1, 11)}
+    assert {name.partition("_")[0] for name in found} == {f"a{number}" for number in range(1, 12)}
     for chapter in found.values():
         expected = {(form.name.startswith("as printed"), verdict) for form, verdict in chapter.cases(True)}
         assert expected == {(True, "violated"), (False, "holds")}

@@ -112,6 +112,32 @@ def test_expected_verdicts_end_with_0(capsys, monkeypatch) -> None:
     assert run(capsys, "--quick")[0] == 0
 
 
+def two_labels(*cases: tuple[str, float]) -> dict[str, Chapter]:
+    """A claim of two inequalities, whose cases say which of them they yield, and how much of it is rounding."""
+    chapter = chapters("holds")["claim_0"]
+    claim = replace(
+        chapter.claim,
+        compare=lambda case: [Inequality(0, 0.5, 1.0, "x"), Inequality(0, 1e-17, 1.0, *case)],
+        cases=lambda quick: [ExpectedVerdict(case) for case in cases],
+    )
+    return {"theorem_4_1": chapter._replace(claim=replace(claim, name="theorem_4_1"))}
+
+
+@pytest.mark.parametrize(
+    ("cases", "refused"),
+    [([("E - E*", 0.0)], []), ([("E - E*", 1e-16)], ["E - E*"]), ([("x", 0.0)], ["E - E*"]),
+     ([("E - E*", 1e-16), ("E - E*", 0.0)], []), ([("E - E*", 0.0), ("y", 1e-16)], ["y"])],
+)  # fmt: skip
+def test_every_label_must_be_tested_on_some_case(capsys, monkeypatch, cases, refused) -> None:
+    """All verdicts are as expected; rounding alone, or cases of a label that were removed, end with 1."""
+    monkeypatch.setattr(_program, "discover", lambda: two_labels(*cases))
+    code, out, _ = run(capsys)
+    assert code == bool(refused)
+    assert [line for line in out.splitlines() if "no case tests" in line] == [
+        f"theorem_4_1: no case tests {label!r}" for label in refused
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -201,8 +227,22 @@ def test_a_statement_without_a_claim_has_a_sentence() -> None:
             assert re.fullmatch(r"[A-Z`].{20,}\.", statement.reason), statement
 
 
-def test_statements_are_listed(capsys) -> None:
-    _, out, _ = run(capsys, "dualfl", "--statements")
+def test_a_special_case_is_a_short_phrase() -> None:
+    some = [statement.special for statement in statements() if statement.special]
+    assert all(statement.claims for statement in statements() if statement.special)
+    assert all(len(special) <= 100 and not special.endswith(".") for special in some)
+
+
+def test_statements_are_listed(capsys, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    _, out, _ = run(capsys, "dualfl", "--statements", "--report", str(page))
     assert "Theorem 3.2" in out
     assert "theorem_3_2" in out
+    assert "special" in out
     assert "statements of 1 paper: " in out
+    assert "| dualfl | Theorem 3.3 | all | theorem_3_3, " in page.read_text()
+
+
+def test_the_page_of_theorems_has_the_statements() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "theorems.md").read_text(encoding="utf-8")
+    assert page == _program.renewed(page, statements()), "python -m theory --statements --report docs/theorems.md"

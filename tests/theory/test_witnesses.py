@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,19 @@ from tests.theory.terms import mutants
 from tests.theory.worst_ratios import blind, complaints, evaluate, rows, scaled, unnoticed, written
 from theory._claims import Chapter, ExpectedVerdict, deviation, discover
 from theory._report import report
-from theory._witnesses import ATTACKED, ATTAINED, DERIVED, UNWITNESSED, Rows, load, witnesses
+from theory._witnesses import (
+    ATTACKED,
+    ATTAINED,
+    DERIVED,
+    HALVED,
+    UNWITNESSED,
+    Rows,
+    kind_of,
+    load,
+    loose,
+    nearest,
+    witnesses,
+)
 
 CHAPTERS = discover()
 TABLE = load()
@@ -168,6 +181,27 @@ def test_reasons_are_for_what_has_no_witness() -> None:
         assert what not in witnesses(name, TABLE).attained
 
 
+def halved_unnoticed(table: Any) -> dict[str, set[str]]:
+    """Return the inequalities that would hold on all cases with half of their bounds."""
+    found = {
+        name: {what for what, rows in kinds.items() if rows.kind == "ratio" and nearest(rows)[1] < HALVED}
+        for name, kinds in table.items()
+    }
+    return {name: labels for name, labels in found.items() if labels}
+
+
+def test_a_bound_that_could_be_halved_has_a_reason_and_no_other() -> None:
+    assert {name: set(labels) for name, labels in loose().items()} == halved_unnoticed(TABLE)
+    for why in (why for labels in loose().values() for why in labels.values()):
+        assert re.fullmatch(r"[A-Z].{20,}\.", why), why
+
+
+def test_a_halved_bound_is_found() -> None:
+    half = Rows("ratio", {"one": [0.49, 0.1], "as printed: one": [0.9, 0.9]})
+    assert halved_unnoticed({"a": {"x": half, "y": Rows("bound", {"": [1.0]})}}) == {"a": {"x"}}
+    assert not halved_unnoticed({"a": {"x": Rows("ratio", {"one": [0.49, 0.1], "two": [0.5, 0.1]})}})
+
+
 def test_witnesses_exist() -> None:
     for name in ATTACKED | DERIVED:
         assert name in CHAPTERS
@@ -183,7 +217,7 @@ def test_an_attained_bound_cannot_be_smaller() -> None:
         for what, (case, ratio) in witnesses(name, TABLE).attained.items():
             assert ratio >= ATTAINED
             (found,) = [e for e in evaluate(CHAPTERS[name]) if e.result.verdict.case == case]
-            compared = [q for q in found.inequalities if worst_ratios.kind_of(q) == what]
+            compared = [q for q in found.inequalities if kind_of(q.what) == what]
             assert any(q.lhs > 0.89 * q.rhs and q.lhs > 1e-9 for q in compared)
 
 

@@ -27,9 +27,9 @@ import numpy as np
 import theory._claims
 from dualopt.lab.claims import Inequality, check
 from theory._claims import Chapter, Result, discover
-from theory._witnesses import Kind, Rows, Table
+from theory._witnesses import Kind, Rows, Table, kind_of
 
-__all__ = ["COMMAND", "Evaluation", "blind", "complaints", "evaluate", "kind_of", "main", "rows", "scaled", "unnoticed"]
+__all__ = ["COMMAND", "Evaluation", "blind", "complaints", "evaluate", "main", "rows", "scaled", "unnoticed"]
 
 COMMAND = "python -m tests.theory.worst_ratios"
 
@@ -103,19 +103,6 @@ def evaluate(chapter: Chapter) -> tuple[Evaluation, ...]:
     return tuple(found)
 
 
-def kind_of(q: Inequality) -> str:
-    """Return what is compared, without numbers that a run may change.
-
-    Examples
-    --------
-    >>> kind_of(Inequality(0, 1.0, 2.0, "distance from 0.5 of the interval around 0.501"))
-    'distance from # of the interval around #'
-    >>> kind_of(Inequality(0, 1.0, 2.0, "squared steps of client 2"))
-    'squared steps of client #'
-    """
-    return re.sub(r"\d+\.\d+|(?<= )\d+$", "#", q.what)
-
-
 def rows(evaluations: Iterable[Evaluation], kinds: Mapping[str, Kind] | None = None) -> dict[str, Rows]:
     """Return the rows of a claim: by kind what they hold, and the numbers by cases.
 
@@ -131,7 +118,7 @@ def rows(evaluations: Iterable[Evaluation], kinds: Mapping[str, Kind] | None = N
         for q in inequalities:
             if q.n > 0 and result.verdict.claim in FIRST_ROUND_ALONE:
                 continue
-            grouped.setdefault(kind_of(q), {}).setdefault(result.verdict.case, []).append(q)
+            grouped.setdefault(kind_of(q.what), {}).setdefault(result.verdict.case, []).append(q)
     table = {}
     for what, cases in grouped.items():
         kind: Kind = (kinds or {}).get(what) or _kind(cases)
@@ -209,7 +196,7 @@ def scaled(
     """Return the inequalities of one kind, their sides multiplied by factors."""
 
     def change(inequalities: Sequence[Inequality]) -> list[Inequality]:
-        return [q._replace(lhs=lhs * q.lhs, rhs=rhs * q.rhs) for q in inequalities if kind_of(q) == what]
+        return [q._replace(lhs=lhs * q.lhs, rhs=rhs * q.rhs) for q in inequalities if kind_of(q.what) == what]
 
     return tuple(e._replace(inequalities=change(e.inequalities)) for e in evaluations)
 
@@ -242,7 +229,7 @@ def blind(evaluations: Sequence[Evaluation], expected: Mapping[str, Rows]) -> li
     def sees(q: Inequality) -> bool:
         return (q.lhs.mistaken if isinstance(q.lhs, Sides) else q.lhs) > q.rhs
 
-    seen = {kind_of(q) for e in evaluations for q in e.inequalities if sees(q)}
+    seen = {kind_of(q.what) for e in evaluations for q in e.inequalities if sees(q)}
     return [what for what, rows in expected.items() if rows.kind == "bound" and what not in seen]
 
 

@@ -367,11 +367,15 @@ def assumptions_of_theorem_2(case: Neighbours) -> list[str]:
 
 
 def theorem_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
-    """Small slopes, where the bound says something; logistic losses, where six rows are too few."""
+    """Small slopes, where the bound says something, also with two local steps; logistic losses with too few rows."""
     rounds = 3 if quick else 4
     for delta, step in ((0.1, 0.02), (0.1, 0.2), (0.5, 0.4)):
         small = neighbours(Huber(delta=delta), size=3, local_steps=1, rounds=rounds, step=step, rho=1.2, decayed=True)
         yield ExpectedVerdict(small)
+    two = {"size": 2, "local_steps": 2, "rounds": 2, "rho": 1.2, "decayed": True}
+    yield ExpectedVerdict(neighbours(Huber(delta=0.1), step=0.2, **two))
+    if not quick:
+        yield ExpectedVerdict(neighbours(Huber(delta=0.1), step=0.2, **(two | {"size": 3})))
     flat = neighbours(Logistic(), size=3, local_steps=1, rounds=rounds, step=0.2, rho=1.2, decayed=True)
     yield ExpectedVerdict(flat, "vacuous")
 

@@ -33,6 +33,7 @@ __all__ = [
     "conjugates",
     "dual_optimum",
     "dual_value",
+    "errors_of",
     "exact",
     "inexact",
     "initial_bound",
@@ -192,7 +193,7 @@ class DualFLRound(NamedTuple):
     xi: Array  # xi_j^(n) of (6.9a)
     dual_error: float  # E_d(xi^(n)) - min E_d
     rounding: float  # the dual error as computed exceeds the true one by no more than this
-    local_error: float  # sum_j |r_j|^2/(2 nu) for the residuals r_j: an upper bound of delta_n at dual-corrected points
+    local_error: float  # an upper bound of delta_n at dual-corrected points: see `errors_of`
 
     @property
     def theta(self) -> Array:
@@ -218,10 +219,23 @@ def path(case: Case) -> Iterator[DualFLRound]:
         else:
             xi, conjugate = _from_local_solutions(f, nu, s.solution)
         assert s.solution is not None  # everybody takes part
-        local_error = float(np.sum(s.solution.evaluation.gradient**2)) / (2.0 * nu)
+        local_error = errors_of(case, s.solution)
         rounding = _dual_rounding(case, uploaded(s), xi, conjugate, closed_form=closed_form)
         yield DualFLRound(n, s, zeta, xi, dual_value(case, xi, conjugate) - lowest, rounding, local_error)
         zeta = s.clients.zeta
+
+
+def errors_of(case: Case, solution: Any) -> float:
+    r"""Return :math:`\sum_j|r_j|^2/(2\nu)` for the residuals :math:`r_j` of local solutions, or their gaps.
+
+    A dual solver, for losses without gradients, ends at a point whose residual is zero for some subgradient; there the
+    gap of the local problem and its dual (3.5) bounds the dual error. Only for nu = mu is (3.5) the solver's dual.
+    """
+    nu = case.algorithm.nu
+    if math.isfinite(case.L):
+        return float(np.sum(solution.evaluation.gradient**2)) / (2.0 * nu)
+    assert np.max(np.abs(case.objective.mu - nu)) <= 1e-12 * nu
+    return float(np.sum(solution.gap))
 
 
 def _dual_rounding(case: Case, theta: Array, xi: Array, conjugate: Array, *, closed_form: bool) -> float:

@@ -9,6 +9,20 @@ client (Lemma 6.4), and with :math:`\sum_j \zeta_j = 0` (6.10) all that makes Du
           E(\theta^{(n)}) - E(\theta^*) \le \tfrac L2 |\theta^{(n)} - \theta^*|^2,
 
 which are (6.13) and (6.14), carry them over to the models.
+
+The first round has an exact worst case. There :math:`\theta_j` minimises :math:`f_j`, so that with subgradients
+:math:`s_j` at :math:`\theta^*`, :math:`\sum_js_j = 0`, and :math:`u_j = \theta^* - \theta_j`, strong convexity says
+:math:`\langle s_j, u_j\rangle \ge \nu|u_j|^2`, that is :math:`|u_j - \frac{s_j}{2\nu}| \le \frac{|s_j|}{2\nu}`. The
+mean of the :math:`u_j` is that of these differences, hence :math:`\frac{N\nu}2|\theta^{(1)} - \theta^*|^2 \le
+\frac1{8\nu}\sum_j|s_j|^2`, a quarter of what the theorems say. As :math:`g_j^*(-\nu\theta_j) = -f_j(\theta_j) -
+\frac\nu2|\theta_j|^2`, and :math:`f_j(\theta^*) - f_j(\theta_j) \le \langle s_j, u_j\rangle - \frac\nu2|u_j|^2`,
+
+.. math:: E_d(\xi^{(1)}) - E_d^* = \sum_j(f_j(\theta^*) - f_j(\theta_j)) - \tfrac\nu2\sum_j|\theta_j - \theta^{(1)}|^2
+          \le \sum_j\bigl(\langle s_j, u_j - \bar u\rangle - \nu|u_j - \bar u|^2\bigr)
+          \le \tfrac1{4\nu}\sum_j|s_j|^2,
+
+half of what they say; here :math:`\sum_j|u_j|^2 \ge \sum_j|u_j - \bar u|^2`. Flat and steep clients attain the first
+bound, kinks halfway between the others' minima the second one.
 """
 
 from __future__ import annotations
@@ -25,8 +39,9 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import Snapshot
 from dualopt.lab.claims import Inequality, claim
+from dualopt.losses import AbsoluteDeviation, Huber
 from dualopt.methods.dualfl import momentum
-from dualopt.objectives import Quadratic
+from dualopt.objectives import Quadratic, linear_model
 from dualopt.objectives.local_problem import client_dot
 from dualopt.problem.data import available
 from dualopt.solvers import Gradient
@@ -50,6 +65,7 @@ from theory._problems import (
 )
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import (
+    DualFLRound,
     conjugates,
     dual_optimum,
     dual_value,
@@ -285,6 +301,43 @@ def d1_auxiliary_sequence(form: Form) -> Iterable[Inequality]:
 # errors, is that of `inexact_solutions.envelope`.
 
 
+def relations_6_13_and_6_14_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Exact rounds of unequal clients and of two that are nearly equal; a few gradient steps."""
+    for instance in (flat_and_steep(), quadratic(), nearly_equal(), logistic()):
+        nu = 0.9 * instance.mu
+        yield ExpectedVerdict(instance.case(exact(instance, nu=nu), 10))
+        few = inexact(instance, Steps(steps=3), rho=nu / instance.L, nu=nu, solver=Gradient())
+        yield ExpectedVerdict(instance.case(few, 10, "three gradient steps"))
+
+
+@cache
+def nearly_equal() -> Case:
+    """Return clients of one variable with the curvatures 9 and 10."""
+    return solved("curvatures 9 and 10", Quadratic(A=np.array([[[9.0]], [[10.0]]]), b=np.array([[4.0], [-1.0]])))
+
+
+@claim(
+    source="Park and Xu, equations (6.13) and (6.14)",
+    statement=r"In every round, exact or dual-corrected,"
+    r" $|\theta^n - \theta^*|^2 \le \frac2{N\nu}(E_d(\xi^n) - E_d^*)$"
+    r" and $E(\theta^n) - E^* \le \frac L2|\theta^n - \theta^*|^2$.",
+    assumptions=lambda case: strongly_convex(case) + ([] if math.isfinite(case.L) else ["L < inf"]),
+    cases=relations_6_13_and_6_14_cases,
+)
+def relations_6_13_and_6_14(case: Case) -> Iterator[Inequality]:
+    """Relations (6.13) and (6.14): what the dual error says of the model, and the distance of the energy.
+
+    Compare in every round, up to the rounding of both sides.
+    """
+    unit = 0.5 * case.n_clients * case.algorithm.nu
+    for step in path(case):
+        away, rounding = case.distance(step.theta), case.distance_rounding(step.theta)
+        yield Inequality(step.n, unit * away, step.dual_error, "distance", unit * rounding + step.rounding)
+        rounding = case.energy_rounding(step.theta) + 0.5 * case.L * rounding
+        above = case.value(step.theta) - case.value(case.theta)
+        yield Inequality(step.n, above, 0.5 * case.L * away, "energy", rounding)
+
+
 class Recursion(NamedTuple):
     """The recursion for one rho; ``momentum(t, rho)`` returns the next t and beta."""
 
@@ -346,6 +399,23 @@ def flat_and_steep() -> Case:
     return solved("one flat and one steep client", Quadratic(A=curvatures[:, None, None], b=b))
 
 
+@cache
+def kinks(*, smooth: bool = False) -> Case:
+    """Return two absolute deviations, or Huber losses with kappa = 101, whose kinks are 0.9 as far as is worst."""
+    mu = 0.01 if smooth else 1.0
+    loss, name = (Huber(delta=mu), "two smooth kinks") if smooth else (AbsoluteDeviation(), "two kinks")
+    rows = {"X": np.ones((2, 1)), "y": np.array([0.45, -0.45])}
+    return solved(name, linear_model(**rows, loss=loss, mu=mu, clients=2, intercept=False))
+
+
+def first_round(case: Case, step: DualFLRound) -> Iterator[Inequality]:
+    """Compare the first round with its exact worst case."""
+    unit = float(np.sum(case.subgradients**2)) / case.algorithm.nu
+    yield Inequality(1, step.dual_error, unit / 4.0, "dual error after one round", step.rounding)
+    distance, rounding = weighted_distance(case, step.theta), case.distance_rounding(step.theta)
+    yield Inequality(1, distance, unit / 8.0, "distance after one round", case.n_clients * case.algorithm.nu * rounding)
+
+
 def theorem_3_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Nonsmooth losses, quadratics of both kinds, real data; and a momentum parameter that the theorem excludes."""
     for instance, rounds in [(quadratic(), 60), (hard_quadratic(L=300.0), 100), (hinge(), 15 if quick else 30)]:
@@ -353,6 +423,7 @@ def theorem_3_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     smaller = quadratic(5, L=200.0, seed=1)
     yield ExpectedVerdict(smaller.case(exact(smaller, rho=0.0, nu=0.4), 60, "nu = 0.4"))
     yield ExpectedVerdict(flat_and_steep().case(exact(flat_and_steep(), rho=0.0), 30))
+    yield ExpectedVerdict(kinks().case(exact(kinks(), rho=0.0), 10))
     yield ExpectedVerdict(quadratic().case(exact(quadratic()), 10, "rho = 1/kappa"), "outside assumptions")
     yield ExpectedVerdict(lopsided().case(exact(lopsided(), rho=0.0), 60))
     yield from excluded_cases(0.0)
@@ -364,7 +435,9 @@ def theorem_3_2_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 @claim(
     source="Park and Xu, Theorem 3.2",
     statement=r"For rho = 0, nu in (0, mu] and exact local solutions, $E_d(\xi^n) - E_d^* \le"
-    r" \frac{2|\xi^*|^2}{\nu(n+1)^2}$ and $|\theta^n - \theta^*|^2 \le \frac{4|\xi^*|^2}{N\nu^2(n+1)^2}$.",
+    r" \frac{2|\xi^*|^2}{\nu(n+1)^2}$ and $|\theta^n - \theta^*|^2 \le \frac{4|\xi^*|^2}{N\nu^2(n+1)^2}$. In the"
+    r" first round $\frac12$ and $\frac14$ of that for $|s|^2 \le |\xi^*|^2$, $s_j \in \partial f_j(\theta^*)$,"
+    r" in the place of $|\xi^*|^2$.",
     assumptions=sublinear_regime,
     trivial=initial_bound,
     cases=theorem_3_2_cases,
@@ -375,6 +448,8 @@ def theorem_3_2(case: Case) -> Iterator[Inequality]:
     Compare the dual error, and the squared distance in its units (6.13).
     """
     for step in path(case):
+        if step.n == 1:
+            yield from first_round(case, step)
         bound = 4.0 * initial_bound(case) / (step.n + 1.0) ** 2
         yield Inequality(step.n, step.dual_error, bound, "dual error")
         yield Inequality(step.n, weighted_distance(case, step.theta), bound, "N nu/2 |theta - theta*|^2")
@@ -390,6 +465,7 @@ def theorem_3_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     f = quadratic(5, L=200.0, seed=1)
     yield ExpectedVerdict(f.case(exact(f, rho=0.3 * 0.9 / f.L, nu=0.9), 100, "rho = 0.3 nu/L, nu = 0.9"))
     yield ExpectedVerdict(flat_and_steep().case(exact(flat_and_steep()), 30, "rho = nu/L"))
+    yield ExpectedVerdict(kinks(smooth=True).case(exact(kinks(smooth=True)), 20, "rho = nu/L"))
     yield ExpectedVerdict(quadratic().case(exact(quadratic(), rho=0.0), 40, "rho = 0"), "vacuous")
     yield ExpectedVerdict(lopsided().case(suggested(lopsided()), 80, "as suggested"))
     yield from excluded_cases(1.0)
@@ -399,7 +475,9 @@ def theorem_3_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 @claim(
     source="Park and Xu, Theorem 3.3; Chambolle and Pock 2016, Theorem B.1",
     statement=r"For rho in [0, nu/L], nu in (0, mu] and exact local solutions, $\frac{N\nu}{L}(E(\theta^n) - E^*) \le"
-    r" \frac{N\nu}{2}|\theta^n - \theta^*|^2 \le E_d(\xi^n) - E_d^* \le (1-\sqrt\rho)^{n-1}\frac{|\xi^*|^2}{2\nu}$.",
+    r" \frac{N\nu}{2}|\theta^n - \theta^*|^2 \le E_d(\xi^n) - E_d^* \le (1-\sqrt\rho)^{n-1}\frac{|\xi^*|^2}{2\nu}$."
+    r" In the first round the dual error is at most $\frac{|s|^2}{4\nu}$, $s_j = \nabla f_j(\theta^*)$, and what is on"
+    r" its left half of that.",
     assumptions=linear_regime,
     trivial=initial_bound,
     cases=theorem_3_3_cases,
@@ -412,6 +490,8 @@ def theorem_3_3(case: Case) -> Iterator[Inequality]:
     rho, weight = case.algorithm.rho, case.n_clients * case.algorithm.nu / case.L
     lowest, distance_weight = case.value(case.theta), 0.5 * weight * case.L
     for step in path(case):
+        if step.n == 1:
+            yield from first_round(case, step)
         bound, theta = (1.0 - np.sqrt(rho)) ** (step.n - 1) * initial_bound(case), step.theta
         energy, rounding = weight * (case.value(theta) - lowest), weight * case.energy_rounding(theta)
         yield Inequality(step.n, energy, bound, "N nu/L (E - E*)", rounding)

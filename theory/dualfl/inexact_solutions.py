@@ -24,11 +24,20 @@ from dualopt.methods import CorrectedDualFL
 from dualopt.methods.dualfl import momentum
 from dualopt.objectives import Quadratic
 from dualopt.objectives.local_problem import client_dot
-from dualopt.solvers import Gradient
+from dualopt.solvers import DualCoordinate, Gradient
 from dualopt.solvers.stopping import Gap, LinearSchedule, Steps, SublinearSchedule
 from theory._cases import Case
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
-from theory._problems import breast_cancer, digits, hard_quadratic, logistic, lopsided, quadratic
+from theory._problems import (
+    absolute_deviation,
+    breast_cancer,
+    digits,
+    hard_quadratic,
+    hinge,
+    logistic,
+    lopsided,
+    quadratic,
+)
 from theory.dualfl._fista import Fista
 from theory.dualfl._runs import (
     dual_optimum,
@@ -318,7 +327,7 @@ def dual_corrected(case: Case) -> list[str]:
 
 
 def theorem_3_2_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
-    """Schedule (3.7) on quadratics and data; and one gradient step per round, after which the bound says nothing."""
+    """Schedule (3.7) on quadratics, data and losses without gradients; one gradient step, with an empty bound."""
     instances = [(quadratic(), 40, 10.0), (hard_quadratic(L=300.0), 120, 1.0), (lopsided(), 40, 10.0)]
     instances += [(logistic(), 40, 1e-3)]
     if not quick:
@@ -326,6 +335,10 @@ def theorem_3_2_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     for instance, rounds, scale in instances:
         stop = Gap(schedule=SublinearSchedule(nu=instance.mu, scale=scale))
         yield ExpectedVerdict(instance.case(inexact(instance, stop, rho=0.0), rounds))
+    for instance, scale in ((hinge(), 1e-2), (hinge(), 1.0), (absolute_deviation(), 1e-2)):
+        stop = Gap(schedule=SublinearSchedule(nu=instance.mu, scale=scale))
+        method = inexact(instance, stop, rho=0.0, solver=DualCoordinate(max_iter=20_000))
+        yield ExpectedVerdict(instance.case(method, 15 if quick else 30, f"gaps of (3.7) times {scale:g}"))
     once = inexact(breast_cancer(), Steps(steps=1), rho=0.0, solver=Gradient())
     yield ExpectedVerdict(breast_cancer().case(once, 40, "one gradient step"), "vacuous")
 
@@ -333,7 +346,8 @@ def theorem_3_2_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
 @claim(
     source="Park and Xu, Theorem 3.2 with (3.7); Schmidt, Le Roux and Bach 2011",
     statement=r"For rho = 0, nu in (0, mu] and dual-corrected local solutions with residuals $r_j$,"
-    r" $\varepsilon_i = \sum_j |r_j|^2/(2\nu)$ in round $i$: $E_d(\xi^n) - E_d^* \le \frac{R_n}{2\nu}"
+    r" $\varepsilon_i = \sum_j |r_j|^2/(2\nu)$ in round $i$, or the sum of the gaps (3.6) of a dual solver for losses"
+    r" that are not smooth: $E_d(\xi^n) - E_d^* \le \frac{R_n}{2\nu}"
     r" (a_n + \sqrt{|\xi^*|^2 + 2\nu e_n + a_n^2})^2$ with $R_n = t_{n-1}^{-2} \le 4/(n+1)^2$,"
     r" $a_n = \sum_{i \le n} \sqrt{2\nu\varepsilon_i/R_i}$, $e_n = \sum_{i \le n} \varepsilon_i/R_i$.",
     assumptions=lambda case: sublinear_regime(case) + dual_corrected(case),

@@ -18,6 +18,8 @@ import numpy as np
 
 from dualopt.engine.rounds import iterate
 from dualopt.lab.claims import Inequality, claim
+from dualopt.solvers import DualCoordinate
+from dualopt.solvers.stopping import Gap, LinearSchedule, SublinearSchedule
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory._problems import (
@@ -28,7 +30,8 @@ from theory._problems import (
     regularised,
     solved,
 )
-from theory.dualfl._runs import dual_optimum, exact, initial_error
+from theory.dualfl._runs import DualFLRound, dual_optimum, exact, inexact, initial_error, path
+from theory.dualfl.inexact_solutions import envelope
 
 
 def plain_case(instance: Case, alpha: float, rounds: int, *, accelerated: bool) -> Case:
@@ -92,6 +95,52 @@ def _lipschitz(f: Any) -> float:
     return float(np.mean([np.sum(w * np.linalg.norm(X, axis=1)) for X, _, w in f.client_rows()]))
 
 
+def inexact_case(instance: Case, alpha: float, rounds: int, *, accelerated: bool, scale: float) -> Case:
+    """Return the case of a plain problem with inexact local solutions, of accuracies (3.7) or (3.8) times a factor."""
+    ridge, rho = _solved(instance.objective, alpha), alpha / (instance.L + alpha) if accelerated else 0.0
+    schedule = LinearSchedule(rho=rho, scale=scale) if accelerated else SublinearSchedule(nu=alpha, scale=scale)
+    solver = None if math.isfinite(instance.L) else DualCoordinate(max_iter=20_000)
+    method = inexact(ridge, Gap(schedule=schedule), nu=alpha, rho=rho, solver=solver)
+    return instance.case(method, rounds, f"alpha = {alpha:.3g}, accuracies times {scale:g}")
+
+
+def distances_from_the_ridge(ridge: Case) -> Iterator[tuple[DualFLRound, float]]:
+    r"""Yield the rounds with what :math:`|\theta^n - \theta^\alpha|` is at most, by (6.13) and the errors made."""
+    steps, nu = list(path(ridge)), ridge.algorithm.nu
+    squared = float(np.sum(dual_optimum(ridge) ** 2))
+    bounds = envelope((step.local_error for step in steps), rho=ridge.algorithm.rho, nu=nu, squared=squared)
+    for step, bound in zip(steps, bounds, strict=True):
+        yield step, math.sqrt(2.0 * bound / (ridge.n_clients * nu))
+
+
+def theorem_4_1_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Yield smooth and nonsmooth clients, with negligible errors and with some that count; and with too large ones."""
+    rounds = 80 if quick else 200
+    for instance, scale in ((logistic(mu=0.0), 1e-7), (logistic(mu=0.0), 1e-6), (hinge_without_ridge(), 1e-5)):
+        yield ExpectedVerdict(inexact_case(instance, 0.03, rounds, accelerated=False, scale=scale))
+    yield ExpectedVerdict(inexact_case(logistic(mu=0.0), 0.03, 20, accelerated=False, scale=1e-3), "vacuous")
+
+
+@claim(
+    source="Park and Xu, Theorem 4.1 with (3.7)",
+    statement=r"DualFL with rho = 0, nu = alpha on $f_j + \frac\alpha2|\cdot|^2$, dual-corrected local solutions with"
+    r" errors $\varepsilon_i$ as in theorem_3_2_inexact, whose bound of the dual error is $B_n$, E Lipschitz with"
+    r" constant $G$: $E(\theta^n) - E^* \le \frac\alpha2(|\theta^*|^2 - |\theta^\alpha|^2) + G\sqrt{2B_n/(N\alpha)}$.",
+    assumptions=lambda case: [] if case.algorithm.rho == 0 else ["rho = 0"],
+    trivial=initial_error,
+    cases=theorem_4_1_inexact_cases,
+)
+def theorem_4_1_inexact(case: Case) -> Iterator[Inequality]:
+    """Theorem 4.1 with inexact local solutions.
+
+    Compare the error of the plain energy with the bound for the errors that were made.
+    """
+    ridge, lowest, G = with_ridge(case), case.value(case.theta), _lipschitz(case.objective)
+    bias = 0.5 * case.algorithm.nu * float(np.sum(case.theta**2) - np.sum(ridge.theta**2))
+    for step, away in distances_from_the_ridge(ridge):
+        yield Inequality(step.n, case.value(step.theta) - lowest, bias + G * away, "E - E*")
+
+
 # Rounds until the gradient is small.
 
 
@@ -137,6 +186,34 @@ def theorem_4_2(case: Case) -> Iterator[Inequality]:
     for n, s in enumerate(ridge.snapshots(), start=1):
         difference = np.mean(f.gradient(s.server.theta), axis=0) + alpha * ridge.theta
         yield Inequality(n, float(np.linalg.norm(difference)), float(C * rate**n), "|grad E + alpha theta^alpha|")
+
+
+def theorem_4_2_inexact_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Singular quadratics, one flat client and logistic losses, with errors of two sizes."""
+    for scale in (1e-6, 1e-2):
+        yield ExpectedVerdict(inexact_case(flat_quadratic(), 0.1, 150, accelerated=True, scale=scale))
+        yield ExpectedVerdict(inexact_case(one_flat_client(), 0.1, 100, accelerated=True, scale=scale))
+    yield ExpectedVerdict(inexact_case(logistic(mu=0.0), 0.1, 80, accelerated=True, scale=1e-3))
+
+
+@claim(
+    source="Park and Xu, Theorem 4.2, (4.5) with (3.8)",
+    statement=r"DualFL with $\rho = \alpha/(L+\alpha)$, $\nu = \alpha$ on $f_j + \frac\alpha2|\cdot|^2$, dual-corrected"
+    r" local solutions with errors $\varepsilon_i$ as in theorem_3_3_inexact, whose bound of the dual error is $B_n$:"
+    r" $|\nabla E(\theta^n) + \alpha\theta^\alpha| \le L\sqrt{2B_n/(N\alpha)}$.",
+    assumptions=accelerated_regime,
+    trivial=lambda case: math.sqrt(case.squared_gradient(case.objective.zeros())),
+    cases=theorem_4_2_inexact_cases,
+)
+def theorem_4_2_inexact(case: Case) -> Iterator[Inequality]:
+    """Theorem 4.2, estimate (4.5), with inexact local solutions.
+
+    Compare the gradient of the plain energy with its limit (4.7), up to what local solutions leave of it.
+    """
+    ridge, f, alpha = with_ridge(case), case.objective, case.algorithm.nu
+    for step, away in distances_from_the_ridge(ridge):
+        difference = np.mean(f.gradient(step.theta), axis=0) + alpha * ridge.theta
+        yield Inequality(step.n, float(np.linalg.norm(difference)), case.L * away, "|grad E + alpha theta^alpha|")
 
 
 def theorem_4_2_rounds_cases(quick: bool) -> Iterator[ExpectedVerdict]:

@@ -27,9 +27,10 @@ import numpy as np
 from dualopt.arrays.tree import merge_clients
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.losses import Huber
 from dualopt.methods import FedDyn
 from dualopt.methods.participation import Round, UniformSubset
-from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadratic
+from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadratic, linear_model
 from dualopt.solvers import NewtonCG
 from dualopt.solvers.stopping import GradientNorm
 from theory._cases import Case, accurately
@@ -59,6 +60,7 @@ __all__ = [
     "curvatures",
     "expectations",
     "expected",
+    "far_away",
     "feddyn_case",
     "flat_along_axes",
     "nonconvex_cases",
@@ -169,6 +171,15 @@ def opposed(*, pull: float = 3.0) -> Case:
     angles = 2.0 * np.pi * np.arange(3) / 3
     b = np.array([1.0, 0.5]) + pull * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return solved("three that pull apart", Quadratic(A=np.repeat(np.eye(2)[None], 3, axis=0), b=b))
+
+
+@cache
+def far_away() -> Case:
+    """Return two Huber losses of one variable, linear on most of the way from zero to their common minimiser 3."""
+    rows = {"X": np.ones((2, 1)), "y": np.array([2.9, 3.1])}
+    f = linear_model(**rows, loss=Huber(delta=1.0), mu=0.0, clients=2, intercept=False)
+    theta = np.array([3.0])
+    return Case(name="two Huber losses far away", objective=f, theta=theta, subgradients=f.gradient(theta))
 
 
 @cache

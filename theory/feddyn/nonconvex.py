@@ -48,19 +48,28 @@ def lemma_11_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     name="feddyn_lemma_11",
     source="Acar et al., Lemma 11",
     statement=r"$(1 - 4L^2/\alpha^2)\,\varepsilon_t \le \frac{8L^2}{\alpha^2}C_{t-1}"
-    r" + \frac{4}{\alpha^2}|\nabla E(\gamma^{t-1})|^2$, $C_t = \frac1N\sum_k|\theta_k^t - \gamma^t|^2$.",
+    r" + \frac{4}{\alpha^2}|\nabla E(\gamma^{t-1})|^2$, $C_t = \frac1N\sum_k|\theta_k^t - \gamma^t|^2$. Sharper:"
+    r" $(\alpha - L)_+^2\varepsilon_t \le L^2C_{t-1} + |\nabla E(\gamma^{t-1})|^2$.",
     assumptions=smooth,
     cases=lemma_11_cases,
 )
 def lemma_11(case: Case) -> Iterator[Inequality]:
-    """Lemma 11: how far the clients' solutions are from the last mean, without convexity.
+    r"""Lemma 11: how far the clients' solutions are from the last mean, without convexity.
 
-    Compare both sides as printed; for alpha <= 2 L the left one is not positive and nothing is said.
+    By (7), :math:`\alpha(\tilde\theta_k - \gamma) = [\nabla f_k(\gamma) - \nabla f_k(\tilde\theta_k)] + [d_k - \bar d]
+    - \nabla E(\gamma)` with :math:`d_k = \nabla f_k(\theta_k) - \nabla f_k(\gamma)`. The paper squares a sum of four
+    terms. But the second bracket has mean zero and the third term is the same for all clients, so that their squares
+    add up, to at most :math:`L^2C + |\nabla E(\gamma)|^2`; the first one takes L from alpha.
+
+    Compare both sides as printed; for alpha <= 2 L the left one is not positive and nothing is said. Then the sharper
+    form.
     """
     L, alpha = case.L, case.alpha
     for step in path(case):
-        bound = (8.0 * L**2 * C(case, step.before) + 4.0 * case.squared_gradient(step.before.gamma)) / alpha**2
+        apart, slope = C(case, step.before), case.squared_gradient(step.before.gamma)
+        bound = (8.0 * L**2 * apart + 4.0 * slope) / alpha**2
         yield Inequality(step.n, (1.0 - 4.0 * L**2 / alpha**2) * step.epsilon, bound)
+        yield Inequality(step.n, max(alpha - L, 0.0) ** 2 * step.epsilon, L**2 * apart + slope, "sharper")
 
 
 def lemma_12_cases(quick: bool) -> Iterator[ExpectedVerdict]:

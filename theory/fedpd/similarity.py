@@ -1,4 +1,4 @@
-"""A4 of the FedPD paper, clients whose gradients differ by a bounded amount: its two forms, and who satisfies it.
+"""A3 and A4 of the FedPD paper, clients whose gradients differ by a bounded amount, and who satisfies them.
 
 Appendix A of the first version, where it is A5: logistic losses always, least squares with one Hessian only.
 """
@@ -43,6 +43,51 @@ class Rays(NamedTuple):
             direction = direction / np.linalg.norm(direction)
             for length in lengths:
                 yield k, length, self.objective.gradient(length * direction)
+
+
+class Balance(NamedTuple):
+    """Quadratic clients, and how A3 divides between its two constants."""
+
+    name: str
+    objective: Quadratic
+    c: float
+
+
+def assumption_3_cases(quick: bool) -> Iterator[ExpectedVerdict]:
+    """Convex clients and clients of which one is concave, with most of the bound in D or in G."""
+    for f in (lopsided(), one_concave_client()):
+        for c in (0.05, 20.0):
+            yield ExpectedVerdict(Balance(f"{f.name}, c = {c:g}", f.objective, c))
+
+
+@claim(
+    name="fedpd_assumption_3",
+    source="Zhang et al., A3, (3)",
+    statement=r"For quadratics with Hessians $A_j$, an invertible mean $\bar A$, $s_j = \nabla f_j(x^*)$ and every"
+    r" $c > 0$: $\frac1N\sum_j|\nabla f_j|^2 \le G^2 + D^2|\nabla E|^2$ with $G^2 = (1 + \frac1c)\frac1N\sum_j|s_j|^2$,"
+    r" $D^2 = (1 + c)\lambda$, $\lambda$ the largest eigenvalue of $\bar A^{-1}\frac1N\sum_jA_j^2\bar A^{-1}$; no"
+    r" $D^2 < \lambda$ will do with any G: along $\bar A^{-1}$ times its eigenvector the left-hand side is at least"
+    r" $((\lambda t^2)^{1/2} - (\frac1N\sum_j|s_j|^2)^{1/2})^2$, where $|\nabla E| = t$.",
+    rtol=1e-10,
+    cases=assumption_3_cases,
+)
+def assumption_3(case: Balance) -> Iterator[Inequality]:
+    """A3: the pairs (G, D) that quadratics admit.
+
+    By Minkowski's inequality. Compare at the minimiser and along the worst direction, from above and below.
+    """
+    f, c = case.objective, case.c
+    mean, inverse = np.mean(f.A, axis=0), np.linalg.inv(np.mean(f.A, axis=0))
+    eigenvalues, vectors = np.linalg.eigh(inverse @ np.mean(f.A @ f.A, axis=0) @ inverse)
+    largest, best = float(eigenvalues[-1]), np.linalg.solve(mean, np.mean(f.b, axis=0))
+    own = float(np.mean(np.sum(f.gradient(best) ** 2, axis=1)))
+    for t in (0.0, 1.0, 1e2, 1e4):
+        gradients = f.gradient(best + t * inverse @ vectors[:, -1])
+        squares = float(np.mean(np.sum(gradients**2, axis=1)))
+        slope = float(np.sum(np.mean(gradients, axis=0) ** 2))
+        yield Inequality(int(t), squares, (1.0 + 1.0 / c) * own + (1.0 + c) * largest * slope, "mean square")
+        below = (np.sqrt(largest) * t - np.sqrt(own)) ** 2
+        yield Inequality(int(t), float(below), squares, "mean square from below")
 
 
 def assumption_4_cases(quick: bool) -> Iterator[ExpectedVerdict]:

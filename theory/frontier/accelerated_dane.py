@@ -39,10 +39,10 @@ At first :math:`\alpha = 1`, :math:`b(1 - \alpha) = w\alpha^2 = w`: :math:`P^1 \
 
 **Rates.** b falls to :math:`\mu` and :math:`\alpha` to :math:`\alpha^* = \frac2{1 + \sqrt{1 + 4w/\mu}}`, so that
 :math:`P^n \le \frac w2(1 - \alpha^*)^{n - 1}|\theta^0 - \theta^*|^2`. For any :math:`\mu`, :math:`A_n =
-\frac1w\prod_{i = 2}^n(1 - \alpha_i)^{-1}` has :math:`\sqrt{A_n} - \sqrt{A_{n - 1}} \ge \frac1{2\sqrt w}`, so
-:math:`A_n \ge \frac{n^2}{4w}` and
+\frac1w\prod_{i = 2}^n(1 - \alpha_i)^{-1}` has :math:`\sqrt{A_n} - \sqrt{A_{n - 1}} \ge \frac1{2\sqrt w}` and begins
+with :math:`A_1 = \frac1w`, so :math:`A_n \ge \frac{(n + 1)^2}{4w}` and
 
-.. math:: E(\bar x^n) - E^* \le \tfrac{2w}{n^2}|\theta^0 - \theta^*|^2. \tag{3}
+.. math:: E(\bar x^n) - E^* \le \tfrac{2w}{(n + 1)^2}|\theta^0 - \theta^*|^2. \tag{3}
 
 The paper has a bound of the same order for the mean of squared differences of gradients, with errors of the local
 solutions; neither is treated here.
@@ -137,7 +137,7 @@ def limit_factor(weight: float, mu: float) -> float:
     statement=r"For $\mu$-strongly convex clients, $\mu \ge 0$, $\nabla^2f_j \succeq \nabla^2E - \delta I$,"
     r" $w \ge \delta$ and exact solutions, $P = E(\bar x) - E^* + \frac b2|v - \theta^*|^2$:"
     r" $P^+ \le (1 - \alpha)P$, $P^1 \le \frac w2|\theta^0 - \theta^*|^2$, and after $n$ iterations"
-    r" $E(\bar x^n) - E^* \le \min(\frac{2w}{n^2}, \frac w2(1 - \alpha^*)^{n - 1})|\theta^0 - \theta^*|^2$,"
+    r" $E(\bar x^n) - E^* \le \min(\frac{2w}{(n + 1)^2}, \frac w2(1 - \alpha^*)^{n - 1})|\theta^0 - \theta^*|^2$,"
     r" $\alpha^* = 2/(1 + \sqrt{1 + 4w/\mu})$.",
     assumptions=similar,
     cases=acc_s_dane_cases,
@@ -170,7 +170,7 @@ def acc_s_dane(case: Case) -> Iterator[Inequality]:
         else:
             first = potential
             yield Inequality(n, potential, 0.5 * w * start, "first potential", rounding)
-        yield Inequality(n, error, 2.0 * w * start / n**2, "energy, n^2", rounding)
+        yield Inequality(n, error, 2.0 * w * start / (n + 1) ** 2, "energy, n^2", rounding)
         if mu > 0:
             bound = 0.5 * w * start * limit_factor(w, mu) ** (n - 1)
             yield Inequality(n, error, bound, "energy, linear", rounding)

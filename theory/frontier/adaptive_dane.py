@@ -41,9 +41,9 @@ iterations but the first has a factor of at most :math:`1 - \alpha^*`, :math:`\b
 the others have one of at most 1. For any :math:`\mu`, let A be :math:`\frac1w` at first and :math:`A' = \frac A{1 -
 \alpha'}` after that. As :math:`bA \ge 1` is kept, accepted iterations have :math:`w\alpha^2 = b(1 - \alpha) \ge
 \frac1{A'}`, that is :math:`w(A' - A)^2 \ge A'`, and :math:`\sqrt{A'} - \sqrt A \ge \frac{A' - A}{2\sqrt{A'}} \ge
-\frac1{2\sqrt w}`. Hence, after n accepted iterations,
+\frac1{2\sqrt w}`. Hence :math:`A \ge \frac{(n + 1)^2}{4\bar w}` and, after n accepted iterations,
 
-.. math:: E(x) - E^* \le \min\Bigl(\frac{2\bar w}{n^2}, \frac{\bar w}2(1 - \alpha^*)^{n - 1}\Bigr)
+.. math:: E(x) - E^* \le \min\Bigl(\frac{2\bar w}{(n + 1)^2}, \frac{\bar w}2(1 - \alpha^*)^{n - 1}\Bigr)
           |\theta^0 - \theta^*|^2. \tag{3}
 """
 
@@ -116,8 +116,9 @@ def acc_s_dane_adaptive_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" solutions and weights that adapt from $w_0$, $P = E(x) - E^* + \frac b2|v - \theta^*|^2$:"
     r" $P' \le (1 - \alpha')P$, weights $w \ge \delta$ are accepted ($\alpha' = \alpha$), all are at most $\bar w ="
     r" \max(w_0, 2\delta)$, and after $n$ accepted iterations, $q$ of them before the first refusal,"
-    r" $E(x) - E^* \le \min(\frac{2\bar w}{n^2}, \frac{\bar w}2(1 - \alpha^*)^{n - 1})|\theta^0 - \theta^*|^2$, with at"
-    r" most $\log_2\frac{\bar w}{w_0} + q\log_210 + (n - q)\log_2\frac{10}9$ refused ones.",
+    r" $E(x) - E^* \le \min(\frac{2\bar w}{(n + 1)^2}, \frac{\bar w}2(1 - \alpha^*)^{n - 1})"
+    r" |\theta^0 - \theta^*|^2$, with at most $\log_2\frac{\bar w}{w_0} + q\log_210 + (n - q)\log_2\frac{10}9$"
+    r" refused ones.",
     assumptions=convex,
     cases=acc_s_dane_adaptive_cases,
 )
@@ -161,7 +162,7 @@ def acc_s_dane_adaptive(case: Case) -> Iterator[Inequality]:
                 yield Inequality(n, potential, (1.0 - found.share) * last, "potential after an iteration", rounding)
             last = potential
         if accepted:
-            yield Inequality(n, error, 2.0 * widest_weight * start / accepted**2, "energy, n^2", n * rounding)
+            yield Inequality(n, error, 2.0 * widest_weight * start / (accepted + 1) ** 2, "energy, n^2", n * rounding)
         if accepted and mu > 0:
             bound = 0.5 * widest_weight * start * limit_factor(widest_weight, mu) ** (accepted - 1)
             yield Inequality(n, error, bound, "energy, linear", n * rounding)

@@ -29,6 +29,7 @@ from theory._cases import Case
 from theory._claims import ExpectedVerdict
 from theory._problems import absolute_deviation, hard_quadratic, hinge, logistic, lopsided, quadratic
 from theory.dualfl._runs import exact, strongly_convex
+from theory.dualfl.exact_solutions import flat_and_steep
 
 __all__ = ["dual_ascent_any_loss", "dual_ascent_linear"]
 
@@ -53,6 +54,7 @@ def dual_ascent_linear_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Quadratics, unequal clients, a logistic loss; nu below mu; nu beyond mu and kinks, which are not admitted."""
     for instance, rounds in ((quadratic(), 60), (lopsided(), 60), (logistic(), 30)):
         yield ExpectedVerdict(instance.case(ascent(instance), rounds))
+    yield ExpectedVerdict(flat_and_steep().case(ascent(flat_and_steep()), 30))
     f = hard_quadratic()
     yield ExpectedVerdict(f.case(ascent(f), 40 if quick else 400))
     f = quadratic()
@@ -107,7 +109,7 @@ def rounding_of_duals(case: Case, duals: float) -> float:
 
 def dual_ascent_any_loss_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Quadratics, logistic and hinge losses, absolute values; nu beyond mu."""
-    for instance in (quadratic(), lopsided(), logistic(), hinge(), absolute_deviation()):
+    for instance in (quadratic(), lopsided(), logistic(), hinge(), absolute_deviation(), flat_and_steep()):
         yield ExpectedVerdict(instance.case(ascent(instance), 10 if quick else 40))
     f = quadratic()
     yield ExpectedVerdict(f.case(ascent(f, nu=2.0 * f.mu), 5, "nu = 2 mu"), "outside assumptions")

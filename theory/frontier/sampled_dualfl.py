@@ -26,9 +26,12 @@ and :math:`\theta(x^+) = w - \frac1P\sum_S(w - \theta_j)`, the mean of the activ
 .. math:: \hat\psi^+ = (1 - t)\hat\psi + t\textstyle\sum_jg_j^*(z_j)
           + \tfrac tp\sum_{j\in S}\bigl(g_j^*(z_j^+) - g_j^*(z_j)\bigr).
 
-This is the same combination of values that x is of the points :math:`z^0, z^1, \dots`. Its weights are not negative
-if :math:`t_k(1 - p) \le (1 - t_k)t_{k-1}`, which :math:`t_k \le t_{k-1}` and :math:`t_k \le p` imply; the convexity
-of the :math:`g_j^*` then says :math:`\hat F := h(x) + \hat\psi \ge E_d(x)`. (c) Its mean is
+This is the same combination of values that :math:`x_j` is of the points :math:`z_j^0, z_j^1, \dots`. Let
+:math:`t_k(1 - p) \le (1 - t_k)t_{k-1}`, which :math:`t_k \le t_{k-1}` and :math:`t_k \le p` imply. Then no weight is
+negative, because after round k the current :math:`z_j` has a weight :math:`c_j \ge t_k/p`: at first :math:`c_j = 1 =
+t_0/p`. In round k an idle client has :math:`c_j^+ = (1 - t_k)c_j + t_k \ge \frac1p(1 - t_k)t_{k-1} + t_k \ge t_k/p`;
+an active one leaves :math:`(1 - t_k)c_j - \frac{t_k}p(1 - p) \ge 0` to its old point and gives :math:`t_k/p` to the new
+one. The convexity of the :math:`g_j^*` then says :math:`\hat F := h(x) + \hat\psi \ge E_d(x)`. (c) Its mean is
 :math:`\mathbb E\,\hat\psi^+ = (1 - t)\hat\psi + t\sum_jg_j^*(\tilde z_j)`, where :math:`\tilde z` is (1) for all
 clients.
 
@@ -105,6 +108,9 @@ from theory.frontier.growing_feddyn import deviations
 # The steps.
 
 
+WEIGHTS = 300  # rounds in which those of (b) are followed
+
+
 class Steps(NamedTuple):
     """The steps t for one rho and one fraction of active clients."""
 
@@ -126,17 +132,19 @@ def sampled_dualfl_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     source="Theorem F, the steps",
     statement=r"$t_0 = p$, $t_k^2 + q(1 - p)t_k = (1 - t_k)(t_{k-1}^2 + qt_{k-1})$, $q = \frac\rho{1 - \rho}$ (to"
     r" 1e-10): $t_\infty \le t_k \le t_{k-1}$, with the limit $t_\infty = \frac{2p}{1 + \sqrt{1 + 4p(1/\rho - 1)}}$;"
-    r" for $\rho = 0$, $\prod_{k=1}^{n-1}(1 - t_k) \le \frac4{((n-1)p + 2)^2}$.",
+    r" for $\rho = 0$, $\prod_{k=1}^{n-1}(1 - t_k) \le \frac4{((n-1)p + 2)^2}$. Whoever is active, the current $z_j$"
+    r" has a weight $c_j \ge t_k/p$ in $x_j$ after round k, and $\frac{t_k}p(1 - p) \le (1 - t_k)c_j$ before it.",
     rtol=ROUNDING,
     cases=sampled_dualfl_step_cases,
 )
 def sampled_dualfl_step(case: Steps) -> Iterator[Inequality]:
     """SampledDualFL: how its steps fall.
 
-    Compare the recursion, both ends, the product, and the limit from the round on where it is reached.
+    Compare the recursion, both ends, the product, and the limit from the round on where it is reached; the weights of
+    (b) for clients that are always, at times or never active.
     """
     rho, p = case.rho, case.fraction
-    q, t, product = rho / (1.0 - rho), p, 1.0
+    q, t, product, weights = rho / (1.0 - rho), p, 1.0, [1.0, 1.0, 1.0]
     limit = 2.0 * p / (1.0 + math.sqrt(1.0 + 4.0 * p * (1.0 / rho - 1.0))) if rho else 0.0
     for n in range(1, case.rounds + 1):
         yield Inequality(n, product, 4.0 / ((n - 1) * p + 2.0) ** 2, "product")
@@ -145,6 +153,13 @@ def sampled_dualfl_step(case: Steps) -> Iterator[Inequality]:
         yield Inequality(n, deviation(left, right), ROUNDING, "recursion")
         yield Inequality(n, after, t, "t falls")
         yield Inequality(n, limit, after, "the limit")
+        if n <= WEIGHTS:
+            for client, c in enumerate(weights):
+                active = client == 0 or (client == 1 and n % 3 == 0)
+                if p < 1:
+                    yield Inequality(n, after / p * (1.0 - p), (1.0 - after) * c, "what the old point loses")
+                weights[client] = after / p if active else (1.0 - after) * c + after
+                yield Inequality(n, after / p, weights[client], "weight of the current point")
         t, product = after, product * (1.0 - after)
     if (1.0 - limit) ** case.rounds < 1e-9:  # the deviation from the limit falls by 1 - t in each round
         yield Inequality(case.rounds, t, (1.0 + 1e-6) * limit, "the limit is reached")

@@ -27,8 +27,8 @@ and :math:`\sum_jD_j \ge p\sum_j\frac1{p_j}D_j`. Nothing was used of the joint l
 *Rounds.* For :math:`s_j = 1/\sqrt{L_j\mu_j}`, :math:`1 - \delta^2 = 4\sqrt\kappa/(\sqrt\kappa + 1)^2` where
 :math:`\kappa` is the largest :math:`L_j/\mu_j`, however different the clients are; with one step for all it is
 :math:`\max L_j/\min\mu_j`. That is about :math:`\frac NP\frac{\sqrt\kappa}4` rounds per factor e with P of N clients,
-where FedDyn takes :math:`\frac12\sqrt{\kappa N/P} + \frac N{2P}` (:mod:`theory.frontier.sampled_feddyn`), with one
-weight for all of them. For equal clients the two are equal near P = N/4.
+where (4) of :mod:`theory.frontier.sampled_feddyn` has :math:`\frac12\sqrt{\kappa N/P} + \frac NP - \frac12` for FedDyn
+with large :math:`\kappa` and one weight for all of them. For equal clients the two are equal near P = N/4.
 
 FedDR with any relaxation has the same proof (``feddr_contraction`` states it for subsets of a fixed size).
 """
