@@ -17,18 +17,8 @@ import dualopt.methods
 import dualopt.regularisers
 from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import iterate
-from dualopt.lab.contracts.test_regularisers import (
-    SHAPES,
-    drawn,
-    pytest_generate_tests,
-    test_array_libraries_agree,
-    test_declared_strong_convexity,
-    test_is_a_regulariser,
-    test_minimal_subgradient_is_the_least_element,
-    test_no_point_is_better_than_the_prox,
-    test_prox_and_value_are_those_of_cvxpy,
-    test_single_precision_stays_single,
-)
+from dualopt.lab.contracts.test_regularisers import *  # noqa: F403
+from dualopt.lab.contracts.test_regularisers import SHAPES, drawn
 from dualopt.methods import FedDR
 from dualopt.objectives import Composite, NonconvexPenalty, Objective, Quadratic, SharpnessAware
 from dualopt.objectives.composite import without_regulariser
@@ -40,17 +30,6 @@ from dualopt.runs.reference import cvxpy, solve
 from dualopt.solvers import DualCoordinate, Exact, default_solver
 from dualopt.spec.discover import discover
 from tests.problems import converted, hinge, logistic, quadratic
-
-__all__ = [
-    "pytest_generate_tests",
-    "test_array_libraries_agree",
-    "test_declared_strong_convexity",
-    "test_is_a_regulariser",
-    "test_minimal_subgradient_is_the_least_element",
-    "test_no_point_is_better_than_the_prox",
-    "test_prox_and_value_are_those_of_cvxpy",
-    "test_single_precision_stays_single",
-]
 
 REGULARISERS = [kind(**kind.example) for kind in discover(dualopt.regularisers).values()]
 every = pytest.mark.parametrize("g", REGULARISERS, ids=lambda g: type(g).__name__)

@@ -107,7 +107,6 @@ def test_sizes_are_lognormal_with_the_median(options, sigma):
 
 @pytest.mark.parametrize(("setting", "one_model"), [("homogeneous", True), ("models", False), ("features", True)])
 def test_who_shares_a_model(setting, one_model):
-    """Each client is separable; all together are just when they share their model."""
     data = parts(setting=setting, clients=4, rows=60, d=3, seed=1)
     assert all(separable(X, y) for X, y in data)
     X, y = (np.concatenate(both) for both in zip(*data, strict=True))
@@ -164,6 +163,5 @@ def test_gammas_switch_on_their_heterogeneity():
     ],
 )
 def test_wrong_options(options, message):
-    """Each wrong option has its sentence."""
     with pytest.raises(ValueError, match=message):
         load(NAME, **options)

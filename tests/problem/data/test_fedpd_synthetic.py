@@ -108,7 +108,6 @@ def literal(rng, clients, rows, d):
 
 @pytest.mark.parametrize("d", [2, 20])
 def test_recipe_of_the_code_is_the_literal_one(d):
-    """Equal generators give equal features and labels."""
     rngs = (np.random.default_rng(7) for _ in range(2))
     for ours, theirs in zip(
         generators.draw(generators._code, next(rngs), 30, 200, d), literal(next(rngs), 30, 200, d), strict=True
@@ -152,6 +151,5 @@ def test_fedpd_on_the_literal_data():
     ],
 )
 def test_wrong_options(name, options, message):
-    """Each wrong option has its sentence."""
     with pytest.raises(ValueError, match=message):
         load(name, **options)

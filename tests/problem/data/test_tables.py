@@ -311,7 +311,6 @@ def test_what_takes_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch:
 
 
 def test_a_changed_bit_of_a_parquet_page_with_a_checksum_is_found(tmp_path: Path) -> None:
-    """Other pages carry none, as the format allows."""
     path, x = tmp_path / "t.parquet", np.linspace(0.0, 1.0, 8)
     table = pa.table({"x": x, "y": np.tile([1.0, 2.0], 4)})
     pq.write_table(table, path, use_dictionary=False, compression="none", write_page_checksum=True)
