@@ -155,17 +155,6 @@ def test_an_interrupted_search_resumes(few, tmp_path, monkeypatch):
     assert resumed.point == Search(settings(tmp_path / "at once")).tuned("fedpd").point
 
 
-def test_a_damaged_search_is_made_again(few, tmp_path):
-    found = Search(settings(tmp_path)).tuned("dualfl")
-    (path,) = tmp_path.glob("cache/tune-dualfl-*/tune.json")
-    content = path.read_text()
-    path.write_text(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="is not stored"):
-        Search(settings(tmp_path, stored_only=True)).tuned("dualfl")
-    assert Search(settings(tmp_path)).tuned("dualfl").point == found.point
-    assert Search(settings(tmp_path, stored_only=True)).tuned("dualfl").point == found.point
-
-
 def test_exact_local_solutions_are_run_with_the_same_parameters(few, tmp_path):
     exact = settings(tmp_path / "exact", stop=GradientReduction(factor=1e-6, first=1e-6))
     for name in FEW:

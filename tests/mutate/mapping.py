@@ -454,7 +454,7 @@ TABLE |= {
     "dualopt/objectives/convex_chain.py": Judges(
         (
             Selected("dualopt/objectives/convex_chain.py"),
-            Selected("tests/objectives/test_convex_chain.py"),
+            Selected("tests/objectives/test_contract.py", r"\[(squares|kinks)[\]-]"),
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink"),
         )
     ),

@@ -92,6 +92,7 @@ CALLS: dict[str, tuple[str, Callable[..., Any]]] = {  # what it takes, and the c
     "preconditioner": ("preconditioner", lambda f, theta, v, sample: f.preconditioner(0.7)(v)),
     "preconditioners": ("preconditioner", lambda f, theta, v, sample: f.preconditioner(0.5 + f.mu)(v)),
     "exact": ("exact", lambda f, theta, v, sample: f.exact_minimiser(local(f, theta, v, 0.7))),
+    "exact, alone": ("exact", lambda f, theta, v, sample: f.exact_minimiser(LocalProblem(objective=f, linear=v))),
     "exact, each": ("exact", lambda f, theta, v, sample: f.exact_minimiser(local(f, theta, v, 0.5 + f.mu))),
     "sample": ("samples", lambda f, theta, v, sample: f.sample_gradient(theta, sample)),
 }

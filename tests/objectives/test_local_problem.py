@@ -189,21 +189,6 @@ def test_gap_without_strong_convexity_is_infinite():
     assert partly.gap(np.ones((2, 1))).tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.7, "each"])
-@pytest.mark.parametrize("sizes", [(9, 9, 6), (2, 3, 2)], ids=["tall", "wide"])
-def test_exact_minimiser_of_the_squared_loss_has_no_gradient(sizes, weight, backend):
-    data = rows(Squared(), sizes)
-    f = model(Squared(), data._replace(X=backend(data.X), y=backend(data.y)))
-    linear, weights, center = terms(f)
-    weight = backend(weights) if weight == "each" else weight
-    problem = LocalProblem(objective=f, linear=backend(linear), weight=weight, center=backend(center))
-    theta = f.exact_minimiser(problem)
-    assert device(theta) == device(backend(linear))
-    kappa = float(np.max(to_numpy(problem.L) / to_numpy(problem.mu)))
-    size = float(np.max(np.abs(linear)) + 2 * np.max(np.abs(center)) + np.max(np.abs(data.y)))
-    assert np.max(np.abs(to_numpy(problem.gradient(theta)))) <= 64 * EPS * kappa * size
-
-
 def test_exact_minimiser_refuses_other_losses_and_singular_problems():
     hinge = model(Hinge())
     with pytest.raises(ValueError, match=r"solver 'exact' .* Hinge\(\) is not squared\.$"):

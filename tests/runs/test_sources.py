@@ -170,11 +170,13 @@ def test_a_changed_line_gives_a_new_curve(tmp_path):
     """The whole way, in a copy of the packages: of a method, and of a helper of a figure in a file of one's own."""
     for name in ("dualopt", "theory", "figures"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.md"))
-    (tmp_path / "mine.py").write_text(FIGURE)
-    (tmp_path / "helper.py").write_text("HEIGHT = 0.125\n")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mine.py").write_text(FIGURE)
+    (own / "helper.py").write_text("HEIGHT = 0.125\n")
 
     def draw(*options: str) -> tuple[str, str]:
-        command = [sys.executable, "-m", "figures", "mine.py", "--rows", "60", *options]
+        command = [sys.executable, "-m", "figures", "own/mine.py", "--rows", "60", *options]
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         return done.stdout, (tmp_path / "figures-out" / "mine.csv").read_text()
@@ -190,5 +192,5 @@ def test_a_changed_line_gives_a_new_curve(tmp_path):
     assert "was computed by other code (--keep-stale)" in out
     _, second = draw()
     assert second != first
-    (tmp_path / "helper.py").write_text("HEIGHT = 0.25\n")
+    (own / "helper.py").write_text("HEIGHT = 0.25\n")
     assert draw()[1] == second.replace("0.125", "0.25") != second

@@ -48,18 +48,6 @@ def test_shapes_and_owners(setting):
     assert (set(sizes.tolist()) == {200}) == (setting != "sizes")
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_seed_decides_and_precision_does_not(setting):
-    """Equal seeds give equal data, other seeds others; float32 rounds the features and keeps the labels."""
-    one, same, other = (load(NAME, setting=setting, seed=seed) for seed in (3, 3, 4))
-    single = load(NAME, setting=setting, seed=3, dtype="float32")
-    for field in ("X", "y", "clients"):
-        np.testing.assert_array_equal(getattr(one, field), getattr(same, field))
-    np.testing.assert_array_equal(single.X, one.X.astype(np.float32))
-    np.testing.assert_array_equal(single.y, one.y)
-    assert not np.array_equal(one.y, other.y)
-
-
 def test_covariance_within_a_client():
     """The variances are the documented powers about a mean of 0: 5 standard errors."""
     X = load(NAME, clients=1, rows=40_000, d=4).X

@@ -57,6 +57,24 @@ def test_new_file_adds_a_data_set(tmp_path, monkeypatch):
     assert data.description == data.name == "extra"
 
 
+LAWS = [
+    *(("synthetic-" + kind, {}) for kind in ("regression", "logistic", "multinomial", "fedpd-weak")),
+    *(("synthetic-fedpd-strong", {"recipe": recipe}) for recipe in ("paper", "code")),
+    *(("synthetic-feddyn", {"setting": setting}) for setting in ("homogeneous", "models", "features", "sizes")),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), LAWS)
+def test_the_seed_decides_and_the_precision_does_not(name, options):
+    one, same, other = (load(name, seed=seed, **options) for seed in (3, 3, 4))
+    single = load(name, seed=3, dtype="float32", **options)
+    for field in ("X", "y", "clients"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(same, field))
+    np.testing.assert_array_equal(single.X, one.X.astype(np.float32))
+    np.testing.assert_allclose(single.y, one.y, rtol=1e-6)
+    assert not np.array_equal(one.y, other.y)
+
+
 def test_digits():
     """The pixels 0..16 come back in [0, 1]."""
     pytest.importorskip("sklearn")

@@ -49,13 +49,6 @@ def test_every_row_has_one_client_and_every_client_a_row(kind, case, alpha, sigm
     assert len(check_partition(clients, len(y))) == n
 
 
-@pytest.mark.parametrize("kind", RANDOM)
-def test_seed_decides(kind):
-    y = np.arange(200) % 5
-    seen = {tuple(map(tuple, partition(kind, y, 4, seed=seed))) for seed in range(10)}
-    assert len(seen) == 10
-
-
 @given(case=cases())
 def test_sizes_differ_by_at_most_one_and_the_first_are_larger(case):
     y, n, seed = case

@@ -8,14 +8,6 @@ from dualopt.problem.data import load
 NAMES = ["synthetic-regression", "synthetic-logistic", "synthetic-multinomial"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_seed_decides(name):
-    one, same, other = (load(name, m=50, d=4, seed=seed) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one.X, same.X)
-    np.testing.assert_array_equal(one.y, same.y)
-    assert not np.array_equal(one.X, other.X)
-
-
 @pytest.mark.parametrize("decay", [0.0, 1.2, 2.0])
 def test_variances_decay(decay):
     X = load("synthetic-regression", m=40_000, d=3, decay=decay).X
