@@ -6,11 +6,8 @@ ours.
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import inspect
 import math
-import pkgutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,22 +37,8 @@ from dualopt.spec.discover import discover
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def discovered() -> list[type]:
-    """Return the public dataclass of every module of the package, checking that there is exactly one."""
-    found = []
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
-        own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module.__name__]
-        public = [c for c in own if dataclasses.is_dataclass(c) and not c.__name__.startswith("_")]
-        assert len(public) == 1, f"{info.name} must define one public dataclass, found {public}"
-        found += public
-    return found
-
-
-CLASSES = discovered()
-LOSSES = [cls(**cls.example) for cls in CLASSES] + VARIANTS  # type: ignore[attr-defined]
+CLASSES: list[Any] = list(discover(dualopt.losses).values())
+LOSSES = [cls(**cls.example) for cls in CLASSES] + VARIANTS
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 
