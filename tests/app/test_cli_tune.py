@@ -153,14 +153,6 @@ def test_compressors_can_be_searched_by_bits(program):
     assert f"{final['bits_up'] + final['bits_down']:.12g}" == best["bits"]
 
 
-def test_processes_write_what_one_does(program):
-    assert program(*QUICK, *GRID, "--out", "one")[0] == 0
-    code, out, err = program(*QUICK, *GRID, "--out", "two", "--jobs", "2")
-    assert (code, err) == (0, "")
-    assert timeless(table("one")) == timeless(table("two"))
-    assert "winner" in out
-
-
 # Resuming.
 
 

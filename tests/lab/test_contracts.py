@@ -208,9 +208,9 @@ def test_a_wrong_one_is_caught_at_its_promise(report: list[str], name: str) -> N
 
 
 def test_a_right_one_keeps_all(tmp_path: Path) -> None:
-    """Those of the page keep theirs in ``tests/docs/test_plug_ins_page.py``."""
+    """So does a built-in one, by its name; those of the page do in ``tests/docs/test_plug_ins_page.py``."""
     (tmp_path / "right.py").write_text(ASCENT + SHORT)
-    done = contracts(tmp_path, "--algorithm=right.py:Ascent", "--solver=right.py:Short")
+    done = contracts(tmp_path, "--algorithm=right.py:Ascent", "--solver=right.py:Short", "--partition=iid")
     assert done.returncode == 0, done.stdout[-3000:]
 
 
@@ -227,9 +227,3 @@ def test_names_that_lead_to_nothing_are_one_sentence(tmp_path: Path) -> None:
     assert done.stderr == "contracts: algorithm 'm.py:X': there is no file 'm.py'.\n"
     done = contracts(tmp_path)
     assert done.stderr.startswith("contracts: --algorithm, --loss, --regulariser, --solver,")
-
-
-def test_a_built_in_one_has_a_name(tmp_path: Path) -> None:
-    done = contracts(tmp_path, "--algorithm", "gradient-descent", "-k", "pickling or optimum")
-    assert done.returncode == 0
-    assert "2 passed" in done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import cycle, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -190,8 +190,9 @@ def test_losses_are_as_accurate_as_certificates_assume(loss: Any, dtype: Any) ->
     assert steepest >= 0.99 * loss.lipschitz or loss.lipschitz == math.inf
 
 
-@pytest.mark.parametrize("loss", [kind(**kind.example) for kind in LOSSES], ids=repr)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("loss", "dtype"), zip((kind(**kind.example) for kind in LOSSES), cycle([np.float32, np.float64]), strict=False)
+)
 def test_partial_participation_on_every_array_library(backend, loss: Any, dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((12, 3)).astype(dtype)

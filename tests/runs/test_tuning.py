@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -55,19 +53,6 @@ def test_stopping_early_finds_what_complete_runs_find(metric, reference):
     for o in dominated:  # not a round too late or too early
         assert o.cost > budget >= max((0.0, *o.costs[:-1]))
     assert timeless(pruned(complete)) == timeless(found)
-
-
-class Killed(FedPD):
-    """A method whose process the system kills."""
-
-    def local(self, objective, clients, message, round):
-        os._exit(9)
-
-
-def test_a_killed_process_is_told_in_a_sentence():
-    doomed = [Candidate(algorithm=Killed(eta=eta, solver=Exact())) for eta in (0.1, 0.2)]
-    with pytest.raises(MemoryError, match="one of 2 processes was killed, so use fewer jobs"):
-        tune(doomed, PROBLEM, jobs=2, **SEARCH)
 
 
 def test_the_metrics_are_what_runs_record():
@@ -123,13 +108,6 @@ def test_processes_find_what_one_does():
     together = tune(GRID, PROBLEM, metric="gradients", jobs=2, report=lambda found: seen.append(len(found)), **SEARCH)
     assert timeless(alone) == timeless(together)
     assert seen == list(range(1, len(GRID) + 1))
-
-
-def test_processes_end_when_the_user_interrupts():
-    looks = itertools.count()
-    endless = [Candidate(algorithm=FedPD(eta=1e-6, solver=Exact()))] * 2
-    found = tune(endless, PROBLEM, jobs=2, target=1e-300, rounds=10**9, interrupted=lambda: next(looks) == 4)
-    assert found == {}
 
 
 def test_runs_are_stopped_and_not_only_cut_afterwards(monkeypatch):

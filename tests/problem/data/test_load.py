@@ -195,13 +195,6 @@ def test_wrong_options(name, options, message):
         load(name, **options)
 
 
-def test_scaling_is_applied():
-    plain = load("synthetic-regression", m=7, d=3).X
-    np.testing.assert_array_equal(load("synthetic-regression", m=7, d=3, scale=4).X, plain / 4)
-    rows = load("synthetic-regression", m=7, d=3, scale="unit-rows").X
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-15)
-
-
 def test_scale_that_overflows_is_refused():
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"^X must be finite"):
         load("synthetic-regression", scale=1e-320)
@@ -216,7 +209,3 @@ def test_dataset_refuses_integers():
 def test_dataset_refuses_clients_that_are_not_one_integer_per_row(clients):
     with pytest.raises(ValueError, match=r"^clients must hold one integer for each of the 2 rows of X, but it is .*"):
         Dataset(X=np.eye(2), y=np.arange(2), name="n", description="d", clients=clients)
-
-
-def test_data_without_clients_have_none():
-    assert load("synthetic-logistic").clients is None
