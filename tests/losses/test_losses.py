@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from scipy import optimize, special
+from scipy import special
 
 import dualopt.losses
 import dualopt.losses as package
@@ -121,19 +121,6 @@ def test_conjugate_forgives_the_stated_rounding_of_the_simplex(dtype):
 
 
 # Proximal operators.
-
-
-@pytest.mark.parametrize("step", [1e-3, 1.0, 1e3, 1e8])
-def test_logistic_prox_against_bisection(step):
-    z = np.asarray([-40.0, -3.0, 0.0, 0.5, 20.0])
-    x = Logistic().prox(z, np.ones(5), step)
-    for zi, xi in zip(z, x, strict=True):
-
-        def residual(w, zi=zi):
-            return w - zi - step * special.expit(-w)
-
-        root = optimize.brentq(residual, zi - 1.0, zi + step + 1.0, xtol=1e-14)
-        assert xi == pytest.approx(root, abs=1e-12 * max(1.0, step / 1e3))
 
 
 def test_logistic_prox_is_right_to_rounding_at_all_scales():

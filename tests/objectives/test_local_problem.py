@@ -78,18 +78,6 @@ def test_value_gradient_and_hessian_are_the_formula(loss, backend):
     assert np.array_equal(to_numpy(problem.L), L + weight)
 
 
-def test_a_sample_estimates_the_gradient_of_the_loss_and_of_no_added_term():
-    f = model(Squared())
-    linear, weight, center = terms(f)
-    theta = points(f)
-    problem = LocalProblem(objective=f, linear=linear, weight=weight, center=center)
-    sample = f.draw([np.random.default_rng(j) for j in range(f.n_clients)], 2)
-    _, gradient = added(f, linear, weight, center, theta)
-    assert_close(problem.sample_gradient(theta, sample), f.sample_gradient(theta, sample) + gradient)
-    every_row = f.draw([np.random.default_rng(j) for j in range(f.n_clients)], None)
-    assert_close(problem.sample_gradient(theta, every_row), problem.gradient(theta))
-
-
 def test_each_term_alone():
     f = model(Squared())
     linear, _, center = terms(f)
