@@ -28,6 +28,8 @@ from tests.fuzz_certificates import failures, loss_term
 from tests.problems import hinge, least_squares, logistic, quadratic
 
 LOSSES = list(discover(dualopt.losses).values())
+PRECISIONS = cycle([np.float32, np.float64])
+SINGLE_OR_DOUBLE = [(kind(**kind.example), dtype) for kind, dtype in zip(LOSSES, PRECISIONS, strict=False)]
 
 
 def test_nonsmooth_certificates_converge_only_in_the_dual_form() -> None:
@@ -190,9 +192,7 @@ def test_losses_are_as_accurate_as_certificates_assume(loss: Any, dtype: Any) ->
     assert steepest >= 0.99 * loss.lipschitz or loss.lipschitz == math.inf
 
 
-@pytest.mark.parametrize(
-    ("loss", "dtype"), zip((kind(**kind.example) for kind in LOSSES), cycle([np.float32, np.float64]), strict=False)
-)
+@pytest.mark.parametrize(("loss", "dtype"), SINGLE_OR_DOUBLE)
 def test_partial_participation_on_every_array_library(backend, loss: Any, dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((12, 3)).astype(dtype)
