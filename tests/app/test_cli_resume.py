@@ -78,15 +78,16 @@ def calm(monkeypatch):
 @pytest.mark.parametrize(("number", "code", "word"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")])
 def test_a_run_is_resumed_with_the_same_digits(program, monkeypatch, number, code, word):
     assert program(*PARTIAL, "--out", "whole")[0] == 0
-    handler = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(number)
     interrupt(monkeypatch, 3, number)
     found, out, err = program(*PARTIAL)
     assert found == code
-    assert f"interrupted by {word}" in out
+    assert f"stopped: interrupted by {word}" in out
+    assert "stopping after this round" in err
     assert "--resume continues" in err
     assert json.loads(Path("out/run.json").read_text())["complete"] is False
     assert len(Trace.from_npz("out/trace.npz")) == 4
-    assert signal.getsignal(signal.SIGTERM) is handler
+    assert signal.getsignal(number) is handler
     calm(monkeypatch)
     rounds = interrupt(monkeypatch, -1)
     code, out, err = program(*PARTIAL, "--resume")
@@ -150,30 +151,24 @@ def test_progress_is_not_thrown_away_unasked(program, monkeypatch):
     assert not Path("out/run.checkpoint").exists()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"command": "run", "options": {}}'])
-def test_a_damaged_session_is_refused(program, monkeypatch, content):
-    interrupt(monkeypatch, 3)
-    assert program(*PARTIAL)[0] == 130
-    calm(monkeypatch)
-    Path("out/run.checkpoint/session.json").write_text(content)
-    assert "session.json' is no record of dualopt: --overwrite starts over" in refusal(program, *PARTIAL, "--resume")
-    Path("out/run.checkpoint/session.json").unlink()
-    assert program(*PARTIAL, "--overwrite")[0] == 0
-
-
-@pytest.mark.parametrize("version", [None, 1, 3])
-def test_what_another_version_has_kept_is_refused(program, monkeypatch, version):
-    """Its runs are in files that this one does not read; nothing of it is lost unasked."""
+def test_a_damaged_session_and_one_of_another_version_are_refused(program, monkeypatch):
+    """The runs of other versions are in files that this one does not read; nothing is lost unasked."""
     interrupt(monkeypatch, 3)
     assert program(*PARTIAL)[0] == 130
     calm(monkeypatch)
     path = Path("out/run.checkpoint/session.json")
-    session = json.loads(path.read_text()) | {"version": version}
-    path.write_text(json.dumps({name: value for name, value in session.items() if value is not None}))
-    for more in ([], ["--resume"], ["--resume", "--keep-stale"]):
-        said = refusal(program, *PARTIAL, *more)
-        assert said.endswith("session.json' is of another version of dualopt: --overwrite starts over.")
+    session = json.loads(path.read_text())
+    for version in ({}, {"version": 1}, {"version": 3}):
+        path.write_text(json.dumps({name: value for name, value in session.items() if name != "version"} | version))
+        for more in ([], ["--resume"], ["--resume", "--keep-stale"]):
+            said = refusal(program, *PARTIAL, *more)
+            assert said.endswith("session.json' is of another version of dualopt: --overwrite starts over.")
+    for content in ("", "[]", "{}", '{"command": "run", "options": {}}'):
+        path.write_text(content)
+        said = refusal(program, *PARTIAL, "--resume")
+        assert "session.json' is no record of dualopt: --overwrite starts over" in said
     assert Path("out/run.checkpoint/run.journal").exists()
+    path.unlink()
     assert program(*PARTIAL, "--overwrite")[0] == 0
 
 

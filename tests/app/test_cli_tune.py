@@ -153,14 +153,6 @@ def test_compressors_can_be_searched_by_bits(program):
     assert f"{final['bits_up'] + final['bits_down']:.12g}" == best["bits"]
 
 
-def test_processes_write_what_one_does(program):
-    assert program(*QUICK, *GRID, "--out", "one")[0] == 0
-    code, out, err = program(*QUICK, *GRID, "--out", "two", "--jobs", "2")
-    assert (code, err) == (0, "")
-    assert timeless(table("one")) == timeless(table("two"))
-    assert "winner" in out
-
-
 # Resuming.
 
 
@@ -231,9 +223,10 @@ def test_each_point_is_written_when_it_is_done(program, monkeypatch):
     assert len(table()) == len(json.loads(Path("out/tune.json").read_text())["points"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
+def test_another_search_in_the_folder_is_refused(program):
+    program(*QUICK, "--grid", "eta=10")
+    before = contents()
+    for changed, sentence in [
         (["--mu", "0.02"], r"mu is 0.01 there and 0.02 here"),
         (["--rows", "201"], r"rows is 200 there and 201 here"),
         (["--algorithm", "fedadmm", "--grid", "rho=1"], r"algorithm is 'fedpd' there and 'fedadmm' here"),
@@ -241,15 +234,11 @@ def test_each_point_is_written_when_it_is_done(program, monkeypatch):
         (["--target", "1e-3", "--grid", "eta=10"], r"target is 0.01 there and 0.001 here"),
         (["--seed", "1", "--grid", "eta=10"], r"seed is 0 there and 1 here"),
         (["--param", "stop=steps:3"], r"param is \{\} there and \{'stop': 'steps:3'\} here"),
-    ],
-)
-def test_another_search_in_the_folder_is_refused(program, changed, sentence):
-    program(*QUICK, "--grid", "eta=10")
-    before = contents()
-    grid = [] if "--grid" in changed else ["--grid", "eta=10"]
-    refused = refusal(program, *QUICK, *changed, *grid)
-    assert re.fullmatch(rf"out 'out' holds another search \({sentence}\): give another --out, or --fresh .*", refused)
-    assert contents() == before
+    ]:
+        grid = [] if "--grid" in changed else ["--grid", "eta=10"]
+        said = rf"out 'out' holds another search \({sentence}\): give another --out, or --fresh .*"
+        assert re.fullmatch(said, refusal(program, *QUICK, *changed, *grid))
+        assert contents() == before
     assert program(*QUICK, *changed, *grid, "--fresh")[0] == 0
 
 
@@ -313,13 +302,13 @@ def test_two_searches_in_one_folder_lose_nothing(program, monkeypatch):
     assert sorted(map(str, found)) == sorted(map(str, timeless(table("whole"))))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"search": {}}', '{"search": {}, "points": [{"parameters": {}}]}'])
-def test_a_damaged_record_is_refused(program, text):
+def test_a_damaged_record_is_refused(program):
     program(*QUICK, "--grid", "eta=10")
-    Path("out/tune.json").write_text(text)
-    before = contents()
-    assert "is not the record of a search" in refusal(program, *QUICK, "--grid", "eta=10")
-    assert contents() == before
+    for text in ("", "{", "[]", '{"search": {}}', '{"search": {}, "points": [{"parameters": {}}]}'):
+        Path("out/tune.json").write_text(text)
+        before = contents()
+        assert "is not the record of a search" in refusal(program, *QUICK, "--grid", "eta=10")
+        assert contents() == before
 
 
 # Mistakes.

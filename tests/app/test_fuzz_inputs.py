@@ -121,30 +121,19 @@ def test_what_is_left_behind_is_found(monkeypatch):
     assert "left 'out'" in complaints(replace(GOOD, expected=Expected.REFUSED))
 
 
-def test_temporary_files_beside_results_are_found(monkeypatch):
+@pytest.mark.parametrize(
+    ("slip", "complaint"),
+    [
+        (lambda path: Path(path).with_name(".trace.csv.x1").write_text(""), "leaves 'out/.trace.csv.x1'"),
+        (lambda path: print("RuntimeWarning: overflow", file=sys.stderr), "warned"),
+    ],
+)
+def test_temporary_files_beside_results_and_warnings_are_found(monkeypatch, slip, complaint):
     from dualopt.runs.trace import Trace
 
     write = Trace.to_csv
-
-    def litter(self, path):
-        write(self, path)
-        Path(path).with_name(".trace.csv.x1").write_text("")
-
-    monkeypatch.setattr(Trace, "to_csv", litter)
-    assert "leaves 'out/.trace.csv.x1'" in complaints(GOOD)
-
-
-def test_a_warning_is_found(monkeypatch):
-    from dualopt.runs.trace import Trace
-
-    write = Trace.to_csv
-
-    def warn(self, path):
-        print("RuntimeWarning: overflow", file=sys.stderr)
-        write(self, path)
-
-    monkeypatch.setattr(Trace, "to_csv", warn)
-    assert "warned" in complaints(GOOD)
+    monkeypatch.setattr(Trace, "to_csv", lambda self, path: (slip(path), write(self, path)))
+    assert complaint in complaints(GOOD)
 
 
 def test_memory_and_time_are_limited(monkeypatch):

@@ -50,6 +50,16 @@ def test_bits_and_numbers_are_those_of_a_client(small: Settings) -> None:
     figure = compression.draw(traces, small)
     assert [axes.get_xlabel() for axes in figure.axes] == ["megabits sent by each client", "rounds"]
     assert all(len(axes.lines) == len(CURVES) for axes in figure.axes)
+    for last, bottom in (
+        (3e-5, 1e-5),
+        (0.0, 1e-10),
+    ):  # to the target, and not below what few rounds reach
+        cut = {}
+        for name, trace in traces.items():
+            errors = np.linspace(1.0, last, len(trace))
+            cut[name] = replace(trace, columns={**trace.columns, "error": errors})
+        for axes in compression.draw(cut, small).axes:
+            assert axes.get_ylim()[0] == pytest.approx(bottom)
 
 
 def test_the_table_says_what_both_errors_took() -> None:
@@ -57,15 +67,3 @@ def test_the_table_says_what_both_errors_took() -> None:
     trace = Trace(columns={**columns, "error": [1.0, 1e-5, 1e-7]}, status="converged", theta=None)
     (row,) = compression.tabulate({"fedsplit natural": trace})
     assert list(row.values()) == ["FedSplit, natural (9 bits)", "1 / -", "2 / -", "1,500 / -", "3 / -"]
-
-
-def test_the_axis_ends_where_the_curves_do(small: Settings) -> None:
-    """To the target, and not below what few rounds reach."""
-    traces = compression.compute(small)
-    for last, bottom in ((3e-5, 1e-5), (0.0, 1e-10)):
-        cut = {}
-        for name, trace in traces.items():
-            errors = np.linspace(1.0, last, len(trace))
-            cut[name] = replace(trace, columns={**trace.columns, "error": errors})
-        for axes in compression.draw(cut, small).axes:
-            assert axes.get_ylim()[0] == pytest.approx(bottom)

@@ -177,9 +177,6 @@ def test_rounds_and_communications_are_counted_apart(tmp_path: Path, objective: 
     gaps = [np.sum(objective.gradient(theta).mean(axis=0) ** 2) for theta in models]
     np.testing.assert_allclose(skipping["error"], gaps, rtol=1e-9)  # also where nothing was sent
     assert len({float(trace["error"][0]) for trace in traces.values()}) == 1
-
-    again = fedpd_fig2b.compute(Settings(out=tmp_path, rounds=ROUNDS, quick=True, stored_only=True))
-    np.testing.assert_array_equal(again["FedPD-VR"]["error"], traces["FedPD-VR"]["error"])
     with pytest.raises(ValueError, match="is not stored"):  # the other data are not mistaken for these
         fedpd_fig2a.compute(Settings(out=tmp_path, rounds=ROUNDS, quick=True, stored_only=True))
 

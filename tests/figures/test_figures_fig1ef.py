@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,27 +17,22 @@ from figures.fig1ef_dualfl import BETTER, POOLED
 ROWS, ROUNDS = 160, 6
 
 
-@pytest.fixture(autouse=True)
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small data set of three classes, ``small.npz``, in the present folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
-    rng = np.random.default_rng(0)
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings for a small data set of three classes."""
+    folder, rng = tmp_path_factory.mktemp("fig1ef"), np.random.default_rng(0)
     X, W = rng.standard_normal((ROWS, 4)), rng.standard_normal((4, 3))
-    np.savez("small.npz", X=X, y=(X @ W + rng.gumbel(size=(ROWS, 3))).argmax(1))
+    np.savez(folder / "small.npz", X=X, y=(X @ W + rng.gumbel(size=(ROWS, 3))).argmax(1))
+    return Settings(data=str(folder / "small.npz"), out=folder / "out", rounds=ROUNDS, quick=True)
 
 
-def settings(**options: Any) -> Settings:
-    return Settings(**{"data": "small.npz", "out": Path("out"), "rounds": ROUNDS, "quick": True, **options})
+@pytest.fixture(scope="module")
+def traces(settings: Settings) -> dict[str, Trace]:
+    return fig1ef_dualfl.compute(settings)
 
 
-@pytest.fixture
-def traces() -> dict[str, Trace]:
-    return fig1ef_dualfl.compute(settings())
-
-
-def test_the_curves_are_those_of_the_single_figures_and_the_reference(traces):
-    clients, rhos = fig1b_clients.compute(settings()), fig1c_rho.compute(settings())
+def test_the_curves_are_those_of_the_single_figures_and_the_reference(settings, traces):
+    clients, rhos = fig1b_clients.compute(settings), fig1c_rho.compute(settings)
     assert list(traces) == [*clients, *rhos, POOLED, BETTER]
     for label, trace in (clients | rhos).items():
         np.testing.assert_array_equal(traces[label]["error"], trace["error"])
@@ -47,8 +40,8 @@ def test_the_curves_are_those_of_the_single_figures_and_the_reference(traces):
 
 
 @pytest.mark.parametrize("label", [POOLED, BETTER])
-def test_the_references_minimise_over_all_rows_and_go_on_from_step_to_step(traces, label):
-    f, trace = settings().problem(1), traces[label]
+def test_the_references_minimise_over_all_rows_and_go_on_from_step_to_step(settings, traces, label):
+    f, trace = settings.problem(1), traces[label]
 
     def energy(point: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = f.value_and_gradient(point.reshape(f.shape))
@@ -63,8 +56,8 @@ def test_the_references_minimise_over_all_rows_and_go_on_from_step_to_step(trace
     assert trace.last["error"] < 1e-3 * (float(f.value(theta)[0]) / found.fun - 1.0)
 
 
-def test_the_reference_is_drawn_over_its_gradients(traces):
-    left, middle, right = fig1ef_dualfl.draw(traces, settings()).axes
+def test_the_reference_is_drawn_over_its_gradients(settings, traces):
+    left, middle, right = fig1ef_dualfl.draw(traces, settings).axes
     shown = {axes: {str(line.get_label()): line for line in axes.lines} for axes in (left, middle, right)}
     assert list(shown[left]) == ["$N = 8$", "$N = 32$", "L-BFGS on all rows"]
     assert [len(lines) for lines in shown.values()] == [3, 4, 4]
@@ -96,16 +89,16 @@ def test_the_table_counts_gradients_of_the_reference_and_rounds_of_the_others():
     assert (second["at 1"], second["at 3"], second["<=1e-3"]) == ("1.0e+00", "1.0e-01", "9")
 
 
-def test_lines_without_a_theorem_are_dashed(traces):
+def test_lines_without_a_theorem_are_dashed(settings, traces):
     unproved = replace(traces["N = 8"], parameters={**traces["N = 8"].parameters, "guarantee": "none: too long"})
     proved = replace(unproved, parameters={**unproved.parameters, "guarantee": "Theorem 3.2: O(1/n^2)"})
-    left, *_ = fig1ef_dualfl.draw(traces | {"N = 8": unproved, "N = 32": proved}, settings()).axes
+    left, *_ = fig1ef_dualfl.draw(traces | {"N = 8": unproved, "N = 32": proved}, settings).axes
     styles = {str(line.get_label()): line.get_linestyle() for line in left.lines}
     assert styles == {"$N = 8$": "--", "$N = 32$": "-", "L-BFGS on all rows": "-"}
 
 
-def test_a_number_of_rows_is_drawn_from_all_and_described():
-    whole, part = settings(), settings(rows=50)
+def test_a_number_of_rows_is_drawn_from_all_and_described(settings):
+    whole, part = settings, replace(settings, rows=50)
     assert (whole.problem(1).sizes, part.problem(1).sizes, sum(part.problem(8).sizes)) == ((ROWS,), (50,), 50)
     assert whole.described(8)["rows"] != part.described(8)["rows"]  # stored apart from each other
     everything = {row.tobytes() for row in next(whole.problem(1).client_rows())[0]}

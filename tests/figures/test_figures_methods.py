@@ -119,20 +119,6 @@ def test_every_curve_has_the_same_number_of_communications(few, tmp_path):
     np.testing.assert_allclose(scaffnew["energy"][1:], energies[:8], rtol=1e-13)
 
 
-def test_nothing_that_is_stored_is_computed_again(few, tmp_path, monkeypatch):
-    first = method_traces(settings(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr(_tuned, "tune", None)
-        patch.setattr(recording, "run", None)
-        again = method_traces(settings(tmp_path, stored_only=True))
-        table2_tuning.compute(settings(tmp_path, stored_only=True))
-        for name, trace in first.items():
-            np.testing.assert_array_equal(again[name]["error"], trace["error"])
-            assert again[name].parameters["search"] == trace.parameters["search"]
-        with pytest.raises(ValueError, match="redraw: the search for the parameters of 'fedpd' is not stored"):
-            method_traces(settings(tmp_path, stored_only=True, rounds=9))
-
-
 def test_an_interrupted_search_resumes(few, tmp_path, monkeypatch):
     genuine = _tuned.tune
     tried: list[int] = []
@@ -153,17 +139,6 @@ def test_an_interrupted_search_resumes(few, tmp_path, monkeypatch):
     assert tried == [3, 2]
     monkeypatch.setattr(_tuned, "tune", genuine)
     assert resumed.point == Search(settings(tmp_path / "at once")).tuned("fedpd").point
-
-
-def test_a_damaged_search_is_made_again(few, tmp_path):
-    found = Search(settings(tmp_path)).tuned("dualfl")
-    (path,) = tmp_path.glob("cache/tune-dualfl-*/tune.json")
-    content = path.read_text()
-    path.write_text(content[: len(content) // 2])
-    with pytest.raises(ValueError, match="is not stored"):
-        Search(settings(tmp_path, stored_only=True)).tuned("dualfl")
-    assert Search(settings(tmp_path)).tuned("dualfl").point == found.point
-    assert Search(settings(tmp_path, stored_only=True)).tuned("dualfl").point == found.point
 
 
 def test_exact_local_solutions_are_run_with_the_same_parameters(few, tmp_path):

@@ -147,7 +147,6 @@ class TestEarlierFigures:
         ("options", "words"),
         [
             (["--rounds", "3"], "rounds is 12 there and 3 here"),
-            (["--rows", "99"], "rows is None there and 99 here"),
             (["--data", "breast_cancer"], "data is 'digits' there and 'breast_cancer' here"),
             (["--rounds", "3", "--part", "50"], "rounds is 12 there and 3 here, part is 6000 there and 50 here"),
         ],
@@ -259,18 +258,6 @@ def test_an_interrupted_computation_resumes(tmp_path, runs, monkeypatch):
     assert runs == [0.0, 0.003]
     compute(fig1c_rho, tmp_path)
     assert runs == [0.0, 0.003, None]
-
-
-def test_what_is_damaged_is_computed_again(tmp_path, runs):
-    compute(fig1c_rho, tmp_path)
-    stored = {path: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
-    assert sorted(path.suffix for path in stored) == [".json", ".npz", ".npz", ".npz"]
-    for path, content in stored.items():
-        path.write_bytes(content[:-20])
-    runs.clear()
-    compute(fig1c_rho, tmp_path)
-    assert runs == [0.0, 0.003, None]
-    assert all(path.read_bytes() == content for path, content in stored.items() if path.suffix == ".json")
 
 
 @pytest.mark.usefixtures("undrawn")

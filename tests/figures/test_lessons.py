@@ -17,7 +17,7 @@ import pytest
 
 from dualopt.lab.claims import VERDICTS
 from figures.lessons import discover, load, show
-from figures.lessons._charts import Chart, Curve
+from figures.lessons._charts import Curve
 from figures.lessons._export import exported
 from figures.lessons._find import at, described, nearest, positions
 from figures.lessons._page import packed, page
@@ -119,11 +119,6 @@ def test_the_question_has_an_answer_and_is_not_answered_at_the_start(name: str) 
     lesson = load(name)
     assert not lesson.scene(**{s.name: s.start for s in lesson.SLIDERS}).answer.right
     assert any(lesson.scene(**at(lesson, position)).answer.right for position in positions(lesson))
-
-
-def test_a_certificate_below_the_error_is_noticed() -> None:
-    curves = [Curve(x=[1, 2], y=[1.0, 0.5], label="a"), Curve(x=[1, 2], y=[2.0, 0.4], label="a", role="certificate")]
-    assert certified(Scene(charts=[Chart(curves=curves, x_label="x", y_label="y")])) == ["a"]
 
 
 @every_lesson

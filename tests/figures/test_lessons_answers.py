@@ -121,8 +121,3 @@ def test_wrong() -> None:
         cells = "all five" if len(noticed) == len(short) else ", ".join(noticed)
         written = line.replace("ρ", "$\\rho$").replace("ν", "$\\nu$")
         says("wrong", f"| {written} | {cells} |")
-
-
-def test_another_number_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="K = 16"):
-        says("averaging", "difference 1.2 of the start it is $K = 16$")

@@ -454,7 +454,7 @@ TABLE |= {
     "dualopt/objectives/convex_chain.py": Judges(
         (
             Selected("dualopt/objectives/convex_chain.py"),
-            Selected("tests/objectives/test_convex_chain.py"),
+            Selected("tests/objectives/test_contract.py", r"\[(squares|kinks)[\]-]"),
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink"),
         )
     ),
@@ -533,9 +533,9 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("linear", ("contract", "every_objective", "linear", "rounding", "sampling")),
-            ("quadratic", ("contract", "every_objective", "quadratic", "rounding")),
-            ("rows", ("contract", "every_objective", "linear", "parts", "sampling")),
+            ("linear", ("contract", "linear", "rounding", "sampling")),
+            ("quadratic", ("contract", "quadratic", "rounding")),
+            ("rows", ("contract", "linear", "parts", "sampling")),
         )
     },
     "dualopt/objectives/_sparse.py": Judges(

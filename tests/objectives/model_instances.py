@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import inspect
-import pkgutil
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import dualopt.losses as package
+import dualopt.losses
 from dualopt.objectives import LinearModel, linear_model
+from dualopt.spec.discover import discover
 
 EPS = float(np.finfo(np.float64).eps)
 
 
-def discovered() -> list[Any]:
-    """Return one instance of the public dataclass of every module of ``dualopt.losses``."""
-    found = []
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
-        own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module.__name__]
-        public: list[Any] = [c for c in own if dataclasses.is_dataclass(c) and not c.__name__.startswith("_")]
-        assert len(public) == 1, f"{info.name} must define one public dataclass, found {public}"
-        found.append(public[0](**public[0].example))
-    return found
-
-
-LOSSES = discovered()
+LOSSES: list[Any] = [kind(**kind.example) for kind in discover(dualopt.losses).values()]
 
 
 class Rows(NamedTuple):

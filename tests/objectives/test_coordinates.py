@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from model_instances import model, on, points, rows
 
-from dualopt.arrays.xp import device, to_numpy
+from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates, moments_product
@@ -69,9 +69,8 @@ def test_values_and_derivatives(loss, r, backend):
         "L": (f.L, np.linalg.eigvalsh(C @ largest_hessians(plain) @ C)[:, -1]),
         "mu": (f.mu, plain.mu / np.max(M.values)),
     }
-    for name, (result, expected) in results.items():
+    for result, expected in results.values():
         close(to_numpy(result), expected)
-        assert (type(result), result.dtype, device(result)) == (type(like), like.dtype, device(like)), name
     assert (f.n_clients, f.shape, f.offers) == (plain.n_clients, plain.shape, {"hessian", "samples", "preconditioner"})
 
 

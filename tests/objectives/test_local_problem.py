@@ -78,18 +78,6 @@ def test_value_gradient_and_hessian_are_the_formula(loss, backend):
     assert np.array_equal(to_numpy(problem.L), L + weight)
 
 
-def test_a_sample_estimates_the_gradient_of_the_loss_and_of_no_added_term():
-    f = model(Squared())
-    linear, weight, center = terms(f)
-    theta = points(f)
-    problem = LocalProblem(objective=f, linear=linear, weight=weight, center=center)
-    sample = f.draw([np.random.default_rng(j) for j in range(f.n_clients)], 2)
-    _, gradient = added(f, linear, weight, center, theta)
-    assert_close(problem.sample_gradient(theta, sample), f.sample_gradient(theta, sample) + gradient)
-    every_row = f.draw([np.random.default_rng(j) for j in range(f.n_clients)], None)
-    assert_close(problem.sample_gradient(theta, every_row), problem.gradient(theta))
-
-
 def test_each_term_alone():
     f = model(Squared())
     linear, _, center = terms(f)
@@ -187,21 +175,6 @@ def test_gap_without_strong_convexity_is_infinite():
     weight = np.asarray([1.0, 0.0])
     partly = LocalProblem(objective=concave, weight=3.0 * weight, center=np.zeros((2, 1)))
     assert partly.gap(np.ones((2, 1))).tolist() == [1.0, 1.0]
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.7, "each"])
-@pytest.mark.parametrize("sizes", [(9, 9, 6), (2, 3, 2)], ids=["tall", "wide"])
-def test_exact_minimiser_of_the_squared_loss_has_no_gradient(sizes, weight, backend):
-    data = rows(Squared(), sizes)
-    f = model(Squared(), data._replace(X=backend(data.X), y=backend(data.y)))
-    linear, weights, center = terms(f)
-    weight = backend(weights) if weight == "each" else weight
-    problem = LocalProblem(objective=f, linear=backend(linear), weight=weight, center=backend(center))
-    theta = f.exact_minimiser(problem)
-    assert device(theta) == device(backend(linear))
-    kappa = float(np.max(to_numpy(problem.L) / to_numpy(problem.mu)))
-    size = float(np.max(np.abs(linear)) + 2 * np.max(np.abs(center)) + np.max(np.abs(data.y)))
-    assert np.max(np.abs(to_numpy(problem.gradient(theta)))) <= 64 * EPS * kappa * size
 
 
 def test_exact_minimiser_refuses_other_losses_and_singular_problems():

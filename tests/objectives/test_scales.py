@@ -15,7 +15,7 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic, Multinomial
 from dualopt.methods import FedProx
-from dualopt.objectives import Composite, LocalProblem, Quadratic, Reweighted, reweighted
+from dualopt.objectives import Composite, LocalProblem, Quadratic, reweighted
 from dualopt.objectives.scales import common_scales, in_own_units, own_clients, scales_of
 from dualopt.regularisers import L2
 from dualopt.runs.certificates import certificate
@@ -198,10 +198,3 @@ def test_references_and_certificates_are_of_the_same_energy() -> None:
     equal = model(Logistic(), rows(Logistic()))
     assert np.linalg.norm(newton(equal, tol=1e-13).theta - optimum.theta) > 1e-2
     assert newton(g, tol=1e-13).energy == pytest.approx(optimum.energy, rel=1e-13)
-
-
-def test_it_is_one_of_the_public_names() -> None:
-    import dualopt
-
-    assert dualopt.reweighted is reweighted
-    assert isinstance(reweighted(lopsided(), (1, 2, 3, 4)), Reweighted)

@@ -142,40 +142,6 @@ def test_flags_of_the_matrix_are_not_trusted():
     np.testing.assert_array_equal(rows.toarray(), holes(12, 5))
 
 
-def test_a_dropped_duplicate_is_seen(monkeypatch):
-    """The comparison tells entries that are added from those of which the last counts."""
-
-    def last_counts(X):
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        full = np.zeros(X.shape)
-        full[rows, X.indices] = X.data
-        return sparse.csr_array(full)
-
-    monkeypatch.setattr(_sparse, "canonical", last_counts)
-    both = pair(Logistic())
-    theta = points(both.dense)
-    with pytest.raises(AssertionError):
-        assert_equal(both, theta, lambda f: f.gradient(theta))
-
-
-@pytest.mark.parametrize("fault", ["owner", "weights", "duplicate row"])
-def test_wrong_blocks_are_seen(fault, monkeypatch):
-    """Features of the neighbour, unweighted samples, and a row that is drawn twice but counted once."""
-    take = _sparse.SparseGroup.take
-
-    def wrong(self, clients, positions, rows, factor):
-        if fault == "owner":
-            return take(self, clients, positions[::-1], rows, factor)
-        return take(self, clients, positions, rows if fault == "weights" else rows // 2 * 2, 1.0)
-
-    monkeypatch.setattr(_sparse.SparseGroup, "take", wrong)
-    both = pair(Logistic())
-    theta = points(both.dense)
-    sample = tuple(np.arange(m)[-2:] for m in both.dense.sizes)
-    with pytest.raises(AssertionError):
-        assert_equal(both, theta, lambda f: f.sample_gradient(theta, sample) / 6)
-
-
 def test_large_clients_use_lanczos_and_the_diagonal(monkeypatch):
     """Above the limit the largest eigenvalue is the same, and the preconditioner the inverse of the diagonal."""
     monkeypatch.setattr(_sparse, "LARGEST_GRAM", 0)
@@ -326,16 +292,6 @@ def test_blocks_of_few_columns_give_the_same_bits(loss, most, monkeypatch):
     theta = points(whole)
     for what in ("value", "gradient"):
         np.testing.assert_array_equal(getattr(parts, what)(theta), getattr(whole, what)(theta))
-
-
-def test_blocks_of_the_wrong_clients_are_seen(monkeypatch):
-    own = _sparse.SparseGroup._own
-    monkeypatch.setattr(_sparse, "PART_COLUMNS", 1)
-    monkeypatch.setattr(_sparse.SparseGroup, "_own", lambda self, first, count=1: own(self, 0, count))
-    both = pair(Logistic())
-    theta = points(both.dense)
-    with pytest.raises(AssertionError):
-        assert_equal(both, theta, lambda f: f.gradient(theta))
 
 
 @every_loss

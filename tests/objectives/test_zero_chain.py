@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualopt.objectives import LocalProblem, ZeroChain
-from dualopt.solvers import LBFGS, Gradient, Nesterov, NewtonCG
-from dualopt.solvers.stopping import Steps
+from dualopt.objectives import ZeroChain
 
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.uniform(0.0, 3.0, (4, 6)) * (RNG.random((4, 6)) < 0.7)
@@ -46,25 +44,11 @@ def literal(j, theta):
     return HEIGHT * sum(WEIGHTS[j, k - 1] * term(k, theta / WIDTH) for k in range(1, 7))
 
 
-def differences(function, x, h=1e-5):
-    steps = h * np.eye(len(x))
-    return np.array([(function(x + s) - function(x - s)) / (2 * h) for s in steps])
-
-
 def test_the_values_are_the_literal_sums():
     expected = [literal(j, theta) for j, theta in enumerate(THETA)]
     np.testing.assert_allclose(chain().value(THETA), expected, rtol=1e-13, atol=1e-15)
     one = [literal(j, THETA[0]) for j in range(4)]
     np.testing.assert_allclose(chain().value(THETA[0]), one, rtol=1e-13, atol=1e-15)
-
-
-def test_derivatives_are_differences():
-    f, away = chain(), np.where(THETA == 0, 0.4, THETA)  # the second derivative of Psi jumps at zero
-    for theta, atol in ((away, 1e-8), (THETA, 1e-5 * float(f.L.max()))):
-        expected = [differences(lambda x, j=j: literal(j, x), point) for j, point in enumerate(theta)]
-        np.testing.assert_allclose(f.gradient(theta), expected, atol=atol)
-    second = (f.gradient(away + 1e-6 * V) - f.gradient(away - 1e-6 * V)) / 2e-6
-    np.testing.assert_allclose(f.hessian_operator(away)(V), second, atol=1e-8)
 
 
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-3, 1.0, 30.0]))
@@ -104,14 +88,6 @@ def test_the_smallest_entry_opens_the_next(size):
     opened = f.gradient(np.array([size, 0.0, 0.0]))[0]
     np.testing.assert_allclose(opened[1], -4.0 * size**2, rtol=1e-12)
     assert opened[2] == 0
-
-
-@pytest.mark.parametrize("solver", [LBFGS(), Gradient(), Nesterov(), NewtonCG()], ids=lambda s: type(s).__name__)
-def test_solvers_take_steps(solver):
-    f = chain()
-    problem = LocalProblem(objective=f, weight=2.0 * float(f.L.max()), center=THETA)
-    solution = solver(problem, THETA, Steps(steps=3))
-    assert np.all(problem.value(solution.theta) < problem.value(THETA))
 
 
 @pytest.mark.parametrize(

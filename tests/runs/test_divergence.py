@@ -42,7 +42,7 @@ def energies(name: str, f: Quadratic, who: Any) -> Iterator[float]:
         yield float(f.mean(f.value(snapshot.server.theta)))
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", ["kappa 30", "kappa 1e6"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_what_converges_is_never_said_to_diverge(name: str, problem: str) -> None:
     """After whatever number of rounds the run may be asked: the defaults of all methods."""

@@ -11,7 +11,6 @@ import pytest
 
 import dualopt.methods
 from dualopt import Composite, NonconvexPenalty, Quadratic, iterate, linear_model, run
-from dualopt.app.cli import main
 from dualopt.losses import AbsoluteDeviation, Hinge
 from dualopt.methods import AndersonDANE, FedSplit
 from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset
@@ -20,6 +19,7 @@ from dualopt.regularisers import L1
 from dualopt.runs.recommendation import recommend, similarity
 from dualopt.runs.rules import RULES, Facts, choose
 from dualopt.spec.discover import discover
+from tests.app import test_cli
 
 PLAIN = Facts(n_clients=8, size=650, mu=1e-2, L=6.0, least_L=5.0, similarity=0.5)
 FEW = {"needs": frozenset({"partial"})}
@@ -176,18 +176,7 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(case, sentence):
 # The program.
 
 
-@pytest.fixture
-def program(tmp_path, monkeypatch, capsys):
-    """Return a function that runs the program in an empty folder and returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(list(arguments))
-        captured = capsys.readouterr()
-        return int(end.value.code or 0), captured.out, captured.err
-
-    return call
+program = test_cli.program
 
 
 def test_the_program_says_what_to_use_and_why(program, tmp_path):

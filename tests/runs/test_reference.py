@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -31,15 +30,6 @@ def problem(name: str):
     return linear_model(
         X, y, loss=loss, mu=0.02, clients=[range(20), range(20, 50), range(50, 90)], client_weights="rows"
     )
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_cvxpy_expressions_are_the_losses(name: str) -> None:
-    loss, rng = LOSSES[name], np.random.default_rng(0)
-    z = 3 * rng.standard_normal((loss.outputs, 9) if loss.outputs > 1 else 9)
-    y = rng.integers(0, loss.outputs, 9) if loss.labels == "class" else np.sign(rng.standard_normal(9))
-    variable = cp.Variable(z.shape, value=z)
-    np.testing.assert_allclose(loss.cvxpy(variable, y).value, loss.value(z, y), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", SMOOTH)

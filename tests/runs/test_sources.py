@@ -155,11 +155,11 @@ def test_parts_of_a_method_count_too():
 FIGURE = """'A number of DualFL beside a height.'
 from matplotlib.figure import Figure
 from dualopt.methods.dualfl import momentum
-{}
+from helper import HEIGHT
 
 def compute(settings):
-    columns = {{"round": [0, 1], "error": [momentum(2.0, 0.1)[0], HEIGHT]}}
-    return {{"curve": settings.stored_columns("a curve", {{"figure": "curve"}}, lambda: columns)}}
+    columns = {"round": [0, 1], "error": [momentum(2.0, 0.1)[0], HEIGHT]}
+    return {"curve": settings.stored_columns("a curve", {"figure": "curve"}, lambda: columns)}
 
 def draw(traces, settings):
     return Figure()
@@ -169,26 +169,28 @@ def draw(traces, settings):
 def test_a_changed_line_gives_a_new_curve(tmp_path):
     """The whole way, in a copy of the packages: of a method, and of a helper of a figure in a file of one's own."""
     for name in ("dualopt", "theory", "figures"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.md"))
-    (tmp_path / "figures" / "curve.py").write_text(FIGURE.format("HEIGHT = 0.125"))
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.md"))
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mine.py").write_text(FIGURE)
+    (own / "helper.py").write_text("HEIGHT = 0.125\n")
 
-    def draw(figure: str, *options: str) -> tuple[str, str]:
-        command = [sys.executable, "-m", "figures", figure, "--rows", "60", *options]
+    def draw(*options: str) -> tuple[str, str]:
+        command = [sys.executable, "-m", "figures", "own/mine.py", "--rows", "60", *options]
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout, (tmp_path / "figures-out" / f"{Path(figure).stem}.csv").read_text()
+        return done.stdout, (tmp_path / "figures-out" / "mine.csv").read_text()
 
-    _, first = draw("curve")
+    _, first = draw()
     path = tmp_path / "dualopt" / "methods" / "dualfl.py"
     lines = path.read_text()
     changed = lines.replace("4.0 * t * t", "3.0 * t * t")
     assert changed != lines
     path.write_text(changed)
-    out, kept = draw("curve", "--keep-stale")
+    out, kept = draw("--keep-stale")
     assert kept == first
     assert "was computed by other code (--keep-stale)" in out
-    assert draw("curve")[1] != first
-    (tmp_path / "mine.py").write_text(FIGURE.format("from helper import HEIGHT"))
-    for height in (0.5, 0.25):
-        (tmp_path / "helper.py").write_text(f"HEIGHT = {height}\n")
-        assert str(height) in draw("mine.py")[1]
+    _, second = draw()
+    assert second != first
+    (own / "helper.py").write_text("HEIGHT = 0.25\n")
+    assert draw()[1] == second.replace("0.125", "0.25") != second

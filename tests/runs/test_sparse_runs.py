@@ -81,21 +81,6 @@ def test_test_accuracy_is_that_of_the_predictors(folder):
     assert problem.accuracy(theta, X, y) == np.mean(scores.argmax(axis=0) == y)
 
 
-def test_networks_and_standardised_features_are_refused_in_one_sentence(folder, capsys):
-    for arguments, message in (
-        (["--scale", "standard"], 'scale must not be "standard" for sparse features'),
-        (["--model", "mlp=3"], "X must be dense for a network"),
-        (["--storage", "csr"], "storage must be one of auto, sparse, dense; not 'csr'"),
-        (["--split", "valid"], 'split must be "train" or "test"'),
-    ):
-        with pytest.raises(SystemExit) as end:
-            main(["run", "--data", "words.svm", "--clients", "4", *arguments])
-        assert end.value.code == 2
-        error = capsys.readouterr().err
-        assert error.startswith(f"dualopt: {message}")
-        assert error.count("\n") == 1
-
-
 @pytest.mark.parametrize("method", [DualFL(), FedAvg(solver=Gradient(), stop=Steps(steps=3)), Scaffnew()])
 def test_methods_follow_the_same_path(folder, method):
     data = load("words.svm", scale="unit-rows")

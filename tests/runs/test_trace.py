@@ -7,7 +7,7 @@ import pytest
 
 from dualopt.methods import DualFL
 from dualopt.runs.recording import run
-from dualopt.runs.trace import Trace, write_atomically
+from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
 from tests.problems import quadratic
 
@@ -46,17 +46,3 @@ def test_refuses_nonsense() -> None:
         Trace(columns={"round": [0]}, status="fine", theta=None)
     with pytest.raises(ValueError, match="columns"):
         Trace(columns={"round": [0], "energy": [1.0, 2.0]}, status="stalled", theta=None)
-
-
-def test_a_failed_write_leaves_the_earlier_file(tmp_path) -> None:
-    path = tmp_path / "file.txt"
-    write_atomically(path, lambda file: file.write("first"))
-
-    def fail(file):
-        file.write("half of the sec")
-        raise RuntimeError("disk full")
-
-    with pytest.raises(RuntimeError, match="disk full"):
-        write_atomically(path, fail)
-    assert path.read_text() == "first"
-    assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]

@@ -2,65 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import inspect
-import pkgutil
 from typing import Any
 
 import dualopt.solvers as package
-from dualopt.lab.contracts.solver_problems import (
-    OBJECTIVES,
-    SIZES,
-    arrays,
-    by_client,
-    first,
-    in_turn,
-    labels,
-    linear,
-    local_problem,
-    move_problem,
-    quadratic,
-    starts,
-    to_backend,
-)
+from dualopt.lab.contracts.solver_problems import *  # noqa: F403
+from dualopt.lab.contracts.solver_problems import OBJECTIVES
 from dualopt.lab.contracts.test_solvers import applies
-
-
-def discovered() -> dict[str, type]:
-    """Return the public dataclass of every module of ``dualopt.solvers``."""
-    found = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("_") or info.name in vars(package)["SHARED"]:
-            continue
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
-        own = [c for _, c in inspect.getmembers(module, inspect.isclass) if c.__module__ == module.__name__]
-        public = [c for c in own if dataclasses.is_dataclass(c) and not c.__name__.startswith("_")]
-        assert len(public) == 1, f"{info.name} must define one public dataclass, found {public}"
-        found[info.name] = public[0]
-    return found
-
-
-__all__ = [
-    "OBJECTIVES",
-    "PAIRS",
-    "SAMPLED",
-    "SIZES",
-    "SOLVERS",
-    "applies",
-    "arrays",
-    "by_client",
-    "discovered",
-    "first",
-    "in_turn",
-    "labels",
-    "linear",
-    "local_problem",
-    "move_problem",
-    "quadratic",
-    "starts",
-    "to_backend",
-]
+from dualopt.spec.discover import discover
 
 # Solvers that see samples only: no tolerance, gap or dual point can be asked of them. See test_sampled.py.
 SAMPLED: dict[str, Any] = {
@@ -71,7 +19,9 @@ SAMPLED: dict[str, Any] = {
     "sarah, all rows": package.Sarah(gamma=0.05, batch=None, refresh=2),
 }
 
-SOLVERS: dict[str, Any] = {name: cls() for name, cls in discovered().items() if name not in SAMPLED}
+SOLVERS: dict[str, Any] = {
+    name.replace("-", "_"): kind() for name, kind in discover(package).items() if name not in SAMPLED
+}
 SOLVERS["lbfgs_plain"] = package.LBFGS(precondition=False, history=5)
 
 

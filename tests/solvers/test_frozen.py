@@ -15,18 +15,10 @@ from solver_instances import (
     starts,
 )
 
-from dualopt.lab.contracts.test_solvers import (
-    CASES,
-    assert_same,
-    call,
-    pytest_generate_tests,
-    test_a_client_alone_gets_the_bits_of_its_row,
-)
+from dualopt.lab.contracts.test_solvers import CASES, assert_same, call
 from dualopt.losses import Logistic, Multinomial
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import GradientNorm, Steps
-
-__all__ = ["pytest_generate_tests", "test_a_client_alone_gets_the_bits_of_its_row"]
 
 
 @pytest.mark.parametrize(("name", "objective"), [pair for pair in PAIRS if pair[0] != "exact"])

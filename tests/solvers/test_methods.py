@@ -1,76 +1,19 @@
-"""What makes each method the method that it is: line search, conjugate gradients, momentum, adaptive steps."""
+"""What makes each method the method that it is: conjugate gradients, momentum, adaptive steps."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from solver_instances import OBJECTIVES, first, local_problem, quadratic, starts
+from solver_instances import OBJECTIVES, first, local_problem, starts
 
-from dualopt.objectives import LocalProblem, NonconvexPenalty, Quadratic
+from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
-from dualopt.solvers._line_search import SUFFICIENT_DECREASE, backtrack
 from dualopt.solvers.newton import conjugate_gradients
 from dualopt.solvers.stopping import GradientNorm, Steps
 
 
 def dot(x, y):
     return np.sum((x * y).reshape(len(x), -1), axis=-1)
-
-
-# Line search.
-
-
-@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3, 1e10])
-@pytest.mark.parametrize("objective", ["quadratic", "logistic", "multinomial"])
-def test_line_search_decreases_enough_from_any_descent_direction(objective, factor):
-    problem = local_problem(OBJECTIVES[objective](), "all")
-    theta = starts(problem)
-    here = problem.evaluate(theta)
-    value, gradient = here.value, here.gradient
-    direction = -factor * gradient
-    found = backtrack(problem, theta, here, direction)
-    assert not np.any(found.failed)
-    t = dot(found.theta - theta, direction) / dot(direction, direction)
-    assert np.all(t > 0)
-    assert np.all(t <= 1 + 1e-9)  # theta + t direction is rounded
-    assert np.all(found.evaluation.value <= value + SUFFICIENT_DECREASE * t * dot(gradient, direction) * (1 - 1e-9))
-    for a, b in zip(found.evaluation, problem.evaluate(found.theta), strict=True):
-        assert a.tobytes() == b.tobytes()
-    if factor >= 1e3:
-        assert np.all(found.trials >= 2)
-
-
-def test_line_search_takes_the_whole_newton_step_at_once():
-    f = quadratic()
-    problem = local_problem(f, "all")
-    theta = starts(problem)
-    direction = f.exact_minimiser(problem) - theta
-    found = backtrack(problem, theta, problem.evaluate(theta), direction)
-    assert found.trials.tolist() == [1.0] * 5
-    assert found.theta.tobytes() == (theta + direction).tobytes()
-
-
-def test_line_search_survives_infinite_values():
-    f = Quadratic(A=np.asarray([[[1.0]], [[1.0]]]), b=np.zeros((2, 1)))
-    problem = LocalProblem(objective=f)
-    theta = np.asarray([[1.0], [1.0]])
-    with np.errstate(over="ignore"):
-        found = backtrack(problem, theta, problem.evaluate(theta), np.asarray([[-1e160], [-1.0]]))
-    assert found.trials[1] == 1.0
-    assert found.failed.tolist() == [True, False]  # 30 trials reach 1e-30, and 1e160 needs more
-
-
-def test_line_search_does_not_jump_over_a_hill():
-    """Beyond the hill of 10 t^2/(1 + t^2) - t/5 the slope is negative again, which proves nothing without convexity."""
-    flat = Quadratic(A=np.zeros((1, 1, 1)), b=np.full((1, 1), 0.2))
-    problem = LocalProblem(objective=NonconvexPenalty(objective=flat, lam=10.0))
-    theta, direction = np.array([[-0.5]]), np.array([[8.5]])
-    here = problem.evaluate(theta)
-    assert problem.value(theta + direction) > here.value
-    assert problem.gradient(theta + direction) < 0
-    found = backtrack(problem, theta, here, direction)
-    assert not found.failed
-    assert found.evaluation.value < here.value
 
 
 # Conjugate gradients.

@@ -25,11 +25,7 @@ from solver_instances import (
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import device, to_numpy
 from dualopt.lab.contracts.solver_problems import dot, reference
-from dualopt.lab.contracts.test_solvers import (
-    pytest_generate_tests,
-    test_nothing_is_changed_and_a_call_can_be_repeated,
-    test_reaches_the_minimiser_with_an_honest_gap,
-)
+from dualopt.lab.contracts.test_solvers import *  # noqa: F403
 from dualopt.losses import Hinge, Logistic
 from dualopt.objectives import LocalProblem, ObjectiveWrapper
 from dualopt.objectives.local_problem import Evaluation
@@ -38,12 +34,6 @@ from dualopt.solvers import LBFGS, DualCoordinate, Exact, Gradient
 from dualopt.solvers.lbfgs import evaluate_start
 from dualopt.solvers.stopping import Gap, GradientNorm, Steps
 from tests.conftest import BACKENDS, rounds_as_numpy
-
-__all__ = [
-    "pytest_generate_tests",
-    "test_nothing_is_changed_and_a_call_can_be_repeated",
-    "test_reaches_the_minimiser_with_an_honest_gap",
-]
 
 every_pair = pytest.mark.parametrize(("name", "objective"), PAIRS)
 ITERATIVE = [pair for pair in PAIRS if pair[0] != "exact"]

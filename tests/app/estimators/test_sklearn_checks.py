@@ -13,6 +13,13 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@parametrize_with_checks([FederatedClassifier(), FederatedRegressor(), FederatedClassifier(loss="smoothed-hinge")])
+# As scikit-learn does with ``max_iter``: few rounds, since what is checked is the interface.
+@parametrize_with_checks(
+    [
+        FederatedClassifier(max_rounds=20),
+        FederatedRegressor(max_rounds=20),
+        FederatedClassifier(loss="smoothed-hinge", max_rounds=20),
+    ]
+)
 def test_checks(estimator, check) -> None:
     check(estimator)

@@ -48,18 +48,6 @@ def test_shapes_and_owners(setting):
     assert (set(sizes.tolist()) == {200}) == (setting != "sizes")
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_seed_decides_and_precision_does_not(setting):
-    """Equal seeds give equal data, other seeds others; float32 rounds the features and keeps the labels."""
-    one, same, other = (load(NAME, setting=setting, seed=seed) for seed in (3, 3, 4))
-    single = load(NAME, setting=setting, seed=3, dtype="float32")
-    for field in ("X", "y", "clients"):
-        np.testing.assert_array_equal(getattr(one, field), getattr(same, field))
-    np.testing.assert_array_equal(single.X, one.X.astype(np.float32))
-    np.testing.assert_array_equal(single.y, one.y)
-    assert not np.array_equal(one.y, other.y)
-
-
 def test_covariance_within_a_client():
     """The variances are the documented powers about a mean of 0: 5 standard errors."""
     X = load(NAME, clients=1, rows=40_000, d=4).X
@@ -107,7 +95,6 @@ def test_sizes_are_lognormal_with_the_median(options, sigma):
 
 @pytest.mark.parametrize(("setting", "one_model"), [("homogeneous", True), ("models", False), ("features", True)])
 def test_who_shares_a_model(setting, one_model):
-    """Each client is separable; all together are just when they share their model."""
     data = parts(setting=setting, clients=4, rows=60, d=3, seed=1)
     assert all(separable(X, y) for X, y in data)
     X, y = (np.concatenate(both) for both in zip(*data, strict=True))
@@ -164,6 +151,5 @@ def test_gammas_switch_on_their_heterogeneity():
     ],
 )
 def test_wrong_options(options, message):
-    """Each wrong option has its sentence."""
     with pytest.raises(ValueError, match=message):
         load(NAME, **options)

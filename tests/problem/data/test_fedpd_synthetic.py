@@ -34,20 +34,6 @@ def test_shapes_features_and_owners(name, options):
     assert abs(np.mean(Z**4) - 3) < 5 * np.sqrt(96 / Z.size)
 
 
-@pytest.mark.parametrize(("name", "options"), CASES)
-def test_seed_decides_and_precision_does_not(name, options):
-    """Equal seeds give equal data, other seeds others; float32 rounds the features and keeps the labels."""
-    sizes = {"clients": 4, "rows": 30, "d": 5}
-    one, same, other = (load(name, seed=seed, **sizes, **options) for seed in (3, 3, 4))
-    single = load(name, seed=3, dtype="float32", **sizes, **options)
-    np.testing.assert_array_equal(one.X, same.X)
-    np.testing.assert_array_equal(one.y, same.y)
-    np.testing.assert_array_equal(single.X, one.X.astype(np.float32))
-    np.testing.assert_array_equal(single.y, one.y)
-    assert not np.array_equal(one.X, other.X)
-    assert not np.array_equal(one.y, other.y)
-
-
 def test_weak_labels_are_fair_coins():
     """Neither the clients nor the features tell anything: 5 standard errors of means of signs."""
     X, y = by_client("synthetic-fedpd-weak")
@@ -108,7 +94,6 @@ def literal(rng, clients, rows, d):
 
 @pytest.mark.parametrize("d", [2, 20])
 def test_recipe_of_the_code_is_the_literal_one(d):
-    """Equal generators give equal features and labels."""
     rngs = (np.random.default_rng(7) for _ in range(2))
     for ours, theirs in zip(
         generators.draw(generators._code, next(rngs), 30, 200, d), literal(next(rngs), 30, 200, d), strict=True
@@ -152,6 +137,5 @@ def test_fedpd_on_the_literal_data():
     ],
 )
 def test_wrong_options(name, options, message):
-    """Each wrong option has its sentence."""
     with pytest.raises(ValueError, match=message):
         load(name, **options)

@@ -43,12 +43,10 @@ def test_pixels_come_back_divided_by_255(home, pixels, dtype):
 
 
 def test_scale_none_keeps_the_bytes(home, pixels):
-    """Without scaling a feature is the byte itself."""
     np.testing.assert_array_equal(load("mnist", data_home=home, scale="none").X, pixels.reshape(6, 12))
 
 
 def test_files_may_lie_in_the_folder_itself(home, pixels):
-    """The folder mnist may itself be the folder of data sets."""
     data = load("mnist", data_home=home / "mnist")
     np.testing.assert_array_equal(data.X, pixels.reshape(6, 12) / 255)
 
@@ -64,7 +62,6 @@ def test_folder_of_the_name_comes_first(home, pixels):
 
 
 def test_split_test_reads_the_other_files(home, pixels):
-    """The test images have names of their own."""
     (home / "mnist" / "t10k-images-idx3-ubyte").write_bytes(idx(pixels[:2]))
     (home / "mnist" / "t10k-labels-idx1-ubyte").write_bytes(idx(np.array([7, 8], np.uint8)))
     data = load("mnist", data_home=home, split="test")
@@ -73,7 +70,6 @@ def test_split_test_reads_the_other_files(home, pixels):
 
 
 def test_unknown_split(home):
-    """There are only two splits."""
     with pytest.raises(ValueError, match=r"^split must be .*'validation'"):
         load("mnist", data_home=home, split="validation")
 
@@ -92,7 +88,6 @@ def test_unknown_split(home):
 )
 @pytest.mark.parametrize("compressed", [True, False])
 def test_damaged_file(home, pixels, damage, message, compressed):
-    """A header that does not fit the contents is refused, compressed or not."""
     raw = damage(idx(pixels))
     (home / "mnist" / (IMAGES + ".gz")).unlink()
     path = home / "mnist" / (IMAGES + ".gz" if compressed else IMAGES)
@@ -103,7 +98,6 @@ def test_damaged_file(home, pixels, damage, message, compressed):
 
 @pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: raw[:5], lambda raw: b"garbage" * 9])
 def test_damaged_compression(home, damage):
-    """Cut or garbled gzip data is refused."""
     path = home / "mnist" / (IMAGES + ".gz")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=rf"^path .*{IMAGES}.gz' cannot be read: "):
@@ -111,20 +105,17 @@ def test_damaged_compression(home, damage):
 
 
 def test_images_and_labels_differ_in_number(home):
-    """Images and labels must belong together."""
     (home / "mnist" / LABELS).write_bytes(idx(np.arange(5, dtype=np.uint8)))
     with pytest.raises(ValueError, match=r"6 images, but .* 5 labels"):
         load("mnist", data_home=home)
 
 
 def test_missing_files_are_listed(tmp_path):
-    """The sentence says where it looked."""
     with pytest.raises(ValueError, match=rf"^data_home .* looked for mnist/{IMAGES}.gz, .*, {IMAGES}\.$"):
         load("mnist", data_home=tmp_path)
 
 
 def test_missing_data_home(monkeypatch):
-    """The sentence says what to pass."""
     monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
     with pytest.raises(ValueError, match=r"^data_home is needed for data 'mnist': .*DUALOPT_DATA_HOME"):
         load("mnist")

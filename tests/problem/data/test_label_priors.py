@@ -46,7 +46,6 @@ def test_classes_that_make_up_most_of_a_client(alpha, usual):
 
 
 def test_sizes_do_not_depend_on_the_labels():
-    """Equal by default, those of lognormal_sizes otherwise."""
     y = np.repeat(np.arange(3), [10, 200, 791])
     assert {rows.size for rows in dirichlet_clients(y, 10, 0.1, seed=0)} == {100, 101}
     wanted = [rows.size for rows in lognormal_sizes(1001, 10, 0.7, seed=4)]
@@ -81,7 +80,6 @@ def test_rows_are_random_within_a_class():
 
 
 def test_labels_may_be_words():
-    """Classes are told apart, not computed with."""
     y = np.array(["b", "a", "c", "a"])
     codes = np.array([1, 0, 2, 0])
     one, other = (dirichlet_clients(labels, 2, 0.5, seed=0) for labels in (y, codes))

@@ -13,7 +13,6 @@ words = st.lists(st.sampled_from(["ant", "bee", "cat", "10", "9"]), min_size=1, 
 
 @given(integers | words)
 def test_class_is_the_rank_among_the_distinct_labels(y):
-    """Numbers and strings are ranked in sorted order."""
     distinct = sorted(set(y.tolist()))
     assert class_count(y) == len(distinct)
     if len(distinct) == 1:
@@ -43,26 +42,22 @@ def test_real_is_float64(dtype):
 
 
 def test_result_is_a_copy():
-    """The result never shares memory with the labels."""
     y = np.array([1.0, 2.0])
     for kind in ("real", "binary", "class"):
         assert not np.shares_memory(encode_labels(y, kind), y)
 
 
 def test_integral_floats_are_classes():
-    """LIBSVM files give classes as floats."""
     assert encode_labels(np.array([2.0, -1.0, 2.0]), "class").tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("k", [4, np.int64(4)])
 def test_classes_as_a_number(k):
-    """A part of a data set that misses a class is encoded like the whole."""
     assert encode_labels(np.array([3, 1]), "class", classes=k).tolist() == [3, 1]
     assert encode_labels(np.array([3]), "class", classes=k).tolist() == [3]
 
 
 def test_classes_as_a_list():
-    """The given labels are ranked, whatever their order."""
     assert encode_labels(np.array(["dog"]), "class", classes=["dog", "ant", "cat"]).tolist() == [2]
     assert encode_labels(np.array([7, 7]), "binary", classes=[7, 5]).tolist() == [1.0, 1.0]
 
@@ -79,7 +74,6 @@ def test_classes_as_a_list():
     ],
 )
 def test_label_that_is_not_a_class(y, classes, label):
-    """An unknown label is named; a number is not a string."""
     with pytest.raises(ValueError, match=rf"^y has the label {label}, which is not one of the \d+ classes"):
         encode_labels(np.array(y), "binary", classes=classes)
 
@@ -102,18 +96,15 @@ def test_label_that_is_not_a_class(y, classes, label):
     ],
 )
 def test_wrong_labels(y, kind, message):
-    """Each defect has its sentence, which names y."""
     with pytest.raises(ValueError, match=r"^" + message):
         encode_labels(np.array(y), kind)
 
 
 def test_classes_are_refused_for_real_labels():
-    """Real labels have no classes."""
     with pytest.raises(ValueError, match=r"^classes must be None for a loss with real labels, got 3"):
         encode_labels(np.array([1.0]), "real", classes=3)
 
 
 def test_class_count_refuses_nan():
-    """NaN is not a class."""
     with pytest.raises(ValueError, match=r"^y must be finite"):
         class_count(np.array([1.0, np.nan]))

@@ -31,7 +31,6 @@ def path(tmp_path):
 @pytest.mark.parametrize("suffix", ["txt", "svm", "libsvm", "gz", "bz2", "t"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_what_is_written_is_read(tmp_path, suffix, dtype):
-    """Plain and compressed text give the dense matrix and the labels."""
     encode = {"gz": gzip.compress, "bz2": bz2.compress}.get(suffix, bytes)
     file = tmp_path / f"small.{suffix}"
     file.write_bytes(encode(TEXT))
@@ -50,7 +49,6 @@ def test_index_zero_makes_the_file_zero_based(tmp_path, separator):
 
 
 def test_n_features_appends_columns(path):
-    """Features that never occur are columns of zeros."""
     data = load(path, n_features=5)
     np.testing.assert_array_equal(data.X, np.pad(X, ((0, 0), (0, 2))))
 
@@ -60,7 +58,6 @@ def test_n_features_appends_columns(path):
     [(2, "^n_features = 2 is too small: .* has 3 features"), (0, "^n_features must be at least 1, got 0")],
 )
 def test_n_features_too_small(path, n_features, message):
-    """No feature is dropped."""
     with pytest.raises(ValueError, match=message):
         load(path, n_features=n_features)
 
@@ -85,7 +82,6 @@ def test_n_features_too_small(path, n_features, message):
     ],
 )
 def test_malformed_line_is_named(path, line):
-    """The number of the line counts comments and empty lines, as an editor does."""
     with path.open("ab") as stream:
         stream.write(line + b"\n-1 1:1\n")
     with pytest.raises(ValueError, match=r"^path .*small.txt' is malformed in line 7: .*increasing indices"):
@@ -103,7 +99,6 @@ def test_malformed_line_is_named(path, line):
     ],
 )
 def test_damaged_compression(tmp_path, suffix, encode, damage):
-    """Cut or garbled compressed data is refused."""
     file = tmp_path / f"small.{suffix}"
     file.write_bytes(damage(encode(TEXT)))
     with pytest.raises(ValueError, match=rf"^path .*small.{suffix}' cannot be read: "):
@@ -112,7 +107,6 @@ def test_damaged_compression(tmp_path, suffix, encode, damage):
 
 @pytest.mark.parametrize("text", [b"", b"\n\n# only a comment 1:1\n", b"1\n2\n"])
 def test_no_features(path, text):
-    """A file without a single feature is no data set."""
     path.write_bytes(text)
     with pytest.raises(ValueError, match=r"^path .*small.txt' holds no features"):
         load(path)
@@ -120,7 +114,6 @@ def test_no_features(path, text):
 
 @pytest.mark.parametrize("value", [b"nan", b"inf", b"-inf"])
 def test_features_that_are_not_finite(path, value):
-    """NaN and infinity parse as numbers and are refused afterwards."""
     path.write_bytes(b"1 1:1\n1 1:" + value)
     with pytest.raises(ValueError, match=r"^X must be finite, but row 1 "):
         load(path)
@@ -140,20 +133,17 @@ def test_too_large_is_refused_before_anything_is_parsed(path, monkeypatch):
 
 @pytest.mark.parametrize(("dtype", "size"), [("float64", 4 * 3 * 8), ("float32", 4 * 3 * 4)])
 def test_max_bytes_is_the_size_of_the_dense_matrix(path, dtype, size):
-    """The limit is exact to the byte."""
     assert load(path, dtype=dtype, max_bytes=size).X.nbytes == size
     with pytest.raises(ValueError, match=r"does not fit: 4 x 3 .* max_bytes"):
         load(path, dtype=dtype, max_bytes=size - 1)
 
 
 def test_max_bytes_counts_the_columns_of_n_features(path):
-    """Columns that were asked for count."""
     with pytest.raises(ValueError, match="does not fit: 4 x 1000 "):
         load(path, n_features=1000, max_bytes=4 * 1000 * 8 - 1)
 
 
 def test_default_limit_is_half_of_the_free_memory(path, monkeypatch):
-    """The default limit is exact to the byte."""
     monkeypatch.setattr(_libsvm, "_free_memory", lambda: 2 * 96.0)
     assert load(path).X.nbytes == 96
     monkeypatch.setattr(_libsvm, "_free_memory", lambda: 2 * 96.0 - 1)
@@ -162,7 +152,6 @@ def test_default_limit_is_half_of_the_free_memory(path, monkeypatch):
 
 
 def test_free_memory_is_unlimited_where_the_system_does_not_tell(monkeypatch):
-    """Not every system has this name."""
     assert _libsvm._free_memory() > 0
 
     def unknown(name):

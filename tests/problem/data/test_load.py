@@ -23,7 +23,6 @@ def save(path, value):
 
 
 def test_available_names_everything_once():
-    """The list is complete, sorted, one line each."""
     names = list(available())
     assert names == sorted(names)
     assert set(names) == {
@@ -43,7 +42,6 @@ def test_available_names_everything_once():
 
 
 def test_new_file_adds_a_data_set(tmp_path, monkeypatch):
-    """A module with NAMES and load is found without editing a list."""
     (tmp_path / "extra.py").write_text(
         "import numpy as np\n"
         "from dualopt.problem.data._dataset import RawData\n"
@@ -57,6 +55,24 @@ def test_new_file_adds_a_data_set(tmp_path, monkeypatch):
     data = load("extra", seed=3, shift=4)
     np.testing.assert_array_equal(data.X, [[5.0], [5.0]])
     assert data.description == data.name == "extra"
+
+
+LAWS = [
+    *(("synthetic-" + kind, {}) for kind in ("regression", "logistic", "multinomial", "fedpd-weak")),
+    *(("synthetic-fedpd-strong", {"recipe": recipe}) for recipe in ("paper", "code")),
+    *(("synthetic-feddyn", {"setting": setting}) for setting in ("homogeneous", "models", "features", "sizes")),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), LAWS)
+def test_the_seed_decides_and_the_precision_does_not(name, options):
+    one, same, other = (load(name, seed=seed, **options) for seed in (3, 3, 4))
+    single = load(name, seed=3, dtype="float32", **options)
+    for field in ("X", "y", "clients"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(same, field))
+    np.testing.assert_array_equal(single.X, one.X.astype(np.float32))
+    np.testing.assert_allclose(single.y, one.y, rtol=1e-6)
+    assert not np.array_equal(one.y, other.y)
 
 
 def test_digits():
@@ -83,7 +99,6 @@ def test_breast_cancer_is_standardised():
 
 @pytest.mark.parametrize("place", ["a1", "a1.npz", "libsvm/a1.npz", "a1/a1.npz"])
 def test_bare_name_is_found_in_the_folder(tmp_path, place):
-    """All documented places are searched."""
     if place == "a1":  # without a suffix it is a LIBSVM file
         pytest.importorskip("sklearn")
         (tmp_path / place).write_text("0 1:4\n1 1:4\n")
@@ -95,7 +110,6 @@ def test_bare_name_is_found_in_the_folder(tmp_path, place):
 
 @pytest.mark.parametrize("suffix", ["bz2", "gz", "svm", "libsvm", "txt"])
 def test_bare_name_of_a_libsvm_file(tmp_path, suffix):
-    """All documented suffixes are tried."""
     pytest.importorskip("sklearn")
     import bz2
     import gzip
@@ -107,13 +121,11 @@ def test_bare_name_of_a_libsvm_file(tmp_path, suffix):
 
 
 def test_file_name_with_suffix_is_found_in_the_folder(tmp_path):
-    """The suffix may be given."""
     save(tmp_path / "b.npz", 4)
     assert load("b.npz", data_home=tmp_path).X[0, 0] == 4
 
 
 def test_existing_path_comes_before_the_folder(tmp_path, monkeypatch):
-    """What the user sees in the current folder is what is read."""
     save(tmp_path / "here" / "b.npz", 1)
     save(tmp_path / "home" / "b.npz", 2)
     monkeypatch.chdir(tmp_path / "here")
@@ -123,14 +135,12 @@ def test_existing_path_comes_before_the_folder(tmp_path, monkeypatch):
 
 
 def test_known_name_comes_before_a_file(tmp_path, monkeypatch):
-    """A stray file does not replace a named data set."""
     save(tmp_path / "synthetic-regression", 1)
     monkeypatch.chdir(tmp_path)
     assert load("synthetic-regression", m=3, d=2).X.shape == (3, 2)
 
 
 def test_environment_names_the_folder_and_the_argument_overrides_it(tmp_path, monkeypatch):
-    """An empty variable is none."""
     save(tmp_path / "one" / "b.npz", 1)
     save(tmp_path / "two" / "b.npz", 2)
     monkeypatch.setenv("DUALOPT_DATA_HOME", str(tmp_path / "one"))
@@ -155,19 +165,16 @@ def test_environment_names_the_folder_and_the_argument_overrides_it(tmp_path, mo
     ],
 )
 def test_unknown_name(name, message):
-    """Close matches are offered, and a file is told from a name."""
     with pytest.raises(ValueError, match=message):
         load(name)
 
 
 def test_unknown_name_says_where_it_looked(tmp_path):
-    """The folder is named."""
     with pytest.raises(ValueError, match=f"nor a file in data_home {re.escape(repr(str(tmp_path)))}"):
         load("zzz", data_home=tmp_path)
 
 
 def test_data_home_that_is_not_a_folder(tmp_path):
-    """A wrong folder is refused even where it is not needed."""
     with pytest.raises(ValueError, match=r"^data_home .*gone' is not a folder"):
         load("synthetic-regression", data_home=tmp_path / "gone")
 
@@ -184,38 +191,21 @@ def test_data_home_that_is_not_a_folder(tmp_path):
     ],
 )
 def test_wrong_options(name, options, message):
-    """Each wrong option has its sentence."""
     with pytest.raises(ValueError, match=r"^" + message):
         load(name, **options)
 
 
-def test_scaling_is_applied():
-    """The argument reaches the features."""
-    plain = load("synthetic-regression", m=7, d=3).X
-    np.testing.assert_array_equal(load("synthetic-regression", m=7, d=3, scale=4).X, plain / 4)
-    rows = load("synthetic-regression", m=7, d=3, scale="unit-rows").X
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-15)
-
-
 def test_scale_that_overflows_is_refused():
-    """Scaling cannot smuggle in infinity."""
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"^X must be finite"):
         load("synthetic-regression", scale=1e-320)
 
 
 def test_dataset_refuses_integers():
-    """A data set made by hand is checked too."""
     with pytest.raises(ValueError, match=r"^X must be of type float64 or float32, but it is int64"):
         Dataset(X=np.eye(2, dtype=np.int64), y=np.arange(2), name="n", description="d")
 
 
 @pytest.mark.parametrize("clients", [np.zeros(3, int), np.zeros((2, 1), int), np.zeros(2), np.zeros(2, bool)])
 def test_dataset_refuses_clients_that_are_not_one_integer_per_row(clients):
-    """Wrong lengths, shapes and types have one sentence."""
     with pytest.raises(ValueError, match=r"^clients must hold one integer for each of the 2 rows of X, but it is .*"):
         Dataset(X=np.eye(2), y=np.arange(2), name="n", description="d", clients=clients)
-
-
-def test_data_without_clients_have_none():
-    """Owners are not invented."""
-    assert load("synthetic-logistic").clients is None

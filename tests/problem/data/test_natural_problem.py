@@ -16,7 +16,6 @@ def stacked_rows(problem):
 
 @pytest.mark.parametrize("clients", [8, 10])
 def test_the_data_decide_the_number_of_clients(clients):
-    """The default number stands for that of the data, which may also be said."""
     problem = build_problem(ProblemOptions(**FEDPD, clients=clients, intercept=False))
     assert problem.objective.sizes == (6,) * 10
     assert problem.partition == "10 (natural), 6 rows each"
@@ -24,14 +23,12 @@ def test_the_data_decide_the_number_of_clients(clients):
 
 
 def test_sizes_follow_the_owners():
-    """Clients of unequal sizes keep them."""
     options = ProblemOptions(data="synthetic-feddyn", data_param=["setting=sizes", "rows=20"], partition="natural")
     parts = natural(load("synthetic-feddyn", setting="sizes", rows=20).clients)
     assert list(build_problem(options).objective.sizes) == [len(rows) for rows in parts]
 
 
 def test_rows_keep_their_owners():
-    """A part of the rows is dealt to the clients that had them."""
     problem = build_problem(ProblemOptions(**FEDPD, rows=50, seed=1))
     data = load("synthetic-fedpd-weak", clients=10, rows=6, d=3, seed=1)
     chosen = subsample(data.y, 50, 1)
@@ -40,7 +37,6 @@ def test_rows_keep_their_owners():
 
 
 def test_dirichlet_clients_have_equal_sizes_unless_told_otherwise():
-    """The default spread of the sizes is that of the rule."""
     options = {"data": "synthetic-multinomial", "data_param": ["m=400"], "partition": "dirichlet-clients"}
     assert set(build_problem(ProblemOptions(**options, alpha=0.1)).objective.sizes) == {50}
     assert len(set(build_problem(ProblemOptions(**options, sigma=0.5)).objective.sizes)) > 4
@@ -56,6 +52,5 @@ def test_dirichlet_clients_have_equal_sizes_unless_told_otherwise():
     ],
 )
 def test_wrong_options(options, message):
-    """Each contradiction has its sentence."""
     with pytest.raises(ValueError, match=message):
         build_problem(ProblemOptions(**options))

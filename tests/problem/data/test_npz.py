@@ -14,7 +14,6 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_floats_are_kept(path, save):
-    """Floats are taken as they are, labels of any type too."""
     X, y = np.array([[300.0, -1.5], [0.0, 2.0]]), np.array(["a", "b"])
     save(path, X=X, y=y)
     data = load(str(path))
@@ -25,7 +24,6 @@ def test_floats_are_kept(path, save):
 
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint16", "bool", "float16"])
 def test_other_types_are_converted(path, dtype):
-    """Only bytes are pixels; other integers keep their values."""
     X = np.array([[0, 1], [1, 1]], dtype)
     np.savez(path, X=X, y=[0, 1])
     data = load(path, dtype="float32")
@@ -34,7 +32,6 @@ def test_other_types_are_converted(path, dtype):
 
 
 def test_pixels_are_divided_by_255_unless_told_otherwise(path):
-    """Bytes are pixels."""
     X = np.array([[0, 51], [255, 102]], np.uint8)
     np.savez(path, X=X, y=[0, 1])
     np.testing.assert_array_equal(load(path).X, [[0, 0.2], [1, 0.4]])
@@ -42,7 +39,6 @@ def test_pixels_are_divided_by_255_unless_told_otherwise(path):
 
 
 def test_fortran_order_becomes_row_major(path):
-    """Rows are contiguous whatever was stored."""
     X = np.asfortranarray(np.arange(6.0).reshape(2, 3))
     np.savez(path, X=X, y=[0, 1])
     data = load(path)
@@ -58,7 +54,6 @@ def test_images_are_flattened_row_by_row(path):
 
 
 def test_splits(path):
-    """The training arrays are the default, the test arrays an option."""
     np.savez(path, X_train=np.eye(2), y_train=[0, 1], X_test=np.ones((1, 2)), y_test=[5])
     np.testing.assert_array_equal(load(path).X, np.eye(2))
     np.testing.assert_array_equal(load(path, split="train").X, np.eye(2))
@@ -69,7 +64,6 @@ def test_splits(path):
 
 @pytest.mark.parametrize("folder", [".", "cifar10"])
 def test_cifar10(tmp_path, folder):
-    """The archive may lie in the folder or in a folder of its name."""
     (tmp_path / folder).mkdir(exist_ok=True)
     X = np.full((2, 3, 2, 2), 255, np.uint8)
     np.savez(tmp_path / folder / "cifar10.npz", X_train=X, y_train=[0, 1], X_test=X[:1] // 255, y_test=[1])
@@ -95,14 +89,12 @@ def test_cifar10(tmp_path, folder):
     ],
 )
 def test_wrong_contents(path, arrays, message):
-    """Each defect has its sentence, and objects are not unpickled."""
     np.savez(path, **arrays)
     with pytest.raises(ValueError, match=message):
         load(path)
 
 
 def test_number_too_large_for_float32(path):
-    """An overflow in the conversion is not hidden."""
     np.savez(path, X=np.array([[1.0], [1e300]]), y=[0, 1])
     with pytest.raises(ValueError, match=r"^X must be finite, but row 1 "):
         load(path, dtype="float32")
@@ -119,7 +111,6 @@ def test_number_too_large_for_float32(path):
     ],
 )
 def test_damaged_file(path, damage):
-    """Cut, empty, foreign and altered files are refused."""
     np.savez(path, X=np.full((3, 3), 0.125), y=[0, 1, 2])
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=r"^path .*archive.npz' cannot be read as a NumPy archive: .*[^.]\.$"):
@@ -127,7 +118,6 @@ def test_damaged_file(path, damage):
 
 
 def test_single_array_is_not_an_archive(path):
-    """A file of one array has no names."""
     with path.open("wb") as stream:
         np.save(stream, np.eye(2))
     with pytest.raises(ValueError, match="cannot be read as a NumPy archive"):
@@ -135,7 +125,6 @@ def test_single_array_is_not_an_archive(path):
 
 
 def test_clients_are_read(path):
-    """The owners of the rows come with the part that is read."""
     np.savez(path, X=np.eye(3), y=[0, 1, 0], clients=[4, 2, 4])
     np.testing.assert_array_equal(load(path).clients, [4, 2, 4])
     np.savez(
@@ -150,7 +139,6 @@ def test_clients_are_read(path):
 
 
 def test_clients_of_the_wrong_length(path):
-    """One client number per row, or one sentence."""
     np.savez(path, X=np.eye(2), y=[0, 1], clients=[0])
     with pytest.raises(ValueError, match=r"^clients must hold one integer for each of the 2 rows of X"):
         load(path)

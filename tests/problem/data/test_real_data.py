@@ -23,7 +23,6 @@ def load_or_skip(name, **options):
 
 
 def test_mnist():
-    """Shape, mean, deviation and label counts of the training images."""
     data = load_or_skip("mnist", dtype="float32")
     assert data.X.shape == (60000, 784)
     assert data.X.mean(dtype=np.float64) == pytest.approx(0.13066, abs=5e-6)
@@ -32,7 +31,6 @@ def test_mnist():
 
 
 def test_mnist_test_split():
-    """Shape and label counts of the test images."""
     data = load_or_skip("mnist", split="test")
     assert data.X.shape == (10000, 784)
     assert np.bincount(data.y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
@@ -48,7 +46,6 @@ def test_mnist_test_split():
     ],
 )
 def test_libsvm(name, n_features, shape, counts):
-    """Shapes and label counts of LIBSVM files."""
     pytest.importorskip("sklearn")
     data = load_or_skip(name, n_features=n_features) if n_features else load_or_skip(name)
     assert data.X.shape == shape
@@ -57,7 +54,6 @@ def test_libsvm(name, n_features, shape, counts):
 
 
 def test_cifar10():
-    """Shape and label counts of the test images."""
     data = load_or_skip("cifar10", split="test", dtype="float32")
     assert data.X.shape == (10000, 3072)
     assert np.bincount(data.y).tolist() == [1000] * 10

@@ -15,7 +15,6 @@ powers = st.integers(-900, 900).map(lambda e: 2.0**e)
 
 @given(matrices)
 def test_none_is_the_identity(X):
-    """Nothing changes."""
     np.testing.assert_array_equal(scale(X, "none"), X)
 
 
@@ -50,7 +49,6 @@ def test_standard(X, factor):
 
 
 def test_standard_keeps_the_orientation():
-    """The sign of the features is kept."""
     np.testing.assert_allclose(scale(np.array([[1.0], [3.0], [5.0]]), "standard"), [[-(1.5**0.5)], [0], [1.5**0.5]])
 
 
@@ -71,14 +69,12 @@ def test_standard_in_float32_sums_in_float64():
 
 @given(matrices, st.floats(1e-3, 1e3))
 def test_number_divides(X, divisor):
-    """A number is a divisor, not a factor."""
     np.testing.assert_array_equal(scale(X, divisor), X / divisor)
 
 
 @pytest.mark.parametrize("how", ["none", "max", "unit-rows", "standard", 2.0])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
 def test_argument_is_untouched_and_type_kept(how, dtype):
-    """The result is a copy, in floating point."""
     X = np.array([[1, 2, 3], [4, 5, 7]], dtype)
     X.flags.writeable = False
     scaled = scale(X, how)
@@ -89,12 +85,10 @@ def test_argument_is_untouched_and_type_kept(how, dtype):
 
 @pytest.mark.parametrize("how", ["auto", "unit_rows", 0, -1.0, np.nan, np.inf, True, None, 1j])
 def test_unknown_rule(how):
-    """The sentence lists the rules."""
     with pytest.raises(ValueError, match=r"^scale must be one of none, max, unit-rows, standard or a positive"):
         scale(np.eye(2), how)
 
 
 def test_matrix_is_checked():
-    """NaN is refused before it spreads."""
     with pytest.raises(ValueError, match=r"^X must be finite, but row 1"):
         scale(np.array([[1.0], [np.nan]]), "max")

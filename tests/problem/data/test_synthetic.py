@@ -8,18 +8,8 @@ from dualopt.problem.data import load
 NAMES = ["synthetic-regression", "synthetic-logistic", "synthetic-multinomial"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_seed_decides(name):
-    """Equal seeds give equal data, other seeds other data."""
-    one, same, other = (load(name, m=50, d=4, seed=seed) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one.X, same.X)
-    np.testing.assert_array_equal(one.y, same.y)
-    assert not np.array_equal(one.X, other.X)
-
-
 @pytest.mark.parametrize("decay", [0.0, 1.2, 2.0])
 def test_variances_decay(decay):
-    """The covariance is the diagonal of the documented powers."""
     X = load("synthetic-regression", m=40_000, d=3, decay=decay).X
     covariance = X.T @ X / len(X)
     # Six standard deviations of the sample variance, 6 sqrt(2/m) = 4 %.
@@ -28,7 +18,6 @@ def test_variances_decay(decay):
 
 
 def test_default_decay_and_sizes():
-    """The documented defaults."""
     data = load("synthetic-logistic", m=40_000, d=2)
     assert np.var(data.X[:, 1]) == pytest.approx(2**-1.2, rel=0.043)
     assert load("synthetic-logistic").X.shape == (1000, 20)
@@ -65,7 +54,6 @@ def test_logistic_labels_follow_the_logistic_model():
 
 
 def test_logistic_without_noise_is_separable():
-    """The labels are then the signs of the linear model."""
     data = load("synthetic-logistic", m=200, d=3, noise=0, seed=5)
     regression = load("synthetic-regression", m=200, d=3, noise=0, seed=5)
     np.testing.assert_array_equal(data.y, np.sign(regression.y))
@@ -106,6 +94,5 @@ def test_multinomial_classes():
     ],
 )
 def test_wrong_options(name, options, message):
-    """Each wrong option has its sentence."""
     with pytest.raises(ValueError, match=message):
         load(name, **options)

@@ -151,95 +151,48 @@ def test_features_of_very_different_scale_get_a_hint(tmp_path: Path) -> None:
 
 
 GOOD = "x,y,c\n1,0,a\n2,1,b\n3,0,a\n4,1,b\n"
-BAD: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "no label": ("t.csv", GOOD, {}, "label must name the column of labels, one of 'x', 'y', 'c'."),
-    "another label": ("t.csv", GOOD, {"label": "z"}, "label must name a column, one of 'x', 'y', 'c'; not 'z'."),
-    "another client": (
-        "t.csv",
-        GOOD,
-        {"label": "y", "client": "z"},
-        "client must name a column, one of 'x', 'c'; not 'z'.",
-    ),
-    "one column twice": (
-        "t.csv",
-        GOOD,
-        {"label": "y", "client": "y"},
-        "client must name a column, one of 'x', 'c'; not",
-    ),
-    "words": ("t.csv", GOOD, {"label": "y"}, "X: column 'c' must hold numbers, but row 0 (counted from 0) holds 'a'."),
-    "decimal commas": ("t.csv", "x;y\n1,5;0\n2,5;1\n", {"label": "y"}, "X: column 'x' must hold numbers, but row 0"),
-    "an empty cell": (
-        "t.csv",
-        "x,y\n1,0\n,1\n",
-        {"label": "y"},
-        "X: column 'x' must not have missing values, but row 1",
-    ),
-    "an empty label": ("t.csv", "x,y\n1,0\n2,\n", {"label": "y"}, "y must have no missing label, but row 1"),
+BAD: dict[str, tuple[Any, ...]] = {  # the file, the sentence, options other than the label y, another name
+    "no label": (GOOD, "label must name the column of labels, one of 'x', 'y', 'c'.", {}),
+    "another label": (GOOD, "label must name a column, one of 'x', 'y', 'c'; not 'z'.", {"label": "z"}),
+    "another client": (GOOD, "client must name a column, one of 'x', 'c'; not 'z'.", {"label": "y", "client": "z"}),
+    "one column twice": (GOOD, "client must name a column, one of 'x', 'c'; not", {"label": "y", "client": "y"}),
+    "words": (GOOD, "X: column 'c' must hold numbers, but row 0 (counted from 0) holds 'a'."),
+    "decimal commas": ("x;y\n1,5;0\n2,5;1\n", "X: column 'x' must hold numbers, but row 0"),
+    "an empty cell": ("x,y\n1,0\n,1\n", "X: column 'x' must not have missing values, but row 1"),
+    "an empty label": ("x,y\n1,0\n2,\n", "y must have no missing label, but row 1"),
     "an empty client": (
-        "t.csv",
         "x,y,c\n1,0,a\n2,1,\n",
-        {"label": "y", "client": "c"},
         "clients must have no missing name, but row 1",
-    ),
-    "nan": (
-        "t.csv",
-        "x,y\n1,0\nnan,1\n",
-        {"label": "y"},
-        "X: column 'x' must not have missing or infinite values, but row 1",
-    ),
-    "dates": (
-        "t.csv",
-        "x,y\n2020-01-01,0\n2020-01-02,1\n",
-        {"label": "y"},
-        "X: column 'x' must hold numbers, not times",
-    ),
-    "no names": (
-        "t.csv",
-        "1,0\n2,1\n",
-        {"label": "y"},
-        "path .* must begin with a line of column names, not with numbers.",
-    ),
-    "names twice": ("t.csv", "x,x,y\n1,1,0\n", {"label": "y"}, "X has two columns named 'x': rename or drop one."),
-    "row numbers": (
-        "t.csv",
-        ",x,y\n0,1,0\n1,2,1\n",
-        {"label": "y"},
-        "path .* has a column without a name, perhaps row numbers",
-    ),
-    "ragged": (
-        "t.csv",
-        "x,y\n1,0\n2\n",
-        {"label": "y"},
-        "path .* cannot be read as a table: CSV parse error: Expected 2 col",
-    ),
-    "empty": ("t.csv", "", {"label": "y"}, "path .* cannot be read as a table: Empty CSV file."),
-    "no rows": ("t.csv", "x,y\n", {"label": "y"}, "X must be a matrix with at least one row and one column"),
-    "no rows of clients": (
-        "t.csv",
-        "x,y,c\n",
         {"label": "y", "client": "c"},
+    ),
+    "nan": ("x,y\n1,0\nnan,1\n", "X: column 'x' must not have missing or infinite values, but row 1"),
+    "dates": ("x,y\n2020-01-01,0\n2020-01-02,1\n", "X: column 'x' must hold numbers, not times"),
+    "no names": ("1,0\n2,1\n", "path .* must begin with a line of column names, not with numbers."),
+    "names twice": ("x,x,y\n1,1,0\n", "X has two columns named 'x': rename or drop one."),
+    "row numbers": (",x,y\n0,1,0\n1,2,1\n", "path .* has a column without a name, perhaps row numbers"),
+    "ragged": ("x,y\n1,0\n2\n", "path .* cannot be read as a table: CSV parse error: Expected 2 col"),
+    "empty": ("", "path .* cannot be read as a table: Empty CSV file."),
+    "no rows": ("x,y\n", "X must be a matrix with at least one row and one column"),
+    "no rows of clients": (
+        "x,y,c\n",
         "X must be a matrix with at least one row and one column, but its shape is (0, 1).",
+        {"label": "y", "client": "c"},
     ),
-    "labels alone": ("t.csv", "y\n1\n0\n", {"label": "y"}, "X must be a matrix with at least one row and one column"),
+    "labels alone": ("y\n1\n0\n", "X must be a matrix with at least one row and one column"),
     "no Parquet": (
-        "t.parquet",
         GOOD,
-        {"label": "y"},
         "path .* cannot be read as a table: Parquet magic bytes not found",
+        {"label": "y"},
+        "t.parquet",
     ),
-    "no gzip": ("t.csv.gz", GOOD, {"label": "y"}, "path .* cannot be read"),
-    "an option of another kind": (
-        "t.csv",
-        GOOD,
-        {"label": "y", "split": "test"},
-        "option 'split' is not known for data",
-    ),
+    "no gzip": (GOOD, "path .* cannot be read", {"label": "y"}, "t.csv.gz"),
+    "an option of another kind": (GOOD, "option 'split' is not known for data", {"label": "y", "split": "test"}),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_each_defect_has_its_sentence(name: str, tmp_path: Path) -> None:
-    file, text, options, sentence = BAD[name]
+    text, sentence, options, file = (*BAD[name], *({"label": "y"}, "t.csv")[len(BAD[name]) - 2 :])
     path = written(tmp_path, file, text)
     pattern = re.escape(sentence).replace(r"path\ \.\*", "path .*")
     with pytest.raises(ValueError, match="^" + pattern) as info:
@@ -311,7 +264,6 @@ def test_what_takes_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch:
 
 
 def test_a_changed_bit_of_a_parquet_page_with_a_checksum_is_found(tmp_path: Path) -> None:
-    """Other pages carry none, as the format allows."""
     path, x = tmp_path / "t.parquet", np.linspace(0.0, 1.0, 8)
     table = pa.table({"x": x, "y": np.tile([1.0, 2.0], 4)})
     pq.write_table(table, path, use_dictionary=False, compression="none", write_page_checksum=True)

@@ -233,11 +233,6 @@ wrong_iterate: Any = iterate
 AnyDualFL: Any = DualFL
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
-    "loss: a class": (lambda: model(loss=Hinge), "loss must be an instance, such as Hinge(), not the class Hinge."),
-    "loss: a class that needs more": (
-        lambda: model(loss=Multinomial),
-        "loss must be an instance, such as Multinomial(classes=...), not the class Multinomial.",
-    ),
     "loss: misspelt": (lambda: model(loss="logistics"), "loss must be one of absolute-deviation, "),
     "loss: words for numbers": (
         lambda: model(loss="squared", y=list("ababab")),
@@ -304,18 +299,10 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model(X=TABLE, clients="c"),
         "clients must name a column, one of 'a', 'b'; not",
     ),
-    "algorithm: a class": (
-        lambda: wrong_run(DualFL, F),
-        "algorithm must be an instance, such as DualFL(), not the class DualFL.",
-    ),
     "algorithm: misspelt": (lambda: wrong_run("dualfi", F), "algorithm must be one of a-fedpd, "),
     "algorithm: in the other's place": (
         lambda: wrong_run(F, DualFL()),
         "algorithm must be an Algorithm or its name, such as 'dualfl', not a Quadratic.",
-    ),
-    "iterate": (
-        lambda: wrong_iterate(FedAvg, F),
-        "algorithm must be an instance, such as FedAvg(), not the class FedAvg.",
     ),
     "objective: a class": (
         lambda: wrong_run("dualfl", Quadratic),
@@ -325,10 +312,6 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: wrong_run("dualfl", X),
         "objective must be an Objective, such as linear_model returns, not a ndarray.",
     ),
-    "solver: a class": (
-        lambda: wrong_run(AnyDualFL(solver=LBFGS), F),
-        "solver must be an instance, such as LBFGS(), not the class LBFGS.",
-    ),
     "solver: misspelt": (
         lambda: wrong_run(AnyDualFL(solver="lbgfs"), F),
         "solver must be one of ",
@@ -337,21 +320,9 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: wrong_run(AnyDualFL(solver="sgd"), F),
         "solver sgd needs step: write 'sgd: step=...'.",
     ),
-    "stop: a class": (
-        lambda: wrong_run(AnyDualFL(stop=Steps), F),
-        "stop must be an instance, such as Steps(steps=...), not the class Steps.",
-    ),
     "stop: a schedule": (
         lambda: wrong_run(AnyDualFL(stop="gap=0"), F),
         "stop gap: scale must be a positive finite number, not 0.0.",
-    ),
-    "participation: a class": (
-        lambda: wrong_run("feddyn", F, participation=UniformSubset),
-        "participation must be an instance, such as UniformSubset(size=...), not the class UniformSubset.",
-    ),
-    "compressor: a class": (
-        lambda: wrong_run("fedsplit", F, compressor=TopK),
-        "compressor must be an instance, such as TopK(size=...), not the class TopK.",
     ),
     "compressor: without its number": (
         lambda: run("fedsplit", F, compressor="top-k"),
@@ -361,15 +332,29 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: wrong_run("feddyn", F, participation="few=1"),
         "participation must be one of full, subset",
     ),
-    "regulariser: a class": (
-        lambda: Composite(objective=F, regulariser=L1),
-        "regulariser must be an instance, such as L1(weight=...), not the class L1.",
-    ),
     "regulariser: without a weight": (
         lambda: Composite(objective=F, regulariser="l1"),
         "regulariser l1 needs weight: write 'l1: weight=...'.",
     ),
 }
+
+
+CLASSES: list[tuple[str, str, Callable[[Any], Any], type]] = [  # the argument, an instance, and the class in its place
+    ("loss", "Hinge()", lambda kind: model(loss=kind), Hinge),
+    ("loss", "Multinomial(classes=...)", lambda kind: model(loss=kind), Multinomial),
+    ("algorithm", "DualFL()", lambda kind: wrong_run(kind, F), DualFL),
+    ("algorithm", "FedAvg()", lambda kind: wrong_iterate(kind, F), FedAvg),
+    ("solver", "LBFGS()", lambda kind: wrong_run(AnyDualFL(solver=kind), F), LBFGS),
+    ("stop", "Steps(steps=...)", lambda kind: wrong_run(AnyDualFL(stop=kind), F), Steps),
+    (
+        "participation",
+        "UniformSubset(size=...)",
+        lambda kind: wrong_run("feddyn", F, participation=kind),
+        UniformSubset,
+    ),
+    ("compressor", "TopK(size=...)", lambda kind: wrong_run("fedsplit", F, compressor=kind), TopK),
+    ("regulariser", "L1(weight=...)", lambda kind: Composite(objective=F, regulariser=kind), L1),
+]
 
 
 def check(call: Callable[[], Any], sentence: str) -> None:
@@ -403,6 +388,14 @@ def test_clients(name: str) -> None:
 def test_calls(name: str) -> None:
     call, sentence = CALLS[name]
     check(call, sentence)
+
+
+@pytest.mark.parametrize(("argument", "instance", "call", "kind"), CLASSES)
+def test_classes_in_the_place_of_instances(
+    argument: str, instance: str, call: Callable[[Any], Any], kind: type
+) -> None:
+    sentence = f"{argument} must be an instance, such as {instance}, not the class {kind.__name__}."
+    check(lambda: call(kind), sentence)
 
 
 def test_at_most_three_labels_are_shown() -> None:
