@@ -348,22 +348,22 @@ def epsilon(x: Array) -> float:
     return (_limits.get((type(x), x.dtype)) or limits(x))[0]
 
 
-_limits: dict[tuple[type, Any], tuple[float, float]] = {}
+_limits: dict[tuple[type, Any], tuple[float, float, float]] = {}
 
 
-def limits(x: Array) -> tuple[float, float]:
-    """Return the spacing at 1 and the smallest normal number for the type of ``x``, remembered for each type.
+def limits(x: Array) -> tuple[float, float, float]:
+    """Return the spacing at 1, the smallest normal and the largest number of the type of ``x``, remembered for each.
 
     Examples
     --------
-    >>> limits(np.zeros(1)) == (2.0**-52, 2.0**-1022)
+    >>> limits(np.zeros(1)) == (2.0**-52, 2.0**-1022, (2.0 - 2.0**-52) * 2.0**1023)
     True
     """
     kind = type(x), x.dtype
     found = _limits.get(kind)
     if found is None:
         info = array_namespace(x).finfo(x.dtype)
-        found = _limits[kind] = float(info.eps), float(info.smallest_normal)
+        found = _limits[kind] = float(info.eps), float(info.smallest_normal), float(info.max)
     return found
 
 

@@ -173,13 +173,16 @@ def progress_bar(
     console: Console, label: str, rounds: int
 ) -> Iterator[Callable[[Snapshot, Mapping[str, float]], None]]:
     """Show the progress of a run while it lasts; yields the callback that reports a round."""
-    with make_progress(console, "E {task.fields[energy]:.6g}  certified {task.fields[certified]:.1e}") as progress:
-        task = progress.add_task(escape(label), total=rounds, energy=math.nan, certified=math.nan)
+    with make_progress(console, "{task.fields[energy]}{task.fields[certified]}") as progress:
+        task = progress.add_task(escape(label), total=rounds, energy="", certified="")
 
         def advance(_: Snapshot, row: Mapping[str, float]) -> None:
-            found = {"energy": row.get("energy", math.nan), "certified": row.get("certified_error", math.nan)}
-            measured: dict[str, Any] = {name: number for name, number in found.items() if not math.isnan(number)}
-            progress.update(task, completed=row["round"], **measured)
+            found: dict[str, Any] = {}  # what is not measured in a round stays as it was
+            if not math.isnan(energy := row.get("energy", math.nan)):
+                found["energy"] = f"E {energy:.6g}"
+            if not math.isnan(error := row.get("certified_error", math.nan)):
+                found["certified"] = f"  certified {error:.1e}"
+            progress.update(task, completed=row["round"], **found)
 
         yield advance
 
