@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from mmap import mmap
 from typing import Any
 
 import array_api_compat as compat
@@ -29,6 +30,7 @@ __all__ = [
     "indices",
     "is_array",
     "is_host",
+    "is_mapped",
     "is_numpy",
     "is_sparse",
     "is_writable",
@@ -410,6 +412,26 @@ def is_sparse(x: Any) -> bool:
     False
     """
     return type(x).__module__.startswith(("scipy.sparse", "cupyx.scipy.sparse"))
+
+
+def is_mapped(x: Array) -> bool:
+    """Tell whether ``x`` lies in a file that is mapped to be read, so that no program writes to it by accident.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     np.save(file, np.ones(3))
+    ...     file.flush()
+    ...     [is_mapped(np.load(file.name, mmap_mode=mode)) for mode in ("r", "r+", None)]
+    [True, False, False]
+    """
+    if not isinstance(x, np.ndarray) or x.flags.writeable:
+        return False
+    base: Any = x
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap)
 
 
 def is_writable(x: Array) -> bool:
