@@ -38,7 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the program; return the exit code of the tests."""
     parser = argparse.ArgumentParser(prog="python -m tests.lowest", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, help="where the environment is made and stays")
-    parser.add_argument("--extra", action="append", help=f"extra to install; repeatable, by default {', '.join(EXTRAS)}")
+    parser.add_argument(
+        "--extra", action="append", help=f"extra to install; repeatable, by default {', '.join(EXTRAS)}"
+    )
     parser.add_argument("tests", nargs="*", help="what pytest is given, in place of the usual part of the tests")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:

@@ -116,7 +116,11 @@ def test_only_the_strategies_need_hypothesis() -> None:
     [
         ("lab.testing", "hypothesis", 'dualopt.lab.testing needs Hypothesis: pip install "dualopt[testing]".'),
         ("lab.attack", "scipy", 'dualopt.lab.attack needs SciPy: pip install "dualopt[sparse]".'),
-        ("lab.verification.pictures", "matplotlib", 'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".'),
+        (
+            "lab.verification.pictures",
+            "matplotlib",
+            'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".',
+        ),
         ("runs.plotting", "matplotlib", 'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".'),
     ],
 )
