@@ -126,7 +126,8 @@ def verify(
     The claim is :math:`e_n \le C\,r(n)` for some ``C``. It is contradicted on an instance if the errors fall more
     slowly than ``r`` with confidence, as :mod:`dualopt.lab.rates` judges, if they stop falling, or if they grow without
     bound, as :mod:`dualopt.runs.divergence` judges. Where they rise at first and fall then, ``C`` covers the rise, and
-    rates are estimated from the largest error on. That it holds means that it is not contradicted on these instances in these rounds; it is no proof.
+    rates are estimated from the largest error on. That it holds means that it is not contradicted on these instances in
+    these rounds; it is no proof.
 
     Parameters
     ----------
@@ -235,8 +236,8 @@ def _stall(errors: np.ndarray) -> str:
     last = errors[2 * errors.size // 3 :]
     if not at_rest(last.tolist()):
         return ""
-    share = f"{RESTS:.1%} in the last third of the rounds"
-    return f"the error stalls at {last[-1]:.3g}, {last[-1] / errors[0]:.2g} of that of the start: it moves by at most {share}"
+    where = f"{last[-1]:.3g}, {last[-1] / errors[0]:.2g} of that of the start"
+    return f"the error stalls at {where}: it moves by at most {RESTS:.1%} in the last third of the rounds"
 
 
 def _estimate(runs: np.ndarray, law: str, confidence: float, start: int | None = None) -> Factor | Order:
