@@ -271,7 +271,7 @@ def _length(claimed: Speed, rounds: int) -> int:
 
 
 def _errors(algorithm: Algorithm, instance: Instance, participation: Participation, seed: int, rounds: int) -> Any:
-    """Return the errors of the start and of every round; NaN from where they overflow, rounding where they end in it."""
+    """Return the errors of the start and every round; NaN from where they overflow, rounding where they end in it."""
     f = instance.objective
     found = [instance.error(f.zeros())]
     with np.errstate(all="ignore"):
