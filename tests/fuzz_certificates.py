@@ -438,6 +438,8 @@ def draw_linear(rng: np.random.Generator, dtype: Any) -> tuple[LinearModel, str,
         y = rng.integers(0, loss.outputs, m) if loss.labels == "class" else rng.choice([-1.0, 1.0], m).astype(dtype)
     if rng.random() < 0.05:
         X = 0.0 * X
+    most = math.sqrt(float(np.finfo(dtype).max) / d) / max(np.abs(X).max(), 1e-300)
+    X *= min(1.0, 0.5 * most)  # beyond, the data are refused
     weights, how = None, choose(rng, clients=2, rows=1, own=1)
     if how == "own":
         weights = (log_uniform(rng, 1e-5, 1e5) * rng.uniform(0, 1, m) * (rng.random(m) < 0.9)).astype(dtype)

@@ -115,6 +115,12 @@ def test_only_the_strategies_need_hypothesis() -> None:
     ("module", "package", "sentence"),
     [
         ("lab.testing", "hypothesis", 'dualopt.lab.testing needs Hypothesis: pip install "dualopt[testing]".'),
+        ("lab.attack", "scipy", 'dualopt.lab.attack needs SciPy: pip install "dualopt[sparse]".'),
+        (
+            "lab.verification.pictures",
+            "matplotlib",
+            'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".',
+        ),
         ("runs.plotting", "matplotlib", 'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".'),
     ],
 )
@@ -122,6 +128,13 @@ def test_a_module_without_its_extra_names_it(module: str, package: str, sentence
     code = f"import sys\nsys.modules[{package!r}] = None\nimport dualopt.{module}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {sentence}"
+
+
+@pytest.mark.parametrize("name", ["theory", "figures"])
+def test_a_program_without_its_extra_names_it(name: str) -> None:
+    code = f"import runpy, sys\nsys.modules['rich'] = None\nrunpy.run_module({name!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, f'{name}: package rich is missing: pip install "dualopt[app]".\n')
 
 
 def module_name(path: Path) -> str:

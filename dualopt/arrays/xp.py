@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from mmap import mmap
 from typing import Any
 
 import array_api_compat as compat
@@ -29,6 +30,7 @@ __all__ = [
     "indices",
     "is_array",
     "is_host",
+    "is_mapped",
     "is_numpy",
     "is_sparse",
     "is_writable",
@@ -348,22 +350,22 @@ def epsilon(x: Array) -> float:
     return (_limits.get((type(x), x.dtype)) or limits(x))[0]
 
 
-_limits: dict[tuple[type, Any], tuple[float, float]] = {}
+_limits: dict[tuple[type, Any], tuple[float, float, float]] = {}
 
 
-def limits(x: Array) -> tuple[float, float]:
-    """Return the spacing at 1 and the smallest normal number for the type of ``x``, remembered for each type.
+def limits(x: Array) -> tuple[float, float, float]:
+    """Return the spacing at 1, the smallest normal and the largest number of the type of ``x``, remembered for each.
 
     Examples
     --------
-    >>> limits(np.zeros(1)) == (2.0**-52, 2.0**-1022)
+    >>> limits(np.zeros(1)) == (2.0**-52, 2.0**-1022, (2.0 - 2.0**-52) * 2.0**1023)
     True
     """
     kind = type(x), x.dtype
     found = _limits.get(kind)
     if found is None:
         info = array_namespace(x).finfo(x.dtype)
-        found = _limits[kind] = float(info.eps), float(info.smallest_normal)
+        found = _limits[kind] = float(info.eps), float(info.smallest_normal), float(info.max)
     return found
 
 
@@ -410,6 +412,26 @@ def is_sparse(x: Any) -> bool:
     False
     """
     return type(x).__module__.startswith(("scipy.sparse", "cupyx.scipy.sparse"))
+
+
+def is_mapped(x: Array) -> bool:
+    """Tell whether ``x`` lies in a file that is mapped to be read, so that no program writes to it by accident.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     np.save(file, np.ones(3))
+    ...     file.flush()
+    ...     [is_mapped(np.load(file.name, mmap_mode=mode)) for mode in ("r", "r+", None)]
+    [True, False, False]
+    """
+    if not isinstance(x, np.ndarray) or x.flags.writeable:
+        return False
+    base: Any = x
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap)
 
 
 def is_writable(x: Array) -> bool:

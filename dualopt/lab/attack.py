@@ -23,8 +23,12 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
+
+try:
+    from scipy.optimize import minimize
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('dualopt.lab.attack needs SciPy: pip install "dualopt[sparse]".') from error
 
 from dualopt.arrays._checks import require, require_at_least
 from dualopt.lab.claims import Claim, Verdict, check

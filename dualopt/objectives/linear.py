@@ -283,7 +283,9 @@ def linear_model(
     ----------
     X : matrix, shape (m, d)
         Features: lists, an array of any library, a sparse matrix of SciPy or CuPy, a DataFrame of any library that
-        narwhals knows (``pip install "dualopt[frames]"``), or anything that NumPy can read or that exports DLPack.
+        narwhals knows (``pip install "dualopt[frames]"``), or anything that NumPy can read or that exports DLPack. Rows
+        are copied, but for those of a file that is mapped, ``numpy.load(path, mmap_mode="r")``, where the rows of
+        clients of one size lie one after the other and there is no ``intercept``: the file has no column of ones.
     y : vector, shape (m,), or str
         Labels; of a DataFrame, the name of a column. What is encoded stays: -1 and +1 for a binary loss, integers from
         0 to k - 1 for one of k classes. Other labels, such as 0 and 1, truth values or words, are numbered in their

@@ -20,6 +20,7 @@ from dualopt.arrays.xp import (
     device,
     indices,
     is_host,
+    is_mapped,
     is_sparse,
     is_writable,
 )
@@ -40,8 +41,7 @@ Sample = tuple[Any, ...]
 # rows of the block are still near for the second one. On MNIST, 256 to 1024 differ by 3%; 2048 is 10% slower.
 BLOCK_ROWS = 512
 
-# Rows copied at once where a federation is made.
-PIECE = 2**14
+PIECE = 2**20  # numbers that are checked or copied at a time: what is computed of them takes memory too
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -447,9 +447,13 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
     require_entries(X)
     if not xp.isdtype(X.dtype, "real floating"):
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}.")
-    if not bool(xp.all(xp.isfinite(like))):
-        raise ValueError("X must not contain NaN or infinite features.")
-    largest, bound = float(xp.max(xp.abs(like))) if like.shape[0] else 0.0, _largest_entry(X, like)
+    largest, bound = 0.0, _largest_entry(X, like)
+    step = max(1, PIECE // math.prod(like.shape[1:]))
+    for start in range(0, like.shape[0], step):
+        piece = like[start : min(start + step, like.shape[0]), ...]
+        if not bool(xp.all(xp.isfinite(piece))):
+            raise ValueError("X must not contain NaN or infinite features.")
+        largest = max(largest, float(xp.max(xp.abs(piece))))
     if largest > bound:
         raise ValueError(
             f"X must have entries up to {bound:.2g}, whose squares can be summed, not {largest:.2g}: scale X."
@@ -469,17 +473,21 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
 def _gathered(X: Array, rows: Array, intercept: bool) -> Array:
     """Return these rows of ``X``, a copy, with a column of ones behind them if asked for.
 
-    Rows are copied in pieces: data may take most of the memory, and are not to be there three times.
+    Rows are copied in pieces: data may take most of the memory, and are not to be there three times. Rows of a mapped
+    file that lie one after the other stay in it.
     """
     xp = array_namespace(X)
-    if not intercept:
-        return xp.take(X, rows, axis=0)
     m, d = rows.shape[0], X.shape[1]
+    if not intercept:
+        if is_mapped(X) and bool(xp.all(rows == xp.arange(m) + int(rows[0]))):
+            return X[int(rows[0]) : int(rows[0]) + m]
+        return xp.take(X, rows, axis=0)
     if not is_writable(X):
         return xp.concat([xp.take(X, rows, axis=0), xp.ones((m, 1), dtype=X.dtype, device=device(X))], axis=1)
     features = xp.ones((m, d + 1), dtype=X.dtype, device=device(X))
-    for start in range(0, m, PIECE):
-        piece = slice(start, min(start + PIECE, m))
+    step = max(1, PIECE // d)
+    for start in range(0, m, step):
+        piece = slice(start, min(start + step, m))
         features[piece, :d] = xp.take(X, rows[piece], axis=0)
     return features
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["above", "diverges"]
+__all__ = ["RESTS", "above", "at_rest", "diverges"]
 
 FAR = 10.0  # above the start, in units of its energy
 SETTLED = 0.4  # of the range of a third is less than this in the next one where a run comes to rest, as 1/n or faster
@@ -24,6 +24,15 @@ def above(start: float, far: float) -> float:
     (10.0, 21.0)
     """
     return start + far * (1.0 + abs(start))
+
+
+def at_rest(values: Sequence[float]) -> bool:
+    """Tell whether values, such as those of the last third of a run, hardly move.
+
+    >>> at_rest([1.0, 1.0005, 1.0]), at_rest([1.0, 0.99, 0.98])
+    (True, False)
+    """
+    return max(values) - min(values) <= RESTS * max(map(abs, values))
 
 
 def diverges(energies: Sequence[float], shortest: float) -> bool:
@@ -54,4 +63,4 @@ def diverges(energies: Sequence[float], shortest: float) -> bool:
     before, last = ([energy for energy in third if not math.isnan(energy)] for third in thirds)
     if not before or min(last) <= above(energies[0], FAR) or min(last) < min(before):
         return False
-    return max(last) - min(last) > max(SETTLED * (max(before) - min(before)), RESTS * max(last))
+    return not at_rest(last) and max(last) - min(last) > SETTLED * (max(before) - min(before))

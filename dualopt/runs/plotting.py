@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 try:
+    from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter, MaxNLocator
@@ -147,24 +148,31 @@ def style(name: str) -> tuple[str, str]:
 def styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the styles of names that share a figure: their own as long as it is free, else the next free one.
 
-    All are distinct up to 49 names. Methods of the package always keep their own style, and among other names those
-    that come first, so list them in the same order in figures that are compared.
+    Up to seven names differ in colour, and all are distinct up to 49. Methods of the package come first, in an order of
+    their own, and of more than seven names they all keep their style; of other names those that come first keep it, so
+    list them in the same order in figures that are compared.
 
     Examples
     --------
     >>> found = styles(f"method {i}" for i in range(49))
     >>> len(set(found.values())), found["method 0"] == style("method 0")
     (49, True)
+    >>> found = styles(["fivegcs", "fedavg"])
+    >>> style("fivegcs")[0] == style("fedavg")[0], found["fivegcs"][0] == found["fedavg"][0]
+    (True, False)
     """
     chosen: dict[str, tuple[str, str]] = {}
-    methods = _style_numbers()
-    for name in sorted(names, key=lambda name: name not in methods):
+    methods, names, number = _style_numbers(), list(names), len(COLOURS)
+    for name in sorted(names, key=lambda name: methods.get(name, STYLES)):
         first = _first(name)
-        # Colours before markers: a free colour is looked for first, then a free style.
-        others = [_numbered_style((first + i) % len(COLOURS) + i // len(COLOURS) * len(COLOURS)) for i in range(STYLES)]
-        candidates = [_numbered_style(first), *others]
-        chosen[name] = next((pair for pair in candidates if pair not in chosen.values()), candidates[0])
-    return chosen
+        # Colours before markers: a free colour is looked for first, with the dashes of the name, then a free style.
+        places = [(first + i) % number + first // number * number for i in range(number)]
+        places += [(first + i) % number + i // number * number for i in range(STYLES)]
+        used = {colour for colour, _ in chosen.values()} if len(names) <= number else set()
+        pairs = [_numbered_style(place) for place in places]
+        free = (pair for pair in pairs if pair not in chosen.values() and pair[0] not in used)
+        chosen[name] = next(free, pairs[0])
+    return {name: chosen[name] for name in names}
 
 
 def dashes(colour: str, marker: str) -> Any:
@@ -321,7 +329,7 @@ def save(figure: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     kind = path.suffix.lstrip(".") or "png"
-    with _quiet():
+    with _quiet(), rc_context({"pdf.fonttype": 42}):  # TrueType: many journals refuse Matplotlib's usual Type 3
         _write(figure, path, kind)
 
 

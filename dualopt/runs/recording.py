@@ -14,7 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dualopt.arrays._checks import is_number, require, require_at_least, require_flags, require_integers
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, width
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, limits, width
 from dualopt.engine._errors import LostError
 from dualopt.engine._everywhere import everywhere
 from dualopt.engine._server import Server
@@ -49,8 +49,7 @@ from dualopt.spec import described
 __all__ = ["communicated", "run", "versions"]
 
 STALL_ROUNDS = 10
-EXPLOSION = 1e8
-LARGEST = {32: 1e19, 64: 1e154}  # whose squares do not overflow, by the bits of a number
+EXPLOSION = 1e8  # above the start: a model of that size is measured, and a run that diverges need not go on
 RISING = 10.0  # times as many rounds of everybody as of one that stalls: one that diverges is told from one that rises
 SENT = ("floats_up", "floats_down", "bits_up", "bits_down")
 COLUMNS = ("round", "communications", *SENT, "gradients", "seconds", "energy", "certificate", "certified_error")
@@ -452,7 +451,7 @@ class _Recorder:
 
     def diverged(self, shortest: float) -> bool:
         """Tell whether the run diverges: at once if squares of its energy overflow, otherwise not in few rounds."""
-        overflows = not abs(self.rows[-1]["energy"]) <= LARGEST.get(width(self.theta), 1e19)
+        overflows = not abs(self.rows[-1]["energy"]) <= math.sqrt(limits(self.theta)[2])
         return self.seen and (overflows or diverges([row["energy"] for row in self.rows], shortest))
 
     def exploded(self, shortest: float) -> bool:

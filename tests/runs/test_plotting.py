@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import combinations
 
 import numpy as np
@@ -123,8 +124,15 @@ def test_methods_that_share_a_colour_differ_in_marker_and_dashes():
         if colour == colour2:
             assert marker != marker2
             assert dashes(colour, marker) != dashes(colour2, marker2)
-    (axes,) = convergence({"dualfl": trace(energy=[2.0, 1.0]), "fivegcs": trace(energy=[2.0, 1.0])}, y="energy").axes
-    assert [line.is_dashed() for line in axes.lines] == [False, True]
+
+
+def test_methods_of_one_colour_have_two_where_colours_are_left():
+    """fedavg and fivegcs are both black; whoever comes first, fedavg keeps its own style and fivegcs its dashes."""
+    found = [styles(names) for names in (["fedavg", "fivegcs"], ["fivegcs", "fedavg"])]
+    assert found[0] == found[1]
+    assert found[0]["fedavg"] == style("fedavg")
+    assert found[0]["fivegcs"][0] != style("fivegcs")[0]
+    assert dashes(*found[0]["fivegcs"]) == dashes(*style("fivegcs")) != "-"
 
 
 def test_new_methods_get_free_pairs_and_change_no_other(monkeypatch):
@@ -177,6 +185,9 @@ def test_save_replaces_a_file_only_when_the_new_one_is_whole(tmp_path, monkeypat
 def test_the_suffix_names_the_format(tmp_path):
     save(Figure(), tmp_path / "a.svg")
     assert "<svg" in (tmp_path / "a.svg").read_text()
+    save(convergence({"a": trace(energy=[2.0, 1.0])}, y="energy"), tmp_path / "a.pdf")
+    kinds = set(re.findall(rb"/Subtype /(Type3|TrueType|CIDFontType2)", (tmp_path / "a.pdf").read_bytes()))
+    assert kinds == {b"CIDFontType2"}  # TrueType; journals refuse Type 3
 
 
 def test_no_global_figure_is_left_behind():

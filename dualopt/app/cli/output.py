@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import IO, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -67,10 +68,11 @@ _made: list[Path] = []  # folders for results that did not exist before
 
 
 def make_console() -> Console:
-    """Return a console on the standard output, wide enough for a table when it is a file or a pipe."""
+    """Return a console on the standard output, in a file or a pipe as wide as ``COLUMNS`` says, or 120 characters."""
     if sys.stdout is not None and sys.stdout.isatty():  # it is None where it was closed (>&-)
         return Console()
-    return Console(width=WIDTH, force_terminal=False)
+    columns = os.environ.get("COLUMNS", "")
+    return Console(width=int(columns) if columns.isdecimal() and int(columns) else WIDTH, force_terminal=False)
 
 
 def prepare_folder(folder: Path, option: str = "out") -> None:
@@ -173,13 +175,16 @@ def progress_bar(
     console: Console, label: str, rounds: int
 ) -> Iterator[Callable[[Snapshot, Mapping[str, float]], None]]:
     """Show the progress of a run while it lasts; yields the callback that reports a round."""
-    with make_progress(console, "E {task.fields[energy]:.6g}  certified {task.fields[certified]:.1e}") as progress:
-        task = progress.add_task(escape(label), total=rounds, energy=math.nan, certified=math.nan)
+    with make_progress(console, "{task.fields[energy]}{task.fields[certified]}") as progress:
+        task = progress.add_task(escape(label), total=rounds, energy="", certified="")
 
         def advance(_: Snapshot, row: Mapping[str, float]) -> None:
-            found = {"energy": row.get("energy", math.nan), "certified": row.get("certified_error", math.nan)}
-            measured: dict[str, Any] = {name: number for name, number in found.items() if not math.isnan(number)}
-            progress.update(task, completed=row["round"], **measured)
+            found: dict[str, Any] = {}  # what is not measured in a round stays as it was
+            if not math.isnan(energy := row.get("energy", math.nan)):
+                found["energy"] = f"E {energy:.6g}"
+            if not math.isnan(error := row.get("certified_error", math.nan)):
+                found["certified"] = f"  certified {error:.1e}"
+            progress.update(task, completed=row["round"], **found)
 
         yield advance
 
@@ -284,14 +289,31 @@ def show_pairs(console: Console, title: str, lines: Mapping[str, str]) -> None:
 
 
 def show_table(console: Console, title: str, rows: Sequence[Mapping[str, str]]) -> None:
-    """Print a table whose columns are named by its first row: words to the left, numbers to the right."""
-    table = Table(title=title, title_justify="left")
-    for name in rows[0]:
-        words = not any(_is_number(row[name]) for row in rows)
-        table.add_column(name, justify="left" if words else "right", overflow="fold")
+    """Print a table whose columns are named by its first row: words to the left, numbers to the right.
+
+    Where it is too wide, cells are broken between words, the widest columns first. Numbers are never broken, and words
+    only if they are very long: rather are lines longer than the console is wide.
+    """
+    columns = list(rows[0])
+    numeric = [any(_is_number(row[name]) for row in rows) for name in columns]
+    cells = [[name, *(row[name] for row in rows)] for name in columns]
+    widths = [max(map(cell_len, texts)) for texts in cells]
+    least = [_unbroken(texts, numbers) for texts, numbers in zip(cells, numeric, strict=True)]
+    edges = 3 * len(columns) + 1
+    while sum(widths) + edges > console.width and (wide := [i for i, width in enumerate(widths) if width > least[i]]):
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    table = Table(title=title, title_justify="left", width=sum(widths) + edges)
+    for name, numbers, width in zip(columns, numeric, widths, strict=True):
+        table.add_column(name, justify="right" if numbers else "left", overflow="fold", width=width)
     for row in rows:
         table.add_row(*(escape(value) for value in row.values()), style=_style(row.get("status", "")))
-    console.print(table, highlight=False)
+    console.print(table, highlight=False, crop=False)
+
+
+def _unbroken(texts: Sequence[str], numbers: bool) -> int:
+    """Return the least width of a column in which no number is broken, and no word of usual length."""
+    words = [word for text in texts for word in ([text] if numbers and _is_number(text) else text.split())]
+    return min(LONGEST_TITLE, max(map(cell_len, words), default=0)) or 1
 
 
 def _style(status: str) -> str | None:
@@ -381,7 +403,7 @@ def _bound(value: float) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return bool(re.fullmatch(r"(<= )?-?[\d,.]+(e[+-]?\d+)?%?", text))
+    return bool(re.fullmatch(r"(<= )?-?[\d,.]+(e[+-]?\d+)?[%kMGT]?", text))
 
 
 def options_record(*groups: Any) -> dict[str, Any]:

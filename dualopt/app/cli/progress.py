@@ -46,6 +46,9 @@ class _Lines(Progress):
         super().__init__(*columns, console=Console(stderr=True, force_terminal=False, width=120), **options)
         self._written = time.monotonic()
 
+    def stop(self) -> None:
+        """Write nothing: some versions of rich end with an empty line, although nothing is drawn."""
+
     def update(self, task_id: TaskID, **changes: Any) -> None:
         """Change the task, and write a line if the last one is old."""
         super().update(task_id, **changes)

@@ -89,9 +89,10 @@ def exit_on_user_error(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] not in EXTRAS:
+        package = (error.name or "").partition(".")[0]
+        if package and package not in EXTRAS:
             raise
-        _refuse(name, f'package {error.name} is missing: pip install "dualopt[app]".' if error.name else str(error))
+        _refuse(name, f'package {package} is missing: pip install "dualopt[app]".' if package else str(error))
     except ValueError as error:
         if not _is_ours(error):
             raise

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from dualopt.lab.rates import Factor
 from dualopt.lab.verification.verdict import ROUNDING, Finding, Report
-from dualopt.runs.plotting import COLOURS, style_axes
+from dualopt.runs.plotting import COLOURS, Axes, Figure, style_axes
 
 __all__ = ["picture"]
 

@@ -26,6 +26,7 @@ from dualopt.lab.verification.instances import Instance, linear_instances, subli
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Full, Participation
 from dualopt.objectives import Objective
+from dualopt.runs.divergence import RESTS, at_rest, diverges
 
 __all__ = ["CONTRADICTED", "HOLDS", "UNDECIDED", "Finding", "Report", "verify"]
 
@@ -37,7 +38,7 @@ ROUNDING = 1e-12  # errors at most this share of the first one are rounding, as 
 FALL = 1e-8  # a linear rate is followed until it has fallen so far,
 LEAST_FALL = 1e-3  # and decides nothing before it has fallen so far: a constant in front could hide less
 SUBLINEAR_ROUNDS = 300
-EXPLOSION = 1e8
+LEAST_ROUNDS = 30  # of a run
 SLOWEST = {"linear": 1.0 - 1e-12, "sublinear": 1e-12}
 
 Build = Callable[[Objective, Participation], Algorithm]
@@ -124,7 +125,9 @@ def verify(
 
     The claim is :math:`e_n \le C\,r(n)` for some ``C``. It is contradicted on an instance if the errors fall more
     slowly than ``r`` with confidence, as :mod:`dualopt.lab.rates` judges, if they stop falling, or if they grow without
-    bound. That it holds means that it is not contradicted on these instances in these rounds; it is no proof.
+    bound, as :mod:`dualopt.runs.divergence` judges. Where they rise at first and fall then, ``C`` covers the rise, and
+    rates are estimated from the largest error on. That it holds means that it is not contradicted on these instances in
+    these rounds; it is no proof.
 
     Parameters
     ----------
@@ -164,7 +167,7 @@ def verify(
     'contradicted'
     """
     require_at_least(1, seeds=seeds)
-    require(rounds >= 30, "rounds must be at least 30", rounds)
+    require(rounds >= LEAST_ROUNDS, f"rounds must be at least {LEAST_ROUNDS}", rounds)
     require(0.5 < confidence < 1, "confidence must lie in (0.5, 1)", confidence)
     if instances is None:
         instances = linear_instances(reference) if rate.is_linear() else sublinear_instances()
@@ -197,42 +200,59 @@ def _examined(
     errors = runs.mean(axis=0)
     logs = [math.nan, *(rate.log(k, values) for k in range(1, len(errors)))]
     found = {"instance": instance, "claimed": claimed, "errors": errors, "logs": logs}
-    if not np.isfinite(errors).all():
+    if not np.isfinite(errors).all() or diverges(list(errors / errors[0]), LEAST_ROUNDS):
         return Finding(verdict=CONTRADICTED, reason="the errors grow without bound", **found)
-    linear = claimed.law == "linear"
+    linear, start = claimed.law == "linear", _fall(errors)
     try:
-        found["estimate"] = _estimate(runs, claimed.law, confidence)
+        found["estimate"] = _estimate(runs, claimed.law, confidence, start)
         # 2c - 1 between two sides leaves 1 - c on each, as dualopt.lab.rates has it
-        bound = _estimate(runs, claimed.law, 2.0 * confidence - 1.0)
+        bound = _estimate(runs, claimed.law, 2.0 * confidence - 1.0, start)
     except ValueError:  # few rounds above rounding
         bound = None
     if bound is not None and (bound.low > claimed.value if linear else bound.high < claimed.value):
-        return Finding(verdict=CONTRADICTED, reason="slower than claimed", **found)
+        return Finding(verdict=CONTRADICTED, reason=_stall(errors) or "slower than claimed", **found)
     test = assert_linear_rate if linear else assert_sublinear_rate
     # What is left to test is whether errors fall at all, or where there is no estimate whether they are down in time.
     weakest = claimed.value if bound is None else SLOWEST[claimed.law]
     try:
-        test(errors, weakest, confidence=confidence, rounding=ROUNDING)
+        test(errors, weakest, confidence=confidence, start=start, rounding=ROUNDING)
     except AssertionError as error:
-        return Finding(verdict=CONTRADICTED, reason=str(error), **found)
+        return Finding(verdict=CONTRADICTED, reason=_stall(errors) or str(error), **found)
     except ValueError as error:
         return Finding(verdict=UNDECIDED, reason=str(error), **found)
     return Finding(verdict=HOLDS, **found)
 
 
-def _estimate(runs: np.ndarray, law: str, confidence: float) -> Factor | Order:
+def _fall(errors: np.ndarray) -> int | None:
+    """Return from which round on errors fall, where they rise so long that estimates would begin before."""
+    rounding = np.flatnonzero(errors <= ROUNDING * errors[0])
+    end = int(rounding[0]) if rounding.size else errors.size
+    largest = int(np.argmax(errors))
+    return largest if end // 10 < largest < end // 2 else None
+
+
+def _stall(errors: np.ndarray) -> str:
+    """Say where errors come to rest, such as those of a biased method; "" where they do not."""
+    last = errors[2 * errors.size // 3 :]
+    if not at_rest(last.tolist()):
+        return ""
+    where = f"{last[-1]:.3g}, {last[-1] / errors[0]:.2g} of that of the start"
+    return f"the error stalls at {where}: it moves by at most {RESTS:.1%} in the last third of the rounds"
+
+
+def _estimate(runs: np.ndarray, law: str, confidence: float, start: int | None = None) -> Factor | Order:
     """Estimate the factor or the order of the mean over the runs.
 
     The fluctuations of a random run last for many rounds, which the interval of a single sequence does not see. It is
     widened by how much the estimate depends on single runs: the jackknife leaves out one after the other.
     """
     estimate = estimate_factor if law == "linear" else estimate_order
-    whole = estimate(runs.mean(axis=0), confidence=confidence, rounding=ROUNDING)
+    whole = estimate(runs.mean(axis=0), confidence=confidence, start=start, rounding=ROUNDING)
     S = len(runs)
     if S == 1:
         return whole
     means = (runs.sum(axis=0) - runs) / (S - 1)
-    values = [estimate(mean, confidence=confidence, rounding=ROUNDING).value for mean in means]
+    values = [estimate(mean, confidence=confidence, start=start, rounding=ROUNDING).value for mean in means]
     x = np.log(values) if law == "linear" else np.asarray(values)
     half = math.sqrt((S - 1) ** 2 / S * np.var(x, ddof=1)) * student_quantile((1.0 + confidence) / 2.0, S - 1)
     if law == "linear":
@@ -247,17 +267,17 @@ def _length(claimed: Speed, rounds: int) -> int:
     needed = math.ceil(math.log(LEAST_FALL) / math.log(claimed.value))
     if rounds < needed:
         raise ValueError(f"a rate of {claimed.value:.6g} per round takes at least {needed} rounds to be told.")
-    return min(rounds, max(30, math.ceil(math.log(FALL) / math.log(claimed.value))))
+    return min(rounds, max(LEAST_ROUNDS, math.ceil(math.log(FALL) / math.log(claimed.value))))
 
 
 def _errors(algorithm: Algorithm, instance: Instance, participation: Participation, seed: int, rounds: int) -> Any:
-    """Return the errors of the start and of every round; NaN from where they explode, rounding where they end in it."""
+    """Return the errors of the start and every round; NaN from where they overflow, rounding where they end in it."""
     f = instance.objective
     found = [instance.error(f.zeros())]
     with np.errstate(all="ignore"):
         for snapshot in islice(iterate(algorithm, f, participation=participation, seed=seed), rounds):
             error = instance.error(snapshot.server.theta)
-            if not error <= EXPLOSION * found[0]:
+            if not math.isfinite(error):
                 return np.append(found, np.full(rounds + 1 - len(found), math.nan))
             found.append(error)
             if max(found[-5:]) <= 0.1 * ROUNDING * found[0]:

@@ -159,3 +159,33 @@ def test_too_few_rounds_are_said():
 def test_arguments_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         judged(GradientDescent(), PLAIN, **wrong)
+
+
+def rising(peak, q=0.9, n=400):
+    """Errors that grow tenfold a round at first, and then fall by a factor."""
+    k = np.arange(n)
+    return np.maximum(10.0 ** np.minimum(k, peak) * q ** np.maximum(k - peak, 0), 1e-30)
+
+
+@pytest.mark.parametrize(
+    ("errors", "rate", "verdict", "reason"),
+    [
+        (rising(12), "0.9^n", "holds", ""),  # beyond 1e8 of the start: the constant in front
+        (rising(30), "0.9^n", "holds", ""),  # later than a tenth of the rounds
+        (rising(30), "0.8^n", "contradicted", "slower than claimed"),
+        (1.2 ** np.arange(400.0), "0.9^n", "contradicted", "the errors grow without bound"),
+        (
+            0.04 + 0.9 ** np.arange(400.0),
+            "0.9^n",
+            "contradicted",
+            "the error stalls at 0.04, 0.038 of that of the start: ",
+        ),
+        (0.97 ** np.arange(400.0), "0.9^n", "contradicted", "slower than claimed"),
+    ],
+    ids=["rises", "rises for long", "rises and is slow", "grows", "stalls", "slow"],
+)
+def test_what_is_found_is_said(monkeypatch, errors, rate, verdict, reason):
+    monkeypatch.setattr(module, "_errors", lambda *given: errors[: given[-1] + 1])
+    (finding,) = judged(GradientDescent(), rate, instances=LINEAR[:1], rounds=5000).findings
+    assert (finding.verdict, finding.reason[: len(reason)]) == (verdict, reason)
+    assert finding.reason == reason or reason.endswith(": ")
