@@ -4,6 +4,7 @@ May import all of ``dualopt`` but ``app`` and ``federation``; CVXPY on demand. W
 error in ``_worst_case``, a term of the Lyapunov function in ``_rates``.
 """
 
+from dualopt.lab.proofs._rates import Rate, prove
 from dualopt.lab.proofs._worst_case import WorstCase, worst_case
 
-__all__ = ["WorstCase", "worst_case"]
+__all__ = ["Rate", "WorstCase", "prove", "worst_case"]

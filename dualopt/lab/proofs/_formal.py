@@ -17,10 +17,11 @@ import numpy as np
 
 from dualopt.arrays.tree import leaves
 from dualopt.engine.rounds import State
+from dualopt.lab.proofs._tracked import SENTENCE, Measured, Vectors
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import per_client
 
-__all__ = ["Answer", "Ledger", "Rational", "World", "is_vector", "require_linear", "vectors"]
+__all__ = ["Answer", "Ledger", "Rational", "World", "is_vector", "require_vectors", "vectors"]
 
 DIGITS = 12  # to which coefficients of equal questions agree, where they are rounded
 
@@ -78,12 +79,12 @@ class Ledger:
         How many vectors the basis has room for.
     exact : bool, default False
         Whether coefficients are rational numbers instead of floating-point ones.
-    basis : array of shape (dimension, dimension), optional
-        Rows to be used in place of the unit vectors.
+    tracked : bool, default False
+        Whether vectors refuse what is not linear algebra.
     """
 
-    def __init__(self, n_clients: int, dimension: int, *, exact: bool = False, basis: np.ndarray | None = None) -> None:
-        self.n_clients, self.dimension, self.exact, self.basis = n_clients, dimension, exact, basis
+    def __init__(self, n_clients: int, dimension: int, *, exact: bool = False, tracked: bool = False) -> None:
+        self.n_clients, self.dimension, self.exact, self.tracked = n_clients, dimension, exact, tracked
         self.shared: list[int] = []  # coordinates of single vectors
         self.families: list[np.ndarray] = []  # coordinates of families of vectors, one for each client
         self.answers: list[Answer] = []
@@ -94,6 +95,8 @@ class Ledger:
 
     def zeros(self, *shape: int) -> np.ndarray:
         """Return zero vectors."""
+        if self.tracked:
+            return np.zeros((*shape, self.dimension)).view(Vectors)
         if not self.exact:
             return np.zeros((*shape, self.dimension))
         return np.full((*shape, self.dimension), Rational(0), dtype=object)
@@ -104,8 +107,6 @@ class Ledger:
         self.used += n
         if self.used > self.dimension:
             raise ValueError(f"rounds must be fewer, or clients: their answers are more than {self.dimension} vectors.")
-        if self.basis is not None:
-            return ids, self.basis[ids]
         rows = self.zeros(n)
         rows[np.arange(n), ids] = Rational(1) if self.exact else 1.0
         return ids, rows
@@ -124,7 +125,7 @@ class Ledger:
 
     def key(self, x: np.ndarray) -> tuple[Any, ...]:
         """Return what equal vectors have in common."""
-        return tuple((x if self.exact else np.round(x, DIGITS) + 0.0).tolist())
+        return tuple((x if self.exact else np.round(np.asarray(x), DIGITS) + 0.0).tolist())
 
     def set_gradient(self, client: int, x: np.ndarray, gradient: np.ndarray, number: int = 0) -> Answer:
         """Note a gradient of a client."""
@@ -158,6 +159,11 @@ class Ledger:
                 found = self.set_gradient(client, x, -linear - weight * x, number)
             self._known[question] = found
         return self._known[question].x
+
+    def note(self, client: int, x: np.ndarray, gradient: np.ndarray) -> None:
+        """Note a gradient of a client that was asked before anything else, as its next answer."""
+        self._numbers[client] += 1
+        self.set_gradient(client, x, gradient, self._numbers[client])
 
     def number(self, client: int, x: np.ndarray) -> int:
         """Return the number of the answer of a client at ``x``."""
@@ -233,8 +239,8 @@ class World(Objective):
         return self.ledger.zeros()
 
     def value(self, theta: np.ndarray) -> np.ndarray:
-        """Return numbers that mean nothing: they change with the basis, so that who uses them is found out."""
-        return np.full(self.n_clients, 0.0 if self.ledger.basis is None else self.ledger.basis[0, 0])
+        """Return numbers that mean nothing; where vectors are tracked, whoever uses them is found out."""
+        return np.zeros(self.n_clients).view(Measured if self.ledger.tracked else np.ndarray)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """Return the gradients at ``theta``."""
@@ -266,29 +272,16 @@ def vectors(state: State, f: World) -> list[np.ndarray]:
     return [x for x in leaves(state) if is_vector(x, f)]
 
 
-def require_linear(play: Callable[[World], Iterable[State]], world: Callable[[np.ndarray | None], World], dimension: int) -> None:
-    """Refuse a method that is not linear algebra on vectors: in another basis it must give the same vectors.
+def require_vectors(found: Iterable[Any]) -> None:
+    """Refuse tracked vectors that have become something else: the method is not linear algebra on vectors.
 
-    Inner products, norms, values of functions and proximal maps of regularisers depend on the basis, and would give
-    formal coordinates without a meaning. ``play(f)`` runs the method on ``f = world(basis)`` and returns its states:
-    these are compared, and all questions to the clients.
+    Inner products, norms, values of functions and proximal maps of regularisers would give formal coordinates without a
+    meaning.
 
     Raises
     ------
     ValueError
-        If it is not.
+        If they have.
     """
-    seen = []
-    rng = np.random.default_rng(0)
-    basis = 3.0 * rng.normal(size=(dimension, dimension)) / math.sqrt(dimension)
-    for own in (None, basis):
-        f = world(own)
-        states = [x.reshape(-1, dimension) for state in play(f) for x in vectors(state, f)]
-        asked = [x[None] for a in f.ledger.answers for x in (a.x, a.gradient)]
-        seen.append(np.concatenate([*states, *asked]).astype(float))
-    plain, other = seen
-    if plain.shape != other.shape or not np.allclose(plain @ basis, other, rtol=1e-7, atol=1e-9):
-        raise ValueError(
-            "algorithm must be linear algebra on models and answers of clients; "
-            "this one uses inner products, norms or values of functions."
-        )
+    if not all(isinstance(x, Vectors) or not np.any(x) for x in found):
+        raise ValueError(SENTENCE)

@@ -6,10 +6,11 @@ of the single vectors and of the sums over the classes, and for each class a blo
 
 .. math::
     v = \sum_s v_s e_s + \sum_{k,j} v_{kj} u_{kj}, \quad
-    \langle v, v'\rangle = \Big\langle G, (\ldots) \Big\rangle + \sum_c \Big\langle G_c, \tilde V_c \tilde V_c'^T\Big\rangle,
+    \langle v, v'\rangle = \langle G, \bar v\bar v'^T\rangle + \sum_c \langle G_c, \tilde V_c \tilde V_c'^T\rangle,
 
-where :math:`\tilde V_c` has the coefficients of the clients of a class, minus their means, a row per family k. With a
-class for each client nothing is averaged, and the second blocks are empty.
+where :math:`\bar v` has the coefficients of the single vectors and the means, and :math:`\tilde V_c` those of the
+clients of a class, minus their means, a row per family k. With a class for each client nothing is averaged, and the
+second blocks are empty.
 """
 
 from __future__ import annotations
@@ -115,22 +116,19 @@ class Space:
         self._map = np.concatenate([shared, *(row[None] for row in rows)])
         self.sizes = (width + len(kept), *(len(ledger.families) if len(c) > 1 else 0 for c in classes))
 
-    def split(self, v: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    def split(self, v: np.ndarray) -> list[np.ndarray]:
         """Return coordinates in the first block, and those of the deviations: for each class a row per family."""
         own = [v[ids] for ids in self.ledger.families]
         means = [own[k][list(self.classes[c].clients)].sum() / len(self.classes[c]) for k, c in self._sums]
-        first = np.concatenate([v[self.ledger.shared], np.asarray(means, dtype=v.dtype)]) @ self._map
-        rest = []
+        found = [np.concatenate([v[self.ledger.shared], np.asarray(means, dtype=v.dtype)]) @ self._map]
         for c in self.classes:
             A = np.stack([x[list(c.clients)] for x in own]) if len(c) > 1 and own else _zeros(self.ledger, 0, len(c))
-            rest.append(A - A.sum(axis=1, keepdims=True) / len(c))
-        return first, rest
+            found.append(A - A.sum(axis=1, keepdims=True) / len(c))
+        return found
 
     def product(self, a: np.ndarray, b: np.ndarray) -> Form:
         """Return the inner product of two vectors."""
-        (s, A), (t, B) = self.split(a), self.split(b)
-        blocks = np.outer(s, t), *(x @ y.T for x, y in zip(A, B, strict=True))
-        return Form(tuple((M + M.T) / 2 for M in blocks), self.no_values)
+        return Form(_products(self.split(a), self.split(b)), self.no_values)
 
     def square(self, v: np.ndarray) -> Form:
         """Return the squared norm of a vector."""
@@ -153,24 +151,39 @@ class Space:
             found[c * self.n_points + number - 1] = _one(self.ledger)
         return found
 
-    def interpolation(self, c: int, p: Answer, q: Answer) -> Form:
-        r"""Return what no function of a class makes negative at two of its points (Taylor, Hendrickx and Glineur 2017):
+    def inequalities(self, points: Sequence[Sequence[Answer]]) -> list[Form]:
+        r"""Return what no function of a class makes negative at two of its points.
+
+        These inequalities describe the class exactly (Taylor, Hendrickx and Glineur 2017):
 
         .. math::
             f(x) - f(y) - \langle g_y, x - y\rangle - \tfrac\mu2|x - y|^2
-            - \tfrac1{2(L - \mu)} |g_x - g_y - \mu(x - y)|^2 .
-        """
-        own = self.classes[c]
-        x, g = p.x - q.x, p.gradient - q.gradient
-        form = Form(self.zero.blocks, self.value(c, p.number) - self.value(c, q.number))
-        form = form - self.product(q.gradient, x) - (own.mu / 2) * self.square(x)
-        if math.isinf(own.L):
-            return form
-        return form - (1 / (2 * (own.L - own.mu))) * self.square(g - own.mu * x)
+            - \tfrac1{2(L - \mu)} |g_x - g_y - \mu(x - y)|^2 ,
 
-    def inequalities(self, points: Sequence[Sequence[Answer]]) -> list[Form]:
-        """Return all of them for the points of one client of each class."""
-        return [self.interpolation(c, p, q) for c, own in enumerate(points) for p, q in permutations(own, 2)]
+        for the points of one client of each class, two by two.
+        """
+        found = []
+        for c, own in enumerate(points):
+            at = [(self.value(c, p.number), self.split(p.x), self.split(p.gradient)) for p in own]
+            found += [_interpolation(self.classes[c], p, q) for p, q in permutations(at, 2)]
+        return found
+
+
+def _interpolation(own: Class, p: Any, q: Any) -> Form:
+    (value, x, g), (other, y, h) = p, q
+    step = [a - b for a, b in zip(x, y, strict=True)]
+    terms = [(1, _products(h, step)), (own.mu / 2, _products(step, step))]
+    if not math.isinf(own.L):
+        bent = [a - b - own.mu * s for a, b, s in zip(g, h, step, strict=True)]
+        terms.append((1 / (2 * (own.L - own.mu)), _products(bent, bent)))
+    blocks = tuple(-sum(factor * each[k] for factor, each in terms) for k in range(len(x)))
+    return Form(blocks, value - other)
+
+
+def _products(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the blocks of the inner product of two vectors that have been split."""
+    first = np.outer(a[0], b[0])
+    return tuple((M + M.T) / 2 for M in (first, *(x @ y.T for x, y in zip(a[1:], b[1:], strict=True))))
 
 
 def points_of(ledger: Ledger, classes: Sequence[Class], theta: np.ndarray, gradients: np.ndarray) -> list[list[Answer]]:

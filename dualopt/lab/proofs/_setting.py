@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
 from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays.tree import tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
-from dualopt.lab.proofs._formal import Ledger, Rational, World
+from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, require_vectors, vectors
 from dualopt.lab.proofs._forms import Class, classes_of
+from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
+from dualopt.methods.participation import Full
 
-__all__ = ["Setting", "numbers"]
+__all__ = ["Setting", "exact_chances", "numbers"]
 
 
 def numbers(name: str, given: Any, n_clients: int) -> tuple[float, ...]:
@@ -88,9 +92,9 @@ class Setting:
         """Number N of clients."""
         return len(self.mu)
 
-    def world(self, dimension: int, *, exact: bool = False, basis: np.ndarray | None = None) -> World:
+    def world(self, dimension: int, *, exact: bool = False, tracked: bool = False) -> World:
         """Return the clients in formal coordinates, with an empty ledger."""
-        ledger = Ledger(self.n_clients, dimension, exact=exact, basis=basis)
+        ledger = Ledger(self.n_clients, dimension, exact=exact, tracked=tracked)
         one: Any = Rational(1) if exact else 1.0
         weights = None if self.weights is None else tuple(one * w for w in self.weights)
         L = tuple(one * x if np.isfinite(x) else x for x in self.L)
@@ -102,12 +106,13 @@ class Setting:
         return classes_of(self.world(1), literal=self.literal)
 
     def events(self, n: int = 0) -> list[Event]:
-        """Return everything that may happen in a round; probabilities are exact in the type of ``Fraction``."""
-        if self.participation is None:
-            from dualopt.methods.participation import Full
-
-            return events_of(Full(), self.n_clients, n=n)
-        return events_of(self.participation, self.n_clients, n=n)
+        """Return everything that may happen in a round."""
+        try:
+            return events_of(self.participation or Full(), self.n_clients, n=n)
+        except TypeError:
+            raise ValueError(
+                "participation must be one whose rounds can be listed: full, subset, importance or communicate."
+            ) from None
 
     @cached_property
     def orbits(self) -> list[Event]:
@@ -126,6 +131,28 @@ class Setting:
             todo = self.events(n) if self.branched else self.events(n)[:1]
             states = [(p * q, advance(self.algorithm, f, s, r)[0]) for p, s in states for q, r in todo]
         return states
+
+    def require_linear(self, rounds: int, dimension: int) -> None:
+        """Refuse a method that is not linear algebra on vectors, by a run in which arrays know what they are.
+
+        Every round is done by everybody too: where clients rest, the states of the others are stored among theirs, as
+        plain numbers.
+
+        Raises
+        ------
+        ValueError
+            If it is not.
+        """
+        f, method = self.world(dimension, tracked=True), self.algorithm
+        state = initial_state(method, f, f.zeros())
+        for n, (_, round) in enumerate(islice(cycle(self.events()), rounds)):
+            now = replace(round, n=n)
+            together = advance(method, f, state, replace(now, clients=tuple(range(self.n_clients)), inclusion=None))[0]
+            require_vectors(vectors(together, f))
+            state = advance(method, f, state, now)[0]
+            require_vectors(vectors(state._replace(clients=()), f))
+            state = tree_map(lambda x: x.view(Vectors) if is_vector(x, f) else x, state)
+        require_vectors(x for a in f.ledger.answers for x in (a.x, a.gradient))
 
     @cached_property
     def branched(self) -> bool:

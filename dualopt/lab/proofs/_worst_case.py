@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays._checks import require, require_at_least
-from dualopt.lab.proofs._formal import require_linear
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
 from dualopt.lab.proofs._setting import Setting
@@ -22,6 +21,8 @@ __all__ = ["WorstCase", "worst_case"]
 
 GAP = 1e-4
 """Largest difference of primal and dual value that is accepted, relative to the value."""
+LARGEST = 800
+"""Most inequalities of a program."""
 MEASURES = ("distance", "value")
 
 
@@ -126,9 +127,7 @@ def worst_case(
         setting = Setting(setting.algorithm, setting.mu, setting.L, setting.weights, setting.participation, True)
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
-    require_linear(
-        lambda f: (state for _, state in setting.play(f, rounds)), lambda q: setting.world(dimension, basis=q), dimension
-    )
+    setting.require_linear(rounds, dimension)
     f = setting.world(dimension)
     star, gradients = f.ledger.vector(), f.ledger.family()
     for j in range(f.n_clients):
@@ -144,6 +143,8 @@ def worst_case(
     else:
         error = reduce(add, (p * _energy(setting, space, f, theta) for p, theta in ends))
     points = points_of(f.ledger, setting.classes, star, gradients)
+    count = sum(len(own) * (len(own) - 1) for own in points)
+    require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
     found = _largest(error, begin, space.inequalities(points), 1.0)
     return _largest(error, begin, space.inequalities(points), found.value) if found.value > 0 else found
 
