@@ -1,8 +1,8 @@
 """The program ``dualopt``.
 
 ``run.py``, ``tune.py``, ``verify.py``, ``prove.py`` and ``recommend.py`` hold the commands, which :func:`app` puts
-together; ``options.py`` turns dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the files of
-a search, ``reporting.py`` tells what a user did wrong.
+together; ``options.py`` turns dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the
+files of a search, ``reporting.py`` tells what a user did wrong.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from matplotlib.figure import Figure
 from typer import Exit, Option
 
@@ -114,7 +113,7 @@ def _grid(kappa: float) -> list[float]:
     [2.0, 5.3, 14.0, 38.0, 100.0]
     """
     low = min(2.0, math.sqrt(kappa))
-    return [*(float(f"{x:.2g}") for x in np.geomspace(low, kappa, POINTS)[:-1]), kappa]
+    return [*(float(f"{low * (kappa / low) ** (k / (POINTS - 1)):.2g}") for k in range(POINTS - 1)), kappa]
 
 
 def _row(kappa: float, rate: Rate) -> dict[str, str]:

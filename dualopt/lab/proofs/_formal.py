@@ -21,8 +21,9 @@ from dualopt.lab.proofs._tracked import SENTENCE, Measured, Vectors
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import per_client
 
-__all__ = ["Answer", "Ledger", "Rational", "World", "is_vector", "require_vectors", "vectors"]
+__all__ = ["Answer", "Ledger", "Rational", "World", "is_vector", "require_vectors", "vectors", "with_room"]
 
+ROOM = (64, 256, 1024, 4096)
 DIGITS = 12  # to which coefficients of equal questions agree, where they are rounded
 
 
@@ -57,6 +58,26 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"
     setattr(Rational, f"__{_name}__", _rational(f"__{_name}__"))
 for _name in ("neg", "pos", "abs"):
     setattr(Rational, f"__{_name}__", lambda self, _name=f"__{_name}__": Rational(getattr(Fraction, _name)(self)))
+
+
+class FullError(ValueError):
+    """There are more vectors than a ledger has room for."""
+
+
+def with_room(work: Callable[[int], Any]) -> Any:
+    """Return ``work(dimension)`` for a number of formal vectors that suffices.
+
+    Raises
+    ------
+    FullError
+        If thousands do not.
+    """
+    for dimension in ROOM[:-1]:
+        try:
+            return work(dimension)
+        except FullError:
+            continue
+    return work(ROOM[-1])
 
 
 class Answer(NamedTuple):
@@ -106,7 +127,7 @@ class Ledger:
         ids = np.arange(self.used, self.used + n)
         self.used += n
         if self.used > self.dimension:
-            raise ValueError(f"rounds must be fewer, or clients: their answers are more than {self.dimension} vectors.")
+            raise FullError(f"rounds must be fewer, or clients: their answers are more than {self.dimension} vectors.")
         rows = self.zeros(n)
         rows[np.arange(n), ids] = Rational(1) if self.exact else 1.0
         return ids, rows

@@ -172,12 +172,11 @@ class Space:
 def _interpolation(own: Class, p: Any, q: Any) -> Form:
     (value, x, g), (other, y, h) = p, q
     step = [a - b for a, b in zip(x, y, strict=True)]
-    terms = [(1, _products(h, step)), (own.mu / 2, _products(step, step))]
+    form = Form(_products(h, step), other - value) + (own.mu / 2) * Form(_products(step, step), 0 * value)
     if not math.isinf(own.L):
         bent = [a - b - own.mu * s for a, b, s in zip(g, h, step, strict=True)]
-        terms.append((1 / (2 * (own.L - own.mu)), _products(bent, bent)))
-    blocks = tuple(-sum(factor * each[k] for factor, each in terms) for k in range(len(x)))
-    return Form(blocks, value - other)
+        form = form + (1 / (2 * (own.L - own.mu))) * Form(_products(bent, bent), 0 * value)
+    return (-1) * form
 
 
 def _products(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:

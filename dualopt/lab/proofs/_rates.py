@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays._checks import require
+from dualopt.lab.proofs._formal import with_room
 from dualopt.lab.proofs._forms import Form
 from dualopt.lab.proofs._program import columns, program, solved, values
 from dualopt.lab.proofs._quadratics import lower_bound
@@ -115,7 +116,6 @@ def prove(
     memory: bool | None = None,
     tolerance: float = 1e-5,
     literal: bool = False,
-    dimension: int = 200,
 ) -> Rate:
     r"""Return the least factor per round that is provable of a method, from its own code.
 
@@ -138,8 +138,6 @@ def prove(
         accelerated methods need them. Both are tried when not given.
     tolerance : float, default 1e-5
         Of the bisection.
-    dimension : int, default 200
-        Number of formal vectors that there is room for.
 
     Returns
     -------
@@ -166,10 +164,10 @@ def prove(
     """
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", tolerance)
     setting = Setting.of(algorithm, mu, L, clients, participation, weights, literal=literal)
-    setting.require_linear(SHOWN, 2 * dimension)
+    with_room(lambda dimension: setting.require_linear(SHOWN, dimension))
     best: tuple[float, _Found | None, OneRound] | None = None
     for own in (False, True) if memory is None else (memory,):
-        system = one_round(setting, memory=own, dimension=dimension)
+        system = one_round(setting, memory=own)
         found, factor = _least(system, tolerance)
         if best is None or factor < best[0] - 2 * tolerance:
             best = factor, found, system

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ import numpy as np
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine._steps import solver_states
 from dualopt.engine.rounds import State, advance, initial_state
-from dualopt.lab.proofs._formal import World, is_vector
+from dualopt.lab.proofs._formal import World, is_vector, with_room
 from dualopt.lab.proofs._forms import Class, Form, Space, points_of
 from dualopt.lab.proofs._linear import TOLERANCE, echelon, left_null_space, null_space, solve_in
 from dualopt.lab.proofs._setting import Setting, exact_chances
@@ -132,7 +134,7 @@ def _positive(mu: float) -> float:
     return mu if mu > 0 else 1.0
 
 
-def fixed_point(setting: Setting, f: World, theta: np.ndarray) -> State:
+def fixed_point(setting: Setting, f: Any, theta: np.ndarray) -> State:
     """Return the state at the minimiser.
 
     Raises
@@ -286,8 +288,12 @@ class OneRound:
     names: tuple[tuple[str, ...], ...]  # what these weigh, in words: the means, and the deviations of each class
 
 
-def one_round(setting: Setting, *, memory: bool = False, exact: bool = False, dimension: int = 200) -> OneRound:
+def one_round(setting: Setting, *, memory: bool = False, exact: bool = False) -> OneRound:
     """Run one round of the method's code from a formal state near the fixed point, and read off its matrices."""
+    return with_room(lambda dimension: _one_round(setting, dimension, memory=memory, exact=exact))
+
+
+def _one_round(setting: Setting, dimension: int, *, memory: bool, exact: bool) -> OneRound:
     numbers, asymptotic = settled(setting)
     options: Any = {"exact": exact, "memory": memory}
     relations = _kept(setting, dimension, numbers, **options)
@@ -303,7 +309,7 @@ def one_round(setting: Setting, *, memory: bool = False, exact: bool = False, di
     chances = exact_chances(setting.orbits) if exact else [p for p, _ in setting.orbits]
 
     def maps(parts: Parts) -> list[list[np.ndarray]]:
-        found = [_maps(space, [_free(B, parts.means, live[0])])]
+        found = [_maps(space, [list(_free(B, parts.means, live[0]))])]
         for c, own in enumerate(setting.classes):
             away = _free(bases[c], parts.deviations[c].reshape(len(bases[c]), len(own) * dimension), live[1][c])
             away = away.reshape(len(live[1][c]), len(own), dimension)
@@ -314,7 +320,7 @@ def one_round(setting: Setting, *, memory: bool = False, exact: bool = False, di
     own = [maps(parts) for parts in ends]
 
     def expected(k: int, b: int) -> np.ndarray:
-        return sum(p * m[k][b] for p, m in zip(chances, own, strict=True))
+        return reduce(add, (p * m[k][b] for p, m in zip(chances, own, strict=True)))
 
     after = [[expected(k, b) for b in range(len(space.sizes))] for k in range(1 + len(setting.classes))]
     points = points_of(ledger, setting.classes, n.theta, n.gradients)

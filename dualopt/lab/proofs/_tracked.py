@@ -74,7 +74,7 @@ class Measured(_Tracked):
     def _refuse(self, *_: Any) -> Any:
         raise ValueError(SENTENCE)
 
-    __bool__ = __float__ = __int__ = __index__ = tolist = item = _refuse
+    __bool__ = __float__ = __int__ = __index__ = tolist = item = _refuse  # pyright: ignore[reportAssignmentType]
 
 
 def _result(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: Any) -> type:

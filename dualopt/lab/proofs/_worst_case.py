@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays._checks import require, require_at_least
+from dualopt.lab.proofs._formal import with_room
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
 from dualopt.lab.proofs._setting import Setting
@@ -63,7 +64,6 @@ def worst_case(
     start: tuple[float, float] = (1.0, 0.0),
     weights: Sequence[float] | None = None,
     literal: bool = False,
-    dimension: int = 400,
 ) -> WorstCase:
     r"""Return the largest mean error over all federations of such clients, in any dimension.
 
@@ -93,8 +93,6 @@ def worst_case(
         Weights of the clients in the mean.
     literal : bool, default False
         Write down all clients, in place of classes of those that can be exchanged.
-    dimension : int, default 400
-        Number of formal vectors that there is room for.
 
     Returns
     -------
@@ -120,15 +118,19 @@ def worst_case(
     """
     require_at_least(1, rounds=rounds)
     require(measure in MEASURES, f"measure must be one of {', '.join(MEASURES)}", measure)
-    a, b = start
-    require(min(a, b) >= 0 and max(a, b) > 0, "start must be two numbers of at least 0, not both 0", start)
+    require(min(start) >= 0 and max(start) > 0, "start must be two numbers of at least 0, not both 0", start)
     setting = Setting.of(algorithm, mu, L, clients, participation, weights, literal=literal)
     if setting.branched and rounds > 1 and not literal:  # a client's questions depend on the rounds that it was in
         setting = Setting(setting.algorithm, setting.mu, setting.L, setting.weights, setting.participation, True)
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
+    return with_room(lambda dimension: _solved(setting, rounds, measure, start, dimension))
+
+
+def _solved(setting: Setting, rounds: int, measure: str, start: tuple[float, float], dimension: int) -> WorstCase:
+    """Return the worst case, with room for so many formal vectors."""
     setting.require_linear(rounds, dimension)
-    f = setting.world(dimension)
+    (a, b), f = start, setting.world(dimension)
     star, gradients = f.ledger.vector(), f.ledger.family()
     for j in range(f.n_clients):
         f.ledger.set_gradient(j, star, gradients[j])
