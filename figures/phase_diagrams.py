@@ -13,13 +13,13 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from dualopt.lab.chance import Event, coin, subsets
 from dualopt.methods import AFedPD, FedADMM, FedAvg, FedPD
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from dualopt.spec import described
 from figures._settings import Settings
-from theory._chance import Event, coin, subsets
 from theory.phase_maps import CONVERGES, Clients, LimitStatistics, limit_statistics, phase_map
 
 __all__ = [

@@ -14,13 +14,13 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import Snapshot, State, initial_state, iterate
 from dualopt.lab import claims
+from dualopt.lab.chance import Event, events_of
 from dualopt.methods.participation import Full, Participation, Round, first_round
 from dualopt.objectives import Quadratic, reweighted
 from dualopt.objectives.local_problem import client_dot, per_client
 from dualopt.objectives.scales import own_clients
 from dualopt.solvers import Exact, NewtonCG
 from dualopt.solvers.stopping import GradientNorm
-from theory._chance import Event, events_of
 
 __all__ = ["Case", "Derived", "accurately", "everybody"]
 

@@ -16,9 +16,9 @@ import numpy as np
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
+from dualopt.lab.chance import Branch, Expect, branches, do_round
 from dualopt.methods.participation import Round
 from theory._cases import Case, everybody
-from theory._chance import Branch, Expect, branches, do_round
 
 __all__ = [
     "Choose",

@@ -18,8 +18,8 @@ import numpy as np
 
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.chance import Event
 from dualopt.objectives import Quadratic
-from theory._chance import Event
 from theory._rounds import flatten, unflatten
 
 __all__ = ["CONVERGES", "Clients", "LimitStatistics", "limit_statistics", "phase_map"]
@@ -61,7 +61,7 @@ def limit_statistics(
     clients : Clients
         The clients.
     outcomes : sequence of Event
-        What may happen in a round, with probabilities: :mod:`theory._chance` lists them.
+        What may happen in a round, with probabilities: :mod:`dualopt.lab.chance` lists them.
     weight : float, optional
         That of the proximal terms of the local problems; where it is not above minus the least curvature, a local
         problem has no solution, and both numbers are NaN. No local problem lacks one when not given.
@@ -73,7 +73,7 @@ def limit_statistics(
     >>> from dualopt.methods import FedAvg
     >>> from dualopt.solvers import Gradient
     >>> from dualopt.solvers.stopping import Steps
-    >>> from theory._chance import coin
+    >>> from dualopt.lab.chance import coin
     >>> method = FedAvg(solver=Gradient(step=0.25), stop=Steps(steps=1))
     >>> found = limit_statistics(method, Clients(np.array([1.0, 3.0]), np.array([4.0, 0.0])), coin(2, 1.0))
     >>> round(found.radius, 12), found.error < 1e-12
@@ -135,7 +135,7 @@ def phase_map(
 
     >>> from dualopt.methods import FedPD
     >>> from dualopt.solvers import Exact
-    >>> from theory._chance import coin
+    >>> from dualopt.lab.chance import coin
     >>> own = lambda s: Clients(np.array([1.0, -s]), np.array([1.0, -s]))
     >>> found = phase_map(
     ...     lambda step: FedPD(eta=step, solver=Exact()),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.lab.chance import coin
 from dualopt.methods import AFedPD, Algorithm, FedAvg
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
@@ -22,7 +23,6 @@ from figures.lessons._runs import Accuracy, accuracy, error_curves
 from figures.lessons._scene import Scene, Slider
 from figures.lessons._words import Answer, Judged, Table, judge
 from theory._cases import Case
-from theory._chance import coin
 from theory.baselines.bias import enough, factor, fedavg_bias
 from theory.counterexamples._recursion import on_quadratics
 from theory.counterexamples.primal_dual import afedpd_small_rho

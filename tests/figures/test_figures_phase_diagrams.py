@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import initial_state, iterate
+from dualopt.lab.chance import coin
 from dualopt.methods.participation import CommunicateWithProbability, UniformSubset
 from dualopt.runs.trace import Trace
 from figures import phase_diagrams
 from figures._settings import Settings
 from figures.phase_diagrams import ACTIVE, KINDS, N, clients, kind, kinds, limit_of, panels
 from theory import phase_maps
-from theory._chance import coin
 from theory._problems import solved
 from theory._rounds import flatten, mean_square_radius, round_matrix
 from theory.afedpd._runs import afedpd_case, matrices

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualopt.lab.chance import events_of
 from dualopt.methods import (
     GIANT,
     AccSDANE,
@@ -44,7 +45,6 @@ from dualopt.methods.participation import (
 )
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
-from theory._chance import events_of
 from theory._problems import solved
 from theory.afedpd.optimization import full_participation
 from theory.baselines import contraction, servers

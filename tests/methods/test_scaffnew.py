@@ -7,13 +7,13 @@ from itertools import islice
 import numpy as np
 
 from dualopt.engine.rounds import State, iterate
+from dualopt.lab.chance import coin, worst_growth
 from dualopt.methods import Scaffnew
 from dualopt.methods.participation import CommunicateWithProbability
 from dualopt.methods.scaffnew import Client, Server
 from dualopt.objectives import Quadratic
 from dualopt.solvers import SGD, Gradient
 from tests.problems import logistic, quadratic
-from theory._chance import coin, worst_growth
 
 
 def box(f, coins, *, step: float, p: float):

@@ -24,6 +24,7 @@ import dualopt.methods
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.arrays.xp import is_array
 from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.chance import do_round
 from dualopt.methods import (
     GIANT,
     Algorithm,
@@ -53,7 +54,6 @@ from dualopt.methods.participation import (
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from dualopt.spec.discover import discover
-from theory._chance import do_round
 from theory.frontier._draws import Scripted, orders_for_all, orders_for_each
 from theory.frontier.accelerated_dane import difference
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dualopt.engine.rounds import iterate
+from dualopt.lab.chance import coins
 from dualopt.lab.claims import check
 from dualopt.lab.testing import quadratics
 from dualopt.methods import DualFL, OptimizedDualFL
@@ -22,7 +23,6 @@ from dualopt.solvers import Exact
 from tests.theory.mutation_table import TABLES, columns, is_violated, shrunk, telling
 from tests.theory.test_properties import UNEQUAL
 from theory._cases import Case
-from theory._chance import coins
 from theory._claims import discover
 from theory._problems import hard_quadratic, lopsided, quadratic, solved
 from theory.dualfl._runs import dual_optimum

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from dualopt.lab.chance import Branch
 from dualopt.lab.claims import Claim
 from dualopt.objectives import linear_model
 from tests.theory.mutation_table import TABLES, columns, shrunk, telling, verdicts
 from theory._cases import Case
-from theory._chance import Branch
 from theory._claims import discover
 from theory._rounds import histories, mean_square_radius
 from theory.afedpd import composite, inexact, optimization

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import State, advance
+from dualopt.lab.chance import branches, events_of
 from dualopt.methods import AFedPD, FedPD, Scaffold
 from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Full, UniformSubset
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, everybody
-from theory._chance import branches, events_of
 from theory._problems import quadratic
 from theory._rounds import (
     affine,

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from dualopt.lab.chance import Expect
 from dualopt.methods import FedPD
 from dualopt.objectives import Quadratic
 from tests.theory._symbolic import agree, compared, expects, positive, same, squares, stand_in
-from theory._chance import Expect
 from theory._claims import Form
 from theory.fedpd import _runs, descent, fedavg, first_version, oracles, skipping
 

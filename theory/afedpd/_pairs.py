@@ -16,6 +16,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.chance import subsets
 from dualopt.losses import Huber, Logistic
 from dualopt.methods import AFedPD
 from dualopt.methods.participation import Round, first_round
@@ -24,7 +25,6 @@ from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import sampled_solution
 from dualopt.solvers.stopping import Stop
 from theory._cases import everybody
-from theory._chance import subsets
 
 __all__ = ["Level", "Neighbours", "Node", "Rows", "levels", "neighbours"]
 

@@ -27,11 +27,11 @@ import numpy as np
 from dualopt.arrays.tree import merge_clients
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
+from dualopt.lab.chance import Branch, Expect
 from dualopt.methods import AFedPD
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import NonconvexPenalty, Quadratic
 from theory._cases import Case, accurately
-from theory._chance import Branch, Expect
 from theory._problems import solved
 from theory._rounds import all_solutions, round_matrices, second_moments
 from theory._rounds import path as rounds

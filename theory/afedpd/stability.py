@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dualopt.arrays.xp import Array
+from dualopt.lab.chance import subsets
 from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import Huber, Logistic
 from dualopt.objectives import LocalProblem
 from dualopt.solvers.stopping import Steps
-from theory._chance import subsets
 from theory._claims import ROUNDING, ExpectedVerdict, Form, deviation
 from theory.afedpd._pairs import Level, Neighbours, levels, neighbours
 

@@ -21,13 +21,13 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
+from dualopt.lab.chance import Expect, branches
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedAvg, FedProx
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
-from theory._chance import Expect, branches
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import hard_quadratic, logistic, lopsided, quadratic, solved
 from theory.baselines._runs import baseline_case, smooth_and_strongly_convex

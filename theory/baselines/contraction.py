@@ -16,6 +16,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.chance import worst_growth
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import (
     FedDR,
@@ -31,7 +32,6 @@ from dualopt.objectives.scales import own_clients
 from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, accurately
-from theory._chance import worst_growth
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
 from theory._problems import (
     flat_quadratic,

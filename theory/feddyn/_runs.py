@@ -27,6 +27,7 @@ import numpy as np
 from dualopt.arrays.tree import merge_clients
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.chance import Branch, Expect
 from dualopt.losses import Huber
 from dualopt.methods import FedDyn
 from dualopt.methods.participation import Round, UniformSubset
@@ -34,7 +35,6 @@ from dualopt.objectives import LocalProblem, NonconvexPenalty, Objective, Quadra
 from dualopt.solvers import NewtonCG
 from dualopt.solvers.stopping import GradientNorm
 from theory._cases import Case, accurately
-from theory._chance import Branch, Expect
 from theory._claims import ExpectedVerdict
 from theory._problems import (
     breast_cancer,

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dualopt.arrays.xp import Array
+from dualopt.lab.chance import Event, coin
 from dualopt.methods import FedPD
 from dualopt.methods.participation import CommunicateWithProbability, Round
 from dualopt.objectives import LocalProblem, Quadratic
@@ -24,7 +25,6 @@ from dualopt.solvers import LocalSolution
 from dualopt.solvers._loop import solution
 from dualopt.solvers.stopping import Steps, Stop
 from theory._cases import Case
-from theory._chance import Event, coin
 from theory._rounds import Turn, affine, by_chance, flatten, path, round_matrices, second_moments, unflatten
 from theory.fedpd._runs import known_of
 

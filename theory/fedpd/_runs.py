@@ -16,6 +16,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
+from dualopt.lab.chance import Branch, Expect
 from dualopt.lab.testing import random_quadratic
 from dualopt.losses import Logistic
 from dualopt.methods import FedPD
@@ -26,7 +27,6 @@ from dualopt.solvers import Gradient
 from dualopt.solvers.stopping import GradientNorm
 from theory import _rounds
 from theory._cases import Case, Derived, accurately
-from theory._chance import Branch, Expect
 from theory._problems import lopsided, one_concave_client, one_flat_client, solved
 
 __all__ = [

@@ -44,10 +44,10 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
+from dualopt.lab.chance import Branch, do_round
 from dualopt.lab.claims import Inequality, claim
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
-from theory._chance import Branch, do_round
 from theory._claims import ExpectedVerdict, Form
 from theory._rounds import Turn
 from theory.fedpd._draws import (

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dualopt.arrays.xp import Array
+from dualopt.lab.chance import equally_likely
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
 from theory._cases import Case
-from theory._chance import equally_likely
 from theory.frontier._draws import scripted
 
 __all__ = ["Mask", "Masks", "cohorts", "compressed", "independent", "masked", "through"]

@@ -38,13 +38,13 @@ from functools import cache
 
 import numpy as np
 
+from dualopt.lab.chance import Expect
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
 from dualopt.methods.compressors import Compressor, CoordinateCohorts, RandK
 from dualopt.methods.participation import Round
 from dualopt.objectives import Quadratic
 from theory._cases import Case, accurately
-from theory._chance import Expect
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import solved
 from theory._rounds import Turn, equally, path

@@ -36,6 +36,7 @@ from itertools import pairwise
 import numpy as np
 
 from dualopt.engine.rounds import State
+from dualopt.lab.chance import worst_growth
 from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import AbsoluteDeviation
 from dualopt.methods import GrowingFedDyn
@@ -43,7 +44,6 @@ from dualopt.methods._feddyn_theorems import largest_growth
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import Quadratic, linear_model
 from theory._cases import Case
-from theory._chance import worst_growth
 from theory._claims import UP_TO_ROUNDING, ExpectedVerdict
 from theory._problems import flat_quadratic, hard_quadratic, lopsided, quadratic, solved
 from theory._rounds import histories

@@ -25,12 +25,12 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
+from dualopt.lab.chance import do_round
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
 from dualopt.methods.compressors import Compressor, NaturalCompression, RandomQuantisation, kept_part
 from dualopt.methods.participation import Round
 from theory._cases import Case, accurately, everybody
-from theory._chance import do_round
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import logistic, lopsided, quadratic
 from theory._rounds import affine

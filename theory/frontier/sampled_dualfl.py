@@ -90,6 +90,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
+from dualopt.lab.chance import Branch
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import SampledDualFL
 from dualopt.methods import sampled_dualfl as box
@@ -97,7 +98,6 @@ from dualopt.methods.participation import Round, UniformSubset
 from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.objectives.local_problem import client_dot
 from theory._cases import Case
-from theory._chance import Branch
 from theory._claims import ROUNDING, ExpectedVerdict, deviation
 from theory._problems import hard_quadratic, logistic, lopsided, quadratic
 from theory._rounds import equally, histories, moments_after, path

@@ -30,12 +30,12 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.chance import Law, coins, groups
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedDR
 from dualopt.objectives import LocalProblem
 from dualopt.regularisers import L2, Regulariser, Zero
 from theory._cases import Case, accurately
-from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import (
     WEIGHTS,

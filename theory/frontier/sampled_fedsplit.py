@@ -43,11 +43,11 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.chance import Law, coins, groups
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import FedSplit
 from dualopt.objectives import Quadratic
 from theory._cases import Case, Derived, accurately
-from theory._chance import Law, coins, groups
 from theory._claims import ROUNDING, ExpectedVerdict
 from theory._problems import (
     WEIGHTS,

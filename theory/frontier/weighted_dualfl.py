@@ -58,6 +58,7 @@ import numpy as np
 
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
+from dualopt.lab.chance import Branch
 from dualopt.lab.claims import Inequality, claim
 from dualopt.methods import SampledDualFL
 from dualopt.methods import sampled_dualfl as box
@@ -67,7 +68,6 @@ from dualopt.objectives import LocalProblem
 from dualopt.objectives.local_problem import client_dot, per_client
 from dualopt.objectives.scales import in_own_units
 from theory._cases import Case
-from theory._chance import Branch
 from theory._claims import ROUNDING, UP_TO_ROUNDING, ExpectedVerdict, deviation
 from theory._problems import WEIGHTS, logistic, lopsided, two, weighed
 from theory._rounds import by_chance, histories, path

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dualopt.lab.chance import Event
 from dualopt.methods import FedAvg, FedPD, OldDualFedPD
 from dualopt.methods.participation import CommunicateWithProbability, Round
-from theory._chance import Event
 from theory.fedpd.fedavg import LocalSteps
 from theory.mutations._edits import OtherMethodError, Variant, becomes, change, edit, edited, instead, like
 

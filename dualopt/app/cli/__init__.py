@@ -1,8 +1,8 @@
 """The program ``dualopt``.
 
-``run.py``, ``tune.py``, ``verify.py`` and ``recommend.py`` hold the commands, which :func:`app` puts together;
-``options.py`` turns dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the files of
-a search, ``reporting.py`` tells what a user did wrong.
+``run.py``, ``tune.py``, ``verify.py``, ``prove.py`` and ``recommend.py`` hold the commands, which :func:`app` puts
+together; ``options.py`` turns dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the
+files of a search, ``reporting.py`` tells what a user did wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dualopt.app.cli.reporting import exit_on_user_error, program, terminable
 
 __all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 
-COMMANDS = ("run", "compare", "list", "tune", "verify", "recommend", "federation")
+COMMANDS = ("run", "compare", "list", "tune", "verify", "prove", "recommend", "federation")
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
 
 
@@ -90,6 +90,8 @@ def _command(name: str) -> Callable[..., None]:
         from dualopt.app.cli.tune import tune as command
     elif name == "verify":
         from dualopt.app.cli.verify import verify as command
+    elif name == "prove":
+        from dualopt.app.cli.prove import prove as command
     elif name == "recommend":
         from dualopt.app.cli.recommend import recommend as command
     else:

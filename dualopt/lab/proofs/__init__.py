@@ -1,0 +1,10 @@
+"""Worst cases and rates of a method, proved from its own code by semidefinite programming.
+
+May import all of ``dualopt`` but ``app`` and ``federation``; CVXPY on demand. What a newcomer adds: a measure of the
+error in ``_worst_case``, a term of the Lyapunov function in ``_rates``.
+"""
+
+from dualopt.lab.proofs._rates import Rate, prove
+from dualopt.lab.proofs._worst_case import WorstCase, worst_case
+
+__all__ = ["Rate", "WorstCase", "prove", "worst_case"]

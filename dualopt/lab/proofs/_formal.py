@@ -1,0 +1,308 @@
+"""Formal coordinates: clients of a class of functions, which answer with new vectors instead of numbers.
+
+A method runs unchanged. Its model is the row of coefficients of a vector in a formal basis; what a client answers to a
+question, a local solution or a gradient, is a new vector of the basis, and what the method makes of it is linear
+algebra on rows. Questions and answers are kept in a ledger, from which semidefinite programs are made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from dualopt.arrays.tree import leaves
+from dualopt.engine.rounds import State
+from dualopt.lab.proofs._tracked import SENTENCE, Measured, Vectors
+from dualopt.objectives import LocalProblem, Objective
+from dualopt.objectives.local_problem import per_client
+
+__all__ = ["Answer", "Ledger", "Rational", "World", "is_vector", "require_vectors", "vectors", "with_room"]
+
+ROOM = (64, 256, 1024, 4096)
+DIGITS = 12  # to which coefficients of equal questions agree, where they are rounded
+
+
+class Rational(Fraction):
+    """A rational number that takes a float for the dyadic number that it is, so that vector operations do not round.
+
+    Examples
+    --------
+    >>> 0.5 * Rational(1, 3) + np.float64(0.25)
+    Rational(5, 12)
+    """
+
+    def sqrt(self) -> Rational:
+        """Return the square root, rounded; only measures of work, which no proof reads, ask for it."""
+        return Rational(math.sqrt(self))
+
+    def __bool__(self) -> bool:
+        return self.numerator != 0
+
+
+def _rational(operation: str) -> Callable[[Any, Any], Any]:
+    def found(self: Any, other: Any) -> Any:
+        if isinstance(other, float | np.floating | np.integer):
+            other = Fraction(other.item() if isinstance(other, np.generic) else other)
+        result = getattr(Fraction, operation)(self, other)
+        return result if result is NotImplemented else Rational(result)
+
+    return found
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"):
+    setattr(Rational, f"__{_name}__", _rational(f"__{_name}__"))
+for _name in ("neg", "pos", "abs"):
+    setattr(Rational, f"__{_name}__", lambda self, _name=f"__{_name}__": Rational(getattr(Fraction, _name)(self)))
+
+
+class FullError(ValueError):
+    """There are more vectors than a ledger has room for."""
+
+
+def with_room(work: Callable[[int], Any]) -> Any:
+    """Return ``work(dimension)`` for a number of formal vectors that suffices.
+
+    Raises
+    ------
+    FullError
+        If thousands do not.
+    """
+    for dimension in ROOM[:-1]:
+        try:
+            return work(dimension)
+        except FullError:
+            continue
+    return work(ROOM[-1])
+
+
+class Answer(NamedTuple):
+    """A point of the graph of a client's gradient."""
+
+    client: int
+    number: int  # which question of the client; 0 is that at the minimiser
+    x: np.ndarray
+    gradient: np.ndarray
+
+
+class Ledger:
+    """The formal basis, and all questions and answers.
+
+    Parameters
+    ----------
+    n_clients : int
+        Number N of clients.
+    dimension : int
+        How many vectors the basis has room for.
+    exact : bool, default False
+        Whether coefficients are rational numbers instead of floating-point ones.
+    tracked : bool, default False
+        Whether vectors refuse what is not linear algebra.
+    """
+
+    def __init__(self, n_clients: int, dimension: int, *, exact: bool = False, tracked: bool = False) -> None:
+        self.n_clients, self.dimension, self.exact, self.tracked = n_clients, dimension, exact, tracked
+        self.shared: list[int] = []  # coordinates of single vectors
+        self.families: list[np.ndarray] = []  # coordinates of families of vectors, one for each client
+        self.answers: list[Answer] = []
+        self._known: dict[Any, Answer] = {}
+        self._numbers = [0] * n_clients
+        self._kinds: dict[int, np.ndarray] = {}  # the families of answers
+        self.used = 0
+
+    def zeros(self, *shape: int) -> np.ndarray:
+        """Return zero vectors."""
+        if self.tracked:
+            return np.zeros((*shape, self.dimension)).view(Vectors)
+        if not self.exact:
+            return np.zeros((*shape, self.dimension))
+        return np.full((*shape, self.dimension), Rational(0), dtype=object)
+
+    def _rows(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Take ``n`` new vectors of the basis, and return their coordinates and themselves."""
+        ids = np.arange(self.used, self.used + n)
+        self.used += n
+        if self.used > self.dimension:
+            raise FullError(f"rounds must be fewer, or clients: their answers are more than {self.dimension} vectors.")
+        rows = self.zeros(n)
+        rows[np.arange(n), ids] = Rational(1) if self.exact else 1.0
+        return ids, rows
+
+    def vector(self) -> np.ndarray:
+        """Return a new vector."""
+        ids, rows = self._rows(1)
+        self.shared.append(int(ids[0]))
+        return rows[0]
+
+    def family(self) -> np.ndarray:
+        """Return a new vector for each client."""
+        ids, rows = self._rows(self.n_clients)
+        self.families.append(ids)
+        return rows
+
+    def key(self, x: np.ndarray) -> tuple[Any, ...]:
+        """Return what equal vectors have in common."""
+        return tuple((x if self.exact else np.round(np.asarray(x), DIGITS) + 0.0).tolist())
+
+    def set_gradient(self, client: int, x: np.ndarray, gradient: np.ndarray, number: int = 0) -> Answer:
+        """Note a gradient of a client."""
+        answer = Answer(client, number, x, gradient)
+        self._known[client, self.key(x)] = answer
+        if number:
+            self.answers.append(answer)
+        return answer
+
+    def gradient(self, client: int, x: np.ndarray) -> np.ndarray:
+        """Return the gradient of a client at ``x``, a new vector if it was not asked there before."""
+        found = self._known.get((client, self.key(x)))
+        if found is None:
+            number, new = self._new(client)
+            found = self.set_gradient(client, x, new, number)
+        return found.gradient
+
+    def minimiser(self, client: int, linear: np.ndarray, weight: Any) -> np.ndarray:
+        r"""Return where the gradient of a client is :math:`-b - wx`, b being ``linear``: a new vector.
+
+        The same question has the same answer, and a point that is known to have this gradient is the only one, because
+        a local problem is strongly convex.
+        """
+        question = client, self.key(linear), weight
+        if question not in self._known:
+            known = (a for a in self._known.values() if a.client == client)
+            residual = (a for a in known if self.key(a.gradient + linear + weight * a.x) == self.key(self.zeros()))
+            found = next(residual, None)
+            if found is None:
+                number, x = self._new(client)
+                found = self.set_gradient(client, x, -linear - weight * x, number)
+            self._known[question] = found
+        return self._known[question].x
+
+    def note(self, client: int, x: np.ndarray, gradient: np.ndarray) -> None:
+        """Note a gradient of a client that was asked before anything else, as its next answer."""
+        self._numbers[client] += 1
+        self.set_gradient(client, x, gradient, self._numbers[client])
+
+    def number(self, client: int, x: np.ndarray) -> int:
+        """Return the number of the answer of a client at ``x``."""
+        return self._known[client, self.key(x)].number
+
+    def _new(self, client: int) -> tuple[int, np.ndarray]:
+        """Return the number of a new question, and the vector of its answer."""
+        number = self._numbers[client] = self._numbers[client] + 1
+        if number not in self._kinds:
+            self._kinds[number] = self.family()
+        return number, self._kinds[number][client]
+
+    @property
+    def n_kinds(self) -> int:
+        """The largest number of questions to one client."""
+        return max(self._numbers)
+
+
+class World(Objective):
+    r"""All functions :math:`f_j` that are ``mu_j``-strongly convex and ``L_j``-smooth, in formal coordinates.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where questions and answers are kept.
+    mu, L : sequence of float
+        The constants of all clients; L may be infinite.
+    weights : sequence of float, optional
+        Their weights in the mean.
+    ids : sequence of int, optional
+        Which clients these are; all when not given.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        mu: Sequence[float],
+        L: Sequence[float],
+        weights: Sequence[float] | None = None,
+        ids: Iterable[int] | None = None,
+    ) -> None:
+        self.ledger, self.constants, self._weights = ledger, (tuple(mu), tuple(L)), weights
+        self.ids = tuple(range(ledger.n_clients) if ids is None else ids)
+        self.weights = None if weights is None else tuple(weights[j] for j in self.ids)
+
+    @property
+    def n_clients(self) -> int:
+        """Number of clients."""
+        return len(self.ids)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a vector: its coefficients."""
+        return (self.ledger.dimension,)
+
+    @cached_property
+    def mu(self) -> np.ndarray:
+        """Strong convexity constants."""
+        return np.array([float(self.constants[0][j]) for j in self.ids])
+
+    @cached_property
+    def L(self) -> np.ndarray:
+        """Smoothness constants."""
+        return np.array([float(self.constants[1][j]) for j in self.ids])
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Local problems are solved exactly."""
+        return frozenset({"exact"})
+
+    def zeros(self) -> np.ndarray:
+        """Return the zero vector."""
+        return self.ledger.zeros()
+
+    def value(self, theta: np.ndarray) -> np.ndarray:
+        """Return numbers that mean nothing; where vectors are tracked, whoever uses them is found out."""
+        return np.zeros(self.n_clients).view(Measured if self.ledger.tracked else np.ndarray)
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Return the gradients at ``theta``."""
+        points = np.broadcast_to(theta, (self.n_clients, *self.shape))
+        return np.stack([self.ledger.gradient(j, x) for j, x in zip(self.ids, points, strict=True)])
+
+    def exact_minimiser(self, problem: LocalProblem) -> np.ndarray:
+        """Return the solutions of local problems."""
+        linear = self.ledger.zeros(self.n_clients) if problem.linear is None else problem.linear
+        weight = np.broadcast_to(np.asarray(problem.weight), (self.n_clients,))
+        if problem.center is not None:
+            linear = linear - per_client(weight, linear) * problem.center
+        linear = np.broadcast_to(linear, (self.n_clients, *self.shape))
+        asked = zip(self.ids, linear, weight.tolist(), strict=True)
+        return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
+
+    def select(self, ids: Any) -> Self:
+        """Return some of the clients."""
+        return type(self)(self.ledger, *self.constants, self._weights, [self.ids[i] for i in ids])
+
+
+def is_vector(x: Any, f: World) -> bool:
+    """Tell whether a leaf of a state holds vectors: one, or one for each client."""
+    return np.shape(x) in (f.shape, (f.ledger.n_clients, *f.shape))
+
+
+def vectors(state: State, f: World) -> list[np.ndarray]:
+    """Return the leaves of a state that hold vectors."""
+    return [x for x in leaves(state) if is_vector(x, f)]
+
+
+def require_vectors(found: Iterable[Any]) -> None:
+    """Refuse tracked vectors that have become something else: the method is not linear algebra on vectors.
+
+    Inner products, norms, values of functions and proximal maps of regularisers would give formal coordinates without a
+    meaning.
+
+    Raises
+    ------
+    ValueError
+        If they have.
+    """
+    if not all(isinstance(x, Vectors) or not np.any(x) for x in found):
+        raise ValueError(SENTENCE)

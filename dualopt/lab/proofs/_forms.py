@@ -1,0 +1,207 @@
+r"""Quadratic forms in formal vectors, and the inequalities that describe a class of functions exactly.
+
+Clients with the same constants and weight are a **class**: exchanging them changes neither the class of functions nor
+the law of the cohorts, so that Gram matrices may be averaged over all such exchanges. What is left of one is a block
+of the single vectors and of the sums over the classes, and for each class a block of the deviations from its mean:
+
+.. math::
+    v = \sum_s v_s e_s + \sum_{k,j} v_{kj} u_{kj}, \quad
+    \langle v, v'\rangle = \langle G, \bar v\bar v'^T\rangle + \sum_c \langle G_c, \tilde V_c \tilde V_c'^T\rangle,
+
+where :math:`\bar v` has the coefficients of the single vectors and the means, and :math:`\tilde V_c` those of the
+clients of a class, minus their means, a row per family k. With a class for each client nothing is averaged, and the
+second blocks are empty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from dualopt.lab.proofs._formal import Answer, Ledger, Rational, World
+
+__all__ = ["Class", "Form", "Space", "classes_of", "points_of"]
+
+
+@dataclass(frozen=True)
+class Class:
+    """Clients with the same constants and weight."""
+
+    clients: tuple[int, ...]
+    mu: Any
+    L: Any
+    weight: Any
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+
+def classes_of(f: World, *, literal: bool = False) -> list[Class]:
+    """Return the classes of clients; with ``literal`` each client is one."""
+    found: dict[Any, list[int]] = {}
+    weights = f.weights or (1,) * f.n_clients
+    for j, own in enumerate(zip(*f.constants, weights, strict=True)):
+        found.setdefault((own, j if literal else None), []).append(j)
+    return [Class(tuple(ids), *own) for (own, _), ids in found.items()]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A linear form in the blocks of a Gram matrix, and in the values of the functions at the points that were met."""
+
+    blocks: tuple[np.ndarray, ...]
+    values: np.ndarray
+
+    def __add__(self, other: Form) -> Form:
+        return Form(tuple(a + b for a, b in zip(self.blocks, other.blocks, strict=True)), self.values + other.values)
+
+    def __rmul__(self, factor: Any) -> Form:
+        return Form(tuple(factor * b for b in self.blocks), factor * self.values)
+
+    def __sub__(self, other: Form) -> Form:
+        return self + (-1) * other
+
+
+class Space:
+    """Gram matrices of the vectors of a ledger, averaged over exchanges within classes.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The vectors.
+    classes : sequence of Class
+        The classes of clients.
+    zero_sum : sequence of int
+        Families whose weighted sum is zero: the gradients at the minimiser.
+    deviations : sequence of int
+        Families that add up to zero in every class.
+    extra : int
+        Numbers of points, above those of the ledger, that have values of their own.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        classes: Sequence[Class],
+        *,
+        zero_sum: Sequence[int] = (),
+        deviations: Sequence[int] = (),
+        extra: int = 0,
+    ) -> None:
+        self.ledger, self.classes = ledger, list(classes)
+        self.n_points = ledger.n_kinds + extra
+        one = _one(ledger)
+        sums = [(k, c) for k in range(len(ledger.families)) if k not in deviations for c in range(len(classes))]
+        rows, width = [], len(ledger.shared)
+        kept = [s for s in sums if s[0] not in zero_sum or s[1] < len(classes) - 1]
+        place = {s: width + i for i, s in enumerate(kept)}
+        last = self.classes[-1]
+        for k, c in sums:
+            row = _zeros(ledger, width + len(kept))
+            if (k, c) in place:
+                row[place[k, c]] = one
+            else:  # sum_c w_c S_c = 0
+                for d, other in enumerate(self.classes[:-1]):
+                    row[place[k, d]] = -_ratio(other.weight, last.weight, ledger)
+            rows.append(row)
+        shared = _zeros(ledger, width, width + len(kept))
+        for i in range(width):
+            shared[i, i] = one
+        self._sums = sums
+        self._map = np.concatenate([shared, *(row[None] for row in rows)])
+        self.sizes = (width + len(kept), *(len(ledger.families) if len(c) > 1 else 0 for c in classes))
+
+    def split(self, v: np.ndarray) -> list[np.ndarray]:
+        """Return coordinates in the first block, and those of the deviations: for each class a row per family."""
+        own = [v[ids] for ids in self.ledger.families]
+        means = [own[k][list(self.classes[c].clients)].sum() / len(self.classes[c]) for k, c in self._sums]
+        found = [np.concatenate([v[self.ledger.shared], np.asarray(means, dtype=v.dtype)]) @ self._map]
+        for c in self.classes:
+            A = np.stack([x[list(c.clients)] for x in own]) if len(c) > 1 and own else _zeros(self.ledger, 0, len(c))
+            found.append(A - A.sum(axis=1, keepdims=True) / len(c))
+        return found
+
+    def product(self, a: np.ndarray, b: np.ndarray) -> Form:
+        """Return the inner product of two vectors."""
+        return Form(_products(self.split(a), self.split(b)), self.no_values)
+
+    def square(self, v: np.ndarray) -> Form:
+        """Return the squared norm of a vector."""
+        return self.product(v, v)
+
+    @property
+    def no_values(self) -> np.ndarray:
+        """Coefficients zero for all values of functions."""
+        return _zeros(self.ledger, len(self.classes) * self.n_points)
+
+    @property
+    def zero(self) -> Form:
+        """The form that vanishes."""
+        return Form(tuple(_zeros(self.ledger, n, n) for n in self.sizes), self.no_values)
+
+    def value(self, c: int, number: int) -> np.ndarray:
+        """Return the value of the functions of a class at a point, above that at the minimiser."""
+        found = self.no_values
+        if number:
+            found[c * self.n_points + number - 1] = _one(self.ledger)
+        return found
+
+    def inequalities(self, points: Sequence[Sequence[Answer]]) -> list[Form]:
+        r"""Return what no function of a class makes negative at two of its points.
+
+        These inequalities describe the class exactly (Taylor, Hendrickx and Glineur 2017):
+
+        .. math::
+            f(x) - f(y) - \langle g_y, x - y\rangle - \tfrac\mu2|x - y|^2
+            - \tfrac1{2(L - \mu)} |g_x - g_y - \mu(x - y)|^2 ,
+
+        for the points of one client of each class, two by two.
+        """
+        found = []
+        for c, own in enumerate(points):
+            at = [(self.value(c, p.number), self.split(p.x), self.split(p.gradient)) for p in own]
+            found += [_interpolation(self.classes[c], p, q) for p, q in permutations(at, 2)]
+        return found
+
+
+def _interpolation(own: Class, p: Any, q: Any) -> Form:
+    (value, x, g), (other, y, h) = p, q
+    step = [a - b for a, b in zip(x, y, strict=True)]
+    form = Form(_products(h, step), other - value) + (own.mu / 2) * Form(_products(step, step), 0 * value)
+    if not math.isinf(own.L):
+        bent = [a - b - own.mu * s for a, b, s in zip(g, h, step, strict=True)]
+        form = form + (1 / (2 * (own.L - own.mu))) * Form(_products(bent, bent), 0 * value)
+    return (-1) * form
+
+
+def _products(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the blocks of the inner product of two vectors that have been split."""
+    first = np.outer(a[0], b[0])
+    return tuple((M + M.T) / 2 for M in (first, *(x @ y.T for x, y in zip(a[1:], b[1:], strict=True))))
+
+
+def points_of(ledger: Ledger, classes: Sequence[Class], theta: np.ndarray, gradients: np.ndarray) -> list[list[Answer]]:
+    """Return the points of that client of each class which was asked most, with the one at the minimiser."""
+    found = []
+    for c in classes:
+        own = {j: [a for a in ledger.answers if a.client == j] for j in c.clients}
+        j = max(own, key=lambda j: len(own[j]))
+        found.append([Answer(j, 0, theta, gradients[j]), *own[j]])
+    return found
+
+
+def _zeros(ledger: Ledger, *shape: int) -> np.ndarray:
+    return np.full(shape, 0 * _one(ledger), dtype=object) if ledger.exact else np.zeros(shape)
+
+
+def _one(ledger: Ledger) -> Any:
+    return Rational(1) if ledger.exact else 1.0
+
+
+def _ratio(a: Any, b: Any, ledger: Ledger) -> Any:
+    return _one(ledger) * a / b

@@ -1,0 +1,103 @@
+"""The slowest quadratic clients that a search finds: no proof can be better than what happens on them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays.tree import leaves, tree_map
+from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.proofs._round import fixed_point, settled
+from dualopt.lab.proofs._setting import Setting
+from dualopt.objectives import Quadratic
+
+__all__ = ["lower_bound", "mean_square_factor"]
+
+CLIENTS = 6
+EVENTS = 64
+"""Most clients of a search, and most things that may happen in a round."""
+GRID = 5
+"""Curvatures of a client that are tried: between mu and L in equal ratios."""
+PART = 1e-9
+"""Of the largest singular value: what is smaller is taken for rounding."""
+
+
+def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float:
+    r"""Return the factor per round of the mean square of the states in late rounds on clients :math:`h_jx^2/2 - b_jx`.
+
+    A round is a linear map :math:`A_w` of the state less the fixed point, one of a few. On the smallest subspace that
+    holds all starts and is mapped into itself, the factor is the spectral radius of :math:`\sum_w p_w A_w \otimes A_w`:
+    its eigenvector is the mean of states times their transposes, and some start has a part in it.
+    """
+    N, numbers = setting.n_clients, settled(setting)[0]
+    A = np.array(curvatures)[:, None, None]
+    starts = [_start(setting, A, theta0, b) for theta0, b in _beginnings(setting)]
+    n = len(starts[0])
+    begin = initial_state(setting.algorithm, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
+    sizes = [np.size(x) for x in leaves(begin) if _is_vector(x, N, 1)]
+    many = Quadratic(A=A * np.eye(n), b=np.zeros((N, n)), weights=setting.weights)
+    told, rows = iter(numbers), iter(np.split(np.eye(n), np.cumsum(sizes)[:-1]))
+
+    def unit(x: Any) -> Any:
+        return next(rows).reshape(*np.shape(x)[:-1], n) if _is_vector(x, N, 1) else next(told)
+
+    state = tree_map(unit, begin)
+    maps = [(p, _flat(advance(setting.algorithm, many, state, round)[0], N, n)) for p, round in setting.events()]
+    Q = _reached(np.stack(starts, axis=1), [M for _, M in maps])
+    second = sum(p * np.kron(Q.T @ M @ Q, Q.T @ M @ Q) for p, M in maps)
+    return float(np.abs(np.linalg.eigvals(second)).max(initial=0.0))
+
+
+def _beginnings(setting: Setting) -> list[tuple[float, np.ndarray]]:
+    """Return first models and linear terms that span all: the minimiser is zero, so that the terms add up to zero."""
+    weights = np.array(setting.weights or (1.0,) * setting.n_clients)
+    found = [(1.0, np.zeros(len(weights)))]
+    for j in range(1, len(weights)):
+        b = np.zeros(len(weights))
+        b[0], b[j] = 1.0 / weights[0], -1.0 / weights[j]
+        found.append((0.0, b))
+    return found
+
+
+def _start(setting: Setting, A: np.ndarray, theta0: float, b: np.ndarray) -> np.ndarray:
+    """Return where a run starts, less the fixed point."""
+    f = Quadratic(A=A, b=b[:, None], weights=setting.weights)
+    begin = initial_state(setting.algorithm, f, np.full(1, theta0))
+    fixed = fixed_point(setting, f, np.zeros(1))
+    return (_flat(begin, setting.n_clients, 1) - _flat(fixed, setting.n_clients, 1))[:, 0]
+
+
+def _reached(S: np.ndarray, maps: list[np.ndarray]) -> np.ndarray:
+    """Return an orthonormal basis of the smallest subspace that holds the columns of S and is mapped into itself."""
+    while True:
+        U, sizes, _ = np.linalg.svd(np.concatenate([S, *(M @ S for M in maps)], axis=1), full_matrices=False)
+        Q = U[:, : int(np.sum(sizes > PART * sizes[0]))]
+        if Q.shape[1] == S.shape[1]:
+            return Q
+        S = Q
+
+
+def _is_vector(x: Any, n_clients: int, dimension: int) -> bool:
+    return np.shape(x) in ((dimension,), (n_clients, dimension))
+
+
+def _flat(state: State, n_clients: int, dimension: int) -> np.ndarray:
+    """Return the vectors of a state as rows."""
+    return np.concatenate([x.reshape(-1, dimension) for x in leaves(state) if _is_vector(x, n_clients, dimension)])
+
+
+def lower_bound(setting: Setting) -> tuple[float | None, tuple[float, ...]]:
+    """Return the largest factor that a search among quadratic clients finds, and whose it is; None for too many."""
+    bounded = all(np.isfinite(setting.L)) and min(setting.mu) > 0
+    if setting.n_clients > CLIENTS or len(setting.events()) > EVENTS or not bounded:
+        return None, ()
+    return max((mean_square_factor(setting, h), h) for h in _candidates(setting))
+
+
+def _candidates(setting: Setting) -> list[tuple[float, ...]]:
+    """Return curvatures to try: the same place between mu and L for all clients, and all corners."""
+    grids = [np.geomspace(m, M, GRID).tolist() for m, M in zip(setting.mu, setting.L, strict=True)]
+    corners = product(*((grid[0], grid[-1]) for grid in grids))
+    return list(dict.fromkeys([*zip(*grids, strict=True), *corners]))

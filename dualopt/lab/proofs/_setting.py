@@ -1,0 +1,166 @@
+"""A method and a class of problems: what a worst case and a rate are asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays.tree import tree_map
+from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
+from dualopt.lab.chance import Event, events_of
+from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, require_vectors, vectors
+from dualopt.lab.proofs._forms import Class, classes_of
+from dualopt.lab.proofs._tracked import Vectors
+from dualopt.methods import Algorithm
+from dualopt.methods.participation import Full
+
+__all__ = ["Setting", "exact_chances", "numbers"]
+
+
+def numbers(name: str, given: Any, n_clients: int) -> tuple[float, ...]:
+    """Return one number for each client from one for all, or from a sequence."""
+    found = tuple(map(float, given)) if isinstance(given, Sequence | np.ndarray) else (float(given),) * n_clients
+    require(len(found) == n_clients, f"{name} must be a number, or {n_clients}, one for each client", len(found))
+    return found
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A method on all federations whose clients have these constants.
+
+    Attributes
+    ----------
+    algorithm : Algorithm
+        With no parameter open.
+    mu, L : tuple of float
+        The constants of all clients.
+    weights : tuple of float or None
+        Their weights.
+    participation : Participation or None
+        Who takes part.
+    literal : bool
+        Whether each client is a class of its own.
+    """
+
+    algorithm: Algorithm
+    mu: tuple[float, ...]
+    L: tuple[float, ...]
+    weights: tuple[float, ...] | None
+    participation: Any
+    literal: bool
+
+    @classmethod
+    def of(
+        cls,
+        algorithm: Algorithm | str,
+        mu: float | Sequence[float],
+        L: float | Sequence[float],
+        clients: int | None,
+        participation: Any = None,
+        weights: Sequence[float] | None = None,
+        *,
+        literal: bool = False,
+    ) -> Setting:
+        """Return the setting, with the parameters of the method that are open as suggested for it.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range, or the method does not fit the class of problems.
+        """
+        given = [x for x in (mu, L, weights) if isinstance(x, Sequence | np.ndarray)]
+        N = clients if clients is not None else len(given[0]) if given else 2
+        require_at_least(1, clients=N)
+        m, M = numbers("mu", mu, N), numbers("L", L, N)
+        require(all(0 <= a < np.inf for a in m), "mu must be finite numbers of at least 0", mu)
+        require(all(a < b for a, b in zip(m, M, strict=True)), "L must be greater than mu, for every client", L)
+        w = None if weights is None else numbers("weights", weights, N)
+        require(w is None or all(0 < x < np.inf for x in w), "weights must be positive finite numbers", weights)
+        who = as_participation(participation)
+        found = cls(algorithm, m, M, w, who, literal)  # pyright: ignore[reportArgumentType]
+        return cls(resolve(algorithm, found.world(1), who), m, M, w, who, literal)
+
+    @property
+    def n_clients(self) -> int:
+        """Number N of clients."""
+        return len(self.mu)
+
+    def world(self, dimension: int, *, exact: bool = False, tracked: bool = False) -> World:
+        """Return the clients in formal coordinates, with an empty ledger."""
+        ledger = Ledger(self.n_clients, dimension, exact=exact, tracked=tracked)
+        one: Any = Rational(1) if exact else 1.0
+        weights = None if self.weights is None else tuple(one * w for w in self.weights)
+        L = tuple(one * x if np.isfinite(x) else x for x in self.L)
+        return World(ledger, tuple(one * x for x in self.mu), L, weights)
+
+    @cached_property
+    def classes(self) -> list[Class]:
+        """The classes of clients that may be exchanged."""
+        return classes_of(self.world(1), literal=self.literal)
+
+    def events(self, n: int = 0) -> list[Event]:
+        """Return everything that may happen in a round."""
+        try:
+            return events_of(self.participation or Full(), self.n_clients, n=n)
+        except TypeError:
+            raise ValueError(
+                "participation must be one whose rounds can be listed: full, subset, importance or communicate."
+            ) from None
+
+    @cached_property
+    def orbits(self) -> list[Event]:
+        """One round for all that exchanges of clients in classes make of it, with the probability of these."""
+        found: dict[Any, Event] = {}
+        for chance, round in self.events():
+            counts = tuple(len(set(c.clients) & set(round.clients)) for c in self.classes)
+            known = found.get((counts, round.communicate))
+            found[counts, round.communicate] = Event(chance + (known.probability if known else 0.0), round)
+        return list(found.values())
+
+    def play(self, f: World, rounds: int) -> list[tuple[float, State]]:
+        """Return the states after some rounds from the model zero, with their probabilities."""
+        states = [(1.0, initial_state(self.algorithm, f, f.zeros()))]
+        for n in range(rounds):
+            todo = self.events(n) if self.branched else self.events(n)[:1]
+            states = [(p * q, advance(self.algorithm, f, s, r)[0]) for p, s in states for q, r in todo]
+        return states
+
+    def require_linear(self, rounds: int, dimension: int) -> None:
+        """Refuse a method that is not linear algebra on vectors, by a run in which arrays know what they are.
+
+        Every round is done by everybody too: where clients rest, the states of the others are stored among theirs, as
+        plain numbers.
+
+        Raises
+        ------
+        ValueError
+            If it is not.
+        """
+        f, method = self.world(dimension, tracked=True), self.algorithm
+        state = initial_state(method, f, f.zeros())
+        for n, (_, round) in enumerate(islice(cycle(self.events()), rounds)):
+            now = replace(round, n=n)
+            together = advance(method, f, state, replace(now, clients=tuple(range(self.n_clients)), inclusion=None))[0]
+            require_vectors(vectors(together, f))
+            state = advance(method, f, state, now)[0]
+            require_vectors(vectors(state._replace(clients=()), f))
+            state = tree_map(lambda x: x.view(Vectors) if is_vector(x, f) else x, state)
+        require_vectors(x for a in f.ledger.answers for x in (a.x, a.gradient))
+
+    @cached_property
+    def branched(self) -> bool:
+        """Whether chance has a part in it."""
+        return len(self.events()) > 1
+
+
+def exact_chances(events: Sequence[Event]) -> list[Fraction]:
+    """Return probabilities as rational numbers that add up to one, each the simplest near what is given."""
+    found = [Fraction(p).limit_denominator(10**6) for p, _ in events]
+    return found if sum(found) == 1 else [Fraction(p) / sum(Fraction(q) for q, _ in events) for p, _ in events]

@@ -1,0 +1,159 @@
+"""Rates that are proved from the code of the methods, between what happens and what theorems promise."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dualopt.lab.proofs import Rate, prove
+from dualopt.lab.proofs._round import one_round
+from dualopt.lab.proofs._setting import Setting
+from dualopt.methods import Algorithm, FedDyn, FedSplit, Scaffnew
+from dualopt.methods.feddyn import Server as FedDynServer
+from dualopt.methods.fedsplit import Client as FedSplitClient
+from dualopt.methods.participation import CommunicateWithProbability, UniformSubset
+from dualopt.solvers import Gradient
+
+COIN = 1.0 / math.sqrt(10.0)
+SCAFFNEW = Scaffnew(solver=Gradient(step=0.1), probability=COIN)
+COHORT = [UniformSubset(size=k) for k in (1, 2)]
+TABLE = [  # method, L, N, who takes part, proved, what happens on some clients: an earlier program found the same
+    ("feddyn", 10, 4, COHORT[0], 0.83884, 0.83871),
+    ("feddyn", 10, 4, None, 0.57722, 0.57722),
+    ("fivegcs: solver=exact", 10, 4, COHORT[1], 0.92114, 0.92114),
+    (SCAFFNEW, 10, 4, CommunicateWithProbability(probability=COIN), 0.85017, 0.84629),
+    ("sampled-dualfl", 10, 4, COHORT[1], 0.70360, 0.70250),
+    ("fedadmm", 10, 4, COHORT[1], 0.78553, 0.78553),
+    ("a-fedpd", 10, 4, COHORT[1], 0.86118, 0.85907),
+    ("dualfl", 100, 3, None, 0.86106, 0.81001),
+    ("fedsplit", 10, 4, None, ((math.sqrt(10) - 1) / (math.sqrt(10) + 1)) ** 2, 0.26987),
+    ("dual-ascent", 10, 4, None, 0.81, 0.81),
+    ("gradient-descent", 10, 3, None, 0.81, 0.81),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "L", "N", "who", "proved", "happens"), TABLE, ids=[str(row[0])[:14] for row in TABLE]
+)
+def test_rates_lie_between_what_happens_and_what_is_promised(method, L, N, who, proved: float, happens: float) -> None:
+    memory = method in ("dualfl", "fedadmm")
+    found = prove(method, mu=1, L=L, clients=N, participation=who, memory=memory, tolerance=3e-5)
+    assert found.factor == pytest.approx(proved, abs=6e-5)
+    assert found.lower_bound == pytest.approx(happens, abs=1e-5)
+    assert found.lower_bound is not None
+    assert found.lower_bound <= found.factor + 1e-9
+    assert found.claimed is None or found.factor <= found.claimed + 6e-5
+    assert all(np.linalg.eigvalsh(P)[0] > 0 for _, P in found.lyapunov if P.size and not found.heights)
+
+
+def test_clients_of_several_classes_are_as_good_as_each_by_itself() -> None:
+    what = {"mu": (1, 1, 2), "L": (10, 10, 5), "weights": (1, 1, 3), "memory": False, "tolerance": 1e-4}
+    one, all_ = (prove("feddyn: alpha=3", literal=literal, **what) for literal in (False, True))
+    assert one.factor == pytest.approx(all_.factor, abs=2e-4)
+    assert one.lower_bound is not None
+    assert one.lower_bound - 1e-9 <= one.factor < 0.8
+
+
+def test_a_hundred_clients_cost_no_more_than_ten() -> None:
+    sizes = [one_round(Setting.of("fedsplit", 1.0, 10.0, N)).sizes for N in (10, 100)]
+    assert sizes[0] == sizes[1]
+    factors = [prove("fedsplit", mu=1, L=10, clients=N, memory=False, tolerance=1e-3).factor for N in (10, 100)]
+    assert factors[0] == factors[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutFraction(FedDyn):
+    """The memory of the server moves as if all clients were active."""
+
+    def server(self, server, means, round):
+        h = server.h - self.alpha * (means.mean - server.theta)
+        theta = means.draw - h / self.alpha
+        return FedDynServer(theta, h), theta
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreeTimes(FedSplit):
+    """Reflected by three times the step."""
+
+    def local(self, clients, message, oracle, round):
+        x = oracle.solve(start=clients.x, weight=1 / self.step, center=2 * message - clients.z).theta
+        change = 3.0 * (x - message)
+        return FedSplitClient(clients.z + change, x), change
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "who"),
+    [
+        (FedDyn(alpha=5.0), WithoutFraction(alpha=5.0), COHORT[1]),
+        (FedSplit(step=0.3), ThreeTimes(step=0.3), None),
+    ],
+    ids=["fraction", "reflection"],
+)
+def test_an_error_in_the_code_costs_the_rate(right: Algorithm, wrong: Algorithm, who) -> None:
+    what = {"mu": 1, "L": 10, "clients": 4, "participation": who, "memory": False, "tolerance": 1e-3}
+    good, bad = (prove(method, **what) for method in (right, wrong))
+    assert good.factor < 0.95
+    assert not bad.proved or bad.factor > good.factor + 0.01
+
+
+def test_what_does_not_converge_is_said_so() -> None:
+    found = prove("a-fedpd", mu=1, L=10, clients=3, participation=COHORT[0], memory=False)
+    assert not found.proved
+    assert re.fullmatch(r"does not converge on quadratic clients of curvatures [0-9., ]+", str(found))
+    assert found.to_json()["factor"] is None
+
+
+def test_what_is_late_is_said_so() -> None:
+    found = prove("dualfl", mu=1, L=10, clients=2, memory=True, tolerance=1e-2)
+    assert found.asymptotic
+    assert str(found).endswith("per round, in late rounds")
+    assert isinstance(found, Rate)
+    assert found.heights
+
+
+def test_exact_numbers_have_the_same_matrices() -> None:
+    setting = Setting.of("feddyn: alpha=3.0", 1.0, 10.0, 3, COHORT[1])
+    rounded, exact = one_round(setting), one_round(setting, exact=True)
+    for a, b in zip([*rounded.before, *rounded.after], [*exact.before, *exact.after], strict=True):
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_allclose(x, y.astype(float), atol=1e-14)
+    assert all(x.dtype == object for x in exact.inequalities[0].blocks)
+
+
+class Server(NamedTuple):
+    """State of the server."""
+
+    theta: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restless(Algorithm):
+    """The models of clients are averaged after a proximal step: a bias, and no fixed point is named."""
+
+    def init(self, theta0, copies):
+        return Server(theta0), theta0, ()
+
+    def local(self, clients, message, oracle, round):
+        return clients, oracle.solve(start=message, weight=1.0, center=message).theta
+
+    def server(self, server, mean, round):
+        return Server(mean), mean
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        ("fedsam", "algorithm must be linear algebra on models and answers of clients"),
+        ("anderson-fedsplit", "algorithm must be linear algebra on models and answers of clients"),
+        ("dualfl: rho=0.0", "algorithm must have numbers in its states that settle"),
+        (Restless(), "algorithm must have the minimiser as a fixed point, and say so by fixed_point."),
+    ],
+)
+def test_what_cannot_be_proved_is_refused(method, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        prove(method, mu=1, L=10, clients=3)
