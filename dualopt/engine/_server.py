@@ -20,7 +20,7 @@ from dualopt.engine._host import HostState
 from dualopt.engine._rows import added, under_each_other
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._steps import weighed, weights_in
-from dualopt.engine._uploads import UploadChecks, from_rows, from_sums, joined
+from dualopt.engine._uploads import Explosions, UploadChecks, from_rows, from_sums, joined
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
@@ -111,6 +111,7 @@ class Server:
         self._held = [-1] * len(self.hosts)  # which message each host holds
         self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
         self._checks = UploadChecks(engine, shape)
+        self.explosions = Explosions()
         self._contradictions: list[Contradictions] = []  # one for each host, where its own answers can be compared
 
     def anew(self) -> Server:
@@ -257,6 +258,7 @@ class Server:
         if self._host is None:
             kept = self._checks.sound(uploads, self.asked, round, faults)
             round = self._without_lost(faults, kept, round)
+            self.explosions.note(round.n, {self._name(h): uploads[h] for h, own in kept.items() if own})
         if not round.clients:
             return RoundResult(round, None, None, None)
         parts, shares = [], []
