@@ -259,7 +259,7 @@ def test_a_full_disk_ends_a_run_that_needs_everybody(tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         full_disk(patch, tmp_path / "host1.journal", [5])
         federation = Federation(tmp_path, problem)
-        with pytest.raises(LostError, match=r"its file '.*host1\.journal' cannot be written: No space left on device\.$"):
+        with pytest.raises(LostError, match=r"file '.*host1\.journal' cannot be written: No space left on device\.$"):
             federation.run(method, who)
     federation.restart(1)
     assert differences(whole("dualfl"), federation.run(method, who)) == []
