@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -79,13 +80,22 @@ def test_two_sites_that_change_places_are_refused(tmp_path: Path) -> None:
 
 
 def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch: Any) -> None:
-    """Why: with the convexity that one of three claims, the run ends with a bound that is false."""
+    """Why: with the convexity that one of three claims, the run ends with a bound that is false, or with its name."""
     project = project_of(tol=1e-3, rounds=200)
     true = in_one_process(replace(project, tol=1e-12, rounds=400))
     energy, best = whole(project).value, whole(project).value(true.theta).mean()
     monkeypatch.setattr("dualopt.federation.serving.require_agreed_client_info", lambda *_: None)
-    with memory(tmp_path, project) as m:
+
+    def forged(folder: str) -> Memory:
+        (tmp_path / folder).mkdir()
+        m = Memory(tmp_path / folder, project)
         m.faults = {("basel", 1): lying(m, lambda x: x._replace(mu=x.mu + 1e6, L=x.L + 1e6))}
+        return m
+
+    with closing(forged("compared")) as m:
+        assert "host basel contradicts itself: its values and gradients" in m.serve()["refused"]
+    monkeypatch.setattr("dualopt.engine._server.Server.hold_to", lambda *_: None)
+    with closing(forged("believed")) as m:
         assert m.serve()["status"] == "converged"
         error = energy(m.trace.theta).mean() / best - 1.0
         assert error > 1.5 * m.trace.last["certified_error"]
