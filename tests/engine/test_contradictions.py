@@ -221,9 +221,29 @@ def test_small_lies_are_found_where_the_inequalities_are_equalities(problem: str
     for change, expected in ((same, None), (lower, j), (turned, j)):
         found = pair(f, at, change, points=points)
         assert (found and found[0]) == expected
-    higher = pair(f, (at[0], at[0]), lambda x: x._replace(value=x.value + 1e-9 * unit))
-    assert higher is not None
-    assert higher[0] == j
+    old = pair(f, at, lower, points=np.broadcast_to(at[0], points.shape))
+    assert (old and old[0]) == j
+    for sign in (1.0, -1.0):
+        other = pair(f, (at[0], at[0]), lambda x, e=sign * 1e-9: x._replace(value=x.value + e * unit))
+        assert (other and other[0]) == j
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("name", ["value", "gradient"])
+def test_errors_that_are_stated_are_granted_and_no_others(name: str, which: int) -> None:
+    """Of half a square, whose ``mu`` and ``L`` are 1, two evaluations leave no room."""
+    f, at = Quadratic(A=np.ones((1, 1, 1)), b=np.zeros((1, 1))), [np.zeros(1), np.ones(1)]
+    for error in (1e-3, -1e-3):
+
+        def found(share: float, error: float = error) -> Any:
+            answers, seen = [said(f, x) for x in at], Contradictions(f.proven_mu, f.L)
+            changed, stated = getattr(answers[which], name) + error, np.array([share * abs(error)])
+            answers[which] = answers[which]._replace(**{name: changed, f"{name}_error": stated})
+            assert seen.by(0, at[0], answers[0]) is None
+            return seen.by(1, at[1], answers[1])
+
+        assert found(1.0 + 1e-6) is None
+        assert found(0.4) is not None
 
 
 def test_bounds_of_rounding_make_up_for_what_they_hide() -> None:
