@@ -39,6 +39,11 @@ def write_atomically(path: str | Path, write: Callable[[IO[Any]], Any], mode: st
         ``write(file)`` writes the content.
     mode : str, default "w"
         ``"wb"`` for bytes.
+
+    Raises
+    ------
+    OSError
+        If that fails, as on a full disk; its ``filename`` is the file.
     """
     path = Path(path)
     handle, name = _temporary(path)
@@ -53,8 +58,10 @@ def write_atomically(path: str | Path, write: Callable[[IO[Any]], Any], mode: st
                 Path(name).replace(path)  # while the lock is held
         if fcntl is None:  # pragma: no cover - Windows renames no open file
             Path(name).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # the system does not say where there is no room
+            error.filename = str(path)
         raise
 
 

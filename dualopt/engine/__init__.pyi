@@ -1,4 +1,4 @@
-from ._errors import LostError as LostError, RefusedError as RefusedError
+from ._errors import ContradictionError as ContradictionError, LostError as LostError, RefusedError as RefusedError
 from ._host import Host as Host, answered as answered
 from ._inline import Blocks as Blocks, Inline as Inline
 from ._protocol import Engine as Engine, Failed as Failed

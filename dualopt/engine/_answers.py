@@ -90,6 +90,8 @@ def unsound(request: Any, answer: Any, n: int, shape: tuple[int, ...]) -> str | 
     'its value has the shape (2,), not (1,)'
     """
     shapes: dict[str, tuple[int, ...]] = {}
+    if isinstance(request, protocol.Evaluate) and isinstance(answer, protocol.PartialSums) != request.partial_sums:
+        return "it returns sums in place of rows, or rows in place of sums"
     if isinstance(answer, protocol.Valued):
         shapes = {"value": (n,)}
     elif isinstance(answer, protocol.Model):

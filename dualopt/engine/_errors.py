@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LostError", "RefusedError"]
+__all__ = ["ContradictionError", "LostError", "RefusedError"]
 
 
 class RefusedError(ValueError):
@@ -25,3 +25,7 @@ class RefusedError(ValueError):
 
 class LostError(ValueError):
     """Clients without which a run cannot go on did not answer; the sentence names host, round and reason."""
+
+
+class ContradictionError(ValueError):
+    """What a host has said cannot all be true, so that no certificate of the run holds; the sentence names the host."""

@@ -448,7 +448,8 @@ def answered(host: Host, requests: Iterable[Any]) -> list[Any] | protocol.Failed
     except RefusedError as error:
         return protocol.Failed(str(error), error.final)
     except OSError as error:
-        return protocol.Failed(f"its file cannot be written: {error.strerror or error}")
+        where = f" {error.filename!r}" if error.filename else ""
+        return protocol.Failed(f"its file{where} cannot be written: {error.strerror or error}")
     except (ValueError, TypeError) as error:
         return protocol.Failed(str(error).rstrip("."), True)
 

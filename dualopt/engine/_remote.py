@@ -53,6 +53,8 @@ class RemoteClients(Objective):
         is one that no clients can have.
     LostError
         If a host does not answer.
+    ContradictionError
+        Later, if values, gradients and conjugates that a host states cannot be those of one function.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class RemoteClients(Objective):
         rows = self._server.rows
         self._mu, self._rounding = rows([x.mu for x in found]), rows([x.mu_rounding for x in found])
         self._L = rows([x.L for x in found])
+        self._server.hold_to(self.proven_mu, self._L)
         first = found[0]
         self.usual_weight = first.usual_weight
         if first.max_rows is not None and first.n_features is not None:

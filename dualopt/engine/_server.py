@@ -14,12 +14,13 @@ from dualopt.arrays.tree import take_clients, take_rows
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound
-from dualopt.engine._errors import LostError
+from dualopt.engine._contradictions import Contradictions
+from dualopt.engine._errors import ContradictionError, LostError
 from dualopt.engine._host import HostState
 from dualopt.engine._rows import added, under_each_other
 from dualopt.engine._states import LazyStates, joined_solutions, solutions_of
 from dualopt.engine._steps import weighed, weights_in
-from dualopt.engine._uploads import UploadChecks, from_rows, from_sums, joined
+from dualopt.engine._uploads import Explosions, UploadChecks, from_rows, from_sums, joined
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
@@ -110,12 +111,28 @@ class Server:
         self._held = [-1] * len(self.hosts)  # which message each host holds
         self.asked: dict[int, tuple[int, ...]] = {}  # who worked in this round, by host
         self._checks = UploadChecks(engine, shape)
+        self.explosions = Explosions()
+        self._contradictions: list[Contradictions] = []  # one for each host, where its own answers can be compared
 
     def anew(self) -> Server:
         """Return a session with the same hosts for another run."""
         told = self.engine, self.clients, self.shape
         named = {"name": self.name, "project": self.project}
-        return Server(*told, **named, max_rows=self.max_rows, weights=self.own_weights)
+        found = Server(*told, **named, max_rows=self.max_rows, weights=self.own_weights)
+        found._contradictions = self._contradictions  # the functions are the same
+        return found
+
+    def hold_to(self, mu: Array, L: Array) -> None:
+        """Compare from now on all values, gradients and conjugates that a host states of its clients with each other.
+
+        Parameters
+        ----------
+        mu, L : array, shape (N,)
+            Proven strong convexity constants and smoothness constants. Sums over the clients of a host are not
+            compared.
+        """
+        if not self.engine.partial_sums:
+            self._contradictions = [Contradictions(*take_rows((mu, L), own)) for own in self.clients]
 
     def reweight(self, clients: Any) -> None:
         """Show the clients to the method as this objective has them, which may be reweighted."""
@@ -214,7 +231,9 @@ class Server:
         if self._host is not None:
             return {}
         lost = {"lost": list(self.lost)} if self.lost else {}
-        return {"hosts": len(self.hosts), "reduce": "fast" if self.engine.partial_sums else "client order", **lost}
+        compared = "no: a sum does not tell what each client says" if self.engine.partial_sums else "yes"
+        reduce = "fast" if self.engine.partial_sums else "client order"
+        return {"hosts": len(self.hosts), "reduce": reduce, "contradictions_looked_for": compared, **lost}
 
     # --- the two phases of a round ------------------------------------------------------------------------------
 
@@ -239,6 +258,7 @@ class Server:
         if self._host is None:
             kept = self._checks.sound(uploads, self.asked, round, faults)
             round = self._without_lost(faults, kept, round)
+            self.explosions.note(round.n, {self._name(h): uploads[h] for h, own in kept.items() if own})
         if not round.clients:
             return RoundResult(round, None, None, None)
         parts, shares = [], []
@@ -347,7 +367,16 @@ class Server:
     def _evaluated(self, theta: Array, *, dual: bool, partial_sums: bool) -> list[Any]:
         dual = dual and bool(self.run)  # before a run hosts may hold solutions of an earlier one
         told = theta, dual, partial_sums, unequal(self.own_weights) is not None, self.max_rows
-        return self.ask_all(protocol.Evaluate(self.run, self.rounds, *told))
+        answers = self.ask_all(protocol.Evaluate(self.run, self.rounds, *told))
+        self._require_one_function(theta, answers)
+        return answers
+
+    def _require_one_function(self, theta: Array, answers: Sequence[Any]) -> None:
+        """Refuse what cannot be true beside what the same host has said before."""
+        for h, (seen, answer) in enumerate(zip(self._contradictions, answers, strict=False)):
+            if (found := seen.by(self.rounds, theta, answer)) is not None:
+                of = f" on client {self.clients[h][found[0]]}" if len(self.clients[h]) > 1 else ""
+                raise ContradictionError(f"{self._name(h)} contradicts itself{of}: {found[1]}.")
 
     def rows(self, parts: list[Array]) -> Array:
         """Return rows that the hosts have sent, in the order of all clients."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.tree import leaves, take_rows, tree_map
+from dualopt.arrays.xp import array_namespace
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import usable_rows
 from dualopt.engine._rows import added, under_each_other
@@ -16,10 +17,55 @@ from dualopt.engine._steps import averaged, means_of
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Round
 
-__all__ = ["UploadChecks", "from_rows", "from_sums", "joined"]
+__all__ = ["Explosions", "UploadChecks", "from_rows", "from_sums", "joined"]
 
 Signature = tuple[str, tuple[tuple[tuple[Any, ...], str], ...]]
 """The structure of an upload, and the shape of a row and the type of each of its parts."""
+
+
+EXPLODES = 1e8  # times as large as what there was before, beside 1
+
+
+class Explosions:
+    """Notes whose uploads are suddenly far larger than all others: whom to ask where the run has diverged.
+
+    Such an upload counts. A client whose own steps are too long for its data uploads the same numbers as one that lies,
+    and without it the method would be another one than in one process.
+
+    Examples
+    --------
+    >>> seen = Explosions()
+    >>> for n, numbers in enumerate([(3.0, 2.0), (4.0, 1e150), (1e151, 1e150)]):
+    ...     seen.note(n, {f"host {h}": protocol.Uploaded("run", n, np.array([x]), None) for h, x in enumerate(numbers)})
+    >>> seen.sentences
+    ['in round 1 host 1 uploaded 1e+150, where nothing had been above 4']
+    """
+
+    def __init__(self) -> None:
+        self.sentences: list[str] = []
+        self._largest: float | None = None
+
+    def note(self, n: int, uploads: Mapping[str, protocol.Uploaded]) -> None:
+        """Compare the uploads of a round with those before, in the first one with the least."""
+        sizes = {host: _size(found.upload) for host, found in uploads.items() if found.upload is not None}
+        if not sizes:
+            return
+        usual = min(sizes.values()) if self._largest is None else self._largest
+        for host, size in sizes.items():
+            if size > EXPLODES * (1.0 + usual):
+                sentence = f"in round {n} {host} uploaded {size:.3g}, where nothing had been above {usual:.3g}"
+                self.sentences.append(sentence)
+        self._largest = max(usual, *sizes.values())
+
+
+def _size(upload: Any) -> float:
+    """Return the size of the largest finite number of an upload."""
+    largest = 0.0
+    for x in leaves(upload):
+        xp = array_namespace(x)
+        sizes = xp.abs(x)
+        largest = max(largest, float(xp.max(xp.where(xp.isfinite(sizes), sizes, xp.zeros_like(sizes)))))
+    return largest
 
 
 class UploadChecks:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from dualopt.engine import _protocol as protocol
 from dualopt.federation.project import Project
 from dualopt.federation.settings import objective_of
 from dualopt.methods.compressors._uplink import or_none
+from dualopt.methods.participation import Full, WeightedSubset, as_participation
+from dualopt.objectives._weights import parse_numbers, unequal
 from dualopt.regularisers import Zero
 from dualopt.spec import Spec
 
@@ -91,8 +95,33 @@ def require_agreed_requests(project: Project, number: int, requests: Sequence[An
             agreed = request.n_clients == project.n_clients and request.seed == project.seed
             if not agreed or request.clients not in (None, (number,)):
                 raise RefusedError("a round must be one of all sites, with the seed of the project", code="asked")
+            if (drawn := _draws(project, number)) is not None and drawn(request.n) != (True, request.communicate):
+                raise RefusedError(f"the participation of the project has no such round {request.n}", code="asked")
         if getattr(request, "partial_sums", False):
             raise RefusedError("sums over clients are not for sites, which have one each", code="asked")
+
+
+@lru_cache(maxsize=4)
+def _draws(project: Project, number: int) -> Callable[[int], tuple[bool, bool]] | None:
+    """Return what tells whether a site takes part in a round, and whether it ends with a message; None if unknown.
+
+    The rounds follow from participation and seed, but where clients are drawn by weights of which only the server
+    knows.
+    """
+    who = as_participation(project.participation)
+    if isinstance(who, WeightedSubset) and who.weights is None:
+        weights = parse_numbers(project.client_weights)
+        if project.scales != "none" or weights == "rows":
+            return None
+        who = replace(who, weights=unequal(None if isinstance(weights, str) else tuple(weights)))
+    rounds, known = (who or Full()).rounds(project.n_clients, project.seed), []
+
+    def drawn(n: int) -> tuple[bool, bool]:
+        for round in islice(rounds, max(0, n + 1 - len(known))):
+            known.append((number in round.clients, round.communicate))
+        return known[n]
+
+    return drawn
 
 
 def _require_start(project: Project, number: int, request: protocol.Start) -> None:

@@ -13,6 +13,7 @@ from dualopt.engine import Host, RefusedError
 from dualopt.engine.wire import decode_requests, encode
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.project import Project
+from dualopt.federation.questions import Questions
 from dualopt.federation.refusals import refusal, refusing
 from dualopt.federation.seal import KEY_FILE, Seal
 from dualopt.federation.settings import SiteSettings, site_objective
@@ -38,7 +39,7 @@ class Answering:
 
     def __init__(self, kit: str | Path, site: str) -> None:
         self._kit, self._site = Path(kit), site
-        self._host: tuple[Host, Project] | None = None
+        self._host: tuple[Host, Project, Questions] | None = None
         self._seal: Seal | None = None
         self._held = ExitStack()
         self._lock = Lock()
@@ -73,12 +74,13 @@ class Answering:
         requests = decode_requests(data)
         if self._host is None:
             self._host = self._open()
-        host, project = self._host
+        host, project, questions = self._host
         require_agreed_requests(project, project.sites.index(self._site), requests)
+        questions.require_few(requests)
         return host.answer(requests)
 
-    def _open(self) -> tuple[Host, Project]:
-        """Return the host and the project: settings, project, data and state are read once."""
+    def _open(self) -> tuple[Host, Project, Questions]:
+        """Return the host, the project, and what was asked so far: settings, project, data and state are read once."""
         with refusing("settings"):
             settings = SiteSettings.read(self._kit)
         with refusing("project-file"):
@@ -90,7 +92,8 @@ class Answering:
         try:
             number = project.sites.index(self._site)
             with refusing("state"):
-                return Host(objective, number, file=file, project=project.fingerprint), project
+                host = Host(objective, number, file=file, project=project.fingerprint)
+                return host, project, Questions(settings.questions_file(project), settings.questions)
         except BaseException:
             self._held.close()
             raise

@@ -35,6 +35,7 @@ SENTENCES = {
     "project": "its project is not that of the server",
     "method": "the method is not that of its project, or cannot be read",
     "asked": "it was asked for what its project does not need",
+    "questions": "it was asked at more models in one round than its settings allow",
     "clients": "it has another number of clients",
     "states": "it has no states of this run: their file is lost, or of another run",
     "checkpoint": "its clients are at a later round: the server's checkpoint is older than their states",

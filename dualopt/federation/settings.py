@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.arrays._checks import require
+from dualopt.arrays._checks import require, require_at_least, require_integers
 from dualopt.arrays._files import write_atomically
 from dualopt.engine import RefusedError
 from dualopt.federation.project import Project
+from dualopt.federation.questions import QUESTIONS
 from dualopt.federation.refusals import refusing
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._weights import parse_numbers
@@ -42,6 +43,13 @@ class SiteSettings:
         Folder for the state of the client (its dual variables), which must survive restarts.
     label : str, optional
         Column of the labels, of a table.
+    questions : int
+        How many different models the server may ask the site at in one round (`dualopt.federation.questions`).
+
+    Raises
+    ------
+    ValueError
+        If ``questions`` is no whole number, or less than 1.
 
     Examples
     --------
@@ -57,6 +65,11 @@ class SiteSettings:
     data: str
     state: str
     label: str | None = None
+    questions: int = QUESTIONS
+
+    def __post_init__(self) -> None:
+        require_integers(questions=self.questions)
+        require_at_least(1, questions=self.questions)
 
     def write(self, kit: str | Path) -> Path:
         """Write the settings into the folder of the site; return the path of the file."""
@@ -84,12 +97,17 @@ class SiteSettings:
             raise ValueError(f"site settings {str(path)!r} cannot be read: {error}.") from None
         known = {f.name for f in fields(cls)}
         right = set(given) <= known and {"project", "data", "state"} <= set(given)
-        require(right and all(isinstance(x, str) for x in given.values()), f"site settings {str(path)!r} are damaged")
+        words = (x for name, x in given.items() if name != "questions")
+        require(right and all(isinstance(x, str) for x in words), f"site settings {str(path)!r} are damaged")
         return cls(**given)
 
     def state_file(self, project: Project) -> Path:
         """Return the file of the client's state in this run."""
         return Path(self.state, f"{project.run_name}.journal")
+
+    def questions_file(self, project: Project) -> Path:
+        """Return the file of the questions that the server has asked in this run."""
+        return self.state_file(project).with_suffix(".questions")
 
 
 def site_name(kit: str | Path) -> str:

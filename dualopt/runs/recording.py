@@ -277,6 +277,7 @@ def run(
         **({} if packs is None else {"compressor": described(packs)}),
         **({"prepare": [described(step) for step in steps]} if steps else {}),
         **hosts.described,
+        **({"explosions": said} if status == "diverged" and (said := hosts.explosions.sentences) else {}),
         "versions": dict(versions()),
         **(parameters or {}),
     }

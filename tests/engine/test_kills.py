@@ -241,10 +241,9 @@ def test_a_full_disk_of_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     federation = Federation(tmp_path, "quadratic")
     found = federation.run(method, None, measure_every=ROUNDS, certify_every=0)
     (said,) = found.parameters["lost"]
-    assert (
-        said
-        == "round 3: host 1 (clients 1, 2, 3, 4) did not count: its file cannot be written: No space left on device"
-    )
+    file = str(tmp_path / "host1.journal")
+    reason = f"its file {file!r} cannot be written: No space left on device"
+    assert said == f"round 3: host 1 (clients 1, 2, 3, 4) did not count: {reason}"
     absent = run(method, f, participation=without({1, 2, 3, 4}, ROUNDS), **OPTIONS)
     np.testing.assert_array_equal(found.theta, absent.theta)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -260,7 +259,7 @@ def test_a_full_disk_ends_a_run_that_needs_everybody(tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         full_disk(patch, tmp_path / "host1.journal", [5])
         federation = Federation(tmp_path, problem)
-        with pytest.raises(LostError, match=r"its file cannot be written: No space left on device\.$"):
+        with pytest.raises(LostError, match=r"file '.*host1\.journal' cannot be written: No space left on device\.$"):
             federation.run(method, who)
     federation.restart(1)
     assert differences(whole("dualfl"), federation.run(method, who)) == []

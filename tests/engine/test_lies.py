@@ -13,11 +13,7 @@ from dualopt.engine import Failed, LostError
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound, usable_rows
 from dualopt.engine.rounds import resolve
-from dualopt.methods import (
-    DualFL,
-    FedDyn,
-    GapRestartedDualFL,
-)
+from dualopt.methods import DualFL, FedDyn, GapRestartedDualFL, GradientDescent
 from dualopt.methods.participation import Full
 from dualopt.objectives import NonconvexPenalty
 from dualopt.runs.recording import run
@@ -179,6 +175,28 @@ def test_an_upload_that_is_not_finite_is_an_absence(number: float) -> None:
     assert differences(absent, found) == []
     (said,) = found.parameters["lost"]
     assert said == f"round {WHEN}: host 1 (clients 3) did not count: the upload of client 3 is not finite"
+
+
+def test_who_has_exploded_is_named_where_the_run_diverges() -> None:
+    """Not in a run that goes on, nor where all grow round by round because steps are too long."""
+
+    def huge(x: np.ndarray) -> np.ndarray:
+        x = x.copy()
+        x[1, ...].flat[0] = 1e150
+        return x
+
+    f = problems()["quadratic"]
+    options: dict[str, Any] = {"rounds": 30, "check_assumptions": False, "measure_every": 1}
+    run_of_feddyn = run(FedDyn(solver=Exact()), elsewhere(f, BLOCKS, changed(uploading(huge))), **options)
+    assert run_of_feddyn.status == "diverged"
+    (said,) = run_of_feddyn.parameters["explosions"]
+    assert said.startswith(f"in round {WHEN} host 1 uploaded 1e+150, where nothing had been above ")
+    steps = GradientDescent(step=50.0)
+    grows = run(steps, elsewhere(f, BLOCKS), rounds=200, check_assumptions=False, measure_every=1)
+    assert grows.status == "diverged"
+    assert "explosions" not in grows.parameters
+    first = run(steps, elsewhere(f, BLOCKS, changed(uploading(huge), when=0)), **options)
+    assert [said.split(",")[0] for said in first.parameters["explosions"]] == ["in round 0 host 1 uploaded 1e+150"]
 
 
 def test_a_gap_that_is_not_known_is_infinite() -> None:

@@ -29,7 +29,7 @@ from dualopt import Trace
 from dualopt.app.cli import terminable
 from dualopt.federation import Project, SiteSettings
 from tests.federation.loopback import ROOT, Loopback, processes_of
-from tests.federation.problems import METHODS, differing, in_one_process, project_of
+from tests.federation.problems import METHODS, differing, in_one_process, plant, project_of, texts_in
 from tests.federation.test_flare import finished, greeted, strangers_certificate
 
 ROUNDS = 200
@@ -294,6 +294,34 @@ def damaged_row(folder: Path) -> str:
         require(not away, f"the row is in {away}")
         require(secret not in said + (folder / "server.out").read_text(), "the row is in the server's words")
         return f"in {', '.join(sorted({path.name for path in kept}))} of its site alone"
+
+
+@scenario
+def consistent_contradiction(folder: Path) -> str:
+    """A site whose code states conjugates that its values do not allow is named, and the run ends."""
+    project = project_of(rounds=ROUNDS)
+    path = os.pathsep.join([str(ROOT / "tests" / "federation" / "lying_site"), str(ROOT)])
+    with Loopback(folder, project, of_sites={"basel": {"PYTHONPATH": path}}) as loopback:
+        said = " ".join(finished(running := loopback.run()).split())
+        require(running.returncode == 2, said)
+        require("host basel contradicts itself: its conjugate after round 5 is less than its value" in said, said)
+        return said.partition("host basel")[2][:90]
+
+
+@scenario
+def marker(folder: Path) -> str:
+    """Numbers planted in the data of a site are in no file of another party, whatever a whole run leaves there."""
+    project = project_of(rounds=40)
+    with Loopback(folder, project) as loopback:
+        planted = plant(loopback.data["lyon"])
+        said = finished(running := loopback.run())
+        require(running.returncode == 0, said)
+        own = (loopback.kits / "lyon", loopback.data["lyon"])
+        files = [path for path in folder.rglob("*") if path.is_file() and not any(path.is_relative_to(x) for x in own)]
+        found = [path for path in files if any(x in text for text in texts_in(path) for x in planted)]
+        require(not found, f"what was planted is in {found}")
+        server = [path for path in files if path.is_relative_to(loopback.kits / "server")]
+        return f"not in {len(files)} files of others, {len(server)} of them the server's"
 
 
 @scenario

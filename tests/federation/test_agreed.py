@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,14 @@ import dualopt.methods
 from dualopt.engine import RefusedError, wire
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.rounds import as_compressor, resolve
-from dualopt.federation import Project
+from dualopt.federation import Project, SiteSettings
 from dualopt.federation.agreed import require_agreed_requests
+from dualopt.federation.questions import NEEDED
 from dualopt.federation.settings import objective_of
+from dualopt.methods.participation import as_participation
 from dualopt.spec import Spec
 from dualopt.spec.discover import discover
-from tests.federation.problems import METHODS, in_one_process, project_of, whole
+from tests.federation.problems import METHODS, SITES, in_one_process, project_of, whole
 from tests.federation.test_in_memory import KEYS, MARK, Memory, Seal, memory
 
 
@@ -75,13 +80,22 @@ def test_two_sites_that_change_places_are_refused(tmp_path: Path) -> None:
 
 
 def test_without_it_one_site_forges_the_certificate(tmp_path: Path, monkeypatch: Any) -> None:
-    """Why: with the convexity that one of three claims, the run ends with a bound that is false."""
+    """Why: with the convexity that one of three claims, the run ends with a bound that is false, or with its name."""
     project = project_of(tol=1e-3, rounds=200)
     true = in_one_process(replace(project, tol=1e-12, rounds=400))
     energy, best = whole(project).value, whole(project).value(true.theta).mean()
     monkeypatch.setattr("dualopt.federation.serving.require_agreed_client_info", lambda *_: None)
-    with memory(tmp_path, project) as m:
+
+    def forged(folder: str) -> Memory:
+        (tmp_path / folder).mkdir()
+        m = Memory(tmp_path / folder, project)
         m.faults = {("basel", 1): lying(m, lambda x: x._replace(mu=x.mu + 1e6, L=x.L + 1e6))}
+        return m
+
+    with closing(forged("compared")) as m:
+        assert "host basel contradicts itself: its values and gradients" in m.serve()["refused"]
+    monkeypatch.setattr("dualopt.engine._server.Server.hold_to", lambda *_: None)
+    with closing(forged("believed")) as m:
         assert m.serve()["status"] == "converged"
         error = energy(m.trace.theta).mean() / best - 1.0
         assert error > 1.5 * m.trace.last["certified_error"]
@@ -172,6 +186,61 @@ def test_requests_that_no_round_of_the_project_needs_are_refused() -> None:
         with pytest.raises(RefusedError) as raised:
             require_agreed_requests(project, 1, [protocol.Describe(), request])
         assert raised.value.code == "asked"
+
+
+@pytest.mark.parametrize("participation", ["subset=2", "communicate=0.5", "bernoulli=0.4", "importance=1"])
+def test_a_site_works_in_the_rounds_of_the_project_alone(participation: str) -> None:
+    project = project_of("feddyn", client_weights="3,1,2")
+    object.__setattr__(project, "participation", participation)
+    who: Any = as_participation(participation)
+    who = replace(who, weights=(3.0, 1.0, 2.0)) if participation == "importance=1" else who
+    rounds = list(islice(who.rounds(3, project.seed), 12))
+    assert len({(1 in round.clients, round.communicate) for round in rounds}) > 1
+    for round in reversed(rounds):
+        work = protocol.Propose("run", round.n, 3, project.seed, round.communicate, None, 3, None)
+        if 1 in round.clients:
+            require_agreed_requests(project, 1, [work])
+            work = work._replace(communicate=not round.communicate)
+        with pytest.raises(RefusedError, match=f"has no such round {round.n}") as raised:
+            require_agreed_requests(project, 1, [work])
+        assert raised.value.code == "asked"
+
+
+def allow(m: Memory, number: int) -> None:
+    for site in SITES:
+        replace(SiteSettings.read(m.folder / site), questions=number).write(m.folder / site)
+
+
+@pytest.mark.parametrize("algorithm", discover(dualopt.methods))
+def test_no_method_asks_at_more_models_than_it_needs(algorithm: str, tmp_path: Path) -> None:
+    """Nor does a run that is begun anew; with one model less it is refused."""
+    kind = discover(dualopt.methods)[algorithm]
+    who = "subset=2" if "partial" in kind.supports and "skip" not in kind.supports else "full"
+    with memory(tmp_path, project_of(algorithm, rounds=3, participation=who)) as m:
+        allow(m, NEEDED)
+        assert m.serve()["refused"] is None
+        shutil.rmtree(tmp_path / "server")
+        assert m.serve()["refused"] is None
+
+
+def test_a_server_that_asks_at_more_models_is_refused_for_good(tmp_path: Path) -> None:
+    with memory(tmp_path, project_of()) as m:
+        allow(m, 4)
+        seal = Seal(KEYS["basel"])
+
+        def ask(n: int, model: float) -> Any:
+            request = protocol.Evaluate("", n, np.full(21, model), False)
+            answer = m.sites["basel"](sealed := seal.request(wire.encode([request])))
+            (found,) = wire.decode_answers(seal.opened_answer(sealed, answer) or b"", [request])
+            return found
+
+        for model in (1.0, 2.0, 3.0, 1.0, 4.0):
+            assert isinstance(ask(2, model), protocol.Evaluated)
+        for _ in range(2):
+            assert ask(2, 5.0) == protocol.Failed("questions", True)
+            assert isinstance(ask(2, 4.0), protocol.Evaluated)
+            m.restart("basel")
+        assert isinstance(ask(3, 5.0), protocol.Evaluated)
 
 
 @pytest.mark.parametrize("algorithm", METHODS)

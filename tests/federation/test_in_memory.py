@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,16 @@ from dualopt.federation.answering import Answering
 from dualopt.federation.engine import SitesEngine, UnreachableError
 from dualopt.federation.seal import KEY_FILE, MARK, Seal, site_key
 from dualopt.federation.serving import Serving
-from tests.federation.problems import METHODS, SITES, differing, in_one_process, project_of, write_shards
+from tests.federation.problems import (
+    METHODS,
+    SITES,
+    differing,
+    in_one_process,
+    plant,
+    project_of,
+    texts_in,
+    write_shards,
+)
 
 KEYS = {site: site_key(b"the server's", site) for site in SITES}
 
@@ -97,6 +107,29 @@ def test_a_federation_is_one_process_bit_for_bit(tmp_path: Path, algorithm: str)
         assert outcome["refused"] is None
         assert outcome["lost"] == []
         assert differing(m.trace, in_one_process(project)) == []
+
+
+@pytest.mark.parametrize("algorithm", METHODS)
+def test_no_file_of_the_server_has_a_number_of_the_data(tmp_path: Path, algorithm: str) -> None:
+    with memory(tmp_path, project_of(algorithm)) as m:
+        planted = plant(m.data["lyon"])
+        assert m.serve()["refused"] is None
+        files = [path for name in ("server", "result") for path in (tmp_path / name).rglob("*") if path.is_file()]
+        assert {path.suffix for path in files} >= {".journal", ".npz", ".json"}
+        texts = [text for path in files for text in texts_in(path)]
+        own = texts_in(m.data["lyon"])
+    assert not any(number in text for number in planted for text in texts)
+    assert any(number in text for number in planted for text in own)
+
+
+def test_every_field_that_leaves_a_site_has_a_row_on_the_page() -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "security.md").read_text()
+    table = page.partition("## What leaves a site")[2].partition("\n## ")[0]
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    told = [field for row in rows for field in re.findall(r"`(\w+\.\w+)`", row[1])]
+    answers = {kind for kinds in protocol.ANSWERS.values() for kind in (*kinds, protocol.Failed)}
+    assert sorted(told) == sorted(f"{kind.__name__}.{name}" for kind in answers for name in kind._fields)
+    assert all(len(row) == 5 and row[2].strip() and row[3].strip() for row in rows)
 
 
 def test_a_tolerance_is_met_in_the_same_round(tmp_path: Path) -> None:

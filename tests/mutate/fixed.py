@@ -382,4 +382,28 @@ FIXED = [
         "tests/app/test_output.py",
         "breaks_no_number",
     ),
+    _fixed(
+        "evaluations compared in one direction",
+        "engine/_contradictions.py",
+        "for lower, upper in ((old, new), (new, old)):",
+        "for lower, upper in ((new, old),):",
+        "tests/engine/test_contradictions.py",
+        "small_lies",
+    ),
+    _fixed(
+        "errors of gradients that are stated and not granted",
+        "engine/_contradictions.py",
+        "+ 0.5 * L * b * b + error * b\n",
+        "+ 0.5 * L * b * b\n",
+        "tests/engine/test_contradictions.py",
+        "stated_are_granted",
+    ),
+    _fixed(
+        "one model more than a site allows",
+        "federation/questions.py",
+        "len(known) >= self._allowed",
+        "len(known) > self._allowed",
+        "tests/federation/test_agreed.py",
+        "refused_for_good",
+    ),
 ]

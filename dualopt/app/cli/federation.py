@@ -24,6 +24,7 @@ from dualopt.arrays._checks import require
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.job import write_job
 from dualopt.federation.provision import provision_text, write_provision
+from dualopt.federation.questions import QUESTIONS
 from dualopt.federation.settings import site_name, site_objective
 from dualopt.federation.submission import Outcome, Session, submit_until_whole
 from dualopt.runs import plotting
@@ -32,6 +33,7 @@ from dualopt.runs.trace import Trace
 __all__ = ["check", "commands", "new", "run", "site"]
 
 SCRATCH = ".federation-"  # begins the name of a folder that is removed at the end
+WORTH = "worth what the sites are: one that lies about its function without contradicting itself is not found out"
 MISSING = 'package nvflare is missing: pip install "dualopt[federation]".'
 
 
@@ -95,13 +97,20 @@ def site(
     data: Annotated[Path, Option(help="The data of the site: LIBSVM, csv, tsv, parquet or npz.")],
     label: Annotated[str | None, Option(help="Column of the labels of a table.")] = None,
     state: Annotated[Path | None, Option(help="Folder for the state of the client; default: state in KIT.")] = None,
+    questions: Annotated[
+        int, Option(help="Models at most at which the server may ask the site in a round.")
+    ] = QUESTIONS,
 ) -> None:
     """Set up a site: compare its data with the project, and write local/dualopt.toml into its folder."""
     agreed, name = Project.read(project), site_name(kit)
     lines = _described(agreed, name, data, label)
     where = kit / "state" if state is None else state
     settings = SiteSettings(
-        project=str(project.resolve()), data=str(data.resolve()), state=str(where.resolve()), label=label
+        project=str(project.resolve()),
+        data=str(data.resolve()),
+        state=str(where.resolve()),
+        label=label,
+        questions=questions,
     )
     file = settings.write(kit)
     lines |= {"settings": str(file), "next": f"{kit / 'startup' / 'start.sh'}"}
@@ -140,7 +149,7 @@ def run(
     plotting.save(
         plotting.single_run(trace, x="communications", title=output.shortened(title)), out / "convergence.png"
     )
-    lines = _results(agreed, outcome) | output.outcome(trace, None)
+    lines = _results(agreed, outcome) | output.outcome(trace, None) | {"certificates": WORTH}
     lines["files"] = f"{out}: convergence.png, trace.csv, trace.npz, run.json"
     output.show_pairs(console, f"dualopt federation run: {agreed.name}", lines)
 

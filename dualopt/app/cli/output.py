@@ -381,7 +381,8 @@ def _worse(trace: Trace) -> str:
     energies = trace["energy"].tolist()
     if trace.status == "diverged":
         n = min(range(len(energies)), key=lambda n: energies[n] if math.isfinite(energies[n]) else math.inf)
-        return f"; the model of round {n}, E = {energies[n]:.6g}, is kept"
+        exploded = "".join(f"; {sentence}" for sentence in trace.parameters.get("explosions", ()))
+        return f"{exploded}; the model of round {n}, E = {energies[n]:.6g}, is kept"
     return f"; E = {energies[0]:.6g} at the start was less" if energies[-1] > energies[0] else ""
 
 

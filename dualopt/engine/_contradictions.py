@@ -1,0 +1,156 @@
+r"""Whether what a host says of a client can be true of one function: its values, gradients and conjugates together.
+
+``f_j`` is :math:`\mu_j`-strongly convex (negative constants allowed) and, where :math:`L_j` is finite,
+:math:`L_j`-smooth. With :math:`\ell_x(z) = f_j(x) + \langle\nabla f_j(x), z - x\rangle + \frac{\mu_j}2|z - x|^2` and
+:math:`u_y` the same with :math:`L_j`, every such function has
+
+.. math:: \ell_x(z) \le f_j(z) \le u_y(z) \quad \text{for all } x, y, z,
+
+and with the dual points of ``g_j`` (:class:`dualopt.runs.certificates.DualPoint`), where
+:math:`g_j = f_j - \frac{\mu_j}2|\cdot|^2`, the inequality of Fenchel and Young, which is one of the same form with
+:math:`x = 0`:
+
+.. math:: \langle\xi_j, z\rangle - g_j^*(\xi_j) + \frac{\mu_j}2 |z|^2 \le f_j(z) \le u_y(z) \quad \text{for all } z.
+
+At the best ``z``, where the two sides are parallel, the first is the interpolation inequality of the class: finitely
+many values and gradients are those of one of its functions exactly if all pairs satisfy it (Taylor, Hendrickx and
+Glineur 2017, "Smooth strongly convex interpolation", Theorem 4). Where :math:`L_j` is infinite, ``z`` is ``y``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dualopt.arrays.xp import Array, array_namespace, silent
+from dualopt.engine import _protocol as protocol
+from dualopt.objectives._rounding import client_norm, gamma, tiny
+from dualopt.objectives.local_problem import client_dot, per_client
+
+__all__ = ["Contradictions"]
+
+KEPT = 3  # evaluations, and dual points, that are compared with later ones: the first, and the latest
+SMOOTHER = (
+    1e-3  # L_j are computed eigenvalues, no bounds: what is proven here are functions that are L_j(1 + 1e-3)-smooth
+)
+
+
+class Said(NamedTuple):
+    """A value and a slope of every client at a point, with bounds of their errors."""
+
+    n: int  # rounds done
+    at: Array  # (1, *shape)
+    value: Array  # (n,)
+    slope: Array  # (n, *shape)
+    value_error: Array  # (n,)
+    slope_error: Array  # (n,)
+
+
+class Contradictions:
+    r"""Compares what a host has said at several models, and says of which client it cannot be true.
+
+    An evaluation at ``y`` is compared with the first and the latest ones, in both directions, and with the dual points
+    of that time. The errors that the host states (:class:`dualopt.objectives._rounding.Rounding`) are granted:
+    certificates are charged the whole of them, so that larger ones than there are hide a lie and make up for it. From
+    above, the gradient of a smooth function is known to :math:`s + 2\sqrt{Lv}`, with the errors ``v`` of its value and
+    ``s`` of its slope: a larger difference would break the lower bound with these errors nearby. On top comes what
+    rounding does here.
+
+    Each comparison costs a few products of the size of the gradients; nothing is asked for it.
+
+    Parameters
+    ----------
+    mu : array, shape (n,)
+        Proven strong convexity constants of the clients; minus infinity where nothing is known, and nothing compared.
+    L : array, shape (n,)
+        Their smoothness constants.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualopt import Quadratic
+    >>> from dualopt.engine import Host
+    >>> f = Quadratic(A=np.ones((2, 1, 1)), b=np.zeros((2, 1)))
+    >>> found = Contradictions(f.proven_mu, f.L)
+    >>> for n in range(3):
+    ...     (answer,) = Host(f).answer([protocol.Evaluate("", n, np.array([n - 1.0]), False)])
+    ...     print(found.by(n, np.array([n - 1.0]), answer))
+    None
+    None
+    None
+    >>> found.by(3, np.array([2.0]), answer._replace(value=np.array([2.0, 2.0]), gradient=np.array([[2.0], [-2.0]])))
+    (1, 'its values and gradients after rounds 0 and 3 are not those of one function with its mu and L')
+    """
+
+    def __init__(self, mu: Array, L: Array) -> None:
+        xp = array_namespace(mu)
+        mu, L = (xp.astype(x, xp.float64, copy=False) for x in (mu, L))
+        self._known, self._smooth = mu > -math.inf, math.inf > L
+        self._mu = xp.where(self._known, mu, xp.zeros_like(mu))
+        self._L = xp.where(self._smooth, (1.0 + SMOOTHER) * L, xp.zeros_like(L))
+        self._evaluations: list[Said] = []
+        self._duals: list[Said] = []
+
+    def by(self, n: int, theta: Array, answer: protocol.Evaluated) -> tuple[int, str] | None:
+        """Return the position of a client that has contradicted itself, and how; None if none has."""
+        with silent():
+            return self._by(n, theta, answer)
+
+    def _by(self, n: int, theta: Array, answer: protocol.Evaluated) -> tuple[int, str] | None:
+        xp = array_namespace(answer.value)
+        told = theta[None, ...], *answer[:4]
+        at, *numbers = (xp.astype(x, xp.float64, copy=False) for x in told)
+        new = Said(n, at, *numbers)
+        duals = list(self._duals)
+        if answer.dual is not None and answer.conjugate is not None and answer.dual_error is not None:
+            told = answer.dual, answer.conjugate, answer.dual_error
+            dual, conjugate, error = (xp.astype(x, xp.float64, copy=False) for x in told)
+            duals.append(Said(n, xp.zeros_like(at), -conjugate, dual, xp.zeros_like(conjugate), error))
+        for old in self._evaluations:
+            for lower, upper in ((old, new), (new, old)):
+                if (j := self._above(lower, upper)) is not None:
+                    told = f"its values and gradients after rounds {old.n} and {n} are not those of one function"
+                    return j, f"{told} with its mu and L"
+        for lower in duals:
+            for upper in (new, *(self._evaluations if lower.n == n else ())):
+                if (j := self._above(lower, upper)) is not None:
+                    told = f"its conjugate after round {lower.n} is less than its value after round {upper.n} allows"
+                    return j, told
+        self._evaluations = _kept([*self._evaluations, new])
+        self._duals = _kept(duals)
+        return None
+
+    def _above(self, lower: Said, upper: Said) -> int | None:
+        """Return the first client of which a lower bound is above an upper one by more than rounding; None for none."""
+        xp = array_namespace(upper.value)
+        step = upper.at - lower.at
+        found = self._known & (self._excess(lower, upper, step, None) > 0.0)
+        if bool(xp.any(self._smooth)):
+            mu, wide = self._mu, self._L - self._mu
+            wide = xp.where(self._smooth & (wide > 0.0), wide, math.inf)  # no shift
+            shift = (per_client(mu, upper.slope) * step - (upper.slope - lower.slope)) / per_client(wide, upper.slope)
+            found = found | (self._known & (self._excess(lower, upper, step, shift) > 0.0))
+        return int(xp.argmax(xp.astype(found, xp.int8))) if bool(xp.any(found)) else None
+
+    def _excess(self, lower: Said, upper: Said, step: Array, shift: Array | None) -> Array:
+        """Return how far the lower bound is above the upper one at ``upper.at + shift``, less what rounding may do."""
+        xp, mu, L = array_namespace(upper.value), self._mu, self._L
+        d = math.prod(step.shape[1:])
+        to = step if shift is None else step + shift
+        a, steps, slopes = client_norm(to), client_norm(step), client_norm(lower.slope)
+        low = lower.value + client_dot(lower.slope, to) + 0.5 * mu * a * a
+        low = low - lower.value_error - lower.slope_error * a
+        high, room, reach = upper.value + upper.value_error, xp.abs(lower.value) + xp.abs(upper.value), steps
+        if shift is not None:
+            b = client_norm(shift)
+            error = upper.slope_error + 2.0 * xp.sqrt(L * upper.value_error)
+            high = high + client_dot(upper.slope, shift) + 0.5 * L * b * b + error * b
+            room, reach = room + client_norm(upper.slope) * b + L * b * b + error * b, steps + b
+        room = room + slopes * reach + xp.abs(mu) * reach * reach + lower.value_error + lower.slope_error * reach
+        room = gamma(d + 16, low) * (room + upper.value_error)
+        return low - high - room - d * tiny(low) * (1.0 + xp.abs(mu) + L + reach)
+
+
+def _kept(said: list[Said]) -> list[Said]:
+    """Return the first, from which the others are far away, and the latest."""
+    return said if len(said) <= KEPT else [said[0], *said[1 - KEPT :]]

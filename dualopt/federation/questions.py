@@ -1,0 +1,95 @@
+"""How many models a server may ask a site at in each round, whoever runs it and however often it begins anew.
+
+Each answer tells a little more of the data: the gradients at many models of the server's choice can tell all of them. A
+run that nothing disturbs needs three models in a round: one to start from, one that the round ended with, and one that
+is certified. Asking once more at the same model tells nothing new and does not count, so that a run that is begun again
+or goes on from a checkpoint asks nothing more, as long as the same sites take part. Where others are absent the second
+time its models are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays.tree import leaves
+from dualopt.engine import RefusedError
+from dualopt.engine import _protocol as protocol
+
+__all__ = ["NEEDED", "QUESTIONS", "Questions"]
+
+NEEDED = 3  # models in a round, by a run that nothing disturbs
+QUESTIONS = 3 * NEEDED  # of a run that was begun anew twice, each time with other sites absent
+
+
+class Questions:
+    """Counts the models that a site was asked at, by round; the counts are in a file.
+
+    Parameters
+    ----------
+    file : Path
+        A line for each model: the round, and a hash of the model.
+    allowed : int
+        Models in a round.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asked = Questions(Path(folder, "asked"), 1)
+    ...     asked.require_few([protocol.Value("run", 3, np.ones(2)), protocol.Value("run", 4, np.zeros(2))])
+    ...     Questions(Path(folder, "asked"), 1).require_few([protocol.Value("run", 3, np.zeros(2))])
+    Traceback (most recent call last):
+    dualopt.engine._errors.RefusedError: it is asked at more than 1 models in round 3
+    """
+
+    def __init__(self, file: Path, allowed: int) -> None:
+        self._file, self._allowed = file, allowed
+        self._known: dict[int, set[str]] = {}
+        lines = file.read_text().splitlines() if file.exists() else []
+        for n, _, model in (line.partition(" ") for line in lines):
+            if n.isdecimal():  # not where the disk was full
+                self._known.setdefault(int(n), set()).add(model)
+
+    def require_few(self, requests: Sequence[Any]) -> None:
+        """Note the models of some requests; refuse these if there are too many in a round.
+
+        Raises
+        ------
+        RefusedError
+            If there are.
+        OSError
+            If the file cannot be written.
+        """
+        for n, model in filter(None, map(_asked, requests)):
+            known = self._known.setdefault(n, set())
+            if model in known:
+                continue
+            if len(known) >= self._allowed:
+                raise RefusedError(f"it is asked at more than {self._allowed} models in round {n}", code="questions")
+            with self._file.open("a") as file:
+                file.write(f"{n} {model}\n")
+            known.add(model)
+
+
+def _asked(request: Any) -> tuple[int, str] | None:
+    """Return the round of a request and a hash of the model that comes with it, if one does."""
+    if isinstance(request, protocol.Value | protocol.Evaluate):
+        n, tree = request.n, request.theta
+    elif isinstance(request, protocol.Start):
+        n, tree = 0, request.theta0
+    elif isinstance(request, protocol.Propose | protocol.Commit):
+        n, tree = request.n, request.message
+    else:
+        return None
+    if tree is None:
+        return None
+    model = sha256()
+    for x in leaves(tree):
+        array = np.ascontiguousarray(x)
+        model.update(f"{array.dtype} {array.shape} ".encode() + array.tobytes())
+    return n, model.hexdigest()
