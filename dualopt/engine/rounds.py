@@ -49,6 +49,8 @@ __all__ = [
     "with_objects",
 ]
 
+WORD = 64  # bits of a masked number
+
 
 class Clustered(Protocol):
     """What has the clients of an objective on hosts."""
@@ -479,6 +481,7 @@ def rounds_of(
         holding[active] = True
         if found.upload is not None:
             up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
+            up = up._replace(bits=WORD * up.numbers) if hosts.is_secure else up
             size = of_message(message)
             holding[:] = "inactive" in algorithm.receivers
             holding[active] = "active" in algorithm.receivers
