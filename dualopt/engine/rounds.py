@@ -249,6 +249,8 @@ def check_engine(objective: Objective, engine: Clustered | str | None, prepare: 
     if found is not None:
         require(hasattr(found, "clients"), "engine must be one of dualopt.engine, such as Blocks(number=2)", engine)
         require(not taken, "engine must not be given for clients that are elsewhere already")
+        alone = prepare is None or not getattr(found, "secure", False)
+        require(alone, "prepare must not be given with secure sums: it needs the data of single clients")
     if taken:
         require(prepare is None, "prepare must not be given where clients are elsewhere: it needs their data")
     return found

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -123,23 +123,24 @@ class SecureSums:
         try:
             if len(requests) < FEWEST:
                 raise _NoSumError({}, f"sums are of at least {FEWEST} hosts, and {len(requests)} would be added")
-            return self._added(requests, self._opened(list(requests), whole), whole)
+            failed: dict[Any, Any] = {}
+            return self._added(requests, self._opened(list(requests), whole, failed), whole, failed)
         except _NoSumError as error:
             self._ready = None
             return {h: error.reasons.get(h, protocol.Failed(error.otherwise)) for h in requests}
 
-    def _opened(self, hosts: list[Any], whole: bool) -> _Dealt:
+    def _opened(self, hosts: list[Any], whole: bool, failed: dict[Any, Any]) -> _Dealt:
         """Return a sum for which these hosts have dealt shares, or those of them that are there."""
         if self._ready is not None and self._ready.cohort == hosts:
             found, self._ready = self._ready, None
             return found
-        name, failed = next(self._names), {}
+        name = next(self._names)
         keys = self._answers({h: [messages.Advertise(name)] for h in hosts}, failed)
         self._require(keys, hosts, failed, whole)
         dealt = self._answers({h: [_deal(name, keys)] for h in keys}, failed)
         if set(dealt) != set(keys):  # once more, without those that fell in between
             self._require(dealt, hosts, failed, whole)
-            return self._opened(list(dealt), whole)
+            return self._opened(list(dealt), whole, failed)
         return _Dealt(name, keys, dealt)
 
     def _answers(self, requests: Mapping[Any, list[Any]], failed: dict[Any, Any]) -> dict[Any, Any]:
@@ -163,11 +164,11 @@ class SecureSums:
         if len(there) < FEWEST:
             raise _NoSumError(failed, f"sums are of at least {FEWEST} hosts, and {len(there)} are there")
 
-    def _added(self, requests: Mapping[Any, Sequence[Any]], opened: _Dealt, whole: bool) -> dict[Any, Any]:
-        cohort, following, failed = opened.cohort, next(self._names), {}
-        for h in requests:
-            if h not in cohort:
-                failed[h] = protocol.Failed("it was not there when shares were dealt")
+    def _added(
+        self, requests: Mapping[Any, Sequence[Any]], opened: _Dealt, whole: bool, failed: dict[Any, Any]
+    ) -> dict[Any, Any]:
+        """Return the answers with the sum of a cohort; those that fell before are among the ``failed``."""
+        cohort, following = opened.cohort, next(self._names)
         batches = {
             h: [
                 *requests[h][:-1],
@@ -266,8 +267,7 @@ class SecureBlocks(Typed):
     ModuleNotFoundError
         From ``clients`` if the package ``cryptography`` is missing.
     ValueError
-        If there are fewer than 3 blocks, or the bound is not positive; from ``clients`` if something was prepared, or
-        there are fewer clients.
+        If there are fewer than 3 blocks, or the bound is not positive; from ``clients`` if there are fewer clients.
 
     Examples
     --------
@@ -275,6 +275,8 @@ class SecureBlocks(Typed):
     Traceback (most recent call last):
     ValueError: number must be at least 3, the fewest hosts of a secure sum, not 2.
     """
+
+    secure: ClassVar[bool] = True
 
     number: int
     largest: float = LARGEST
@@ -288,7 +290,6 @@ class SecureBlocks(Typed):
 
     def clients(self, objective: Objective, prepared: Prepared | None = None) -> Objective:
         """Return the objective with its clients in these blocks."""
-        require(prepared is None, "prepare must not be given with secure sums: it needs the data of single clients")
         names = [str(k) for k in range(self.number)]
         hosts: list[Any] = [
             SecureHost(host, name, names, largest=self.largest)
