@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from dualopt.arrays._files import locked
-from dualopt.engine import Host, RefusedError
+from dualopt.engine import Host, RefusedError, SecureHost
 from dualopt.engine.wire import decode_requests, encode
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.project import Project
@@ -38,7 +38,7 @@ class Answering:
 
     def __init__(self, kit: str | Path, site: str) -> None:
         self._kit, self._site = Path(kit), site
-        self._host: tuple[Host, Project] | None = None
+        self._host: tuple[Host | SecureHost, Project] | None = None
         self._seal: Seal | None = None
         self._held = ExitStack()
         self._lock = Lock()
@@ -77,7 +77,7 @@ class Answering:
         require_agreed_requests(project, project.sites.index(self._site), requests)
         return host.answer(requests)
 
-    def _open(self) -> tuple[Host, Project]:
+    def _open(self) -> tuple[Host | SecureHost, Project]:
         """Return the host and the project: settings, project, data and state are read once."""
         with refusing("settings"):
             settings = SiteSettings.read(self._kit)
@@ -90,7 +90,17 @@ class Answering:
         try:
             number = project.sites.index(self._site)
             with refusing("state"):
-                return Host(objective, number, file=file, project=project.fingerprint), project
+                host = Host(objective, number, file=file, project=project.fingerprint)
+                return (host if project.secure == "none" else self._secured(host, project, file)), project
         except BaseException:
             self._held.close()
             raise
+
+    def _secured(self, host: Host, project: Project, file: Path) -> SecureHost:
+        """Return the host as one whose numbers leave it in sums alone."""
+        from dualopt.federation.identity import KitIdentity
+
+        with refusing("settings"):
+            identity = KitIdentity(self._kit)
+        told = {"largest": project.secure_range, "identity": identity, "file": file.with_suffix(".sums")}
+        return SecureHost(host, self._site, project.sites, **told)

@@ -45,6 +45,6 @@ place, and only a server that follows the protocol learns no more than the sums.
 
 from dualopt.engine.secure_sums._engine import SecureBlocks, SecureSums
 from dualopt.engine.secure_sums._ring import LARGEST
-from dualopt.engine.secure_sums._site import SecureHost
+from dualopt.engine.secure_sums._site import FEWEST, SecureHost
 
-__all__ = ["LARGEST", "SecureBlocks", "SecureHost", "SecureSums"]
+__all__ = ["FEWEST", "LARGEST", "SecureBlocks", "SecureHost", "SecureSums"]

@@ -160,7 +160,7 @@ class SecureSums:
         """Refuse to go on with fewer hosts than a sum needs."""
         if whole and len(there) < len(asked):
             first = next(h for h in asked if h not in there)
-            raise _NoSumError(failed, f"the sum could not be made without host {first}")
+            raise _NoSumError(failed, f"the sum could not be made without {_named([first], failed)}")
         if len(there) < FEWEST:
             raise _NoSumError(failed, f"sums are of at least {FEWEST} hosts, and {len(there)} are there")
 
@@ -181,8 +181,8 @@ class SecureSums:
         added = {h: own[-2] for h, own in answers.items()}
         needed = len(requests) if whole else threshold_of(len(cohort))
         if len(added) < needed:
-            names = ", ".join(str(h) for h in requests if h not in added)
-            raise _NoSumError(failed, f"the sum needs {needed} hosts, and could not be made without host {names}")
+            gone = _named([h for h in requests if h not in added], failed)
+            raise _NoSumError(failed, f"the sum needs {needed} hosts, and could not be made without {gone}")
         forms = {h: _words(x).form for h, x in added.items()}
         if len(set(forms.values())) > 1:
             raise _NoSumError(failed, "the numbers that hosts add have different shapes or types")
@@ -192,8 +192,7 @@ class SecureSums:
         reveal = {
             h: [messages.Reveal(opened.name, survivors), *([_deal(following, keys)] if again else [])] for h in added
         }
-        gone: dict[Any, Any] = {}
-        found = self._answers(reveal, gone)
+        found = self._answers(reveal, {})
         if again and len(found) == len(cohort):
             self._ready = _Dealt(following, keys, {h: own[1] for h, own in found.items()})
         shares = {h: own[0] if again else own for h, own in found.items()}
@@ -300,6 +299,11 @@ class SecureBlocks(Typed):
 
 def _deal(name: str, keys: Mapping[Any, messages.PublicKeys]) -> messages.Deal:
     return messages.Deal(name, tuple(map(str, keys)), tuple(keys.values()))
+
+
+def _named(hosts: Sequence[Any], failed: Mapping[Any, Any]) -> str:
+    """Name hosts, and say of each why it did not count."""
+    return ", ".join(f"host {h} ({getattr(failed[h], 'reason', failed[h])})".replace(".)", ")") for h in hosts)
 
 
 def _words(added: messages.Added) -> Words:
