@@ -128,10 +128,12 @@ def program_of_the_administrator_killed(folder: Path) -> str:
         return whole(loopback, project)
 
 
-def frozen(folder: Path, algorithm: str, environment: dict[str, str] | None = None) -> tuple[str, float, int]:
+def frozen(
+    folder: Path, algorithm: str, environment: dict[str, str] | None = None, **changes: str
+) -> tuple[str, float, int]:
     """Stop the processes of one site's job for longer than its deadline, three times; its replies come too late."""
     # slow, so that replies matter while models move; without certificates, so that it is uploads that are late
-    project = project_of(algorithm, rounds=500, deadline=2.0, mu=0.003, certify_every=1000)
+    project = project_of(algorithm, rounds=500, deadline=2.0, mu=0.003, certify_every=1000, **changes)
     with Loopback(folder, project, environment=environment) as loopback:
         running = loopback.run()
         try:
@@ -154,7 +156,7 @@ def frozen(folder: Path, algorithm: str, environment: dict[str, str] | None = No
             require(second.returncode == 0, said)
             return whole(loopback, project), 0.0, 0
         require(running.returncode == 0, said)
-        exact = in_one_process(replace(project, rounds=1500)).theta
+        exact = in_one_process(replace(project, rounds=1500, secure="none")).theta
         error = float(np.abs(Trace.from_npz(loopback.out / "trace.npz").theta - exact).max())
         lost = len(json.loads((loopback.out / "run.json").read_text())["outcome"]["lost"])
         return f"{lost} replies lost, {error:.1e} from the solution", error, lost
@@ -255,6 +257,51 @@ def strangers(folder: Path) -> str:
         finally:
             other.end()
         return "all three refused"
+
+
+def nearly(loopback: Loopback, project: Project, seen: str) -> str:
+    """Require the results of secure sums to be those of one process but for rounding, and the certificates to hold."""
+    trace, plain = Trace.from_npz(loopback.out / "trace.npz"), in_one_process(replace(project, secure="none"))
+    moved = float(np.abs(trace.theta - plain.theta).max())
+    require(moved < 1e-9, f"{moved:.1e} from one process")
+    least = in_one_process(replace(project, secure="none", rounds=2000, tol=1e-13)).last
+    below = (trace["energy"] - trace["certificate"] > least["energy"]).sum()
+    require(not below, f"{below} certificates are below the truth")
+    outcome = json.loads((loopback.out / "run.json").read_text())["outcome"]
+    ms, up, down = (outcome[name] for name in ("ms_per_round", "bytes_up", "bytes_down"))
+    rate = (
+        f"{ms:.0f} ms, {up / outcome['rounds_here']:,.0f} bytes up, {down / outcome['rounds_here']:,.0f} down a round"
+    )
+    certified = f"certified {trace.last['certificate']:.2e}, in one process {plain.last['certificate']:.2e}"
+    return f"{moved:.1e} from one process, {certified}; {seen}; {rate}"
+
+
+@scenario
+def secure_sums(folder: Path) -> str:
+    """The server knows sums alone; a site is killed in the middle, and the run has the digits of plain sums."""
+    project = project_of("dualfl", rounds=60, secure="sum")
+    with Loopback(folder, project) as loopback:
+        running = loopback.run()
+        try:
+            loopback.wait_for_round(20, running)
+            loopback.kill_job("basel")
+        finally:
+            said = finished(running)
+        require(running.returncode == 0, said)
+        require("known in secure sums alone" in " ".join(said.split()), said)
+        jobs = json.loads((loopback.out / "run.json").read_text())["jobs"]
+        require(jobs > 1, "nothing fell")
+        logs = "".join(path.read_text() for path in loopback.kits.rglob("log.txt"))
+        return nearly(loopback, project, f"{jobs} jobs, {logs.count('refused (')} refusals")
+
+
+@scenario
+def secure_sums_without_a_late_site(folder: Path) -> str:
+    """FedDyn goes on with the sum of the two others, whose masks with the third are taken off."""
+    said, error, lost = frozen(folder, "feddyn", secure="sum", participation="full")
+    require(lost > 0, said)
+    require(error < 1e-6, said)
+    return said
 
 
 @scenario
