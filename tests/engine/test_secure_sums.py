@@ -349,21 +349,24 @@ def test_signed_keys_of_another_are_refused() -> None:
 def test_a_round_is_in_sums_of_the_same_hosts_alone(tmp_path: Path) -> None:
     """Also after its process has ended: else the difference of two sums would be the upload of one host."""
 
-    def once(names: Sequence[str], added: Sequence[str], file: Path | None) -> None:
-        hosts, _, boxes = opened(names)
+    def once(names: Sequence[str], added: Sequence[str], file: Path | None, run: str = "run") -> None:
+        hosts = hosts_of(uploads())
         a = hosts["a"] = SecureHost(Given(uploads()["a"]), "a", NAMES, largest=LARGEST, file=file)  # pyright: ignore
         keys = {name: hosts[name].answer([_messages.Advertise("t")])[0] for name in names}
         deal = _messages.Deal("t", tuple(names), tuple(keys.values()))
         boxes = tuple(hosts[name].answer([deal])[0].boxes[0] for name in names)
-        a.answer([_messages.Add("t", boxes, work(5))])
+        a.answer([_messages.Add("t", boxes, work(5)._replace(run=run))])
         a.answer([_messages.Reveal("t", tuple(added))])
 
     file = tmp_path / "sums.json"
     once(NAMES, NAMES[:3], file)
     for names, added in ((NAMES, NAMES), (("a", "b", "d"), ("a", "b", "d")), (NAMES, NAMES[:3])):
         with pytest.raises(RefusedError, match="in a sum of other hosts"):
-            once(names, added, file)
+            once(names, added, file, "another")
+    with file.open("a") as cut:
+        cut.write("6 a b")  # by a process that was killed
     once(NAMES[:3], NAMES[:3], file)
+    assert file.read_text() == "5 a b c\n"
     once(NAMES, NAMES, None)  # who has forgotten it would have added
 
 

@@ -32,9 +32,10 @@ there is no sum.
 one of the two shares. The server would need t hosts that believe v has added, and t that believe it has not;
 :math:`2t > n`, so that at least :math:`2t - n` hosts must break the rules with it (1 of 3, 4 of 8).
 
-**Cohorts.** A host adds to sums of at least 3 hosts that it knows by name, once for each set of keys. What it has
-revealed of a round it reveals again, after a server was started again, in a sum of the same hosts alone: the difference
-of two sums would show the number of the host by which they differ. Sums for certificates are of all hosts or of none.
+**Cohorts.** A host adds to sums of at least 3 hosts that it knows by name, once for each set of keys. Where it has
+revealed shares in a round, it adds to that round again, after a restart or in a run that is begun anew, only in a sum
+of the same hosts: the difference of two sums would show the number of the host by which they differ. Sums for
+certificates are of all hosts or of none.
 Sums of *different* rounds whose cohorts differ by one host may still show nearly all of that host's upload.
 
 **What the server learns**: the sums, who takes part, how many numbers were infinite, when who answers, and at the start

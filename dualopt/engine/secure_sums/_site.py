@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,7 +27,6 @@ __all__ = ["FEWEST", "Identity", "SecureHost", "said_of", "threshold_of"]
 
 FEWEST = 3  # hosts of a sum
 OPEN = 4  # sums at the same time; the oldest is forgotten
-ROUNDS = 3  # of which it is known who was added: a host can be asked for the latest two
 ALONE = (protocol.Propose, protocol.Evaluate, protocol.Value, protocol.States, protocol.Restore)
 
 
@@ -91,7 +91,8 @@ class SecureHost:
     identity : Identity, optional
         Signs public keys and checks those of others; without it they are believed.
     file : str or Path, optional
-        Where the host keeps of which sums it was, so that it does not forget when its process ends.
+        Where the host keeps whose uploads were added in which round, for all runs of one project; a line each. Without
+        it, it remembers that of each run while it lives.
 
     Raises
     ------
@@ -119,7 +120,7 @@ class SecureHost:
         self._identity, self._file = identity, None if file is None else Path(file)
         self._sums: dict[str, _Sum] = {}
         self._used: set[str] = set()
-        self._of_rounds: list[tuple[str, int, tuple[str, ...]]] = self._read()
+        self._of_rounds: dict[tuple[str, int], tuple[str, ...]] = self._read()
 
     @property
     def types(self) -> tuple[type, ...]:
@@ -224,7 +225,8 @@ class SecureHost:
         self._demand(own.dealt is not None, "it has not dealt shares for this sum")
         if evaluates:
             self._demand(set(own.cohort) == set(self.names), "a sum for a certificate is not one of all hosts")
-        elif (before := self._added_in(asked)) is not None:
+        else:
+            before = self._of_rounds.get(self._round(asked.run, asked.n), own.cohort)
             self._demand(set(own.cohort) == set(before), "its upload of this round is in a sum of other hosts")
         self._open_boxes(own, request)
         *plain, answer = self.host.answer([*waiting, asked])
@@ -280,11 +282,11 @@ class SecureHost:
         if kind == protocol.Evaluate.__name__:
             self._demand(set(added) == set(own.cohort), "a sum for a certificate is not one of all hosts")
         else:
-            before = next((of for name, m, of in self._of_rounds if (name, m) == (run, n)), None)
+            before = self._of_rounds.get(self._round(run, n))
             self._demand(before is None or set(before) == set(added), "its upload is in a sum of other hosts")
             if before is None:
-                self._of_rounds = [*self._of_rounds, (run, n, added)][-ROUNDS:]
-                self._keep()
+                self._note(n, added)
+                self._of_rounds[self._round(run, n)] = added
         shares = (x[:SHARE] if host in added else x[SHARE:] for host, x in zip(own.cohort, own.shares, strict=True))
         own.survivors, own.revealed = added, messages.Revealed(request.name, tuple(map(as_array, shares)))
         own.shares = []
@@ -296,8 +298,9 @@ class SecureHost:
         self._demand(name in self._sums, "it has no keys for this sum")
         return self._sums[name]
 
-    def _added_in(self, asked: protocol.Propose) -> tuple[str, ...] | None:
-        return next((of for run, n, of in self._of_rounds if (run, n) == (asked.run, asked.n)), None)
+    def _round(self, run: str, n: int) -> tuple[str, int]:
+        """Return by what a round is known: where there is a file, a run that is begun anew is none of its own."""
+        return ("" if self._file is not None else run), n
 
     def _common(self, private: bytes, public: Any) -> bytes:
         try:
@@ -309,19 +312,27 @@ class SecureHost:
         if not condition:
             raise RefusedError(reason, code="sum", final=False)
 
-    def _read(self) -> list[tuple[str, int, tuple[str, ...]]]:
+    def _read(self) -> dict[tuple[str, int], tuple[str, ...]]:
+        found: dict[tuple[str, int], tuple[str, ...]] = {}
         if self._file is None or not self._file.exists():
-            return []
-        try:
-            found = json.loads(self._file.read_text())
-            return [(str(run), int(n), tuple(map(str, of))) for run, n, of in found]
-        except (ValueError, TypeError):
-            raise ValueError(f"file {str(self._file)!r} of the sums of a host is damaged.") from None
+            return found
+        whole, end, cut = self._file.read_text().rpartition("\n")
+        if cut:  # a line that a process did not write to its end, and did not act on
+            write_atomically(self._file, lambda file: file.write(whole + end))
+        for line in whole.splitlines():
+            n, *added = line.split()
+            require(n.isdecimal() and set(added) <= set(self.names), f"file {str(self._file)!r} of sums is damaged")
+            found["", int(n)] = tuple(added)
+        return found
 
-    def _keep(self) -> None:
-        if self._file is not None:
-            text = json.dumps(self._of_rounds)
-            write_atomically(self._file, lambda file: file.write(text))
+    def _note(self, n: int, added: tuple[str, ...]) -> None:
+        """Keep who is in the sum of a round, before any share of it leaves the host."""
+        if self._file is None:
+            return
+        with self._file.open("a") as file:
+            file.write(" ".join([str(n), *added]) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
 _STEPS = {kind: f"_{kind.__name__.lower()}" for kind in messages.ANSWERS}
