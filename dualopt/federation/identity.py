@@ -14,6 +14,7 @@ from typing import Any
 __all__ = ["CERTIFICATE", "PRIVATE_KEY", "ROOT", "KitIdentity"]
 
 CERTIFICATE, PRIVATE_KEY, ROOT = (Path("startup", name) for name in ("client.crt", "client.key", "rootCA.pem"))
+SALT = 32  # bytes, as many as SHA-256 has
 LENGTH = 4  # bytes that say how long the certificate is, which comes before the signature
 
 
@@ -78,5 +79,5 @@ def _how(public: Any) -> tuple[Any, ...]:
     from cryptography.hazmat.primitives.hashes import SHA256  # pyright: ignore[reportMissingImports]
 
     if isinstance(public, RSAPublicKey):
-        return PSS(mgf=MGF1(SHA256()), salt_length=SHA256.digest_size), SHA256()
+        return PSS(mgf=MGF1(SHA256()), salt_length=SALT), SHA256()
     return (ECDSA(SHA256()),)

@@ -119,9 +119,9 @@ class Calls:
             except RefusedError as error:
                 answers = protocol.Failed(str(error), error.final)
             answers = sent(tuple(answers)) if not isinstance(answers, protocol.Failed) else answers
-            answers = list(answers) if not isinstance(answers, protocol.Failed) else answers
-            self.log.append((h, batch, answers))
-            found[h] = answers if self.change is None else self.change(self.calls, h, answers)
+            own: Any = list(answers) if not isinstance(answers, protocol.Failed) else answers
+            self.log.append((h, batch, own))
+            found[h] = own if self.change is None else self.change(self.calls, h, own)
         return {h: x for h, x in found.items() if x is not None}
 
 
@@ -412,9 +412,9 @@ def test_rounding_is_in_the_bounds_that_certificates_take(n: int) -> None:
         columns = [Fraction(x) for x in found.columns.tolist()]
         assert all(a >= b for a, b in zip(columns[1:], exact[1:], strict=True))
         moved = [abs(columns[0] - exact[0])]
-        for k, name in ((1, "gradient"), (2, "dual")):
-            numbers = zip(getattr(found, name).tolist(), *(row[k].tolist() for row in rows), strict=True)
-            moved.append(sum((Fraction(x) - sum(map(Fraction, own))) ** 2 for x, *own in numbers))
+        for name in ("gradient", "dual"):
+            numbers = zip(getattr(found, name).tolist(), *(getattr(row, name).tolist() for row in rows), strict=True)
+            moved.append(sum(((Fraction(x) - sum(map(Fraction, own))) ** 2 for x, *own in numbers), start=Fraction(0)))
         value, slope, dual = (columns[k] - exact[k] for k in (2, 3, 8))
         assert moved[0] <= value
         assert moved[1] <= slope**2

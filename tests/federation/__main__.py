@@ -22,6 +22,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def program_of_the_administrator_killed(folder: Path) -> str:
 
 
 def frozen(
-    folder: Path, algorithm: str, environment: dict[str, str] | None = None, **changes: str
+    folder: Path, algorithm: str, environment: dict[str, str] | None = None, **changes: Any
 ) -> tuple[str, float, int]:
     """Stop the processes of one site's job for longer than its deadline, three times; its replies come too late."""
     # slow, so that replies matter while models move; without certificates, so that it is uploads that are late
