@@ -36,7 +36,7 @@ BITS = _ring.fraction_bits(LARGEST, len(NAMES))
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "largest"), [(3, 2.0**20), (5, 1000.0), (8, 1e-7), (9, 3.0)])
+@pytest.mark.parametrize(("n", "largest"), [(3, 2.0**20), (4, 2.0), (8, 1e-7), (9, 3.0)])
 def test_sums_are_exact_and_never_wrap(n: int, largest: float) -> None:
     """The decoded sum is that of the rounded numbers, also where all are as large as can be; larger are refused."""
     bits, rng = _ring.fraction_bits(largest, n), np.random.default_rng(n)
@@ -257,6 +257,24 @@ def test_what_would_show_single_numbers_is_refused() -> None:
     (first,) = a.answer([_messages.Reveal("s", ("a", "b", "c"))])
     assert a.answer([_messages.Reveal("s", ("a", "b", "c"))]) == [first]
     refused(a, _messages.Reveal("s", NAMES), "another set of hosts")
+
+
+class Certified(Given):
+    """A host that answers sums for a certificate."""
+
+    def answer(self, requests: Sequence[Any]) -> list[Any]:
+        return [protocol.PartialSums(np.ones(5), np.ones(2), None) for _ in requests]
+
+
+def test_sums_for_certificates_are_of_all_hosts_or_of_none() -> None:
+    evaluate = protocol.Evaluate("run", 0, np.zeros(2), False, True)
+    hosts, _, boxes = opened(NAMES[:3])
+    refused(hosts["a"], _messages.Add("s", boxes["a"], evaluate), "not one of all hosts")
+    hosts, _, boxes = opened()
+    hosts["a"].host = Certified(None)  # pyright: ignore[reportAttributeAccessIssue]
+    hosts["a"].answer([_messages.Add("s", boxes["a"], evaluate)])
+    refused(hosts["a"], _messages.Reveal("s", NAMES[:3]), "not one of all hosts")
+    hosts["a"].answer([_messages.Reveal("s", NAMES)])
 
 
 def test_a_number_beyond_the_range_is_refused_in_words_that_hide_it() -> None:
