@@ -134,7 +134,7 @@ def killed(m: Memory, *, late: bool = False) -> Any:
 
 def test_a_site_killed_in_the_middle_is_left_out_and_comes_back(tmp_path: Path) -> None:
     """The sum is that of the two others. Its new process has none of the keys, and deals anew for the next round."""
-    project = secure("feddyn", rounds=60, certify_every=1000)
+    project = secure("feddyn", rounds=30, certify_every=1000)
     with federation(tmp_path, project) as m:
         fall(m, {("basel", 8): killed(m), ("lyon", 12): killed(m, late=True)})
         outcome = m.serve()
