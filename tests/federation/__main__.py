@@ -304,7 +304,7 @@ def secure_sums_without_a_late_site(folder: Path) -> str:
             jobs = loopback.jobs("bern")
             for pid in jobs:
                 os.kill(pid, signal.SIGSTOP)
-            time.sleep(project.deadline + 3.0)
+            time.sleep(2.0 * project.deadline + 3.0)  # longer than shares and the keys for the next round take
             for pid in jobs:
                 os.kill(pid, signal.SIGCONT)
         finally:
