@@ -103,11 +103,15 @@ class Blocks(Typed):
 
     def clients(self, objective: Objective, prepared: Prepared | None = None) -> Objective:
         """Return the objective with its clients in these blocks, whose rounds work on what a preparation made of it."""
+        hosts = self.hosts(objective, prepared)
+        return elsewhere(objective, RemoteClients(Inline(hosts, partial_sums=self.partial_sums)))
+
+    def hosts(self, objective: Objective, prepared: Prepared | None = None) -> list[Host]:
+        """Return a host for each block."""
         f = without_regulariser(objective)
         blocks = [range(a, b) for a, b in pairwise(self.edges(f.n_clients))]
         of = [None if prepared is None else prepared.select(block) for block in blocks]
-        hosts = [Host(f.select(block), block[0], prepared=own) for block, own in zip(blocks, of, strict=True)]
-        return elsewhere(objective, RemoteClients(Inline(hosts, partial_sums=self.partial_sums)))
+        return [Host(f.select(block), block[0], prepared=own) for block, own in zip(blocks, of, strict=True)]
 
     def edges(self, n_clients: int) -> list[int]:
         """Return where the blocks begin, and the number of clients.
@@ -122,7 +126,3 @@ class Blocks(Typed):
 def elsewhere(objective: Any, clients: RemoteClients) -> Any:
     """Return the clients in place of those of ``objective``, whose regulariser stays with the server."""
     return replace(objective, objective=clients) if isinstance(objective, Composite) else clients
-
-
-ENGINES = {"blocks": Blocks}
-"""Places of clients by name."""

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.tree import take_clients, take_rows
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._answers import unsound
 from dualopt.engine._contradictions import Contradictions
@@ -31,6 +32,8 @@ from dualopt.solvers import LocalSolution
 from dualopt.spec import Spec, types_in
 
 __all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
+
+MASKED = "a masked number has 64 bits, whatever it stands for"
 
 
 class HostRecord(NamedTuple):
@@ -176,6 +179,9 @@ class Server:
         if known is not None and len(known.hosts) != len(self.hosts):
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(self.hosts)}.")
         self.algorithm, self.compressor, self.rounds, self.made = algorithm, compressor, rounds, rounds
+        if self.is_secure:
+            require(compressor is None, f"compressor must not be given with secure sums: {MASKED}")
+            self.engine.tolerant = self.tolerant  # pyright: ignore[reportAttributeAccessIssue]
         self.run = f"{self.name} {secrets.token_hex(8)}" if known is None else known.run
         if known is not None:
             self.made, self.lost = known.made, list(known.lost)
@@ -232,8 +238,13 @@ class Server:
             return {}
         lost = {"lost": list(self.lost)} if self.lost else {}
         compared = "no: a sum does not tell what each client says" if self.engine.partial_sums else "yes"
-        reduce = "fast" if self.engine.partial_sums else "client order"
+        reduce = "secure sums" if self.is_secure else "fast" if self.engine.partial_sums else "client order"
         return {"hosts": len(self.hosts), "reduce": reduce, "contradictions_looked_for": compared, **lost}
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the numbers of a host are known in sums alone."""
+        return getattr(self.engine, "secure", False)
 
     # --- the two phases of a round ------------------------------------------------------------------------------
 
@@ -339,6 +350,13 @@ class Server:
     def value(self, theta: Array) -> Array:
         """Return ``f_j(theta)``, shape ``(N,)``."""
         return self.rows([x.value for x in self.ask_all(protocol.Value(self.run, self.rounds, theta))])
+
+    def mean_value(self, theta: Array) -> float:
+        """Return the mean of ``f_j(theta)`` where values of single clients are not known."""
+        xp = array_namespace(theta)
+        found = self._evaluated(xp.astype(theta, xp.float64), dual=False, partial_sums=True)
+        weights = unequal(self.own_weights)
+        return sum(float(x.columns[0]) for x in found) / (self.n_clients if weights is None else sum(weights))
 
     def value_and_gradient(self, theta: Array) -> tuple[Array, Array]:
         """Return values, and gradients of shape ``(N, *shape)``."""

@@ -49,6 +49,8 @@ __all__ = [
     "with_objects",
 ]
 
+WORD = 64  # bits of a masked number
+
 
 class Clustered(Protocol):
     """What has the clients of an objective on hosts."""
@@ -247,6 +249,8 @@ def check_engine(objective: Objective, engine: Clustered | str | None, prepare: 
     if found is not None:
         require(hasattr(found, "clients"), "engine must be one of dualopt.engine, such as Blocks(number=2)", engine)
         require(not taken, "engine must not be given for clients that are elsewhere already")
+        alone = prepare is None or not getattr(found, "secure", False)
+        require(alone, "prepare must not be given with secure sums: it needs the data of single clients")
     if taken:
         require(prepare is None, "prepare must not be given where clients are elsewhere: it needs their data")
     return found
@@ -479,6 +483,7 @@ def rounds_of(
         holding[active] = True
         if found.upload is not None:
             up = of_upload(found.upload, compressor, round, server.theta, found.vectors)
+            up = up._replace(bits=WORD * up.numbers) if hosts.is_secure else up
             size = of_message(message)
             holding[:] = "inactive" in algorithm.receivers
             holding[active] = "active" in algorithm.receivers

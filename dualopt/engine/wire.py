@@ -23,12 +23,15 @@ import dualopt.methods
 import dualopt.solvers
 from dualopt.arrays.codec import PREFIX, CodecError, Known, chunks, pack, read, unpack
 from dualopt.engine import _protocol as protocol
+from dualopt.engine.secure_sums import _messages as sums
 
 __all__ = ["LIMIT", "OVERHEAD", "decode_answers", "decode_requests", "encode", "payload"]
 
 OVERHEAD = 1024  # bytes
 LIMIT = 2**31  # bytes of a message
 LARGEST_INTEGER = 2**63  # in a field of the protocol
+ANSWERS = protocol.ANSWERS | sums.ANSWERS
+OWN = (protocol.__name__, sums.__name__)
 
 
 def encode(parts: Sequence[Any]) -> bytes:
@@ -68,7 +71,7 @@ def decode_requests(data: bytes, *, limit: int = LIMIT) -> list[Any]:
     """
     parts = _decoded(data, limit)
     for part in parts:
-        _require(type(part) in protocol.ANSWERS, f"message holds {_word(part)}, which is no request")
+        _require(type(part) in ANSWERS, f"message holds {_word(part)}, which is no request")
     return parts
 
 
@@ -92,7 +95,7 @@ def decode_answers(data: bytes, requests: Sequence[Any], *, limit: int = LIMIT) 
         return parts
     _require(len(parts) == len(requests), f"message holds {len(parts)} answers to {len(requests)} requests")
     for part, asked in zip(parts, requests, strict=True):
-        known = (*protocol.ANSWERS[type(asked)], protocol.Failed)
+        known = (*ANSWERS[type(asked)], protocol.Failed)
         _require(type(part) in known, f"message holds {_word(part)}, which does not answer {type(asked).__name__}")
     return parts
 
@@ -106,7 +109,9 @@ def _decoded(data: bytes, limit: int) -> list[Any]:
     _require(isinstance(data, bytes), "message must be bytes")
     _require(len(data) <= limit, f"message is longer than the {limit} bytes that are accepted")
     parts = unpack(read(io.BytesIO(data), len(data)), _known())
-    for part in parts:
+    within = [part.request for part in parts if type(part) is sums.Add]
+    _require(all(type(part) in protocol.ANSWERS for part in within), "message holds a sum of something else")
+    for part in [*parts, *within]:
         for name, hint in _hints(type(part)).items():
             fault = f"message has a {type(part).__name__} whose {name} is of another type"
             _require(_fits(getattr(part, name), hint), fault)
@@ -116,7 +121,7 @@ def _decoded(data: bytes, limit: int) -> list[Any]:
 @cache
 def _known() -> Known:
     """Return the NamedTuples that may be in a message."""
-    modules = {protocol.__name__}
+    modules = {*OWN}
     for package in (dualopt.methods, dualopt.solvers):
         found = [f"{package.__name__}.{entry.name}" for entry in pkgutil.iter_modules(package.__path__)]
         modules |= {import_module(name).__name__ for name in found}
@@ -126,7 +131,7 @@ def _known() -> Known:
 @cache
 def _hints(kind: type) -> dict[str, Any]:
     """Return the types of the fields of the protocol's own tuples; an array of any library is sent as NumPy's."""
-    return get_type_hints(kind, localns={"Array": np.ndarray}) if kind.__module__ == protocol.__name__ else {}
+    return get_type_hints(kind, localns={"Array": np.ndarray}) if kind.__module__ in OWN else {}
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from dualopt.arrays._checks import require
 from dualopt.engine import Host, RefusedError
 from dualopt.engine import _protocol as protocol
+from dualopt.engine.secure_sums import _messages as sums
 from dualopt.federation.project import Project
 from dualopt.federation.settings import objective_of
 from dualopt.methods.compressors._uplink import or_none
@@ -84,7 +85,10 @@ def require_agreed_requests(project: Project, number: int, requests: Sequence[An
     RefusedError
         If there is such a request.
     """
-    for request in requests:
+    adding = [request.request for request in requests if isinstance(request, sums.Add)]
+    if any(isinstance(request, tuple(sums.ANSWERS)) for request in requests) and project.secure == "none":
+        raise RefusedError("the project has no secure sums", code="asked")
+    for request in [*requests, *adding]:
         if isinstance(request, protocol.States | protocol.Restore):
             raise RefusedError(f"{type(request).__name__} is not for sites, which keep their states", code="asked")
         if isinstance(request, protocol.Start):
@@ -97,7 +101,7 @@ def require_agreed_requests(project: Project, number: int, requests: Sequence[An
                 raise RefusedError("a round must be one of all sites, with the seed of the project", code="asked")
             if (drawn := _draws(project, number)) is not None and drawn(request.n) != (True, request.communicate):
                 raise RefusedError(f"the participation of the project has no such round {request.n}", code="asked")
-        if getattr(request, "partial_sums", False):
+        if project.secure == "none" and getattr(request, "partial_sums", False):
             raise RefusedError("sums over clients are not for sites, which have one each", code="asked")
 
 

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from dualopt.arrays._files import locked
-from dualopt.engine import Host, RefusedError
+from dualopt.engine import Host, RefusedError, SecureHost
 from dualopt.engine.wire import decode_requests, encode
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.project import Project
@@ -39,7 +39,7 @@ class Answering:
 
     def __init__(self, kit: str | Path, site: str) -> None:
         self._kit, self._site = Path(kit), site
-        self._host: tuple[Host, Project, Questions] | None = None
+        self._host: tuple[Host | SecureHost, Project, Questions] | None = None
         self._seal: Seal | None = None
         self._held = ExitStack()
         self._lock = Lock()
@@ -79,7 +79,7 @@ class Answering:
         questions.require_few(requests)
         return host.answer(requests)
 
-    def _open(self) -> tuple[Host, Project, Questions]:
+    def _open(self) -> tuple[Host | SecureHost, Project, Questions]:
         """Return the host, the project, and what was asked so far: settings, project, data and state are read once."""
         with refusing("settings"):
             settings = SiteSettings.read(self._kit)
@@ -93,7 +93,17 @@ class Answering:
             number = project.sites.index(self._site)
             with refusing("state"):
                 host = Host(objective, number, file=file, project=project.fingerprint)
-                return host, project, Questions(settings.questions_file(project), settings.questions)
+                own = host if project.secure == "none" else self._secured(host, project, file)
+                return own, project, Questions(settings.questions_file(project), settings.questions)
         except BaseException:
             self._held.close()
             raise
+
+    def _secured(self, host: Host, project: Project, file: Path) -> SecureHost:
+        """Return the host as one whose numbers leave it in sums alone."""
+        from dualopt.federation.identity import KitIdentity
+
+        with refusing("settings"):
+            identity = KitIdentity(self._kit)
+        told = {"largest": project.secure_range, "identity": identity, "file": file.with_suffix(".sums")}
+        return SecureHost(host, self._site, project.sites, **told)

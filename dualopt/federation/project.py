@@ -14,10 +14,12 @@ from typing import Any
 
 from dualopt.arrays._checks import Typed, require, require_at_least
 from dualopt.arrays._files import write_atomically
+from dualopt.engine.secure_sums import FEWEST, LARGEST
 from dualopt.losses import Loss
 from dualopt.methods import Algorithm
 from dualopt.methods._support import supported
 from dualopt.methods.compressors import Compressor
+from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.problem.data.scaling import check_scale
@@ -76,6 +78,10 @@ class Project(Typed):
         How features are kept: dense, sparse or auto (for the faster; sites may differ).
     rounds, tol, atol, certify_every, participation, scales, compressor, seed
         As in :func:`dualopt.run`.
+    secure : str
+        none, or sum: the numbers of the sites meet in sums alone (:mod:`dualopt.engine.secure_sums`).
+    secure_range : float
+        With sum, the bound of all numbers of a site, which refuses to send larger ones.
     deadline : float
         Seconds that a site has for an answer. Methods that admit absence go on without a site that is late.
     package : str
@@ -119,6 +125,8 @@ class Project(Typed):
     scales: str = "none"
     compressor: str = "identity"
     seed: int = 0
+    secure: str = "none"
+    secure_range: float = LARGEST
     deadline: float = 60.0
     package: str = field(default_factory=lambda: version("dualopt"))
 
@@ -139,6 +147,7 @@ class Project(Typed):
             _ = self.regulariser_object
         told = {"participation": self.participation, "compressor": self.compressor}
         supported(self._method, **told, regulariser=self.regulariser is not None, types=())
+        self._check_secure()
         try:
             next(as_participation(self.participation).rounds(self.n_clients, self.seed))
         except ValueError as error:  # more clients than there are
@@ -257,6 +266,19 @@ class Project(Typed):
             require(len(self.rows) == self.n_clients, f"rows must be given for each of the {self.n_clients} sites")
             for count in self.rows:
                 require_at_least(1, rows=count)
+
+    def _check_secure(self) -> None:
+        require(self.secure in ("none", "sum"), "secure must be none or sum", self.secure)
+        wide = 0.0 < self.secure_range <= 2.0**40
+        require(wide, "secure_range must be a positive number, at most 2^40", self.secure_range)
+        if self.secure == "none":
+            return
+        require(self.n_clients >= FEWEST, f"sites must be at least {FEWEST} for secure sums", self.n_clients)
+        plain = or_none(self.compressor_object) is None
+        require(plain, "compressor must be identity with secure sums: a masked number has 64 bits", self.compressor)
+        size = getattr(as_participation(self.participation), "size", FEWEST)
+        enough = f"participation must be of at least {FEWEST} sites with secure sums"
+        require(size >= FEWEST, enough, self.participation)
 
     def _check_problem(self) -> None:
         for name, words in (

@@ -19,6 +19,7 @@ import numpy as np
 from dualopt.arrays.tree import leaves
 from dualopt.engine import RefusedError
 from dualopt.engine import _protocol as protocol
+from dualopt.engine.secure_sums import _messages as sums
 
 __all__ = ["NEEDED", "QUESTIONS", "Questions"]
 
@@ -78,6 +79,8 @@ class Questions:
 
 def _asked(request: Any) -> tuple[int, str] | None:
     """Return the round of a request and a hash of the model that comes with it, if one does."""
+    if isinstance(request, sums.Add):
+        return _asked(request.request)
     if isinstance(request, protocol.Value | protocol.Evaluate):
         n, tree = request.n, request.theta
     elif isinstance(request, protocol.Start):

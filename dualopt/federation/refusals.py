@@ -41,7 +41,10 @@ SENTENCES = {
     "checkpoint": "its clients are at a later round: the server's checkpoint is older than their states",
     "order": "the request does not follow the rounds that its clients have done",
     "message": "it does not hold the message that is meant",
+    "sum": "it was asked for what could show numbers of a single site",
+    "keys": "keys or shares that are said to be of another site are not",
     # while it works
+    "range": "a number of it is beyond the range that its project has for secure sums, or is none",
     "disk": "its disk is full, or a file would be too large",
     "rights": "it has no right to one of its files",
     "file": "one of its files cannot be read or written",

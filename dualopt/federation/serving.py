@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dualopt.arrays._files import InUseError, locked
-from dualopt.engine import LostError, RemoteClients
+from dualopt.engine import LostError, RemoteClients, SecureSums
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import resolve, scaled
 from dualopt.federation.agreed import require_agreed_client_info
@@ -75,7 +75,8 @@ class Serving:
         file = self._state / f"{project.run_name}.journal"
         with ExitStack() as held:
             _take(held, file)
-            clients = RemoteClients(engine, run=project.run_name, project=project.fingerprint)
+            used = engine if project.secure == "none" else SecureSums(engine, largest=project.secure_range)
+            clients = RemoteClients(used, run=project.run_name, project=project.fingerprint)
             require_agreed_client_info(project, clients.client_info)
             objective: Any = clients
             if project.regulariser is not None:

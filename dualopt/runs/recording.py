@@ -477,8 +477,11 @@ class _Recorder:
 
     def _quality(self, theta: Array, bound: Certificate | None) -> dict[str, float]:
         if bound is None:
-            values = self.objective.value(theta)
-            energy = float(self.objective.mean(values)) + self.objective.regulariser.value(theta)
+            if self.hosts.is_secure:
+                energy = self.hosts.mean_value(theta)
+            else:
+                energy = float(self.objective.mean(self.objective.value(theta)))
+            energy += self.objective.regulariser.value(theta)
             gap, relative, norm = math.nan, math.nan, math.nan
         else:
             energy, gap, relative, norm = bound.energy, bound.gap, bound.relative, bound.gradient_norm

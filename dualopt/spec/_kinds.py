@@ -33,7 +33,7 @@ KINDS = {
     "objective": Kind("Objective", "dualopt.problem.options:MODELS", "objectives", "objective"),
     "participation": Kind("Participation", "dualopt.methods.participation:RULES", "participation", "participation"),
     "preparation": Kind("Preparation", "dualopt.methods.preparation", "preparation", "preparation"),
-    "engine": Kind("Clustered", "dualopt.engine._inline:ENGINES"),
+    "engine": Kind("Clustered", "dualopt.engine._places:ENGINES"),
     "problem": Kind("ProblemOptions", "dualopt.problem.options:OPTIONS"),
 }
 

@@ -257,6 +257,67 @@ def strangers(folder: Path) -> str:
         return "all three refused"
 
 
+def nearly(loopback: Loopback, project: Project, seen: str) -> str:
+    """Require the results of secure sums to be those of one process but for rounding, and the certificates to hold."""
+    trace, plain = Trace.from_npz(loopback.out / "trace.npz"), in_one_process(replace(project, secure="none"))
+    moved = float(np.abs(trace.theta - plain.theta).max())
+    require(moved < 1e-9, f"{moved:.1e} from one process")
+    least = in_one_process(replace(project, secure="none", rounds=2000, tol=1e-13)).last
+    below = (trace["energy"] - trace["certificate"] > least["energy"]).sum()
+    require(not below, f"{below} certificates are below the truth")
+    outcome = json.loads((loopback.out / "run.json").read_text())["outcome"]
+    ms, up, down = (outcome[name] for name in ("ms_per_round", "bytes_up", "bytes_down"))
+    rate = (
+        f"{ms:.0f} ms, {up / outcome['rounds_here']:,.0f} bytes up, {down / outcome['rounds_here']:,.0f} down a round"
+    )
+    certified = f"certified {trace.last['certificate']:.2e}, in one process {plain.last['certificate']:.2e}"
+    return f"{moved:.1e} from one process, {certified}; {seen}; {rate}"
+
+
+@scenario
+def secure_sums(folder: Path) -> str:
+    """The server knows sums alone; a site is killed in the middle, and the run has the digits of plain sums."""
+    project = project_of("dualfl", rounds=60, secure="sum")
+    with Loopback(folder, project) as loopback:
+        running = loopback.run()
+        try:
+            loopback.wait_for_round(20, running)
+            loopback.kill_job("basel")
+        finally:
+            said = finished(running)
+        require(running.returncode == 0, said)
+        require("known in secure sums alone" in " ".join(said.split()), said)
+        jobs = json.loads((loopback.out / "run.json").read_text())["jobs"]
+        require(jobs > 1, "nothing fell")
+        logs = "".join(path.read_text() for path in loopback.kits.rglob("log.txt"))
+        return nearly(loopback, project, f"{jobs} jobs, {logs.count('refused (')} refusals")
+
+
+@scenario
+def secure_sums_without_a_late_site(folder: Path) -> str:
+    """FedDyn goes on with the sum of the two others, whose masks with the third are taken off."""
+    project = project_of("feddyn", participation="full", rounds=60, deadline=6.0, certify_every=1000, secure="sum")
+    with Loopback(folder, project) as loopback:
+        running = loopback.run()
+        try:
+            loopback.wait_for_round(5, running)
+            jobs = loopback.jobs("bern")
+            for pid in jobs:
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(2.0 * project.deadline + 3.0)  # longer than shares and the keys for the next round take
+            for pid in jobs:
+                os.kill(pid, signal.SIGCONT)
+        finally:
+            said = finished(running)
+        require(running.returncode == 0, said)
+        lost = json.loads((loopback.out / "run.json").read_text())["outcome"]["lost"]
+        require(any("host bern" in sentence for sentence in lost), str(lost))
+        exact = in_one_process(replace(project, rounds=400, secure="none")).theta
+        error = float(np.abs(Trace.from_npz(loopback.out / "trace.npz").theta - exact).max())
+        require(error < 1e-6, f"{error:.1e} from the solution; {lost}")
+        return f"{error:.1e} from the solution, {len(lost)} replies lost, first {lost[0]}"
+
+
 @scenario
 def hostile_site(folder: Path) -> str:
     """A site that questions its neighbour and forges orders of the server to it gets nothing and destroys nothing."""

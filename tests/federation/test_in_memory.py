@@ -19,6 +19,7 @@ import pytest
 from dualopt import Trace
 from dualopt.engine import _protocol as protocol
 from dualopt.engine import wire
+from dualopt.engine.secure_sums import _messages as sums
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.answering import Answering
 from dualopt.federation.engine import SitesEngine, UnreachableError
@@ -127,7 +128,8 @@ def test_every_field_that_leaves_a_site_has_a_row_on_the_page() -> None:
     table = page.partition("## What leaves a site")[2].partition("\n## ")[0]
     rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
     told = [field for row in rows for field in re.findall(r"`(\w+\.\w+)`", row[1])]
-    answers = {kind for kinds in protocol.ANSWERS.values() for kind in (*kinds, protocol.Failed)}
+    requests = protocol.ANSWERS | sums.ANSWERS
+    answers = {kind for kinds in requests.values() for kind in (*kinds, protocol.Failed)}
     assert sorted(told) == sorted(f"{kind.__name__}.{name}" for kind in answers for name in kind._fields)
     assert all(len(row) == 5 and row[2].strip() and row[3].strip() for row in rows)
 

@@ -57,6 +57,8 @@ CHANGES: dict[str, Any] = {
     "certify_every": 2,
     "participation": "subset=2",
     "seed": 1,
+    "secure": "sum",
+    "secure_range": 1e3,
     "deadline": 5.0,
     "package": "0.0.1",
 }

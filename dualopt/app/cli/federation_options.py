@@ -97,6 +97,10 @@ class RunOptions:
         Certify every so many rounds; each costs one model down and one gradient up per site.
     seed : int
         Seed of everything random.
+    secure : str
+        none, or sum: the server knows uploads and certificates of the sites in sums alone.
+    secure_range : float
+        With sum, the largest number that a site sends; sums are the less exact the larger it is.
     deadline : float
         Seconds that a site has for an answer.
     """
@@ -111,6 +115,8 @@ class RunOptions:
     atol: float = 0.0
     certify_every: int = 1
     seed: int = 0
+    secure: str = "none"
+    secure_range: float = 2.0**20
     deadline: float = 60.0
 
 

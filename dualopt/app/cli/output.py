@@ -199,6 +199,8 @@ def outcome(trace: Trace, accuracy: float | None, *, signal: str = "Ctrl-C") -> 
         "certified gap": _bound(last["certificate"]),
         "certified relative error": _relative(last),
     }
+    if trace.parameters.get("reduce") == "secure sums":
+        lines["checks of single hosts"] = "none: what they send is known in secure sums alone"
     if "error" in last:
         absolute = trace.parameters.get("reference") == 0
         lines["error E - E*, E* = 0" if absolute else "relative error"] = f"{last['error']:.2e}"

@@ -1,0 +1,10 @@
+"""Places of clients in this process, by name."""
+
+from __future__ import annotations
+
+from dualopt.engine._inline import Blocks
+from dualopt.engine.secure_sums import SecureBlocks
+
+__all__ = ["ENGINES"]
+
+ENGINES = {"blocks": Blocks, "secure-blocks": SecureBlocks}
