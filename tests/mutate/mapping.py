@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "Judges", "Selected", "files", "judges"]
+__all__ = ["ROOT", "Judges", "Selected", "files", "judges", "mathematics"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -604,3 +604,12 @@ def judges(file: str) -> Judges:
 def files() -> list[str]:
     """Return the files that have a mapping."""
     return [file for file in TABLE if (ROOT / file).exists()]
+
+
+def mathematics() -> list[str]:
+    """Return the files that compute: those of the methods, what they are made of, and what is said about them."""
+    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine")
+    paths = [path for room in rooms for path in (ROOT / "dualopt" / room).rglob("*.py")]
+    paths += [ROOT / "dualopt" / name for name in ("runs/certificates.py", "runs/divergence.py", "lab/rates.py")]
+    paths.append(ROOT / "dualopt/app/estimators/_base.py")
+    return sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")
