@@ -99,6 +99,7 @@ ARMIJO = 1.0 - 1e-4
         (1.0 + 9 * EPS, 0.9997, 0.0, True),  # values differ by rounding only, and the slope is smaller
         (1.0 + 10 * EPS, 0.9997, 0.0, True),
         (1.0 + 9 * EPS, 0.99979, 0.0, True),
+        (1.0 + 9 * EPS, 1.0 - 2e-4, 0.0, True),
         (1.0 + 9 * EPS, 0.99981, 0.0, False),
         (1.0 + 11 * EPS, 0.9997, 0.0, False),
         (1.0 - 1e-9, -0.9, -1.0, True),  # the same rule for slopes that still point down
