@@ -241,15 +241,42 @@ def _loss(module: str) -> Judges:
     return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
 
 
+COMPRESSORS = {
+    "cohorts": "CoordinateCohorts|cohort",
+    "identity": "Identity|identity",
+    "natural": "NaturalCompression|natural|powers",
+    "quantisation": "RandomQuantisation|quantisation",
+    "rand_k": "RandK|rand",
+    "rounding": "Rounding|rounding|digits",
+    "top_k": "TopK|top|largest",
+}
+
+
+def _compressor(module: str) -> Judges:
+    """Tests that are about one compressor, or about all at once."""
+    found = (
+        Selected(f"dualopt/methods/compressors/{module}.py"),
+        Selected("tests/methods/compressors/test_compressors.py"),
+        Selected("tests/methods/compressors/test_methods.py", COMPRESSORS[module]),
+    )
+    return Judges(found, ("compressor_moments",) if module not in ("rounding", "top_k") else ())
+
+
 def _solver(module: str, *tests: Selected) -> Judges:
-    name = {"lbfgs": "lbfgs|LBFGS", "aogm": "aogm|AOGM", "sgd": "sgd|SGD"}.get(module, rf"{module}|{module.title()}")
-    name = name if not module.startswith("_") else ""
+    name = {
+        "lbfgs": "lbfgs|LBFGS",
+        "row_lbfgs": "row_lbfgs|RowLBFGS|row-lbfgs",
+        "_line_search": "lbfgs|LBFGS|newton|Newton",
+        "aogm": "aogm|AOGM",
+        "sgd": "sgd|SGD",
+    }.get(module, rf"{module}|{module.title()}")
+    name = name if module not in ("_loop", "_default") else ""
     return Judges(
         (
             Selected(f"dualopt/solvers/{module}.py"),
             *tests,
             Selected("tests/solvers/test_solutions.py", name),
-            Selected("tests/solvers/test_methods.py", ""),
+            Selected("tests/solvers/test_methods.py", name),
             Selected("tests/solvers/test_frozen.py", name),
             Selected("tests/solvers/test_sampled.py", name),
         )
@@ -283,6 +310,8 @@ TABLE |= {
     ),
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
     "dualopt/solvers/newton.py": _solver("newton"),
+    "dualopt/solvers/row_lbfgs.py": _solver("row_lbfgs", Selected("tests/solvers/test_sparse_rows.py")),
+    "dualopt/lab/rates.py": Judges((Selected("dualopt/lab/rates.py"), Selected("tests/lab/test_rates.py"))),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),
     "dualopt/solvers/sgd.py": _solver("sgd", Selected("tests/solvers/test_sgd.py")),
     "dualopt/arrays/streams.py": Judges(
@@ -332,28 +361,15 @@ TABLE |= {
             Selected("tests/arrays/test_client_states.py", "AnyOrder|of_their_round|without|as_they_are|take_memory"),
         )
     ),
-    **{
-        f"dualopt/methods/compressors/{name}.py": Judges(
-            (
-                Selected(f"dualopt/methods/compressors/{name}.py"),
-                Selected("tests/methods/compressors/test_compressors.py"),
-                Selected("tests/methods/compressors/test_methods.py"),
-                Selected("tests/methods/compressors/test_contract.py", "once|server_can_make|identity"),
-            ),
-            ("compressor_moments", "compressed_fedsplit"),
-        )
-        for name in (
-            "_protocol",
-            "_uplink",
-            "cohorts",
-            "identity",
-            "natural",
-            "quantisation",
-            "rand_k",
-            "rounding",
-            "top_k",
-        )
-    },
+    **{f"dualopt/methods/compressors/{name}.py": _compressor(name) for name in COMPRESSORS},
+    "dualopt/methods/compressors/_protocol.py": Judges((Selected("tests/methods/compressors/test_compressors.py"),)),
+    "dualopt/methods/compressors/_uplink.py": Judges(
+        (
+            Selected("tests/methods/compressors/test_methods.py", "numpy|^[^[]*$|strict-FedDyn"),
+            Selected("tests/methods/compressors/test_contract.py", "rand-k"),
+        ),
+        ("compressed_fedsplit",),
+    ),
     "dualopt/engine/traffic.py": Judges(
         (
             Selected("dualopt/engine/traffic.py"),
@@ -533,9 +549,18 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("linear", ("contract", "linear", "rounding", "sampling")),
-            ("quadratic", ("contract", "quadratic", "rounding")),
-            ("rows", ("contract", "linear", "parts", "sampling")),
+            ("linear", ("linear", "rounding")),
+            ("quadratic", ("quadratic", "rounding")),
+            ("rows", ("parts", "sampling", "linear")),
+            ("finite_sum", ("contract", "linear")),
+            ("objective", ("objective", "contract")),
+            ("composite", ("objective", "contract")),
+            ("wrapper", ("objective", "contract")),
+            ("network", ("network",)),
+            ("nonconvex_penalty", ("nonconvex_penalty",)),
+            ("sharpness_aware", ("sharpness_aware",)),
+            ("zero_chain", ("zero_chain",)),
+            ("_dense", ("linear", "compiled", "kernels")),
         )
     },
     "dualopt/objectives/_sparse.py": Judges(
