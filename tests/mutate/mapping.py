@@ -136,10 +136,9 @@ METHODS = {
         (
             Selected("dualopt/methods/_line_search.py"),
             Selected("tests/methods/test_distributed.py"),
-            Selected("tests/methods/test_contract.py", "distributed"),
+            Selected("tests/methods/test_giant.py"),
             Selected("tests/methods/test_dual_lbfgs.py"),
-        ),
-        ("lbfgs_is_central", "newton_cg_is_central", "dual_lbfgs_is_central"),
+        )
     ),
     "_anderson": Judges(
         (
