@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import textwrap
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -196,5 +197,6 @@ def update(scores: Mapping[str, Score], page: Path = SCORE) -> None:
     table += [[f"`{file}`", *cells] for file, cells in rows.items()]
     table.append(["all", *map(str, total), total.share])
     missing = [f"`{file}`" for file in mathematics() if file not in rows]
-    tail = f"\nWithout a row: {', '.join(missing)}.\n" if missing else ""
+    text = textwrap.fill(f"Without a row: {', '.join(missing)}.", 120, break_long_words=False, break_on_hyphens=False)
+    tail = f"\n{text}\n" if missing else ""
     page.write_text(HEADER + "\n".join("| " + " | ".join(row) + " |" for row in table) + "\n" + tail)

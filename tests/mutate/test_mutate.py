@@ -279,8 +279,8 @@ def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:
     one, two = "dualopt/methods/dualfl.py", "dualopt/methods/fedpd.py"
     scores.update({one: scores.Score(30, 10, 8, 1, 1, 1)}, page)
     scores.update({two: scores.Score(4, 4, 4, 0, 0, 0)}, page)
-    *rows, _, missing = page.read_text().splitlines()[-5:]
-    assert rows == [
+    table, _, missing = page.read_text().rpartition("\n\n")
+    assert table.splitlines()[-3:] == [
         f"| `{one}` | 30 | 10 | 8 | 1 | 1 | 1 | 88.9 % |",
         f"| `{two}` | 4 | 4 | 4 | 0 | 0 | 0 | 100.0 % |",
         "| all | 34 | 14 | 12 | 1 | 1 | 1 | 92.3 % |",

@@ -258,3 +258,9 @@ def test_a_small_least_energy_is_certified_to_its_share() -> None:
     scale, energy = 0.5 * np.mean(y**2), model.trace_["energy"][-1]
     assert model.certified_gap_ <= max(1e-3 * energy, 1e-6 * scale)
     assert model.trace_["certificate"][-2] > 1e-6 * scale
+
+
+def test_a_column_may_be_called_mask() -> None:
+    """NumPy looks for the mask of an array under this name."""
+    frame = pd.DataFrame({"_mask": X[:, 0], "radius": X[:, 1]})
+    assert FederatedClassifier(**FAST).fit(frame, Y).n_features_in_ == 2
