@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from ast import literal_eval
 from typing import Any
 
 import numpy as np
@@ -264,3 +265,10 @@ def test_a_column_may_be_called_mask() -> None:
     """NumPy looks for the mask of an array under this name."""
     frame = pd.DataFrame({"_mask": X[:, 0], "radius": X[:, 1]})
     assert FederatedClassifier(**FAST).fit(frame, Y).n_features_in_ == 2
+
+
+def test_defaults_are_those_of_the_docstring() -> None:
+    told = re.findall(r"^ +(\w+) : .*, default (.+)$", FederatedClassifier.__doc__ or "", re.MULTILINE)
+    parameters = FederatedClassifier().get_params()
+    assert {name: literal_eval(value) for name, value in told}.items() <= parameters.items()
+    assert ("clients", "8") in told
