@@ -548,7 +548,6 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("linear", ("linear", "rounding")),
             ("quadratic", ("quadratic", "rounding")),
             ("rows", ("parts", "sampling", "linear")),
             ("finite_sum", ("contract", "linear")),
@@ -562,6 +561,15 @@ TABLE |= {
             ("_dense", ("linear", "compiled", "kernels")),
         )
     },
+    "dualopt/objectives/linear.py": Judges(
+        (
+            Selected("dualopt/objectives/linear.py"),
+            Selected("tests/objectives/test_linear.py"),
+            Selected("tests/objectives/test_rounding.py"),
+            Selected("tests/objectives/test_every_objective.py", "numpy-(Squared|Multinomial)"),
+            Selected("tests/engine/test_blocks.py", "storage"),
+        )
+    ),
     "dualopt/objectives/_sparse.py": Judges(
         (
             Selected("dualopt/objectives/_sparse.py"),
