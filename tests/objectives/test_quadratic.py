@@ -128,6 +128,7 @@ BAD = {
     "b has too few clients": ({"b": B[:3]}, r"b must have shape \(4, 3\) to fit A, not \(3, 3\)"),
     "c has too few clients": ({"c": C[:3]}, r"c must have shape \(4,\) to fit A, not \(3,\)"),
     "A is not symmetric": ({"A": spoiled(A, 7.0)}, "A must be symmetric"),
+    "A is hardly symmetric": ({"A": spoiled(A, A[0, 0, 1] + 1e-8 * np.abs(A).max())}, "A must be symmetric"),
     "A has NaN": ({"A": spoiled(A, np.nan)}, "A and b must not contain NaN"),
     "b has inf": ({"b": spoiled(B, np.inf)}, "A and b must not contain NaN or infinite"),
     "c has NaN": ({"c": spoiled(C, np.nan)}, "c must not contain NaN"),

@@ -151,11 +151,14 @@ def test_the_bound_of_a_linear_model_term_by_term(loss, size: float, given: floa
 @pytest.mark.parametrize("size", [0.0, 1.0])
 @pytest.mark.parametrize("skew", [0.0, 2.0**-40])
 @pytest.mark.parametrize("c", [None, np.array([-5.0, 0.25])])
-def test_the_bound_of_a_quadratic_term_by_term(size: float, skew: float, c: np.ndarray | None) -> None:
+@pytest.mark.parametrize("weak", [1.0, 2.0**-1060])
+def test_the_bound_of_a_quadratic_term_by_term(size: float, skew: float, c: np.ndarray | None, weak: float) -> None:
+    """Where the matrices are next to nothing, what may underflow counts."""
     A = np.stack([np.array([[3.0, -1.0], [-1.0, 2.0]]), np.array([[5.0, 0.5], [0.5, 4.0]])])
     A[:, 0, 1] += skew
-    b, theta = size * np.array([[1.0, -7.0], [0.5, 2.0]]), size * np.array([[-1.0, 3.0], [2.0, -0.125]])
-    value, d = size * np.array([-2.0, 11.0]), 2
+    A, skew, c = weak * A, weak * skew, None if c is None else weak * c
+    b, theta = size * weak * np.array([[1.0, -7.0], [0.5, 2.0]]), size * np.array([[-1.0, 3.0], [2.0, -0.125]])
+    value, d = size * weak * np.array([-2.0, 11.0]), 2
     found = Quadratic(A=A, b=b, c=c).rounding(theta, value, np.zeros_like(theta))
     for j in range(2):
         x, product = np.abs(theta[j]), np.abs(A[j]) @ np.abs(theta[j])
