@@ -567,7 +567,7 @@ TABLE |= {
             Selected("tests/objectives/test_linear.py"),
             Selected("tests/objectives/test_rounding.py"),
             Selected("tests/objectives/test_every_objective.py", "numpy-(Squared|Multinomial)"),
-            Selected("tests/engine/test_blocks.py", "storage"),
+            Selected("tests/engine/test_blocks.py", "weights_that_are_zero"),
         )
     ),
     "dualopt/objectives/_sparse.py": Judges(
