@@ -566,7 +566,7 @@ TABLE |= {
             Selected("dualopt/objectives/linear.py"),
             Selected("tests/objectives/test_linear.py"),
             Selected("tests/objectives/test_rounding.py"),
-            Selected("tests/objectives/test_every_objective.py", "numpy-(Squared|Multinomial)"),
+            Selected("tests/objectives/test_contract.py", "numpy-(Squared|Multinomial)"),
             Selected("tests/engine/test_blocks.py", "weights_that_are_zero"),
         )
     ),
