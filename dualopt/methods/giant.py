@@ -85,7 +85,7 @@ class GIANT(LineSearch):
         :math:`\eta`, below 1.
     max_cg : int, default 200
         Largest number of Hessian products for a direction; ``guarantee`` holds where fewer suffice.
-    steps : tuple of float
+    steps : tuple of float, default (1.0, 0.25)
         Where the slopes are asked for; positive. Each costs a local gradient.
     relaxation : float, default 0.2
         :math:`\rho`, below 1.

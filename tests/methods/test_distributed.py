@@ -10,7 +10,7 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, FedAvg, GradientDescent
-from dualopt.methods._line_search import Upload, accepts, shortened
+from dualopt.methods._line_search import Upload, accepts, falls, shortened
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
 from dualopt.objectives import NonconvexPenalty
 from dualopt.runs.certificates import certificate
@@ -184,6 +184,29 @@ def test_what_the_server_accepts(value: float, change: float, slope: float, acce
     new = Upload(np.asarray(value + change), np.array([slope]))
     assert accepts(np.asarray(value), np.array([-1.0]), np.array([1.0]), new) is accepted
     assert not accepts(np.asarray(value), np.array([1.0]), np.array([1.0]), new)
+
+
+@pytest.mark.parametrize(
+    ("value", "rise", "new_slope", "fall"),
+    [
+        (0.5, -0.375, 5.0, 0.375),  # by the values
+        (1.0, 2.0**-26, -0.25, 0.25),  # by the slope at the new end
+        (4.0, 2.0**-24, -0.25, 0.25),
+        (1.0, 10 * EPS, 0.5, 0.25),  # by the mean of both slopes
+        (4.0, 40 * EPS, 0.5, 0.25),
+        (0.25, 2.5 * EPS, 0.5, 0.25),
+    ],
+)
+def test_bounds_of_a_fall_are_attained(value: float, rise: float, new_slope: float, fall: float) -> None:
+    """With a first slope of -1: a little more of one number, and another rule would be needed."""
+
+    def at(more: float, steeper: float = 0.0, deeper: float = 0.0) -> bool:
+        numbers = (value, -1.0, value + rise + more, new_slope + steeper, fall + deeper)
+        return falls(*map(np.asarray, numbers))
+
+    assert at(0.0)
+    assert not at(value * 2.0**-24 if rise > 10 * EPS * value else 4 * EPS * value)
+    assert not at(0.0, 5.0, 2.0**-20)
 
 
 @pytest.mark.parametrize(

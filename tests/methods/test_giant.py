@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import GIANT
-from dualopt.methods.giant import SLOPES, best_step
+from dualopt.methods import GIANT, DistributedLBFGS, DistributedNewtonCG
+from dualopt.methods._line_search import Upload
+from dualopt.methods.compressors import RandK
+from dualopt.methods.giant import DIRECTION, POINT, SLOPES, Server, best_step
 from dualopt.objectives import ObjectiveWrapper, Quadratic
+from dualopt.solvers.stopping import Steps
 from tests.problems import hinge, lopsided, one_flat_client, quadratic
 
 START = np.array([1.0, -2.0, 0.5, 3.0])
@@ -116,6 +119,31 @@ def test_interpolation_of_slopes() -> None:
     assert best_step((0.0, 0.5, 1.0), (-4.0, -1.0, math.nan)) == 0.75
     assert best_step((0.0, 1.0), (-4.0, math.inf)) == 0.5
     assert best_step((0.0, 1.0), (0.0, 1.0)) == 0.0
+    assert best_step((0.0, 0.5, 1.0), (-4.0, 0.0, 0.0)) == 1.0
+    assert best_step((0.0, 1.0), (0.5, 3.0)) == 0.5  # where rounding makes the first slope positive
+
+
+@pytest.mark.parametrize(("slope", "accepted"), [(-1.1e-4, True), (-0.9e-4, False), (1.1e-4, False)])
+def test_a_point_is_judged_by_its_slope_along_the_step(slope: float, accepted: bool) -> None:
+    """Where values are close: at a step of 2 the slope must be at most -1e-4 times the one before, here -2."""
+    before = Server(np.zeros(1), np.asarray(1.0), np.array([-1.0]), np.array([2.0]), POINT)
+    after, message = GIANT()._judged(before, Upload(np.asarray(1.0 + 1e-8), np.array([slope])))
+    assert message.asks == (DIRECTION if accepted else POINT)
+    assert after.theta.tolist() == ([2.0] if accepted else [0.0])
+
+
+def test_directions_are_compressed_as_they_are() -> None:
+    """Coordinates that a client does not send are zero."""
+    f = quadratic(n=1, L=8.0)
+    _, direction = islice(iterate(GIANT(), f, theta0=START, compressor=RandK(size=1)), 2)
+    assert np.count_nonzero(direction.message.vector) == 1
+
+
+@pytest.mark.parametrize("method", [GIANT, DistributedLBFGS, DistributedNewtonCG])
+@pytest.mark.parametrize("option", [{"solver": None}, {"stop": Steps(steps=1)}], ids=["solver", "stop"])
+def test_no_local_solve_is_no_choice_of_one(method, option) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(option))}'"):
+        method(**option)
 
 
 def test_what_is_refused() -> None:

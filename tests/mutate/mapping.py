@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "Judges", "Selected", "files", "judges"]
+__all__ = ["ROOT", "Judges", "Selected", "files", "judges", "mathematics"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -136,10 +136,9 @@ METHODS = {
         (
             Selected("dualopt/methods/_line_search.py"),
             Selected("tests/methods/test_distributed.py"),
-            Selected("tests/methods/test_contract.py", "distributed"),
+            Selected("tests/methods/test_giant.py"),
             Selected("tests/methods/test_dual_lbfgs.py"),
-        ),
-        ("lbfgs_is_central", "newton_cg_is_central", "dual_lbfgs_is_central"),
+        )
     ),
     "_anderson": Judges(
         (
@@ -241,15 +240,42 @@ def _loss(module: str) -> Judges:
     return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
 
 
+COMPRESSORS = {
+    "cohorts": "CoordinateCohorts|cohort",
+    "identity": "Identity|identity",
+    "natural": "NaturalCompression|natural|powers",
+    "quantisation": "RandomQuantisation|quantisation",
+    "rand_k": "RandK|rand",
+    "rounding": "Rounding|rounding|digits",
+    "top_k": "TopK|top|largest",
+}
+
+
+def _compressor(module: str) -> Judges:
+    """Tests that are about one compressor, or about all at once."""
+    found = (
+        Selected(f"dualopt/methods/compressors/{module}.py"),
+        Selected("tests/methods/compressors/test_compressors.py"),
+        Selected("tests/methods/compressors/test_methods.py", COMPRESSORS[module]),
+    )
+    return Judges(found, ("compressor_moments",) if module not in ("rounding", "top_k") else ())
+
+
 def _solver(module: str, *tests: Selected) -> Judges:
-    name = {"lbfgs": "lbfgs|LBFGS", "aogm": "aogm|AOGM", "sgd": "sgd|SGD"}.get(module, rf"{module}|{module.title()}")
-    name = name if not module.startswith("_") else ""
+    name = {
+        "lbfgs": "lbfgs|LBFGS",
+        "row_lbfgs": "row_lbfgs|RowLBFGS|row-lbfgs",
+        "_line_search": "lbfgs|LBFGS|newton|Newton",
+        "aogm": "aogm|AOGM",
+        "sgd": "sgd|SGD",
+    }.get(module, rf"{module}|{module.title()}")
+    name = name if module not in ("_loop", "_default") else ""
     return Judges(
         (
             Selected(f"dualopt/solvers/{module}.py"),
             *tests,
             Selected("tests/solvers/test_solutions.py", name),
-            Selected("tests/solvers/test_methods.py", ""),
+            Selected("tests/solvers/test_methods.py", name),
             Selected("tests/solvers/test_frozen.py", name),
             Selected("tests/solvers/test_sampled.py", name),
         )
@@ -283,6 +309,8 @@ TABLE |= {
     ),
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
     "dualopt/solvers/newton.py": _solver("newton"),
+    "dualopt/solvers/row_lbfgs.py": _solver("row_lbfgs", Selected("tests/solvers/test_sparse_rows.py")),
+    "dualopt/lab/rates.py": Judges((Selected("dualopt/lab/rates.py"), Selected("tests/lab/test_rates.py"))),
     "dualopt/solvers/sarah.py": _solver("sarah", Selected("tests/solvers/test_sarah.py")),
     "dualopt/solvers/sgd.py": _solver("sgd", Selected("tests/solvers/test_sgd.py")),
     "dualopt/arrays/streams.py": Judges(
@@ -332,28 +360,15 @@ TABLE |= {
             Selected("tests/arrays/test_client_states.py", "AnyOrder|of_their_round|without|as_they_are|take_memory"),
         )
     ),
-    **{
-        f"dualopt/methods/compressors/{name}.py": Judges(
-            (
-                Selected(f"dualopt/methods/compressors/{name}.py"),
-                Selected("tests/methods/compressors/test_compressors.py"),
-                Selected("tests/methods/compressors/test_methods.py"),
-                Selected("tests/methods/compressors/test_contract.py", "once|server_can_make|identity"),
-            ),
-            ("compressor_moments", "compressed_fedsplit"),
-        )
-        for name in (
-            "_protocol",
-            "_uplink",
-            "cohorts",
-            "identity",
-            "natural",
-            "quantisation",
-            "rand_k",
-            "rounding",
-            "top_k",
-        )
-    },
+    **{f"dualopt/methods/compressors/{name}.py": _compressor(name) for name in COMPRESSORS},
+    "dualopt/methods/compressors/_protocol.py": Judges((Selected("tests/methods/compressors/test_compressors.py"),)),
+    "dualopt/methods/compressors/_uplink.py": Judges(
+        (
+            Selected("tests/methods/compressors/test_methods.py", "numpy|^[^[]*$|strict-FedDyn"),
+            Selected("tests/methods/compressors/test_contract.py", "rand-k"),
+        ),
+        ("compressed_fedsplit",),
+    ),
     "dualopt/engine/traffic.py": Judges(
         (
             Selected("dualopt/engine/traffic.py"),
@@ -533,11 +548,28 @@ TABLE |= {
             )
         )
         for name, tests in (
-            ("linear", ("contract", "linear", "rounding", "sampling")),
-            ("quadratic", ("contract", "quadratic", "rounding")),
-            ("rows", ("contract", "linear", "parts", "sampling")),
+            ("quadratic", ("quadratic", "rounding")),
+            ("rows", ("parts", "sampling", "linear")),
+            ("finite_sum", ("contract", "linear")),
+            ("objective", ("objective", "contract")),
+            ("composite", ("objective", "contract")),
+            ("wrapper", ("objective", "contract")),
+            ("network", ("network",)),
+            ("nonconvex_penalty", ("nonconvex_penalty",)),
+            ("sharpness_aware", ("sharpness_aware",)),
+            ("zero_chain", ("zero_chain",)),
+            ("_dense", ("linear", "compiled", "kernels")),
         )
     },
+    "dualopt/objectives/linear.py": Judges(
+        (
+            Selected("dualopt/objectives/linear.py"),
+            Selected("tests/objectives/test_linear.py"),
+            Selected("tests/objectives/test_rounding.py"),
+            Selected("tests/objectives/test_contract.py", "numpy-(Squared|Multinomial)"),
+            Selected("tests/engine/test_blocks.py", "weights_that_are_zero"),
+        )
+    ),
     "dualopt/objectives/_sparse.py": Judges(
         (
             Selected("dualopt/objectives/_sparse.py"),
@@ -604,3 +636,12 @@ def judges(file: str) -> Judges:
 def files() -> list[str]:
     """Return the files that have a mapping."""
     return [file for file in TABLE if (ROOT / file).exists()]
+
+
+def mathematics() -> list[str]:
+    """Return the files that compute: those of the methods, what they are made of, and what is said about them."""
+    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine")
+    paths = [path for room in rooms for path in (ROOT / "dualopt" / room).rglob("*.py")]
+    paths += [ROOT / "dualopt" / name for name in ("runs/certificates.py", "runs/divergence.py", "lab/rates.py")]
+    paths.append(ROOT / "dualopt/app/estimators/_base.py")
+    return sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from typer import Argument, Exit, Option, Typer
 
 from tests.mutate import score as scores
 from tests.mutate.fixed import FIXED
-from tests.mutate.forks import LAST_SECONDS, Outcome, judge_in_forks, warm_up
+from tests.mutate.forks import judge_in_forks, judge_source, warm_up
 from tests.mutate.mapping import ROOT, files, judges
 from tests.mutate.operators import Mutant, mutants
 
 __all__ = ["app", "judged"]
 
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
-PATIENCE = 5.0  # times as long as the source as it is
 
 
 @app.command()
@@ -32,6 +31,7 @@ def main(
     fresh: Annotated[bool, Option("--fresh", help="Forget earlier results.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Leave SCORE.md as it is.")] = False,
     toml: Annotated[bool, Option("--toml", help="Print survivors as entries of equivalent.toml.")] = False,
+    sample: Annotated[int | None, Option(help="Judge so many mutants of a file, drawn with a fixed seed.")] = None,
     fixed: Annotated[bool, Option("--fixed", help="Judge the few mutants of fixed.py, and nothing else.")] = False,
     show_list: Annotated[bool, Option("--list", help="Print the number of mutants of each file, and stop.")] = False,
 ) -> None:
@@ -52,7 +52,10 @@ def main(
     mistakes: list[str] = []  # of the table of equivalent mutants
     for file in chosen:
         start = perf_counter()
-        source, results, fresh_ones = judged(file, jobs=jobs, fresh=fresh, console=console)
+        source = (ROOT / file).read_text()
+        every = mutants(source)
+        drawn = every if sample is None or sample >= len(every) else random.Random(file).sample(every, sample)
+        results, fresh_ones = judged(file, source, drawn, jobs=jobs, fresh=fresh)
         explained = scores.explanations(file)
         survivors = [m for m, killed_by in results if killed_by is None and m.key not in explained]
         for mutant in survivors if not toml else ():
@@ -60,7 +63,7 @@ def main(
         if toml and survivors:
             console.print(scores.toml(file, survivors), markup=False, highlight=False, soft_wrap=True)
         try:
-            found[file] = scores.score(file, results, explained)
+            found[file] = scores.score(file, results, explained, len(every))
         except ValueError as error:
             mistakes.append(str(error))
             console.print(mistakes[-1], markup=False, highlight=False, soft_wrap=True)
@@ -79,7 +82,7 @@ def _judge_fixed(console: Console) -> None:
     warm_up()
     survived = []
     for mutant in FIXED:
-        ((_, outcome),) = judge_in_forks(mutant.file, mutant.judges, [(None, mutant.source())])
+        outcome = judge_source(mutant.file, mutant.judges, mutant.source()).ended()
         console.print(
             f"{mutant.name}: {outcome.killed_by or 'survived'}", markup=False, highlight=False, soft_wrap=True
         )
@@ -89,40 +92,15 @@ def _judge_fixed(console: Console) -> None:
 
 
 def judged(
-    file: str, *, jobs: int, fresh: bool, console: Console
-) -> tuple[str, Sequence[tuple[Mutant, str | None]], int]:
-    """Return the source of a file, its mutants with what killed them, and how many were judged now."""
-    source, wanted = (ROOT / file).read_text(), judges(file)
-    cache = scores.Cache(file, wanted)
-    known = {} if fresh else {m: cache.killed_by(m) for m in mutants(source) if cache.holds(m)}
-    todo = [mutant for mutant in mutants(source) if mutant not in known]
+    file: str, source: str, drawn: Sequence[Mutant], *, jobs: int, fresh: bool
+) -> tuple[Sequence[tuple[Mutant, str | None]], int]:
+    """Return mutants of a file with what killed them, and how many were judged now."""
+    cache = scores.Cache(file, judges(file))
+    todo = [mutant for mutant in drawn if fresh or not cache.holds(mutant)]
     if todo:
-        ((_, unmutated),) = judge_in_forks(file, wanted, [(None, None)])
-        if unmutated.killed_by is not None or not unmutated.durations:
-            raise SystemExit(f"{file} as it is fails {unmutated.killed_by or 'to have any test'}.")
-        known |= _judge(file, cache, todo, unmutated, jobs, console)
-    return source, [(mutant, known[mutant]) for mutant in mutants(source)], len(todo)
-
-
-def _judge(
-    file: str, cache: scores.Cache, todo: Sequence[Mutant], unmutated: Outcome, jobs: int, console: Console
-) -> dict[Mutant, str | None]:
-    columns: Any = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    found: dict[Mutant, str | None] = {}
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(file, total=len(todo))
-        for mutant, outcome in judge_in_forks(
-            file,
-            cache.judges,
-            ((mutant, mutant.source) for mutant in todo),
-            jobs=jobs,
-            limit=lambda: LAST_SECONDS + PATIENCE * unmutated.seconds,
-            order=lambda: cache.order(unmutated.durations),
-        ):
-            found[mutant] = outcome.killed_by
-            cache.put(mutant, outcome.killed_by)
-            progress.advance(task)
-    return found
+        for mutant, outcome in judge_in_forks(file, cache.judges, source, todo, jobs=jobs, kills=cache.kills()):
+            cache.put(mutant, outcome.killed_by, outcome.seconds)
+    return [(mutant, cache.killed_by(mutant)) for mutant in drawn], len(todo)
 
 
 def _table(found: dict[str, scores.Score]) -> Table:

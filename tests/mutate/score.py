@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import textwrap
 import tomllib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.mutate.mapping import ROOT, Judges
+from tests.mutate.mapping import ROOT, Judges, mathematics
 from tests.mutate.operators import Mutant
 
 __all__ = [
@@ -35,7 +35,8 @@ HEADER = """# Mutation score
 
 Written by `python -m tests.mutate`, file by file: what the tests and claims that are mapped to a file
 (`mapping.py`) notice of small wrong changes of it. *Equivalent* mutants are explained in `equivalent.toml`; the score
-is the share of the others that was killed. `time` counts the killed ones that ran out of time.
+is the share of the others that was killed. `time` counts the killed ones that ran out of time. Where fewer mutants were
+judged than there are, they were drawn with a fixed seed (`--sample`).
 
 """
 Key = tuple[str, str, str]
@@ -45,6 +46,7 @@ class Score(NamedTuple):
     """Counts of a file."""
 
     mutants: int
+    judged: int
     killed: int
     time: int
     equivalent: int
@@ -53,7 +55,7 @@ class Score(NamedTuple):
     @property
     def share(self) -> str:
         """The killed ones among those that are not equivalent."""
-        rest = self.mutants - self.equivalent
+        rest = self.judged - self.equivalent
         return f"{100 * self.killed / rest:.1f} %" if rest else "-"
 
 
@@ -90,12 +92,13 @@ class Cache:
         path = (killed_by or "").removeprefix("import of ").partition("::")[0]
         return self.tests.get(path, self.all)
 
-    def put(self, mutant: Mutant, killed_by: str | None) -> None:
+    def put(self, mutant: Mutant, killed_by: str | None, seconds: float = 0.0) -> None:
         """Add a result."""
         entry = {
             "mutant": _digest(mutant.source),
             "judges": self._of_judge(killed_by),
             "killed_by": killed_by,
+            "seconds": round(seconds, 2),
             "function": mutant.function,
             "becomes": mutant.becomes,
         }
@@ -103,19 +106,9 @@ class Cache:
         with self.path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
-    def order(self, durations: Mapping[str, float]) -> list[str]:
-        """Return tests file by file, first that of most kills per second; in a file by kills, then the fast ones."""
-        kills = Counter(result["killed_by"] for result in self.results.values())
-        rates: dict[str, float] = {}
-        for path in {_path(nodeid) for nodeid in durations}:
-            own = [nodeid for nodeid in durations if _path(nodeid) == path]
-            # one more than they killed: a file is tried first if it costs little
-            rates[path] = (1 + sum(kills[nodeid] for nodeid in own)) / (0.1 + sum(durations[nodeid] for nodeid in own))
-        return sorted(durations, key=lambda n: (-rates[_path(n)], _path(n), -kills[n], durations[n]))
-
-
-def _path(nodeid: str) -> str:
-    return nodeid.partition("::")[0]
+    def kills(self) -> list[str]:
+        """Return what killed mutants, once for each."""
+        return [result["killed_by"] for result in self.results.values() if result["killed_by"] is not None]
 
 
 def _digest(text: str) -> str:
@@ -147,8 +140,8 @@ def explained_files(table: Path = EQUIVALENT) -> list[str]:
     return [entry["file"] for entry in tomllib.loads(table.read_text())["equivalent"]]
 
 
-def score(file: str, results: Sequence[tuple[Mutant, str | None]], explained: Mapping[Key, str]) -> Score:
-    """Return the counts of a file.
+def score(file: str, results: Sequence[tuple[Mutant, str | None]], explained: Mapping[Key, str], mutants: int) -> Score:
+    """Return the counts of a file that has so many mutants, of those that were judged.
 
     Raises
     ------
@@ -159,6 +152,8 @@ def score(file: str, results: Sequence[tuple[Mutant, str | None]], explained: Ma
     for mutant, killed_by in results:
         fates.setdefault(mutant.key, []).append(killed_by)
     for key in explained:
+        if key not in fates and len(results) < mutants:
+            continue
         if key not in fates:
             raise ValueError(f"{EQUIVALENT.name} explains a mutant of {file} that there is not: {key}.")
         if (by := next((by for by in fates[key] if by is not None), None)) is not None:
@@ -166,7 +161,7 @@ def score(file: str, results: Sequence[tuple[Mutant, str | None]], explained: Ma
     killed = [killed_by for _, killed_by in results if killed_by is not None]
     equivalent = sum(killed_by is None and mutant.key in explained for mutant, killed_by in results)
     late = sum(by == "time" for by in killed)
-    return Score(len(results), len(killed), late, equivalent, len(results) - len(killed) - equivalent)
+    return Score(mutants, len(results), len(killed), late, equivalent, len(results) - len(killed) - equivalent)
 
 
 def diff(file: str, source: str, mutant: Mutant) -> str:
@@ -201,4 +196,7 @@ def update(scores: Mapping[str, Score], page: Path = SCORE) -> None:
     table = [head, ["---", *["---:"] * (len(head) - 1)]]
     table += [[f"`{file}`", *cells] for file, cells in rows.items()]
     table.append(["all", *map(str, total), total.share])
-    page.write_text(HEADER + "\n".join("| " + " | ".join(row) + " |" for row in table) + "\n")
+    missing = [f"`{file}`" for file in mathematics() if file not in rows]
+    text = textwrap.fill(f"Without a row: {', '.join(missing)}.", 120, break_long_words=False, break_on_hyphens=False)
+    tail = f"\n{text}\n" if missing else ""
+    page.write_text(HEADER + "\n".join("| " + " | ".join(row) + " |" for row in table) + "\n" + tail)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.mutate import forks
 from tests.mutate import score as scores
 from tests.mutate.fixed import FIXED, Fixed
-from tests.mutate.mapping import ROOT, Judges, Selected, files, judges
+from tests.mutate.forks import Noted
+from tests.mutate.mapping import ROOT, Judges, Selected, files, judges, mathematics
 from tests.mutate.operators import Mutant, mutants
 
 
@@ -165,17 +168,18 @@ MUTANTS = [Mutant("sign", "f", "a - b", "a + b", "a + b"), Mutant("sign", "f", "
 
 
 def test_scores_count_every_mutant_once() -> None:
-    assert scores.score("x.py", [(MUTANTS[0], "time"), (MUTANTS[1], None)], {}) == (2, 1, 1, 0, 1)
-    of = scores.score("x.py", [(MUTANTS[0], "a test"), (MUTANTS[1], None)], {MUTANTS[1].key: "They agree."})
-    assert of == (2, 1, 0, 1, 0)
+    assert scores.score("x.py", [(MUTANTS[0], "time"), (MUTANTS[1], None)], {}, 5) == (5, 2, 1, 1, 0, 1)
+    of = scores.score("x.py", [(MUTANTS[0], "a test"), (MUTANTS[1], None)], {MUTANTS[1].key: "They agree."}, 2)
+    assert of == (2, 2, 1, 0, 1, 0)
     assert of.share == "100.0 %"
 
 
 def test_stale_and_wrong_explanations_are_refused() -> None:
     with pytest.raises(ValueError, match="explains a mutant of x"):
-        scores.score("x.py", [(MUTANTS[0], None)], {("g", "a", "b"): "They agree."})
+        scores.score("x.py", [(MUTANTS[0], None)], {("g", "a", "b"): "They agree."}, 1)
+    assert scores.score("x.py", [(MUTANTS[0], None)], {("g", "a", "b"): "Not drawn."}, 2).survivors == 1
     with pytest.raises(ValueError, match="equivalent that a test kills"):
-        scores.score("x.py", [(MUTANTS[0], "a test")], {MUTANTS[0].key: "They agree."})
+        scores.score("x.py", [(MUTANTS[0], "a test")], {MUTANTS[0].key: "They agree."}, 2)
 
 
 def test_explanations_are_found_by_file_function_and_lines(tmp_path: Path) -> None:
@@ -198,6 +202,7 @@ def test_every_explanation_belongs_to_a_mutant(file: str) -> None:
 
 
 def test_mapped_tests_are_there() -> None:
+    assert set(mathematics()) > {"dualopt/lab/rates.py", "dualopt/methods/compressors/top_k.py"}
     for file in files():
         assert judges(file).tests, file
     with pytest.raises(ValueError, match="file must be one of those in"):
@@ -217,28 +222,72 @@ def test_results_are_kept_until_what_they_depend_on_changes(tmp_path: Path) -> N
     assert [fewer.holds(m) for m in MUTANTS] == [True, False]
 
 
-def test_files_of_most_kills_per_second_go_first_and_in_them_the_tests_of_most_kills(tmp_path: Path) -> None:
-    cache = scores.Cache("x.py", Judges((Selected("tests/losses/test_losses.py"),)), tmp_path)
-    durations = {"a::slow": 9.0, "a::fast": 0.1, "b::one": 2.0, "b::two": 1.0}
-    assert cache.order(durations) == ["b::two", "b::one", "a::fast", "a::slow"]
-    cache.put(MUTANTS[0], "b::one")
-    assert cache.order(durations) == ["b::one", "b::two", "a::fast", "a::slow"]
-    for mutant in MUTANTS[:9]:
-        cache.put(mutant, "a::slow")
-    assert cache.order(durations) == ["a::slow", "a::fast", "b::two", "b::one"]
+def test_judges_go_by_their_time_for_a_kill() -> None:
+    noted = Noted({"a::slow": 9.0, "a::fast": 0.1, "b::one": 2.0, "b::two": 1.0}, {}, Counter({"b::one": 2}))
+    assert noted.ordered(noted.seconds, Counter()) == ["a::fast", "b::one", "b::two", "a::slow"]
+    assert noted.ordered(noted.seconds, Counter({"a::slow": 9})) == ["a::slow", "a::fast", "b::one", "b::two"]
+    parts = noted.parts(Judges((Selected("a"), Selected("b"), Selected("a", "fast")), ("claim",)))
+    assert [part.paths for part in parts] == [["b"], ["a"], []]
+    assert parts[1].tests == (Selected("a"), Selected("a", "fast"))
+
+
+SOURCE = """LIMIT = 3.0
+
+
+def f(a, b):
+    if a > LIMIT:
+        return sum(
+            x + 1.0
+            for x in (a, b)
+        )
+    return a - b
+
+
+class C:
+    low = 1.0
+
+    def g(self, a=2.0):
+        return max(a, self.low)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines", "anew"),
+    [
+        ("a > LIMIT", "a < LIMIT", [5], False),
+        ("x + 1.0", "x - 1.0", [6, 7, 8, 9], False),
+        ("a - b", "a + b", [10], False),
+        ("max(a, self.low)", "max(self.low, a)", [17], False),
+        ("LIMIT = 3.0", "LIMIT = 6.0", [1], True),
+        ("low = 1.0", "low = 2.0", [14], True),
+        ("a=2.0", "a=4.0", [16], True),
+    ],
+)
+def test_statements_that_change_and_which_need_an_import(old: str, new: str, lines: list[int], anew: bool) -> None:
+    changed = SOURCE.replace(old, new)
+    assert [*forks._statement(SOURCE, changed)] == lines
+    before, after = (compile(text, "x.py", "exec") for text in (SOURCE, changed))
+    if anew:
+        with pytest.raises(LookupError):
+            [*forks._changes(before, after)]
+    else:
+        assert len([*forks._changes(before, after)]) == 1
 
 
 def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:
     page = tmp_path / "SCORE.md"
     one, two = "dualopt/methods/dualfl.py", "dualopt/methods/fedpd.py"
-    scores.update({one: scores.Score(10, 8, 1, 1, 1)}, page)
-    scores.update({two: scores.Score(4, 4, 0, 0, 0)}, page)
-    rows = page.read_text().splitlines()[-3:]
-    assert rows == [
-        f"| `{one}` | 10 | 8 | 1 | 1 | 1 | 88.9 % |",
-        f"| `{two}` | 4 | 4 | 0 | 0 | 0 | 100.0 % |",
-        "| all | 14 | 12 | 1 | 1 | 1 | 92.3 % |",
+    scores.update({one: scores.Score(30, 10, 8, 1, 1, 1)}, page)
+    scores.update({two: scores.Score(4, 4, 4, 0, 0, 0)}, page)
+    table, _, missing = page.read_text().rpartition("\n\n")
+    assert table.splitlines()[-3:] == [
+        f"| `{one}` | 30 | 10 | 8 | 1 | 1 | 1 | 88.9 % |",
+        f"| `{two}` | 4 | 4 | 4 | 0 | 0 | 0 | 100.0 % |",
+        "| all | 34 | 14 | 12 | 1 | 1 | 1 | 92.3 % |",
     ]
+    assert missing.startswith("Without a row: ")
+    assert "`dualopt/methods/feddr.py`" in missing
+    assert one not in missing
 
 
 def test_changes_that_do_not_fit_once_are_refused() -> None:

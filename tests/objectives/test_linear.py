@@ -13,7 +13,7 @@ from model_instances import LOSSES, Rows, assert_close, literal, lognormal_sizes
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
-from dualopt.objectives import Objective, linear_model
+from dualopt.objectives import LocalProblem, Objective, linear_model
 from dualopt.objectives import rows as rows_module
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -324,3 +324,33 @@ def test_bad_input_is_named_in_one_sentence(arguments, message):
 def test_bad_input_is_refused_on_a_strict_library_too():
     with pytest.raises(ValueError, match="X must not contain NaN"):
         linear_model(strict.asarray(changed(X, np.nan)), strict.asarray(Y), loss=Hinge(), mu=0.1)
+
+
+def test_a_model_of_squares_in_matrices() -> None:
+    """Clients of unequal sizes, weights of rows, and local problems with all of their terms."""
+    rng = np.random.default_rng(5)
+    X, y, w = rng.standard_normal((5, 2)), rng.standard_normal(5), np.arange(1.0, 6.0)
+    f = linear_model(X, y, loss=Squared(), mu=0.3, clients={"b": [0, 1, 2], "a": [3, 4]}, weights=w, intercept=False)
+    linear, center, weight = rng.standard_normal((2, 2)), rng.standard_normal((2, 2)), np.array([0.5, 3.0])
+    problem = LocalProblem(objective=f, linear=linear, center=center, weight=weight)
+    for j, own in enumerate(([0, 1, 2], [3, 4])):
+        H = X[own].T * w[own] @ X[own]
+        right = X[own].T @ (w[own] * y[own]) - linear[j] + weight[j] * center[j]
+        exact = np.linalg.solve(H + (0.3 + weight[j]) * np.eye(2), right)
+        np.testing.assert_allclose(f.exact_minimiser(problem)[j], exact, rtol=1e-12)
+        assert f.moment_traces[j] == pytest.approx(np.trace(H), rel=1e-14)
+        assert f.select([j]).client_names == (("b", "a")[j],)
+
+
+def test_exact_minimisers_are_of_squares_that_are_strongly_convex() -> None:
+    for loss, offered in ((Squared(), True), (Logistic(), False)):
+        f = linear_model(np.eye(2), np.array([1.0, -1.0]), loss=loss, mu=0.0)
+        assert ("exact" in f.offers) == offered
+        sentence = r"needs mu \+ weight > 0" if offered else "needs quadratic local problems"
+        with pytest.raises(ValueError, match=sentence):
+            f.exact_minimiser(LocalProblem(objective=f))
+
+
+def test_no_loss_is_no_loss() -> None:
+    with pytest.raises(ValueError, match=r"^loss must be a Loss or its name, such as 'logistic', not a float"):
+        linear_model(np.eye(2), np.ones(2), loss=3.0, mu=1.0)

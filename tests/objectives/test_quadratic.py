@@ -128,6 +128,7 @@ BAD = {
     "b has too few clients": ({"b": B[:3]}, r"b must have shape \(4, 3\) to fit A, not \(3, 3\)"),
     "c has too few clients": ({"c": C[:3]}, r"c must have shape \(4,\) to fit A, not \(3,\)"),
     "A is not symmetric": ({"A": spoiled(A, 7.0)}, "A must be symmetric"),
+    "A is hardly symmetric": ({"A": spoiled(A, A[0, 0, 1] + 1e-8 * np.abs(A).max())}, "A must be symmetric"),
     "A has NaN": ({"A": spoiled(A, np.nan)}, "A and b must not contain NaN"),
     "b has inf": ({"b": spoiled(B, np.inf)}, "A and b must not contain NaN or infinite"),
     "c has NaN": ({"c": spoiled(C, np.nan)}, "c must not contain NaN"),
@@ -145,3 +146,22 @@ def test_rounding_in_single_precision_is_not_asymmetry():
     single = (FACTORS.astype(np.float32) @ FACTORS.astype(np.float32).swapaxes(1, 2)).astype(np.float32)
     single[:, 0, 1] = np.nextafter(single[:, 0, 1], np.float32(np.inf))
     assert Quadratic(A=single, b=B.astype(np.float32)).L.dtype == np.float32
+
+
+def test_discs_of_gershgorin() -> None:
+    """The least center less its radius, rounded down; centers themselves where the matrix is diagonal."""
+    matrices = np.array([[[4.0, 0.5], [0.5, 3.0]], [[1.0, -3.0], [-3.0, 2.0]], [[5.0, 0.0], [0.0, -7.0]]])
+    f = Quadratic(A=matrices, b=np.zeros((3, 2)))
+    np.testing.assert_allclose(f._discs, [2.5, -2.0, -7.0], rtol=2e-15)
+    assert f._discs[0] < 2.5
+    assert f._discs[1] < -2.0
+    assert f._discs[2] == -7.0
+    assert f.mu_rounding[2] == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_a_least_eigenvalue_is_known_beyond_rounding_at_any_scale(scale: float) -> None:
+    """-1 beside 5 is; what is computed for 0 beside 3 is rounding, and taken for 0."""
+    f = Quadratic(A=scale * np.array([[[2.0, 3.0], [3.0, 2.0]], [[1.5, 1.5], [1.5, 1.5]]]), b=np.ones((2, 2)))
+    assert f.mu[0] == pytest.approx(-scale, rel=1e-14)
+    assert f.mu[1] == 0.0

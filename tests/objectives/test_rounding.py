@@ -10,8 +10,8 @@ import pytest
 from mpmath import mp, mpf
 
 from dualopt.arrays.xp import to_numpy
-from dualopt.losses import Squared
-from dualopt.objectives import linear_model
+from dualopt.losses import AbsoluteDeviation, Hinge, Logistic, Multinomial, Squared
+from dualopt.objectives import Quadratic, linear_model
 from dualopt.objectives import rows as rows_module
 from dualopt.objectives._rounding import client_norm, gamma, tiny
 
@@ -113,3 +113,58 @@ def test_values_where_a_sum_loses_all_of_its_rows_but_one(exponent: int, dtype: 
     bound = float(f.rounding(f.zeros(), value, gradient).value[0])
     assert float(value[0]) == 2.0 / m
     assert 0.1 * bound < float(error) <= bound
+
+
+EPS, LEAST = 2.0**-52, 2.0**-1022
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Hinge(), Multinomial(classes=3), AbsoluteDeviation()], ids=str)
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e9])
+@pytest.mark.parametrize("given", [0.0, 0.3])
+@pytest.mark.parametrize("left", [None, 0.2])
+def test_the_bound_of_a_linear_model_term_by_term(loss, size: float, given: float, left: float | None) -> None:
+    """Where theta and values are zero what may underflow counts, where theta is large the curvature of the losses."""
+    X, w = np.array([[1.0, -2.0], [0.5, 3.0], [4.0, 0.25], [-1.0, 7.0], [2.0, 2.0]]), np.arange(1.0, 6.0) / 3.0
+    y = np.array([1.0, -1.0, 1.0, -1.0, 1.0]) if loss.labels != "class" else np.array([0, 1, 2, 2, 0])
+    f = linear_model(X, y, loss=loss, mu=0.7, clients=[[0, 1, 2], [3, 4]], weights=w, intercept=False)
+    k, m, p, ridge = loss.outputs, 3, 2, 0.7
+    theta = size * np.stack([np.full(f.shape, 0.5), np.full(f.shape, -2.0)])
+    value, excess = np.array([given, 2.0 * given]), None if left is None else np.array([left, 3.0 * left])
+    found = f.rounding(theta, value, np.zeros_like(theta), excess)
+    unit = (16 + k) * EPS if loss.labels == "class" else 0.0
+    for j, rows in enumerate([[0, 1, 2], [3, 4]]):
+        norm, W = math.sqrt(sum(w[i] * (X[i] @ X[i]) for i in rows)), sum(w[i] for i in rows)
+        length, terms = np.linalg.norm(theta[j]), value[j] + (unit + LEAST) * W
+        slope, bend = loss.lipschitz * math.sqrt(W), loss.curvature if math.isfinite(loss.curvature) else 0.0
+        if bend:
+            more = 0.0 if excess is None else math.sqrt(excess[j])
+            slope = min(slope, math.sqrt(2.0 * bend) * (math.sqrt(terms) + more))
+        shift = gamma(p + 2, value) * norm * length + p * LEAST * math.sqrt(W)
+        lost = LEAST * (m + k * p) * (1.0 + ridge) * (1.0 + math.sqrt(W) * norm + np.abs(X[rows]).max())
+        expected = slope * shift + 0.5 * bend * shift**2 + gamma(m + k + 40, value) * terms + unit * W
+        expected += 0.5 * gamma(k * p + 2, value) * ridge * length**2 + lost * (1.0 + W)
+        np.testing.assert_allclose(found.value[j], expected, rtol=1e-13)
+        expected = gamma(m + k + 20, value) * slope * norm + unit * math.sqrt(W) * norm + 4.0 * EPS * ridge * length
+        np.testing.assert_allclose(found.gradient[j], expected + lost, rtol=1e-13)
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0])
+@pytest.mark.parametrize("skew", [0.0, 2.0**-40])
+@pytest.mark.parametrize("c", [None, np.array([-5.0, 0.25])])
+@pytest.mark.parametrize("weak", [1.0, 2.0**-1060])
+def test_the_bound_of_a_quadratic_term_by_term(size: float, skew: float, c: np.ndarray | None, weak: float) -> None:
+    """Where the matrices are next to nothing, what may underflow counts."""
+    A = np.stack([np.array([[3.0, -1.0], [-1.0, 2.0]]), np.array([[5.0, 0.5], [0.5, 4.0]])])
+    A[:, 0, 1] += skew
+    A, skew, c = weak * A, weak * skew, None if c is None else weak * c
+    b, theta = size * weak * np.array([[1.0, -7.0], [0.5, 2.0]]), size * np.array([[-1.0, 3.0], [2.0, -0.125]])
+    value, d = size * weak * np.array([-2.0, 11.0]), 2
+    found = Quadratic(A=A, b=b, c=c).rounding(theta, value, np.zeros_like(theta))
+    for j in range(2):
+        x, product = np.abs(theta[j]), np.abs(A[j]) @ np.abs(theta[j])
+        constants = abs(value[j]) + (0.0 if c is None else abs(c[j]))
+        expected = gamma(2 * d + 6, value) * (0.5 * product + np.abs(b[j])) @ x + gamma(2, value) * constants
+        np.testing.assert_allclose(found.value[j], expected + d**2 * LEAST * (1.0 + x.sum()), rtol=1e-14)
+        expected = gamma(d + 3, value) * np.linalg.norm(product + np.abs(b[j]))
+        expected += (0.5 + gamma(d**2, A)) * math.sqrt(2.0) * skew * np.linalg.norm(theta[j])
+        np.testing.assert_allclose(found.gradient[j], expected + d**2 * LEAST, rtol=1e-14)

@@ -99,6 +99,7 @@ ARMIJO = 1.0 - 1e-4
         (1.0 + 9 * EPS, 0.9997, 0.0, True),  # values differ by rounding only, and the slope is smaller
         (1.0 + 10 * EPS, 0.9997, 0.0, True),
         (1.0 + 9 * EPS, 0.99979, 0.0, True),
+        (1.0 + 9 * EPS, 1.0 - 2e-4, 0.0, True),
         (1.0 + 9 * EPS, 0.99981, 0.0, False),
         (1.0 + 11 * EPS, 0.9997, 0.0, False),
         (1.0 - 1e-9, -0.9, -1.0, True),  # the same rule for slopes that still point down
@@ -117,6 +118,27 @@ def test_what_is_accepted(value, slope, mu, accepted):
     assert len(points) == (1 if accepted else 2)
     assert not found.failed
     assert found.value[0] == (value if accepted else low[0.1])
+
+
+@pytest.mark.parametrize(("slope", "points"), [(-1.0, 1), (-0.99, 2)])
+def test_a_slope_of_a_ten_thousandth_is_small_enough(slope, points):
+    """Where the sum of slopes is exact."""
+    curve = (lambda x: {0.0: 1.0, 1.0: 1.5}.get(x, -9e9), lambda x: {0.0: -1e4, 1.0: slope}.get(x, 0.0))
+    assert len(search(curve, 0.0, 1.0)[0]) == points
+
+
+def test_a_step_of_nothing_is_accepted():
+    points, found = search(PARABOLA, 0.0, 0.0)
+    assert points == [0.0]
+    assert not found.failed
+
+
+@pytest.mark.parametrize(("value", "slope", "mu"), [(1.0 + 9 * EPS, 0.9997, -1.0), (1.5, -1.1e-4, 0.0)])
+def test_whoever_decreases_delays_no_rule_for_the_others(value, slope, mu):
+    curve = (lambda x: {0.0: 1.0, 1.0: value}.get(x, -9.0), lambda x: {0.0: -1.0, 1.0: slope}.get(x, 0.0))
+    f = Curves((lambda x: -x, lambda x: -1.0), curve, mu=mu)
+    problem, theta = LocalProblem(objective=f), np.zeros((2, 1))
+    assert backtrack(problem, theta, problem.evaluate(theta), np.ones((2, 1))).trials.tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(("decrease", "points"), [(2e-5, 2), (0.5e-5, 3)])

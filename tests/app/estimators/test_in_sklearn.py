@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from ast import literal_eval
 from typing import Any
 
 import numpy as np
@@ -158,8 +159,11 @@ def test_probabilities_sum_to_one_and_agree_with_decisions() -> None:
 
 def test_features_that_need_scaling_are_named() -> None:
     wild = np.column_stack([X[:, 0] * 1e6, X[:, 1]])
-    with pytest.warns(ConvergenceWarning, match=r"kappa = L/mu is .*: scale the features\.$"):
-        FederatedClassifier(max_rounds=2).fit(wild, Y)
+    rows = np.column_stack([wild, np.ones(len(wild))])
+    kappa = (0.25 * np.linalg.eigvalsh(rows.T @ rows / len(rows))[-1] + 0.5) / 0.5
+    sentence = re.escape(f"; kappa = L/mu is {kappa:.1e}: scale the features.")
+    with pytest.warns(ConvergenceWarning, match=sentence + "$"):
+        FederatedClassifier(max_rounds=2, mu=0.5, clients=1).fit(wild, Y)
 
 
 def test_a_zero_target_is_certified() -> None:
@@ -180,10 +184,13 @@ BAD = {
         "algorithm must be an Algorithm or its name, such as 'dualfl', not a",
     ),
     "mu zero": ({"mu": 0.0}, "mu must be a positive finite number, not 0.0."),
+    "mu infinite": ({"mu": np.inf}, "mu must be a positive finite number, not inf."),
     "mu word": ({"mu": "small"}, "mu must be a positive finite number, not 'small'."),
     "tol negative": ({"tol": -1e-6}, "tol must be a positive finite number, not -1e-06."),
     "max_rounds": ({"max_rounds": 1.5}, "max_rounds must be an integer of at least 1, not 1.5."),
+    "no round": ({"max_rounds": 0}, "max_rounds must be an integer of at least 1, not 0."),
     "clients": ({"clients": 0}, "clients must be a number of at least 1 or the name of a column, not 0."),
+    "half clients": ({"clients": 2.5}, "clients must be a number of at least 1 or the name of a column, not 2.5."),
     "clients is a column of an array": ({"clients": "site"}, "clients = 'site' names a column, but X is a ndarray"),
     "more clients than rows": ({"clients": 500}, "a minimum of 500 is required"),
     "participation": ({"participation": "half"}, "participation must be one of full, subset"),
@@ -243,3 +250,25 @@ def test_without_sklearn_the_sentence_says_what_to_install() -> None:
     assert last == (
         'ModuleNotFoundError: dualopt.app.estimators needs scikit-learn: install it with pip install "dualopt[app]".'
     )
+
+
+def test_a_small_least_energy_is_certified_to_its_share() -> None:
+    """Of E*, or of E(0) by the square of ``tol``, whichever is more."""
+    y = X @ np.arange(1.0, X.shape[1] + 1.0)
+    model = FederatedRegressor(tol=1e-3, mu=1e-3).fit(X, y)
+    scale, energy = 0.5 * np.mean(y**2), model.trace_["energy"][-1]
+    assert model.certified_gap_ <= max(1e-3 * energy, 1e-6 * scale)
+    assert model.trace_["certificate"][-2] > 1e-6 * scale
+
+
+def test_a_column_may_be_called_mask() -> None:
+    """NumPy looks for the mask of an array under this name."""
+    frame = pd.DataFrame({"_mask": X[:, 0], "radius": X[:, 1]})
+    assert FederatedClassifier(**FAST).fit(frame, Y).n_features_in_ == 2
+
+
+def test_defaults_are_those_of_the_docstring() -> None:
+    told = re.findall(r"^ +(\w+) : .*, default (.+)$", FederatedClassifier.__doc__ or "", re.MULTILINE)
+    parameters = FederatedClassifier().get_params()
+    assert {name: literal_eval(value) for name, value in told}.items() <= parameters.items()
+    assert ("clients", "8") in told

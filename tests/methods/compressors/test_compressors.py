@@ -107,6 +107,11 @@ def test_bits_are_those_of_the_code(compressor, per_client: int) -> None:
     assert compressor.bits(SHAPE, 32, of((0, 1, 2))) == 3 * per_client
 
 
+@pytest.mark.parametrize(("d", "position"), [(1, 0), (2, 1), (4, 2), (5, 3), (8, 3), (9, 4)])
+def test_a_position_takes_as_many_bits_as_tell_them_apart(d: int, position: int) -> None:
+    assert TopK(size=1).bits((d,), 64, first_round(1)) == 64 + position
+
+
 def test_a_code_of_that_many_bits_holds_every_value() -> None:
     """Natural compression in nine bits: the first nine of an IEEE float32 tell the number."""
     x = np.random.default_rng(0).standard_normal((1, 4000)) * 10.0 ** np.random.default_rng(1).uniform(-37, 37, 4000)
