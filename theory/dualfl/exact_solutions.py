@@ -409,9 +409,13 @@ def kinks(*, smooth: bool = False) -> Case:
 
 
 def first_round(case: Case, step: DualFLRound) -> Iterator[Inequality]:
-    """Compare the first round with its exact worst case."""
+    """Compare the first round with its exact worst case, which is zero for equal clients.
+
+    The dual error rounds, the least dual energy rounds likewise, and so does the gap to which local problems are solved.
+    """
     unit = float(np.sum(case.subgradients**2)) / case.algorithm.nu
-    yield Inequality(1, step.dual_error, unit / 4.0, "dual error after one round", step.rounding)
+    rounding = 3.0 * step.rounding + step.local_error
+    yield Inequality(1, step.dual_error, unit / 4.0, "dual error after one round", rounding)
     distance, rounding = weighted_distance(case, step.theta), case.distance_rounding(step.theta)
     yield Inequality(1, distance, unit / 8.0, "distance after one round", case.n_clients * case.algorithm.nu * rounding)
 
