@@ -6,6 +6,7 @@ examples). Choose one with ``pytest --hypothesis-profile=deep``.
 
 from __future__ import annotations
 
+import os
 import signal
 
 import array_api_strict
@@ -31,6 +32,12 @@ settings.register_profile(
     "deep", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_width():
+    """Tables of a width of their own: processes that run tests side by side are told the width of a terminal."""
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -81,7 +81,7 @@ def untested(name: str, verdicts: Iterable[Verdict], table: Table) -> list[str]:
     Examples
     --------
     >>> untested("theorem_3_2", [], load())[:2]
-    ['N nu/2 |theta - theta*|^2', 'dual error']
+    ['N nu/2 |theta - theta*|^2', 'distance after one round']
     """
     known, seen = set(table.get(name, {})), set()
     for verdict in verdicts:

@@ -57,6 +57,7 @@ MODULES = [
     "dualopt.methods.preparation",
     "dualopt.runs.recommendation",
     "dualopt.lab.verification",
+    "dualopt.lab.proofs",
     "dualopt.runs.tuning",
     "dualopt.lab.rates",
     "dualopt.lab.testing",

@@ -60,7 +60,7 @@ def write_atomically(path: str | Path, write: Callable[[IO[Any]], Any], mode: st
             Path(name).replace(path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # the system does not say where there is no room
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # where there is no room is not said
             error.filename = str(path)
         raise
 

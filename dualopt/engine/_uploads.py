@@ -38,7 +38,7 @@ class Explosions:
     >>> for n, numbers in enumerate([(3.0, 2.0), (4.0, 1e150), (1e151, 1e150)]):
     ...     seen.note(n, {f"host {h}": protocol.Uploaded("run", n, np.array([x]), None) for h, x in enumerate(numbers)})
     >>> seen.sentences
-    ['in round 1 host 1 uploaded 1e+150, where nothing had been above 4']
+    ['in round 1 host 1 uploaded 1e+150, where nothing had been above 3']
     """
 
     def __init__(self) -> None:

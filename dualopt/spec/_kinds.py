@@ -67,7 +67,8 @@ def name_of(target: type, kind: str) -> str | None:
     ('lbfgs', None)
     """
     place, _, table = KINDS[kind].place.partition(":")
-    if target.__module__ != place if table else not target.__module__.startswith(f"{place}."):
+    package = place.rpartition(".")[0] if table else place  # what is elsewhere need not be imported to be known as such
+    if not target.__module__.startswith(f"{package}."):
         return None
     known = names(kind)
     if isinstance(known, Discovered):

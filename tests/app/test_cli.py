@@ -48,7 +48,6 @@ RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz"}
 def program(tmp_path, monkeypatch, capsys):
     """Return a function that runs the program in an empty folder and returns exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)  # tables are as wide as it says
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:

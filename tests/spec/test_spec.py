@@ -38,7 +38,8 @@ WORDS = st.text(max_size=8) | st.sampled_from(
     ["none", "true", "suggested", "inf", "1e3", "a b", "x, y=(1)", '"', "a:b"]
 )
 NUMBERS = st.floats(0.001, 0.999) | st.floats(allow_nan=False) | st.sampled_from([0.0, 1.0, 2, 1e-300, 12345678901234])
-STARTS: dict[str, dict[str, Any]] = {  # where nothing is accepted without
+STARTS: dict[str, dict[str, Any]] = {
+    "SecureBlocks": {"number": 3},  # where nothing is accepted without
     "Steps": {"steps": 2},
     "GradientNorm": {"tol": 0.5},
     "UniformSubset": {"size": 2},

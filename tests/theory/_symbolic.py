@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,9 +49,14 @@ def same(found: Any, derived: Any) -> None:
     assert not agree(found / 2, derived)
 
 
-def compared(claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, **known: Any) -> list[Inequality]:
-    """Return the inequalities of a claim on a case, or on a stand-in with the attributes that are given."""
-    return list(claim(SimpleNamespace(**known) if case is None else case))
+def compared(
+    claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, *, first: int | None = None, **known: Any
+) -> list[Inequality]:
+    """Return the inequalities of a claim on a case, or on a stand-in with the attributes that are given.
+
+    With ``first`` so many of them: sharper forms may ask how large numbers are.
+    """
+    return list(islice(claim(SimpleNamespace(**known) if case is None else case), first))
 
 
 def squares(*terms: Any) -> Any:

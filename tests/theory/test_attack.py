@@ -131,8 +131,8 @@ def test_the_best_constants_cannot_be_made_smaller(name: str, evaluations: int) 
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    # the exact worst case over all convex losses is 0.281 for two rounds; REPORT.md has 0.156, and 0.0933 of 3.3
-    [("theorem_3_2", 0.25), ("theorem_3_3", 0.24)],
+    # the first round has its exact worst case, and two kinks come near it
+    [("theorem_3_2", 0.9), ("theorem_3_3", 0.9)],
 )
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_is_found_against_theorems_3_2_and_3_3(name: str, least: float, seed: int) -> None:
@@ -140,7 +140,7 @@ def test_nothing_is_found_against_theorems_3_2_and_3_3(name: str, least: float, 
     assert not found.violated
     assert found.evaluations == 80
     assert found.rejected == 0
-    assert least < found.ratio < 0.5
+    assert least < found.ratio <= 1
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,7 +112,7 @@ def test_wrong_momentum_is_caught(wrong) -> None:
 @pytest.mark.parametrize("name", ["theorem_3_2_inexact", "theorem_3_3_inexact"])
 def test_loose_local_solutions_make_the_inexact_theorems_vacuous(name: str) -> None:
     """The bound is made of the errors that were made: it stays true and becomes empty."""
-    mutated = map(MUTATIONS["loose local solutions"], telling(name))
+    mutated = map(MUTATIONS["loose local solutions"], (case for case in telling(name) if math.isfinite(case.L)))
     found = [v.verdict for v in verdicts(CHAPTERS[name].claim, mutated)]
     assert "vacuous" in found
     assert "violated" not in found

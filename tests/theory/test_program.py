@@ -58,7 +58,7 @@ def test_the_list_names_every_claim(capsys) -> None:
 def test_a_paper_stands_for_its_claims(capsys) -> None:
     code, out, _ = run(capsys, "identities", "momentum_3_4", "--quick", "--list")
     assert code == 0
-    assert out.count("identity_") == sum(c.selection == "identities" for c in discover().values()) == 9
+    assert out.count("identity_") == sum(c.selection == "identities" for c in discover().values()) == 8
     assert out.index("identity_mean_dual") < out.index("momentum_3_4")
 
 

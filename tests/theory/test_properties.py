@@ -25,7 +25,7 @@ from theory.dualfl.duality import random_composition
 from theory.dualfl.exact_solutions import Recursion
 from theory.dualfl.inexact_solutions import Geometric, Power
 from theory.dualfl.local_steps import with_constant_momentum
-from theory.dualfl.regularised import plain_case
+from theory.dualfl.regularised import inexact_case, plain_case
 from theory.mutations.dualfl import MUTATIONS
 
 CHAPTERS = discover()
@@ -116,6 +116,9 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
         SMOOTH,
         lambda f, s: f.case(with_constant_momentum(f, share=0.2 + 0.8 * s, scale=1e-3), 30),
     ),
+    "relations_6_13_and_6_14": (SMOOTH, lambda f, s: f.case(exact(f, nu=(0.5 + 0.5 * s) * f.mu), 10)),
+    "theorem_4_1_inexact": (PLAIN, lambda f, s: inexact_case(f, 0.02 + 0.05 * s, 60, accelerated=False, scale=1e-7)),
+    "theorem_4_2_inexact": (PLAIN, lambda f, s: inexact_case(f, 0.05 + s, 30, accelerated=True, scale=1e-3)),
     "theorem_4_1": (PLAIN, lambda f, s: plain_case(f, 0.02 + 0.05 * s, 60, accelerated=False)),
     "theorem_4_2": (PLAIN, lambda f, s: plain_case(f, 0.05 + s, 12, accelerated=True)),
     "theorem_4_2_rounds": (PLAIN, lambda f, s: plain_case(f, 0.05 + s, 1, accelerated=True)),

@@ -104,7 +104,7 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
 
 
 def test_every_claim_is_drawn() -> None:
-    assert set(DRAWN) == set(CHAPTERS)
+    assert set(DRAWN) == set(CHAPTERS) - {"feddyn_scaffold"}  # about another method
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -21,7 +21,7 @@ from theory.fedpd._runs import fedpd_case
 from theory.fedpd.fedavg import LocalSteps, Vanishing, bounded_gradient
 from theory.fedpd.oracles import Local, Target, counted
 from theory.fedpd.oracles import Sampled as LocalRows
-from theory.fedpd.similarity import Rays
+from theory.fedpd.similarity import Balance, Rays
 from theory.fedpd.skipping import TABLE_A, Table
 from theory.mutations.fedpd import MUTATIONS
 
@@ -114,6 +114,7 @@ DRAWN: dict[str, tuple[st.SearchStrategy, Build]] = {
     "fedpd_theorem_3": (SIMILAR, lambda f, s, p: fedpd_case("drawn", f, a=0.309 * s, skip=p, rounds=4)),
     "fedpd_lemma_5": (PLAIN, lambda f, s, p: local_steps(f, s, power=0.0, steps=1 + int(5 * p))),
     "fedpd_claim_d_1": (PLAIN, lambda f, s, p: local_steps(f, s, power=p, steps=3)),
+    "fedpd_assumption_3": (CONVEX, lambda f, s, p: Balance("drawn", f, 0.05 + 10.0 * p)),
     "fedpd_logistic_dissimilarity": (ROWS, lambda f, s, p: Rays("drawn", f, 10)),
     "fedpd_table_iii": (st.just(None), lambda f, s, p: Table("drawn", 100.0 * s, 0.01 * p, 0.01 + 0.49 * p)),
 }

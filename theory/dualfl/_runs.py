@@ -229,13 +229,14 @@ def errors_of(case: Case, solution: Any) -> float:
     r"""Return :math:`\sum_j|r_j|^2/(2\nu)` for the residuals :math:`r_j` of local solutions, or their gaps.
 
     A dual solver, for losses without gradients, ends at a point whose residual is zero for some subgradient; there the
-    gap of the local problem and its dual (3.5) bounds the dual error. Only for nu = mu is (3.5) the solver's dual.
+    gap of the local problem and its dual (3.5) bounds the dual error. Only for nu = mu is (3.5) the solver's dual;
+    otherwise nothing is known.
     """
     nu = case.algorithm.nu
     if math.isfinite(case.L):
         return float(np.sum(solution.evaluation.gradient**2)) / (2.0 * nu)
-    assert np.max(np.abs(case.objective.mu - nu)) <= 1e-12 * nu
-    return float(np.sum(solution.gap))
+    same = np.max(np.abs(case.objective.mu - nu)) <= 1e-12 * nu
+    return float(np.sum(solution.gap)) if same else math.inf
 
 
 def _dual_rounding(case: Case, theta: Array, xi: Array, conjugate: Array, *, closed_form: bool) -> float:

@@ -411,7 +411,7 @@ def kinks(*, smooth: bool = False) -> Case:
 def first_round(case: Case, step: DualFLRound) -> Iterator[Inequality]:
     """Compare the first round with its exact worst case, which is zero for equal clients.
 
-    The dual error rounds, the least dual energy rounds likewise, and so does the gap to which local problems are solved.
+    The dual error rounds, the least dual energy rounds likewise, and so does the gap to which clients solve.
     """
     unit = float(np.sum(case.subgradients**2)) / case.algorithm.nu
     rounding = 3.0 * step.rounding + step.local_error

@@ -108,8 +108,7 @@ def steps(case: Case) -> Array:
 def admitted(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem B."""
     some = [] if np.min(case.marginals) > 0 else ["every client is active at times"]
-    stale = [] if case.algorithm.average == "all" else ["the mean of all z_j"]
-    return smooth_and_strongly_convex(case) + some + stale
+    return smooth_and_strongly_convex(case) + some
 
 
 @cache

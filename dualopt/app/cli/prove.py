@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from typer import Exit, Option
 
 from dualopt.app.cli import output
@@ -149,6 +150,11 @@ def picture(rates: dict[float, Rate], *, title: str) -> Figure:
             )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks(list(rates), [f"{kappa:g}" for kappa in rates])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(r"$\kappa = L/\mu$")
     axes.set_ylabel("rounds to a tenth of the mean square")
     if axes.lines:

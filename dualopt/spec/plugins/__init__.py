@@ -23,6 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dualopt.spec._kinds import KINDS
 from dualopt.spec.discover import summary, unknown_name
 from dualopt.spec.plugins import files
 from dualopt.spec.plugins.requirements import FORMS, fault
@@ -184,12 +185,13 @@ def record(names: Mapping[str, Iterable[str | None]], known: Mapping[str, Iterab
         The names of this package, by kind.
     """
     found: dict[str, Any] = {}
+    options = {known.plug_ins: option for option, known in KINDS.items()} | {"partitions": "partition"}
     for kind, used in names.items():
         declared = entry_points(kind)
         for name in used:
             if name is None or name in known[kind] or not (is_spelled(name) or name in declared):
                 continue
-            found[name] = origin(find(kind, name, kind))
+            found[name] = origin(find(kind, name, options.get(kind, kind)))
     return found
 
 
