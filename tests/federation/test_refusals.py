@@ -88,7 +88,7 @@ class Site:
         self.data = kit / name
         self.data.write_bytes(content)
         project.write(kit / "project.toml")
-        table = {"label": "y"} if ".csv" in name or ".tsv" in name else {}
+        table: dict[str, Any] = {"label": "y"} if ".csv" in name or ".tsv" in name else {}
         given = SiteSettings(project=str(kit / "project.toml"), data=str(self.data), state=str(kit / "state"), **table)
         given.write(kit)
         self.kit, self.project, self.answering = kit, project, Answering(kit, "lyon")

@@ -13,7 +13,7 @@ from model_instances import LOSSES, Rows, assert_close, model, points, rows
 
 from dualopt.arrays.xp import device, to_numpy
 from dualopt.lab.contracts.problems import spd
-from dualopt.lab.contracts.test_objectives import *  # noqa: F403
+from dualopt.lab.contracts.test_objectives import *  # noqa: F403  # pyright: ignore[reportAssignmentType]
 from dualopt.lab.verification import chains
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import (

@@ -353,4 +353,4 @@ def test_exact_minimisers_are_of_squares_that_are_strongly_convex() -> None:
 
 def test_no_loss_is_no_loss() -> None:
     with pytest.raises(ValueError, match=r"^loss must be a Loss or its name, such as 'logistic', not a float"):
-        linear_model(np.eye(2), np.ones(2), loss=3.0, mu=1.0)
+        linear_model(np.eye(2), np.ones(2), loss=3.0, mu=1.0)  # pyright: ignore[reportArgumentType]

@@ -50,13 +50,13 @@ def same(found: Any, derived: Any) -> None:
 
 
 def compared(
-    claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, *, first: int | None = None, **known: Any
+    claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, *, how_many: int | None = None, **known: Any
 ) -> list[Inequality]:
     """Return the inequalities of a claim on a case, or on a stand-in with the attributes that are given.
 
-    With ``first`` so many of them: sharper forms may ask how large numbers are.
+    With ``how_many`` the first ones: sharper forms may ask how large numbers are.
     """
-    return list(islice(claim(SimpleNamespace(**known) if case is None else case), first))
+    return list(islice(claim(SimpleNamespace(**known) if case is None else case), how_many))
 
 
 def squares(*terms: Any) -> Any:

@@ -208,7 +208,7 @@ def test_every_erratum_has_a_witness_and_a_form_that_holds() -> None:
 class WithoutReduction(Sarah):
     """Every sample is an estimate of its own."""
 
-    def __call__(self, problem, start, stop, solver_state=(), round=None):
+    def __call__(self, problem: Any, start: Any, stop: Any, solver_state: Any = (), round: Any = None) -> Any:
         f, fresh = problem.objective, self.initial_state(problem.objective)
         theta = start
         for _ in range(stop.steps):

@@ -40,7 +40,7 @@ def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lemma_2(one_round: None) -> None:
     bound = squares(L**2 * R, L**2 * J, S, E2) / rho**2
     own = 4 * L**2 * R / rho**2
-    (q,) = compared(optimization.lemma_2, L=L, rho=rho, squared_gradient=lambda _: S, first=1)
+    (q,) = compared(optimization.lemma_2, L=L, rho=rho, squared_gradient=lambda _: S, how_many=1)
     same(q.lhs, R - own)
     same(q.rhs, sp.expand(bound - own))
     form = stand_in(case=stand_in(L=L, rho=rho, squared_gradient=lambda _: S), printed=False)

@@ -17,9 +17,9 @@ def lying(module: Any) -> None:
     honest = module.Host._evaluate
 
     def evaluate(self: Any, request: Any) -> Any:
-        found = honest(self, request)
+        found: Any = honest(self, request)
         lies = request.n >= WHEN and found.conjugate is not None
-        return found._replace(conjugate=found.conjugate - 1.0) if lies else found
+        return found._replace(conjugate=found.conjugate - 1.0) if lies else found  # pyright: ignore[reportOptionalOperand]
 
     module.Host._evaluate = evaluate
 

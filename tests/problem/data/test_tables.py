@@ -192,7 +192,8 @@ BAD: dict[str, tuple[Any, ...]] = {  # the file, the sentence, options other tha
 
 @pytest.mark.parametrize("name", BAD)
 def test_each_defect_has_its_sentence(name: str, tmp_path: Path) -> None:
-    text, sentence, options, file = (*BAD[name], *({"label": "y"}, "t.csv")[len(BAD[name]) - 2 :])
+    found: tuple[Any, ...] = (*BAD[name], *({"label": "y"}, "t.csv")[len(BAD[name]) - 2 :])
+    text, sentence, options, file = found
     path = written(tmp_path, file, text)
     pattern = re.escape(sentence).replace(r"path\ \.\*", "path .*")
     with pytest.raises(ValueError, match="^" + pattern) as info:
