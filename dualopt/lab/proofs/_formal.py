@@ -108,7 +108,8 @@ class Ledger:
         self.n_clients, self.dimension, self.exact, self.tracked = n_clients, dimension, exact, tracked
         self.shared: list[int] = []  # coordinates of single vectors
         self.families: list[np.ndarray] = []  # coordinates of families of vectors, one for each client
-        self.answers: list[Answer] = []
+        self.answers: list[Answer] = []  # new ones
+        self.latest: dict[int, Answer] = {}  # to the latest question of each client, new or not
         self._known: dict[Any, Answer] = {}
         self._numbers = [0] * n_clients
         self._kinds: dict[int, np.ndarray] = {}  # the families of answers
@@ -162,6 +163,7 @@ class Ledger:
         if found is None:
             number, new = self._new(client)
             found = self.set_gradient(client, x, new, number)
+        self.latest[client] = found
         return found.gradient
 
     def minimiser(self, client: int, linear: np.ndarray, weight: Any) -> np.ndarray:
@@ -179,6 +181,7 @@ class Ledger:
                 number, x = self._new(client)
                 found = self.set_gradient(client, x, -linear - weight * x, number)
             self._known[question] = found
+        self.latest[client] = self._known[question]
         return self._known[question].x
 
     def note(self, client: int, x: np.ndarray, gradient: np.ndarray) -> None:

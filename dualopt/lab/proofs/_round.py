@@ -12,7 +12,7 @@ or later, or the model depend; a Lyapunov function is a quadratic form in these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ import numpy as np
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine._steps import solver_states
 from dualopt.engine.rounds import State, advance, initial_state
-from dualopt.lab.proofs._formal import World, is_vector, with_room
+from dualopt.lab.proofs._formal import Answer, World, is_vector, with_room
 from dualopt.lab.proofs._forms import Class, Form, Space, points_of
 from dualopt.lab.proofs._linear import TOLERANCE, echelon, left_null_space, null_space, solve_in
 from dualopt.lab.proofs._setting import Setting, exact_chances
@@ -61,6 +61,7 @@ class Near:
     fixed: list[Any]  # the leaves of the fixed point
     state: State
     old: Old | None
+    asked: list[dict[int, Answer]] = field(default_factory=list)  # the latest answers of those who were, by round
 
     def rows(self, state: State, old: Old | None) -> list[np.ndarray]:
         """Return the vectors of a state less those of the fixed point, single ones before those of the clients."""
@@ -70,15 +71,14 @@ class Near:
 
     def after(self, round: Round) -> Parts:
         """Return the means and deviations after a round."""
-        state, old, ledger = self.state, self.old, self.f.ledger
-        known = len(ledger.answers)
-        state = advance(self.setting.algorithm, self.f, state, round)[0]
+        old, latest = self.old, self.f.ledger.latest
+        latest.clear()
+        state = advance(self.setting.algorithm, self.f, self.state, round)[0]
+        self.asked.append(dict(latest))
         if old is not None:
-            latest = {a.client: a for a in ledger.answers[known:]}
-            x, g = old.x.copy(), old.gradient.copy()
+            old = Old(old.x.copy(), old.gradient.copy())
             for j, a in latest.items():
-                x[j], g[j] = a.x, a.gradient
-            old = Old(x, g)
+                old.x[j], old.gradient[j] = a.x, a.gradient
         return parts_of([self.reduced(x) for x in self.rows(state, old)], self.setting.classes)
 
     def reduced(self, x: np.ndarray) -> np.ndarray:
@@ -386,18 +386,20 @@ def _bregman(n: Near, space: Space, points: Any, chances: Sequence[Any]) -> tupl
     """Return f(x) - f* - <grad f*, x - theta*> at the latest points of a class, and the mean of it after a round."""
     before, old = [], []
     for c, (own, met) in enumerate(zip(n.setting.classes, points, strict=True)):
-        at = {a.number: a for a in met}
-        first, last = at[1], at[max(at)]
+        first = next(a for a in met if a.number == 1)
 
         def height(a: Any, c: int = c, own: Any = own) -> Form:
             product = space.product(n.gradients[a.client], a.x - n.theta)
             return Form(tuple(-b for b in product.blocks), space.value(c, a.number))
 
-        part = sum(
-            p * len(set(own.clients) & set(r.clients)) for p, (_, r) in zip(chances, n.setting.orbits, strict=True)
-        )
-        share = part / len(own)
-        before.append((height(first), (1 - share) * height(first) + share * height(last)))
+        after = space.zero
+        for p, asked in zip(chances, n.asked, strict=True):
+            active = [asked[k] for k in own.clients if k in asked]
+            rest = p * len(own.clients[len(active) :]) / len(own)
+            after = after + rest * height(first)
+            if active:  # they are asked the same, up to an exchange
+                after = after + (p * len(active) / len(own)) * height(active[0])
+        before.append((height(first), after))
         old += space.inequalities([[] for _ in range(c)] + [[met[0], first]])
     return before, old
 
