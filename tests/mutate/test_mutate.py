@@ -269,7 +269,7 @@ def test_statements_that_change_and_which_need_an_import(old: str, new: str, lin
     before, after = (compile(text, "x.py", "exec") for text in (SOURCE, changed))
     if anew:
         with pytest.raises(LookupError):
-            [*forks._changes(before, after)]
+            list(forks._changes(before, after))
     else:
         assert len([*forks._changes(before, after)]) == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import sympy as sp
 
 from dualopt.lab.claims import Claim, Inequality
 
-__all__ = ["agree", "compared", "expects", "positive", "same", "squares", "stand_in"]
+__all__ = ["agree", "compared", "expects", "first", "positive", "same", "squares", "stand_in"]
 
 
 def stand_in(**known: Any) -> Any:
@@ -49,14 +48,14 @@ def same(found: Any, derived: Any) -> None:
     assert not agree(found / 2, derived)
 
 
-def compared(
-    claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, *, how_many: int | None = None, **known: Any
-) -> list[Inequality]:
-    """Return the inequalities of a claim on a case, or on a stand-in with the attributes that are given.
+def compared(claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, **known: Any) -> list[Inequality]:
+    """Return the inequalities of a claim on a case, or on a stand-in with the attributes that are given."""
+    return list(claim(SimpleNamespace(**known) if case is None else case))
 
-    With ``how_many`` the first ones: sharper forms may ask how large numbers are.
-    """
-    return list(islice(claim(SimpleNamespace(**known) if case is None else case), how_many))
+
+def first(claim: Claim | Callable[..., Iterable[Inequality]], case: Any = None, **known: Any) -> Inequality:
+    """Return the first inequality alone: the sharper forms after it may ask how large numbers are."""
+    return next(iter(claim(SimpleNamespace(**known) if case is None else case)))
 
 
 def squares(*terms: Any) -> Any:

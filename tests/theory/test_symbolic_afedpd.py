@@ -11,7 +11,7 @@ import sympy as sp
 from dualopt.lab.claims import Inequality
 from dualopt.losses import Squared
 from dualopt.objectives import LocalProblem, linear_model
-from tests.theory._symbolic import compared, expects, positive, same, squares, stand_in
+from tests.theory._symbolic import compared, expects, first, positive, same, squares, stand_in
 from theory.afedpd import inexact, optimization, stability
 
 L, rho, N, P = positive("L rho N P")
@@ -40,7 +40,7 @@ def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lemma_2(one_round: None) -> None:
     bound = squares(L**2 * R, L**2 * J, S, E2) / rho**2
     own = 4 * L**2 * R / rho**2
-    (q,) = compared(optimization.lemma_2, L=L, rho=rho, squared_gradient=lambda _: S, how_many=1)
+    q = first(optimization.lemma_2, L=L, rho=rho, squared_gradient=lambda _: S)
     same(q.lhs, R - own)
     same(q.rhs, sp.expand(bound - own))
     form = stand_in(case=stand_in(L=L, rho=rho, squared_gradient=lambda _: S), printed=False)

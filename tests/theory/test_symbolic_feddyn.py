@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from tests.theory._symbolic import agree, compared, expects, positive, same, squares, stand_in
+from tests.theory._symbolic import agree, compared, expects, first, positive, same, squares, stand_in
 from theory.feddyn import convex, nonconvex, rates
 
 L, a, mu, m = positive("L alpha mu m")
@@ -45,7 +45,7 @@ NEAR_SMOOTH = squares(L**2 * eps, L**2 * C, L**2 * C, S)
     ("claim", "bound"), [(convex.lemma_4, NEAR_CONVEX), (nonconvex.lemma_11, NEAR_SMOOTH)], ids=["4", "11"]
 )
 def test_lemmas_4_and_11(claim: Any, bound: Any) -> None:
-    (q,) = compared(claim, CASE, how_many=1)
+    q = first(claim, CASE)
     own = 4 * L**2 * eps  # goes to the left
     same(q.lhs, eps - own / a**2)
     same(q.rhs, sp.expand(bound - own) / a**2)
