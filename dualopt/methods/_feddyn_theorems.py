@@ -16,6 +16,7 @@ from typing import Any
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._parameters import suggested_weight
 from dualopt.methods._pivotal import inclusion_probabilities
+from dualopt.methods._splitting_theorems import everybody_averages
 from dualopt.methods._theorem import (
     ALL,
     DRAWN,
@@ -290,5 +291,18 @@ THEOREM_A_WEIGHTED = Theorem(
     best=lambda k: {"alpha": _lightest(k)},
 )
 
-OF_FEDDYN = (THEOREM_3, THEOREM_2, THEOREM_4, THEOREM_A, THEOREM_A_WEIGHTED, THEOREM_D, THEOREM_C_ELSEWHERE)
+# Everybody: Douglas-Rachford splitting, for every alpha.
+
+THEOREM_B = everybody_averages(lambda m: 1.0 / m.alpha, lambda m, s: s.server.theta + s.clients.gradient / m.alpha)
+
+OF_FEDDYN = (
+    THEOREM_3,
+    THEOREM_2,
+    THEOREM_4,
+    THEOREM_A,
+    THEOREM_A_WEIGHTED,
+    THEOREM_B,
+    THEOREM_D,
+    THEOREM_C_ELSEWHERE,
+)
 OF_GROWING_FEDDYN = (THEOREM_C,)

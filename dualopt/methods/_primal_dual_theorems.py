@@ -7,6 +7,7 @@ from typing import Any
 
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._parameters import fedpd_step_limit, step_of
+from dualopt.methods._splitting_theorems import everybody_averages
 from dualopt.methods._theorem import (
     COIN,
     EQUALLY_WEIGHTED,
@@ -39,6 +40,7 @@ OF_FEDPD = (
         needs=(SHORT,),
         laws=Laws(SKIPPED, frozenset({SKIPPED})),
     ),
+    everybody_averages(lambda m: m.eta, lambda m, s: s.clients.x0 - m.eta * s.clients.dual),
 )
 OF_A_FEDPD = (
     Theorem(
@@ -46,6 +48,7 @@ OF_A_FEDPD = (
         rate="the mean of |grad E|^2 = O(1/T)",
         needs=(Need("rho > 2 L", lambda m, k: m.rho > 2.0 * k.L, lambda m, k: 2.0 * k.L),),
     ),
+    everybody_averages(lambda m: 1.0 / m.rho, lambda m, s: s.server.theta - s.clients.dual / m.rho),
 )
 
 # Scaffnew.

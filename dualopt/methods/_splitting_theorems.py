@@ -1,4 +1,4 @@
-r"""The theorems of FedSplit, FedDR and AndersonFedSplit: reflections that contract (Giselsson and Boyd 2017).
+r"""The theorems of FedSplit, FedDR, AndersonFedSplit and FedADMM: reflections that contract (Giselsson and Boyd 2017).
 
 With :math:`\delta = \max\bigl(\frac{1 - s\mu}{1 + s\mu}, \frac{sL - 1}{sL + 1}\bigr)` for the step s a round in which
 all take part contracts the clients' points by :math:`k = 1 - \frac a2(1 - \delta)`, ``a`` = 2 for FedSplit. A client
@@ -10,19 +10,23 @@ that (Theorems B and D, ``theory/frontier``)
 
 under every law by which the cohorts are drawn: nothing but the :math:`p_j`, the probabilities of the clients, is used
 of it. The :math:`w_j` are the weights of the clients.
+
+FedPD, A-FedPD and FedDyn with all clients, and FedADMM with any, are FedDR with a = 1 (``theory/frontier``,
+``averaged_reflections``): at :math:`s = 1/\sqrt{L\mu}`, :math:`k = \sqrt\kappa/(\sqrt\kappa + 1)`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dualopt.arrays.xp import Array
 from dualopt.methods._anderson import regularisation
 from dualopt.methods._parameters import reflection_factor
-from dualopt.methods._theorem import ANY_LAW, SMOOTH_STRONG, Known, Need, Theorem, rounded_up, squares
+from dualopt.methods._theorem import ALL, ANY_LAW, SMOOTH_STRONG, Known, Need, Theorem, rounded_up, squares
 
-__all__ = ["OF_ANDERSON", "OF_FEDDR", "OF_FEDSPLIT"]
+__all__ = ["OF_ANDERSON", "OF_FEDADMM", "OF_FEDDR", "OF_FEDSPLIT", "everybody_averages"]
 
 SOLVED = 1e-16  # of the squares: a point that is proximal up to rounding and local solvers
 SEEN = Need("clients that are all active at times", lambda m, k: k.p > 0)
@@ -71,26 +75,56 @@ OF_FEDSPLIT = (
 )
 
 
-def _reached(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
-    """Return the distance where every x_j is the proximal point of its y_j: once all clients have been active."""
-    c = state.clients
-    shift = method.eta * known.objective.gradient(c.x)
-    if squares(c.x + shift - c.y) > SOLVED * (squares(c.y) + squares(shift)):
+def _reached(known: Known, theta: Array, models: Array, points: Array, step: float) -> float:
+    """Return the distance where every model is the proximal point of its point: once all clients have been active."""
+    shift = step * known.objective.gradient(models)
+    if squares(models + shift - points) > SOLVED * (squares(points) + squares(shift)):
         return math.inf
-    return _distances(known, theta, c.y, method.eta)
+    return _distances(known, theta, points, step)
 
 
+AFTER_ALL = "once all have been active, E of the squared distances falls by a factor of {factor} per round"
 OF_FEDDR = (
     Theorem(
         source="Theorem B",
-        rate="once all have been active, E of the squared distances falls by a factor of {factor} per round",
+        rate=AFTER_ALL,
         needs=(SMOOTH_STRONG, SEEN),
         laws=ANY_LAW,
         factor=lambda m, k: _factor(m, k, m.eta, m.relaxation),
-        potential=_reached,
+        potential=lambda m, k, theta, s, n: _reached(k, theta, s.clients.x, s.clients.y, m.eta),
         best=lambda k: {"eta": 1.0 / math.sqrt(k.L * k.mu)},
     ),
 )
+
+# Douglas-Rachford splitting, a = 1.
+
+OF_FEDADMM = (
+    Theorem(
+        source="Theorem B",
+        rate=AFTER_ALL,
+        needs=(SMOOTH_STRONG, SEEN, Need("server_step = P/N, as by default", lambda m, k: m.server_step is None)),
+        laws=ANY_LAW,
+        factor=lambda m, k: _factor(m, k, 1.0 / m.rho, 1.0),
+        potential=lambda m, k, theta, s, n: _reached(
+            k, theta, s.clients.theta, s.clients.theta - s.clients.dual / m.rho, 1.0 / m.rho
+        ),
+    ),
+)
+
+
+def everybody_averages(step: Callable[[Any], float], points: Callable[[Any, Any], Array]) -> Theorem:
+    r"""Return Theorem B for a method that averages reflections, of all clients.
+
+    ``step(method)`` is s, and ``points(method, state)`` are the :math:`y_j` whose proximal points a round takes.
+    """
+    return Theorem(
+        source="Theorem B",
+        rate="the sum of the squared distances falls by a factor of {factor} per round",
+        needs=(SMOOTH_STRONG,),
+        laws=ALL,
+        factor=lambda m, k: _factor(m, k, step(m), 1.0),
+        potential=lambda m, k, theta, s, n: _distances(k, theta, points(m, s), step(m)),
+    )
 
 
 def _mixed(method: Any, known: Known) -> float:

@@ -59,8 +59,9 @@ class AFedPD(Algorithm):
     ----------
     rho : float, optional
         Weight of the proximal term; suggested: :math:`\sqrt{L\mu}`, or :math:`8L/(\sqrt5-1)` when the clients are not
-        strongly convex. With all clients :math:`\rho > 2L` suffices for nonconvex ones, and no smaller multiple does;
-        the paper's "any positive constant" is too generous (theory/afedpd, A1).
+        strongly convex. With all clients every :math:`\rho` suffices for strongly convex smooth ones (Theorem B,
+        ``theory/frontier/averaged_reflections.py``), :math:`\rho > 2L` for nonconvex ones, no smaller multiple: the
+        paper's "any positive constant" is too generous (theory/afedpd, A1).
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 

@@ -9,6 +9,7 @@ from dualopt.arrays._checks import Positive
 from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._parameters import ProximalWeight
+from dualopt.methods._splitting_theorems import OF_FEDADMM
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
@@ -44,7 +45,9 @@ class FedADMM(Algorithm):
 
     With the server step :math:`\eta_s = P/N` the model stays the mean of all augmented models, as in FedPD. Any
     other step, 1 among them, drifts: every fixed point that can be reached from zero duals solves
-    :math:`\nabla E(\theta) = c(\theta - \theta_0)` with :math:`c = \rho(1 - P/(N\eta_s))`.
+    :math:`\nabla E(\theta) = c(\theta - \theta_0)` with :math:`c = \rho(1 - P/(N\eta_s))`. With :math:`P/N` the
+    points :math:`\theta_j - \lambda_j/\rho` contract for strongly convex smooth clients, whoever takes part, once all
+    of them have (Theorem B, ``theory/frontier/averaged_reflections.py``).
 
     Parameters
     ----------
@@ -67,8 +70,9 @@ class FedADMM(Algorithm):
     1.0
     """
 
-    supports: ClassVar[frozenset[str]] = frozenset({"partial"})
+    supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal"})
     upload_reference: ClassVar[str] = "errors"
+    theorems = OF_FEDADMM
 
     rho: ProximalWeight = AUTO
     server_step: Positive | None = None

@@ -60,7 +60,9 @@ class FedDyn(Algorithm):
         \Psi &= |x - \theta^*|^2 + C\,\tfrac1N\textstyle\sum_j |g_j - \nabla f_j(\theta^*)|^2
 
     (Theorem A): with the smallest such :math:`\alpha` about :math:`\frac12\sqrt{\kappa N/P} + \frac N{2P}` rounds per
-    factor e, where Theorem 3 has :math:`\kappa`. Without smoothness :math:`\alpha` has to grow:
+    factor e, where Theorem 3 has :math:`\kappa`. With all clients, for every :math:`\alpha`, the squared distances of
+    the :math:`\theta + g_j/\alpha` fall by :math:`(\frac{1 + \delta}2)^2`, :math:`\delta = \max\bigl(\frac{\alpha -
+    \mu}{\alpha + \mu}, \frac{L - \alpha}{L + \alpha}\bigr)` (Theorem B). Without smoothness :math:`\alpha` has to grow:
     :class:`dualopt.methods.GrowingFedDyn`.
 
     **Weights of the clients** (Theorem A'). With :math:`\omega_j = w_j/\sum_iw_i` and cohorts of fixed size that hold

@@ -43,7 +43,10 @@ class FedPD(Algorithm):
     ``Gradient`` or ``SGD`` as solver this is Oracle I, with ``Sarah`` Oracle II. For nonconvex clients
     :math:`\eta < (\sqrt5 - 1)/(4L)` makes the mean of :math:`|\nabla E|^2` fall like 1/T if every round communicates
     (Theorem 1). If rounds are skipped, a bound needs clients whose gradients differ by a bounded amount, and a term in
-    it does not vanish (Theorem 3).
+    it does not vanish (Theorem 3). For strongly convex smooth clients and every :math:`\eta` the squared distances of
+    the points :math:`x_{0,j} - \eta\lambda_j` from their limits fall by :math:`(\frac{1 + \delta}2)^2` per round,
+    :math:`\delta = \max\bigl(\frac{1 - \eta\mu}{1 + \eta\mu}, \frac{\eta L - 1}{\eta L + 1}\bigr)`, if every
+    round communicates (Theorem B, ``theory/frontier/averaged_reflections.py``).
 
     Parameters
     ----------

@@ -61,6 +61,7 @@ class FedSpeed(Sharp, FedADMM):
     0.1
     """
 
+    supports: ClassVar[frozenset[str]] = frozenset({"partial"})
     upload_reference: ClassVar[str] = "memory"
 
     server_step: Annotated[Positive, always(1.0)] = AUTO

@@ -23,6 +23,7 @@ from dualopt.methods import (
     DualAscent,
     DualFL,
     DualLBFGS,
+    FedADMM,
     FedDR,
     FedDyn,
     FedPD,
@@ -53,6 +54,7 @@ from theory.feddyn import convex, nonconvex
 from theory.fedpd import _runs as fedpd
 from theory.frontier import (
     accelerated_dane,
+    averaged_reflections,
     dual_ascent,
     dual_lbfgs,
     giant,
@@ -190,6 +192,11 @@ SIDES: list[tuple[Assumptions, str, Algorithm, Quadratic, Participation]] = [
     ),
     (sampled_feddr.admitted, "Theorem B", FedDR(eta=0.3), LOPSIDED, TWO),
     (sampled_feddr.admitted, "Theorem B", FedDR(eta=0.3), FLAT, TWO),
+    *(
+        (averaged_reflections.admitted, "Theorem B", method, f, who)
+        for method in (FedPD(eta=0.3), FedDyn(alpha=3.0), AFedPD(rho=3.0), FedADMM(rho=3.0))
+        for f, who in ((LOPSIDED, Full()), (LOPSIDED, TWO), (FLAT, Full()))
+    ),
     (weighted_feddyn.admitted, "Theorem A'", FedDyn(), HEAVY, WeightedSubset(size=2)),
     (weighted_feddyn.admitted, "Theorem A'", FedDyn(), HEAVY, TWO),
     (sampled_dualfl.admitted, "Theorem F", SampledDualFL(nu=0.4), LOPSIDED, TWO),

@@ -45,6 +45,7 @@ OF_FEDDYN = (
 )
 OF_FEDDR = "Theorem B: once all have been active, E of the squared distances falls by a factor of"
 OF_FEDSPLIT = "Theorem B: E of the squared distances falls by a factor of"
+OF_AVERAGED = "Theorem B: the sum of the squared distances falls by a factor of"
 FALLS = "E Psi falls by a factor of {} per round"
 ROOT = math.sqrt(5.0)  # sqrt(L mu)
 m = 5.0 / 10.5  # L mu/(L + mu)
@@ -84,7 +85,9 @@ SAID = [
     ("restarted-dualfl", STRONG, {"nu": 0.6}, "none: its theorem needs nu <= mu = 0.5"),
     ("restarted-optimized-dualfl", STRONG, {}, "none: no theorem of this package covers it"),
     ("fedpd", STRONG, {"eta": LIMIT * (1.0 - 1e-12)}, "Theorem 1: the mean of |grad E|^2 = O(1/T)"),
-    ("fedpd", STRONG, {"eta": LIMIT}, "none: Theorem 1 needs eta < (sqrt(5) - 1)/(4L) = 0.0309"),
+    ("fedpd", STRONG, {"eta": LIMIT}, f"{OF_AVERAGED} {up((1.0 / (1.0 + 0.5 * LIMIT)) ** 2)} per round"),
+    ("fedpd", STRONG, {}, f"{OF_AVERAGED} {up((1.0 / (1.0 + math.sqrt(0.05))) ** 2)} per round"),
+    ("fedpd", CONCAVE, {"eta": LIMIT}, "none: Theorem 1 needs eta < (sqrt(5) - 1)/(4L) = 0.0309"),
     ("old-dual-fedpd", STRONG, {"eta": 0.03}, "none: Theorem 1 needs the new dual in what is uploaded"),
     ("fedpd", CONCAVE, {}, "Theorem 1"),
     ("fedpd", CONCAVE, {"who": COIN}, "Theorem 3: a bound that does not vanish"),
@@ -103,9 +106,10 @@ SAID = [
     (
         "feddyn",
         STRONG,
-        {"alpha": 0.999 * ROOT},
-        f"{OF_FEDDYN} alpha >= 20 L N/P = 200; Theorem A needs alpha >= alpha* = 2.24",
+        {"alpha": 0.999 * ROOT, "who": ONE},
+        f"{OF_FEDDYN} alpha >= 20 L N/P = 400; Theorem A needs alpha >= alpha* =",
     ),
+    ("feddyn", STRONG, {"alpha": 0.999 * ROOT}, f"{OF_AVERAGED} {up((10.0 / (10.0 + 0.999 * ROOT)) ** 2)} per round"),
     (
         "feddyn",
         STRONG,
@@ -183,15 +187,20 @@ SAID = [
     ("sampled-dualfl", STRONG, {"rho": 0.0, "nu": 0.51}, "none: Theorem F needs nu <= mu"),
     ("feddyn", FLAT, {"alpha": 300.0}, "Theorem 2"),
     ("feddyn", CONCAVE, {"alpha": 300.0}, "Theorem 4"),
-    ("a-fedpd", STRONG, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
+    ("a-fedpd", CONCAVE, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
+    ("a-fedpd", STRONG, {"rho": 20.0}, f"{OF_AVERAGED} {up((20.0 / 20.5) ** 2)} per round"),
     ("a-fedpd", STRONG, {"rho": 20.0 * (1.0 + 1e-12)}, "Theorem 1, corrected"),
     (
         "a-fedpd",
         STRONG,
         {"rho": 21.0, "who": ONE},
-        "none: Theorem 1, corrected needs everybody in every round, not uniform",
+        "none: Theorem 1, corrected and Theorem B need everybody in every round, not uniform",
     ),
-    ("lazy-a-fedpd", STRONG, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
+    ("lazy-a-fedpd", FLAT, {"rho": 20.0}, "none: Theorem 1, corrected needs rho > 2 L = 20"),
+    ("lazy-a-fedpd", STRONG, {"rho": 2.0}, f"{OF_AVERAGED} {up((10.0 / 12.0) ** 2)} per round"),
+    ("fedadmm", STRONG, {"rho": 2.0}, f"{OF_FEDDR} {up((10.0 / 12.0) ** 2)} per round"),
+    ("fedadmm", STRONG, {"rho": 2.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (10.0 / 12.0) ** 2))} per"),
+    ("fedadmm", STRONG, {"rho": 2.0, "server_step": 0.5}, "none: Theorem B needs server_step = P/N, as by default"),
     ("lazy-a-fedpd", CONCAVE, {"rho": 21.0}, "Theorem 1, corrected"),
     ("feddr", STRONG, {"eta": 0.1}, f"{OF_FEDDR} {up((1.0 - 0.5 * (1.0 - 0.95 / 1.05)) ** 2)} per round"),
     ("feddr", STRONG, {"eta": 1.0}, f"{OF_FEDDR} {up((1.0 - 0.5 * (1.0 - 9.0 / 11.0)) ** 2)} per round"),

@@ -179,7 +179,9 @@ METHODS = {
         Selected("tests/methods/test_restarts.py"),
         claims=(*DUALFL, "scaled_dualfl", *RESTARTS),
     ),
-    "fedadmm": _method("fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift")),
+    "fedadmm": _method(
+        "fedadmm", "FedADMM|fedadmm", claims=("identity_fedadmm_feddr", "fedadmm_dual_drift", "averaged_reflections")
+    ),
     "fedavg": _method("fedavg", "FedAvg", claims=("fedavg_bias", "fedavg_constant_step")),
     "fedcm": _method("fedcm", ""),
     "feddr": _method("feddr", "FedDR|feddr", claims=("feddr_contraction", "sampled_feddr", "identity_fedadmm_feddr")),
@@ -188,7 +190,14 @@ METHODS = {
         "feddyn",
         "FedDyn|weights_of_rows",
         Selected("tests/methods/compressors/test_methods.py"),
-        claims=(*FEDDYN, "sampled_feddyn", "weighted_feddyn", "growing_feddyn", "compressed_feddyn"),
+        claims=(
+            *FEDDYN,
+            "sampled_feddyn",
+            "weighted_feddyn",
+            "growing_feddyn",
+            "compressed_feddyn",
+            "averaged_reflections",
+        ),
     ),
     "fedpd": _method(
         "fedpd",

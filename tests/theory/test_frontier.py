@@ -26,7 +26,7 @@ from theory._cases import Case
 from theory._claims import discover
 from theory._problems import hard_quadratic, lopsided, quadratic, solved
 from theory.dualfl._runs import dual_optimum
-from theory.frontier import compressed, rounded
+from theory.frontier import averaged_reflections, compressed, rounded
 from theory.frontier import growing_feddyn as theorem_c
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
@@ -34,7 +34,8 @@ from theory.frontier import sampled_fedsplit as theorem_b
 from theory.frontier import scaled_dualfl as scales
 
 BELOW = "g_j bounded below"
-MODULES = {module.__name__ for module in (theorem_a, theorem_b, theorem_c, theorem_f, scales, compressed, rounded)}
+PROOFS = (theorem_a, theorem_b, averaged_reflections, theorem_c, theorem_f, scales, compressed, rounded)
+MODULES = {module.__name__ for module in PROOFS}
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.module in MODULES}
 
 
@@ -43,6 +44,7 @@ CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.mod
     [
         "sampled_feddyn",
         "sampled_fedsplit",
+        "averaged_reflections",
         "growing_feddyn",
         "compressed_fedsplit",
         "rounded_fedsplit",

@@ -12,12 +12,15 @@ from dualopt.methods import (
     GIANT,
     AccSDANE,
     AdaptiveAccSDANE,
+    AFedPD,
     AndersonDANE,
     AndersonFedSplit,
     CorrectedOptimizedDualFL,
     DistributedLBFGS,
     DualLBFGS,
+    FedADMM,
     FedDyn,
+    FedPD,
     FedSplit,
     GapRestartedDualFL,
     GrowingFedDyn,
@@ -114,6 +117,16 @@ MUTATIONS: dict[str, Variant] = {
         }.items()
     },
     "FedSplit: half the step": edit(*STEP, "(x - message)", caught="sampled_fedsplit"),
+    **{
+        f"{of.__name__}: {name}": edit(of, *texts, caught="averaged_reflections")
+        for of, name, texts in (
+            (FedPD, "half the dual step", ("local", "(theta - c.x0) / self.eta", "0.5 * (theta - c.x0) / self.eta")),
+            (FedDyn, "half the memory", ("local", "c.gradient - self", "c.gradient - 0.5 * self")),
+            (AFedPD, "mean dual forgotten", ("server", "mean + dual / self.rho", "mean")),
+            (FedADMM, "1/P for 1/N", ("server", "round.fraction if", "1.0 if")),
+            (FedADMM, "dual step of the wrong sign", ("local", "c.dual + self.rho", "c.dual - self.rho")),
+        )
+    },
     "OptimizedDualFL: weights forgotten": instead(CorrectedOptimizedDualFL, "local", scales.forgotten, "scaled_dualfl"),
     "OptimizedDualFL: one nu in the local problems": instead(
         CorrectedOptimizedDualFL, "local", own_weights, "scaled_dualfl"
