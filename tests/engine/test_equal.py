@@ -98,7 +98,7 @@ def test_blocks_are_one_process(kind: Any, problem: str, chance: str) -> None:
     f = problems()[problem]
     both = ways(f)
     chosen = both if (problem, chance) == ("smooth", "full") else {"wired": both["wired"]}
-    require_equal(kind(), f, chosen, participation=CHANCE[chance], rounds=6, tol=1e-9)
+    require_equal(kind(), f, chosen, participation=CHANCE[chance], rounds=4, tol=1e-9)
 
 
 @pytest.mark.parametrize("certify", [0, 2])

@@ -51,7 +51,7 @@ ABLE = [name for name, kind in METHODS.items() if not kind.uncompressed]
 LOSSY = [name for name, c in COMPRESSORS.items() if not isinstance(c, Identity)]
 PAIRS = [(name, c) for name in ABLE for c in LOSSY]
 SCALES: dict[str, Any] = {"none": None, "suggested": "suggested", "numbers": (1.0, 2.0, 0.5, 4.0, 1.5, 3.0)}
-ROUNDS = 5
+ROUNDS = 4
 
 pairs = pytest.mark.parametrize(("name", "compressor"), PAIRS)
 methods = pytest.mark.parametrize("name", ABLE)
@@ -112,8 +112,10 @@ def ways(f: Any) -> dict[str, tuple[Any, Any]]:
 def test_wherever_the_clients_are_it_is_the_same_run(name: str, compressor: str, scales: str) -> None:
     f, packs = objective(), COMPRESSORS[compressor]
     options = {"participation": chance(name), "scales": SCALES[scales]}
-    whole = recorded(name, f, packs, **options)
-    for placed, engine in ways(f).values():
+    whole, placements = recorded(name, f, packs, **options), ways(f)
+    if SCALES[scales] is not None:
+        del placements["blocks"]  # which are hosts too: they stand beside the others without scales
+    for placed, engine in placements.values():
         require_equal(whole, recorded(name, placed, packs, engine=engine, **options))
 
 
