@@ -225,7 +225,7 @@ class Algorithm(Typed):
         >>> f = Quadratic(A=np.array([[[1.0]], [[4.0]]]), b=np.array([[1.0], [-1.0]]))
         >>> FedDyn().guarantee(f, UniformSubset(size=1))
         'Theorem A: E Psi falls by a factor of 0.700341 per round'
-        >>> FedDyn().guarantee(f, Bernoulli(probability=0.5)).rpartition("; ")[2]
+        >>> FedDyn().guarantee(f, Bernoulli(probability=0.5)).split("; ")[1]
         'Theorem A needs cohorts of one size, not independent activity'
         """
         packs = or_none(compressor)
