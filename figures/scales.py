@@ -42,7 +42,7 @@ SEEDS = 2  # of cohorts of the quadratics, whose rounds are averaged; the data h
 LEGEND = {"fedsplit": "FedSplit", "feddr": "FedDR", "feddyn": "FedDyn", "sampled-dualfl": "SampledDualFL"}
 METHODS: dict[str, Any] = {
     "fedsplit": FedSplit(),
-    "feddr": FedDR(),
+    "feddr": FedDR(relaxation=1.0),
     "feddyn": FedDyn(),
     "sampled-dualfl": SampledDualFL(),
 }

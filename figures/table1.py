@@ -36,7 +36,6 @@ from dualopt.methods import (
     FedSAM,
     FedSpeed,
     FedSplit,
-    FiveGCS,
     GradientDescent,
     LazyAFedPD,
     OptimizedDualFL,
@@ -68,7 +67,7 @@ from theory.baselines._communications import (
     planes,
     with_coins,
 )
-from theory.baselines.table_1 import short_step
+from theory.baselines.table_1 import paper_5gcs, short_step
 from theory.dualfl.regularised import plain_case
 from theory.dualfl.regularised import theorem_4_2_rounds as rounds_to_gradient
 from theory.lower_bounds._convex_chain import power
@@ -124,7 +123,7 @@ ROWS = {
     "SampledDualFL": Row(lambda f: SampledDualFL(), one_by_one),
     "Scaffnew": Row(lambda f: Scaffnew(), with_coins, "yes", look="scaffnew"),
     "RandProx": Row(lambda f: Scaffnew(probability=1.0 / (1.0 + _omega(f))), with_coins, "yes"),
-    "5GCS": Row(lambda f: FiveGCS(solver=AtOnce()), in_matrices, "yes", look="fivegcs"),
+    "5GCS": Row(lambda f: paper_5gcs(f, solver=AtOnce()), in_matrices, "yes", look="fivegcs"),
     "APDA-Inexact, exact": Row(
         lambda f: APDAInexact(solver=Exact()), in_matrices, "yes", lambda f: APDAInexact(**ACCURATE), "apda-inexact"
     ),
@@ -148,7 +147,7 @@ ROWS = {
     "A-FedPD": Row(lambda f: AFedPD()),
     "A-FedPD, lazy": Row(lambda f: LazyAFedPD()),
     "FedADMM": Row(lambda f: FedADMM()),
-    "FedDR, a = 1": Row(lambda f: FedDR()),
+    "FedDR, a = 1": Row(lambda f: FedDR(relaxation=1.0)),
     "DualFL, rho = 0": Row(lambda f: DualFL(rho=0.0), one_by_one, look="dualfl", dashed=True),
     "DualFL, no momentum": Row(lambda f: DualAscent(), look="optimized-dualfl", dashed=True),
     "FedAvg, K = 1": Row(lambda f: FedAvg(stop=Steps(steps=1)), look="fedavg"),

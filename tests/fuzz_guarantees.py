@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from dualopt.arrays.xp import silent
-from dualopt.methods import GIANT, AFedPD, Known, Theorem
+from dualopt.methods import GIANT, AFedPD, FedADMM, Known, Theorem
 from dualopt.methods._base import parameters
 from dualopt.methods._theorem import ANY_LAW
 from dualopt.methods.participation import (
@@ -194,7 +194,7 @@ def _drawn(method: Any, f: Quadratic, who: Participation, rng: np.random.Generat
     yield first
     if others:
         yield others[rng.integers(len(others))]
-    if "rho" in parameters(type(method)) and not isinstance(method, AFedPD):
+    if "rho" in parameters(type(method)) and not isinstance(method, AFedPD | FedADMM):
         yield replace(method, rho=0.0)
 
 

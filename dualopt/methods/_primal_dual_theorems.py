@@ -23,7 +23,7 @@ from dualopt.methods._theorem import (
 from dualopt.methods.participation import SKIPPED
 from dualopt.solvers import SGD
 
-__all__ = ["OF_A_FEDPD", "OF_FEDPD", "OF_FIVEGCS", "OF_SCAFFNEW", "PRODUCT", "SPLIT_OFF"]
+__all__ = ["OF_A_FEDPD", "OF_FEDPD", "OF_FIVEGCS", "OF_SCAFFNEW", "PRODUCT", "SPLIT_OFF", "best_step"]
 
 # FedPD and A-FedPD.
 
@@ -91,6 +91,28 @@ SPLIT_OFF = at_most("mu", "min mu_j", lambda m, k: k.mu)
 PRODUCT = at_most("tau", "1/(gamma N)", lambda m, k: 1.0 / (m.gamma * k.N))
 
 
+def best_step(mu: float, L: float, fraction: float) -> float:
+    r"""Return the :math:`\gamma` with the least factor of 5GCS for :math:`\gamma\tau N = 1`, but at most :math:`1/\mu`.
+
+    With :math:`\tau/(L_F + \tau) = 1/(1 + \gamma(L - \mu))` the factor of the model falls with :math:`\gamma`, that of
+    the duals grows, and they are equal where :math:`\mu(L - \mu)\gamma^2 + (1 - p)\mu\gamma = p`, p the fraction:
+    at about :math:`\sqrt{p/(L\mu)}`. Up to :math:`1/\mu` local problems are as convex as the clients are.
+
+    Examples
+    --------
+    >>> round(best_step(1.0, 101.0, 1.0), 9), best_step(1.0, 1.0, 0.5)
+    (0.1, 1.0)
+    """
+    b = (1.0 - fraction) * mu
+    root = b + math.sqrt(b * b + 4.0 * fraction * mu * (L - mu))
+    return 2.0 * fraction / max(root, 2.0 * fraction * mu)
+
+
+def _best_steps(known: Known) -> dict[str, float]:
+    gamma = best_step(known.mu, known.L, known.p)
+    return {"gamma": gamma, "tau": 1.0 / (gamma * known.N)}
+
+
 def _curvature(method: Any, known: Known) -> float:
     return (known.L - method.mu) / known.N
 
@@ -122,5 +144,6 @@ OF_FIVEGCS = (
         laws=SUBSETS,
         factor=_slower,
         potential=_both,
+        best=_best_steps,
     ),
 )

@@ -92,7 +92,7 @@ OF_FEDDR = (
         laws=ANY_LAW,
         factor=lambda m, k: _factor(m, k, m.eta, m.relaxation),
         potential=lambda m, k, theta, s, n: _reached(k, theta, s.clients.x, s.clients.y, m.eta),
-        best=lambda k: {"eta": 1.0 / math.sqrt(k.L * k.mu)},
+        best=lambda k: {"eta": 1.0 / math.sqrt(k.L * k.mu), "relaxation": 2.0},
     ),
 )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from dualopt.arrays._checks import interval
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import ProximalStep, TheRegulariser
+from dualopt.methods._parameters import ProximalStep, Suggested, TheRegulariser, smooth_and_strongly_convex
 from dualopt.methods._splitting_theorems import OF_FEDDR
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -33,6 +33,11 @@ class Client(NamedTuple):
     reflected: Array  # xhat_i = 2 x_i - y_i
 
 
+def best_relaxation(method: Any, objective: Objective, name: str) -> float:
+    """Return 2 where reflections contract, else 1."""
+    return 2.0 if smooth_and_strongly_convex(objective) else 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class FedDR(Algorithm):
     r"""Minimise ``E + g`` by proximal steps of the active clients and of ``g`` on the server.
@@ -54,8 +59,9 @@ class FedDR(Algorithm):
         strongly convex.
     regulariser : Regulariser, optional
         ``g``; suggested: that of the objective, the zero function if it has none.
-    relaxation : float, default 1
-        The factor ``a`` in (0, 2]; 2 is the Peaceman-Rachford splitting of FedSplit.
+    relaxation : float, optional
+        The factor ``a`` in (0, 2]; 2 is the Peaceman-Rachford splitting of FedSplit. Suggested: 2, the best factor of
+        Theorem B, or 1 when the clients are not smooth and strongly convex, where 2 need not converge.
     solver, stop
         As in :class:`dualopt.methods.Algorithm`.
 
@@ -66,8 +72,8 @@ class FedDR(Algorithm):
 
     Examples
     --------
-    >>> FedDR(eta=0.1).relaxation
-    1.0
+    >>> FedDR(eta=0.1, relaxation=1.5).relaxation
+    1.5
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"partial", "unequal", "regulariser"})
@@ -76,7 +82,7 @@ class FedDR(Algorithm):
 
     eta: ProximalStep = AUTO
     regulariser: TheRegulariser = Zero()
-    relaxation: Annotated[float, interval("(0, 2]")] = 1.0
+    relaxation: Annotated[float, interval("(0, 2]"), Suggested(best_relaxation)] = AUTO
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """Every client at ``theta0``."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from dualopt.arrays._checks import Fraction, Positive, require
 from dualopt.arrays.xp import Array, zeros_like
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import OWN_STEPS, largest, require_local_gradients, smallest
-from dualopt.methods._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF
+from dualopt.methods._parameters import GradientSolver, largest, smallest
+from dualopt.methods._primal_dual_theorems import OF_FIVEGCS, PRODUCT, SPLIT_OFF, best_step
 from dualopt.methods._theorem import Known
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
 from dualopt.objectives import Objective
-from dualopt.solvers import LocalSolver
-from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["FiveGCS"]
 
@@ -37,7 +35,7 @@ class Client(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FiveGCS(Algorithm):
-    r"""Proximal steps on the dual variables of a cohort, each by local gradient steps.
+    r"""Proximal steps on the dual variables of a cohort.
 
     With :math:`F_m = (f_m - \frac\mu2|\cdot|^2)/N`, so that :math:`E = \sum_m F_m + \frac\mu2|\cdot|^2`, and ``C``
     active clients,
@@ -55,24 +53,24 @@ class FiveGCS(Algorithm):
               \qquad \Psi = \tfrac1\gamma|x - x^*|^2
               + \tfrac NC\bigl(\tfrac1\tau + \tfrac1{L_F}\bigr)\textstyle\sum_m|u_m - u_m^*|^2,
 
-    with :math:`L_F = (L - \mu)/N`; the suggestions make it hold with the suggested number of gradient steps too. Start:
-    all :math:`u_m` zero, ``x = theta0``. The paper was not at hand.
+    with :math:`L_F = (L - \mu)/N`; the suggestions have the least such factor. The paper takes :math:`\gamma =
+    \frac3{16}\sqrt{C/(L\mu N)}`, :math:`\tau = 1/(2\gamma N)` and :math:`\lceil(\frac34\sqrt{CL/(N\mu)} +
+    2)\log(4L/\mu)\rceil` gradient steps from :math:`\hat x`, about five times as many rounds. Start: all :math:`u_m`
+    zero, ``x = theta0``. The paper was not at hand.
 
     Parameters
     ----------
     gamma : float, optional
-        :math:`\gamma`; suggested: :math:`\frac3{16}\sqrt{C/(L\mu N)}`.
+        :math:`\gamma`; suggested: the positive root of :math:`\mu(L - \mu)\gamma^2 + (1 - \frac CN)\mu\gamma = \frac
+        CN`, about :math:`\sqrt{C/(L\mu N)}`, and at most :math:`1/\mu`.
     tau : float, optional
-        :math:`\tau`; suggested: :math:`1/(2\gamma N)`.
+        :math:`\tau`; suggested: :math:`1/(\gamma N)`.
     mu : float, optional
         The strong convexity that is split off; suggested: the least of the clients'.
     fraction : float, optional
-        ``C/N``, which the suggestions of ``gamma`` and the number of steps use and nothing else; in a run that of its
-        participation, else 1.
-    solver : LocalSolver, optional
-        Local solver; suggested: ``Gradient()`` with the step ``1/L`` of the local problem.
-    stop : Stop, optional
-        When a client stops; suggested: :math:`\lceil(\frac34\sqrt{CL/(N\mu)} + 2)\log(4L/\mu)\rceil` steps.
+        ``C/N``, which the suggestion of ``gamma`` uses and nothing else; in a run that of its participation, else 1.
+    solver, stop
+        As in :class:`dualopt.methods.Algorithm`.
 
     Raises
     ------
@@ -94,20 +92,16 @@ class FiveGCS(Algorithm):
     tau: Positive = AUTO
     mu: Positive = AUTO
     fraction: Fraction | None = None
-    solver: Annotated[LocalSolver, require_local_gradients, OWN_STEPS] = AUTO
-    stop: Stop = AUTO
+    solver: GradientSolver = AUTO
 
     def suggested(self, objective: Objective) -> Self:
         """Fill in the parameters of the theorem."""
         mu, L = smallest(objective.mu) if self.mu is None else self.mu, largest(objective.L)
         if not (mu > 0 and math.isfinite(L)):
             raise ValueError("objective must be smooth and strongly convex, as the theory of 5GCS is for no other.")
-        fraction = self.fraction or 1.0
-        gamma = 3.0 / 16.0 * math.sqrt(fraction / (L * mu)) if self.gamma is None else self.gamma
-        tau = 1.0 / (2.0 * gamma * objective.n_clients) if self.tau is None else self.tau
-        steps = math.ceil((0.75 * math.sqrt(fraction * L / mu) + 2.0) * math.log(4.0 * L / mu))
-        stop = Steps(steps=steps) if self.stop is None else self.stop
-        return replace(super().suggested(objective), gamma=gamma, tau=tau, mu=mu, stop=stop)
+        gamma = best_step(mu, L, self.fraction or 1.0) if self.gamma is None else self.gamma
+        tau = 1.0 / (gamma * objective.n_clients) if self.tau is None else self.tau
+        return replace(super().suggested(objective), gamma=gamma, tau=tau, mu=mu)
 
     def check(self, objective: Objective) -> None:
         """Refuse what is outside the theory."""

@@ -77,7 +77,7 @@ def test_what_was_handed_out_is_never_written_to():
 
 @pytest.mark.parametrize("lazy", [True, False])
 def test_only_clients_that_were_put_take_memory(monkeypatch, lazy):
-    """A hundred thousand clients that differ from the start in ten rows: the start may be one row seen a million times."""
+    """Many clients that differ from the start in ten rows: the start may be one row that is seen many times."""
     monkeypatch.setattr(client_states, "LAZY", 2**30 if lazy else 2**20)
     start = np.broadcast_to(np.zeros(100), (10**5, 100))
     states = ClientStates(start, 10**5)

@@ -194,7 +194,6 @@ DEFAULTS = [
     ("fedadmm", {"server_step": None}),
     ("fedavg", {"stop": Steps(steps=10)}),
     ("fedcm", {"alpha": 0.1, "server_step": None, "stop": Steps(steps=10)}),
-    ("feddr", {"relaxation": 1.0}),
     ("feddualavg", {"server_step": 1.0, "stop": Steps(steps=10)}),
     ("fedsam", {"radius": 0.05, "epsilon": 1e-2, "stop": Steps(steps=10)}),
     ("fedspeed", {"radius": 0.1, "epsilon": 1e-2, "stop": Steps(steps=10)}),

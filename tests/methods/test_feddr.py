@@ -103,7 +103,7 @@ def test_stays_at_the_solution(problem: str, regulariser: str, participation: Pa
 def test_squared_norm_and_ridge_have_one_fixed_point() -> None:
     """``L2(w)`` on the server is ``w`` more ridge for each client: other iterates, the same limit."""
     F, ridge = Composite(objective=logistic(mu=0.1), regulariser=L2(weight=0.2)), logistic(mu=0.3)
-    algorithm = FedDR(eta=2.0, **ACCURATE["logistic"])
+    algorithm = FedDR(eta=2.0, relaxation=1.0, **ACCURATE["logistic"])
     server, client = (list(islice(iterate(algorithm, f), 70)) for f in (F, ridge))
     assert np.linalg.norm(server[2].server.theta - client[2].server.theta) > 1e-3
     a, b = server[-1].server.theta, client[-1].server.theta

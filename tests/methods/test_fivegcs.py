@@ -33,7 +33,7 @@ def box(f, chosen, *, gamma: float, tau: float, mu: float, L: float, K: int):
 
 def test_it_is_the_box() -> None:
     f, chance = quadratic(mu=1.0, L=20.0), UniformSubset(size=2)
-    method = FiveGCS(gamma=0.06, tau=1.1, mu=0.8, stop=Steps(steps=4))
+    method = FiveGCS(gamma=0.06, tau=1.1, mu=0.8, solver=Gradient(), stop=Steps(steps=4))
     chosen = [r.clients for r in islice(chance.rounds(5, 0), 15)]
     written = box(f, chosen, gamma=0.06, tau=1.1, mu=0.8, L=20.0, K=4)
     for s, (x, u) in zip(iterate(method, f, theta0=np.ones(4), participation=chance), written, strict=False):

@@ -202,9 +202,9 @@ SAID = [
     ("fedadmm", STRONG, {"rho": 2.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (10.0 / 12.0) ** 2))} per"),
     ("fedadmm", STRONG, {"rho": 2.0, "server_step": 0.5}, "none: Theorem B needs server_step = P/N, as by default"),
     ("lazy-a-fedpd", CONCAVE, {"rho": 21.0}, "Theorem 1, corrected"),
-    ("feddr", STRONG, {"eta": 0.1}, f"{OF_FEDDR} {up((1.0 - 0.5 * (1.0 - 0.95 / 1.05)) ** 2)} per round"),
-    ("feddr", STRONG, {"eta": 1.0}, f"{OF_FEDDR} {up((1.0 - 0.5 * (1.0 - 9.0 / 11.0)) ** 2)} per round"),
-    ("feddr", STRONG, {"eta": 1.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (10.0 / 11.0) ** 2))} per round"),
+    ("feddr", STRONG, {"eta": 0.1}, f"{OF_FEDDR} {up((0.95 / 1.05) ** 2)} per round"),
+    ("feddr", STRONG, {"eta": 1.0, "relaxation": 1.0}, f"{OF_FEDDR} {up((10.0 / 11.0) ** 2)} per round"),
+    ("feddr", STRONG, {"eta": 1.0, "who": ONE}, f"{OF_FEDDR} {up(1.0 - 0.5 * (1.0 - (9.0 / 11.0) ** 2))} per round"),
     (
         "feddr",
         STRONG,
@@ -424,11 +424,10 @@ SUGGESTED = [
     ("fedpd", hinge(mu=0.25), {}, {"eta": 4.0}),
     ("scaffnew", STRONG, {}, {"probability": math.sqrt(0.05)}),
     ("scaffnew", FLAT, {"probability": 0.5}, {"probability": 0.5}),
-    ("fivegcs", STRONG, {}, {"gamma": 3.0 / 16.0 / ROOT, "tau": 4.0 * ROOT / 3.0, "mu": 0.5}),
-    ("fivegcs", STRONG, {"gamma": 0.1, "mu": 0.25}, {"gamma": 0.1, "tau": 2.5, "mu": 0.25}),
-    ("fivegcs", STRONG, {"fraction": 0.25}, {"gamma": 3.0 / 32.0 / ROOT, "fraction": 0.25}),
-    ("fivegcs", STRONG, {}, {"stop": Steps(steps=math.ceil((0.75 * math.sqrt(20.0) + 2.0) * math.log(80.0)))}),
-    ("fivegcs", STRONG, {"stop": Steps(steps=7)}, {"stop": Steps(steps=7)}),
+    ("fivegcs", STRONG, {}, {"gamma": 1.0 / math.sqrt(0.5 * 9.5), "tau": 0.5 * math.sqrt(0.5 * 9.5), "mu": 0.5}),
+    ("fivegcs", STRONG, {"gamma": 0.1, "mu": 0.25}, {"gamma": 0.1, "tau": 5.0, "mu": 0.25}),
+    ("fivegcs", STRONG, {"fraction": 0.25}, {"gamma": (math.sqrt(4.890625) - 0.375) / 9.5}),
+    ("fivegcs", diagonal((1.0, 1.0), (1.5, 1.25)), {}, {"gamma": 1.0}),  # the root is sqrt(2)
     ("apda-inexact", STRONG, {}, {"eta_x": 0.25 / ROOT, "eta_y": ROOT / 8.0, "beta_y": 0.1}),
     ("apda-inexact", STRONG, {}, {"theta": 2.0 / (2.0 + 0.125 / ROOT)}),
     ("apda-inexact", STRONG, {"eta_x": 4.0}, {"eta_y": 1.0 / 128.0, "theta": 1.0 - 0.1 / 128.0}),
@@ -492,7 +491,7 @@ def test_the_usual_solver_is_suggested_unless_there_is_one(name: str) -> None:
     assert kind(**options).suggested(logistic()).solver == LBFGS(history=40, precondition=False)  # few short rows
 
 
-@pytest.mark.parametrize("name", ["fivegcs", "apda-inexact", "fedavg"])
+@pytest.mark.parametrize("name", ["apda-inexact", "fedavg"])
 def test_gradient_steps_are_suggested_unless_there_is_a_solver(name: str) -> None:
     assert ALGORITHMS[name]().suggested(STRONG).solver == Gradient()
     assert ALGORITHMS[name](solver=LBFGS()).suggested(STRONG).solver == LBFGS()

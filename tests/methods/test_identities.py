@@ -183,10 +183,10 @@ BOXES: dict[str, tuple[object, Callable[[Rounds], Iterator[np.ndarray]], Partici
     "FedDyn": (FedDyn(alpha=WEIGHT, solver=EXACT), feddyn, SOME),
     "FedADMM": (FedADMM(rho=WEIGHT, solver=EXACT), fedadmm, SOME),
     "FedADMM, step 0.7": (FedADMM(rho=WEIGHT, server_step=0.7, solver=EXACT), lambda r: fedadmm(r, 0.7), SOME),
-    "FedDR": (FedDR(eta=ETA, solver=EXACT), feddr, SOME),
+    "FedDR": (FedDR(eta=ETA, relaxation=1.0, solver=EXACT), feddr, SOME),
     "FedDR, a = 1.5": (FedDR(eta=ETA, relaxation=1.5, solver=EXACT), lambda r: feddr(r, 1.5), SOME),
     "FedDR, l1": (
-        FedDR(eta=ETA, regulariser=L1(weight=0.3), solver=EXACT),
+        FedDR(eta=ETA, relaxation=1.0, regulariser=L1(weight=0.3), solver=EXACT),
         lambda r: feddr(r, level=0.3),
         SOME,
     ),

@@ -206,7 +206,7 @@ class AnyParticipation(RuleBasedStateMachine):
             "feddyn": FedDyn(alpha=weight),
             "fedadmm": FedADMM(rho=weight),
             "drifting": FedADMM(rho=weight, server_step=0.7),
-            "feddr": FedDR(eta=1.0 / weight),
+            "feddr": FedDR(eta=1.0 / weight, relaxation=1.0),
             "fedsplit": FedSplit(step=1.0 / weight),
             "a-fedpd": AFedPD(rho=weight),
             "lazy": LazyAFedPD(rho=weight),

@@ -49,7 +49,7 @@ METHODS: dict[str, Any] = {
     "fedsplit": FedSplit(),
     "fedsplit own": ConsensusFedSplit(),
     "feddr": FedDR(relaxation=1.5),
-    "feddr own": FedDR(),
+    "feddr own": FedDR(relaxation=1.0),
     "feddyn": FedDyn(),
     "feddyn own": FedDyn(),
     "sampled": SampledDualFL(),

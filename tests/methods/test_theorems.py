@@ -474,6 +474,8 @@ def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) 
         least = theorem.factor(complete, known)
         for parameter, value in best.items():
             for times in (0.9, 0.999, 1.001, 1.1):
+                if (parameter, times > 1.0) == ("relaxation", True):
+                    continue  # 2 is the most that there is
                 other = replace(complete, **{parameter: times * value})
                 assert theorem.fails(other, known) or theorem.factor(other, known) >= least * (1.0 - 1e-12)
 

@@ -24,7 +24,7 @@ def with_weight(f: Case, weight: float, tolerance: float, **more: Any) -> Runs:
         "lazy A-FedPD": LazyAFedPD(rho=weight, **exactly),
         "FedADMM": FedADMM(rho=weight, server_step=1.0, **exactly),
         "FedSpeed": FedSpeed(rho=weight, radius=0.0, **exactly),
-        "FedDR": FedDR(eta=1.0 / weight, **exactly),
+        "FedDR": FedDR(eta=1.0 / weight, relaxation=1.0, **exactly),
     }
     return runs(f, methods, f"weight {weight:g}", tolerance=tolerance, **more)
 
@@ -57,7 +57,7 @@ def identity_full_participation(case: Runs) -> Iterator[Inequality]:
 def fedadmm_and_feddr(f: Case, rho: float, participation: Participation, tolerance: float) -> Runs:
     """Return the two with one weight."""
     exactly = accurately(f.objective)
-    methods = {"FedADMM": FedADMM(rho=rho, **exactly), "FedDR": FedDR(eta=1.0 / rho, **exactly)}
+    methods = {"FedADMM": FedADMM(rho=rho, **exactly), "FedDR": FedDR(eta=1.0 / rho, relaxation=1.0, **exactly)}
     return runs(f, methods, f"{participation}, rho {rho:g}", participation=participation, tolerance=tolerance)
 
 

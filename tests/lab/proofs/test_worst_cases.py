@@ -36,7 +36,6 @@ REFUSED = {
     "feddualavg",  # many local steps
     "fedsam",
     "fedspeed",
-    "fivegcs",  # many local steps
     "gap-restarted-dualfl",
     "giant",
     "restarted-dualfl",
