@@ -92,25 +92,36 @@ PRODUCT = at_most("tau", "1/(gamma N)", lambda m, k: 1.0 / (m.gamma * k.N))
 
 
 def best_step(mu: float, L: float, fraction: float) -> float:
-    r"""Return the :math:`\gamma` with the least factor of 5GCS for :math:`\gamma\tau N = 1`, but at most :math:`1/\mu`.
+    r"""Return the largest :math:`\gamma` that Theorem G admits, which has the fastest rate, but at most :math:`1/\mu`.
 
-    With :math:`\tau/(L_F + \tau) = 1/(1 + \gamma(L - \mu))` the factor of the model falls with :math:`\gamma`, that of
-    the duals grows, and they are equal where :math:`\mu(L - \mu)\gamma^2 + (1 - p)\mu\gamma = p`, p the fraction:
-    at about :math:`\sqrt{p/(L\mu)}`. Up to :math:`1/\mu` local problems are as convex as the clients are.
+    It is the positive root of :math:`\mu(L - \mu)\gamma^2 + 2(1 - p)\mu\gamma = p`, p the fraction, about
+    :math:`\sqrt{p/(L\mu)}`. Up to :math:`1/\mu` local problems are as convex as the clients are.
 
     Examples
     --------
-    >>> round(best_step(1.0, 101.0, 1.0), 9), best_step(1.0, 1.0, 0.5)
+    >>> round(best_step(1.0, 101.0, 1.0), 9), best_step(1.0, 1.0, 0.75)
     (0.1, 1.0)
     """
     b = (1.0 - fraction) * mu
-    root = b + math.sqrt(b * b + 4.0 * fraction * mu * (L - mu))
-    return 2.0 * fraction / max(root, 2.0 * fraction * mu)
+    return fraction / max(b + math.sqrt(b * b + fraction * mu * (L - mu)), fraction * mu)
+
+
+def _longest(method: Any, known: Known) -> float:
+    b = (1.0 - known.p) * method.mu
+    return known.p / (b + math.sqrt(b * b + known.p * method.mu * (known.L - method.mu)))
 
 
 def _best_steps(known: Known) -> dict[str, float]:
     gamma = best_step(known.mu, known.L, known.p)
     return {"gamma": gamma, "tau": 1.0 / (gamma * known.N)}
+
+
+def _with_ridge(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return Psi of Theorem G, for the duals times N."""
+    duals = (known.objective.gradient(theta) - method.mu * theta) / known.N
+    weight = (method.gamma**2 + 2.0 * method.gamma / (known.L - method.mu)) / known.p * known.N
+    away = float(array_namespace(theta).sum((state.server.theta - theta) ** 2))
+    return away + weight * squares(state.clients.dual - duals)
 
 
 def _curvature(method: Any, known: Known) -> float:
@@ -130,20 +141,32 @@ def _both(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
     return away / method.gamma + weight * squares(state.clients.dual - duals)
 
 
+_OF_FIVEGCS = (
+    EQUALLY_WEIGHTED,
+    SMOOTH_STRONG,
+    SPLIT_OFF,
+    Need("mu < max L_j", lambda m, k: m.mu < k.L, lambda m, k: k.L),
+)
 OF_FIVEGCS = (
+    Theorem(
+        source="Theorem G",
+        rate="E Psi falls by a factor of {factor} per round",
+        needs=(
+            *_OF_FIVEGCS,
+            Need("gamma tau N = 1", lambda m, k: math.isclose(m.gamma * m.tau * k.N, 1.0, rel_tol=1e-9)),
+            at_most("gamma", "gamma*", _longest),
+        ),
+        laws=SUBSETS,
+        factor=lambda m, k: 1.0 / (1.0 + 2.0 * m.gamma * m.mu),
+        potential=_with_ridge,
+        best=_best_steps,
+    ),
     Theorem(
         source="",
         rate="E Psi falls by a factor of {factor} per round (recalled)",
-        needs=(
-            EQUALLY_WEIGHTED,
-            SMOOTH_STRONG,
-            SPLIT_OFF,
-            Need("mu < max L_j", lambda m, k: m.mu < k.L, lambda m, k: k.L),
-            PRODUCT,
-        ),
+        needs=(*_OF_FIVEGCS, PRODUCT),
         laws=SUBSETS,
         factor=_slower,
         potential=_both,
-        best=_best_steps,
     ),
 )

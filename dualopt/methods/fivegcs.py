@@ -53,16 +53,21 @@ class FiveGCS(Algorithm):
               \qquad \Psi = \tfrac1\gamma|x - x^*|^2
               + \tfrac NC\bigl(\tfrac1\tau + \tfrac1{L_F}\bigr)\textstyle\sum_m|u_m - u_m^*|^2,
 
-    with :math:`L_F = (L - \mu)/N`; the suggestions have the least such factor. The paper takes :math:`\gamma =
-    \frac3{16}\sqrt{C/(L\mu N)}`, :math:`\tau = 1/(2\gamma N)` and :math:`\lceil(\frac34\sqrt{CL/(N\mu)} +
-    2)\log(4L/\mu)\rceil` gradient steps from :math:`\hat x`, about five times as many rounds. Start: all :math:`u_m`
-    zero, ``x = theta0``. The paper was not at hand.
+    with :math:`L_F = (L - \mu)/N`. If :math:`\gamma\tau N = 1`, this is FedDyn with the ridge at the server, and
+
+    .. math:: \mu(L - \mu)\gamma^2 + 2(1 - \tfrac CN)\mu\gamma \le \tfrac CN \quad\Rightarrow\quad
+              \mathbb E\,\Psi^+ \le \frac\Psi{1 + 2\gamma\mu}
+
+    for another :math:`\Psi` (Theorem G, ``theory/frontier/sampled_fivegcs.py``), attained if the first is an equality.
+    The paper takes :math:`\gamma = \frac3{16}\sqrt{C/(L\mu N)}`, :math:`\tau = 1/(2\gamma N)` and
+    :math:`\lceil(\frac34\sqrt{CL/(N\mu)} + 2)\log(4L/\mu)\rceil` gradient steps from :math:`\hat x`; its
+    bound has about ten times as many rounds. Start: all :math:`u_m` zero, ``x = theta0``. The paper was not at hand.
 
     Parameters
     ----------
     gamma : float, optional
-        :math:`\gamma`; suggested: the positive root of :math:`\mu(L - \mu)\gamma^2 + (1 - \frac CN)\mu\gamma = \frac
-        CN`, about :math:`\sqrt{C/(L\mu N)}`, and at most :math:`1/\mu`.
+        :math:`\gamma`; suggested: the largest one of Theorem G, about :math:`\sqrt{C/(L\mu N)}`, but at most
+        :math:`1/\mu`.
     tau : float, optional
         :math:`\tau`; suggested: :math:`1/(\gamma N)`.
     mu : float, optional

@@ -37,6 +37,7 @@ from dualopt.methods import (
     parameters,
 )
 from dualopt.methods._base import with_participation
+from dualopt.methods._primal_dual_theorems import best_step
 from dualopt.methods.participation import (
     CommunicateWithProbability,
     Full,
@@ -63,6 +64,7 @@ from theory.frontier import (
     sampled_feddr,
     sampled_feddyn,
     sampled_fedsplit,
+    sampled_fivegcs,
     weighted_feddyn,
 )
 from theory.optimized_dualfl import _runs as optimized
@@ -196,6 +198,16 @@ SIDES: list[tuple[Assumptions, str, Algorithm, Quadratic, Participation]] = [
         (averaged_reflections.admitted, "Theorem B", method, f, who)
         for method in (FedPD(eta=0.3), FedDyn(alpha=3.0), AFedPD(rho=3.0), FedADMM(rho=3.0))
         for f, who in ((LOPSIDED, Full()), (LOPSIDED, TWO), (FLAT, Full()))
+    ),
+    *(
+        (sampled_fivegcs.admitted, "Theorem G", method, LOPSIDED, TWO)
+        for longest in (best_step(0.4, 10.0, 0.5),)
+        for method in (
+            FiveGCS(gamma=longest * (1.0 - NEAR), mu=0.4),
+            FiveGCS(gamma=longest * (1.0 + NEAR), mu=0.4),
+            FiveGCS(gamma=0.1, mu=0.5 * (1.0 + NEAR)),
+            FiveGCS(gamma=0.1, tau=2.5 * (1.0 - NEAR)),
+        )
     ),
     (weighted_feddyn.admitted, "Theorem A'", FedDyn(), HEAVY, WeightedSubset(size=2)),
     (weighted_feddyn.admitted, "Theorem A'", FedDyn(), HEAVY, TWO),

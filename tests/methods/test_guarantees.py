@@ -361,10 +361,25 @@ SAID = [
     ),
     ("scaffnew", FLAT, {"probability": 1.0}, "none: its theorem needs smooth and strongly convex clients"),
     ("fivegcs", STRONG, {"gamma": 1.0, "tau": 0.1}, FALLS.format(up(1.0 - 0.1 / (9.5 / 2.0 + 0.1)))),
-    ("fivegcs", STRONG, {"gamma": 0.01, "tau": 50.0}, FALLS.format(up(1.0 / 1.005))),
-    ("fivegcs", STRONG, {"gamma": 0.01, "tau": 50.1}, "none: its theorem needs tau <= 1/(gamma N) = 50"),
+    (
+        "fivegcs",
+        STRONG,
+        {"gamma": 0.01, "tau": 50.0},
+        f"Theorem G: {FALLS.format(up(1.0 / 1.01))}; {FALLS.format(up(1.0 / 1.005))}",
+    ),
+    (
+        "fivegcs",
+        STRONG,
+        {"gamma": 0.01, "tau": 50.1},
+        "none: Theorem G needs gamma tau N = 1; its theorem needs tau <= 1/(gamma N) = 50",
+    ),
     ("fivegcs", STRONG, {"gamma": 1.0, "tau": 0.5, "who": ONE}, FALLS.format(up(1.0 - 0.25 / (9.5 / 2.0 + 0.5)))),
-    ("fivegcs", STRONG, {"who": Bernoulli(probability=0.5)}, "none: its theorem needs uniform cohorts of one size"),
+    (
+        "fivegcs",
+        STRONG,
+        {"who": Bernoulli(probability=0.5)},
+        "none: Theorem G and its theorem need uniform cohorts",
+    ),
 ]
 
 
@@ -426,7 +441,7 @@ SUGGESTED = [
     ("scaffnew", FLAT, {"probability": 0.5}, {"probability": 0.5}),
     ("fivegcs", STRONG, {}, {"gamma": 1.0 / math.sqrt(0.5 * 9.5), "tau": 0.5 * math.sqrt(0.5 * 9.5), "mu": 0.5}),
     ("fivegcs", STRONG, {"gamma": 0.1, "mu": 0.25}, {"gamma": 0.1, "tau": 5.0, "mu": 0.25}),
-    ("fivegcs", STRONG, {"fraction": 0.25}, {"gamma": (math.sqrt(4.890625) - 0.375) / 9.5}),
+    ("fivegcs", STRONG, {"fraction": 0.25}, {"gamma": (math.sqrt(5.3125) - 0.75) / 9.5}),
     ("fivegcs", diagonal((1.0, 1.0), (1.5, 1.25)), {}, {"gamma": 1.0}),  # the root is sqrt(2)
     ("apda-inexact", STRONG, {}, {"eta_x": 0.25 / ROOT, "eta_y": ROOT / 8.0, "beta_y": 0.1}),
     ("apda-inexact", STRONG, {}, {"theta": 2.0 / (2.0 + 0.125 / ROOT)}),

@@ -26,7 +26,7 @@ from theory._cases import Case
 from theory._claims import discover
 from theory._problems import hard_quadratic, lopsided, quadratic, solved
 from theory.dualfl._runs import dual_optimum
-from theory.frontier import averaged_reflections, compressed, rounded
+from theory.frontier import averaged_reflections, compressed, rounded, sampled_fivegcs
 from theory.frontier import growing_feddyn as theorem_c
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
@@ -34,8 +34,8 @@ from theory.frontier import sampled_fedsplit as theorem_b
 from theory.frontier import scaled_dualfl as scales
 
 BELOW = "g_j bounded below"
-PROOFS = (theorem_a, theorem_b, averaged_reflections, theorem_c, theorem_f, scales, compressed, rounded)
-MODULES = {module.__name__ for module in PROOFS}
+SAMPLED = (theorem_a, theorem_b, averaged_reflections, theorem_c, theorem_f, sampled_fivegcs)
+MODULES = {module.__name__ for module in (*SAMPLED, scales, compressed, rounded)}
 CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.module in MODULES}
 
 
@@ -45,6 +45,7 @@ CHAPTERS = {name: chapter for name, chapter in discover().items() if chapter.mod
         "sampled_feddyn",
         "sampled_fedsplit",
         "averaged_reflections",
+        "sampled_fivegcs",
         "growing_feddyn",
         "compressed_fedsplit",
         "rounded_fedsplit",

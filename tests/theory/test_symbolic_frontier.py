@@ -19,6 +19,7 @@ from theory._problems import lopsided
 from theory.frontier import accelerated_dane, adaptive_dane, giant, scaled_dualfl
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
+from theory.frontier import sampled_fivegcs as theorem_g
 from theory.optimized_dualfl._runs import growths
 
 gamma, mu, L, p, d, e, b, x, mean = positive("gamma mu L p d e b x mean")
@@ -54,6 +55,23 @@ def test_constants_of_theorem_b() -> None:
     q, delta = positive("q delta")
     kept = sp.expand((1 / q) * ((1 - q) + q * delta**2))
     assert sp.simplify(kept - (1 / q - (1 - delta**2))) == 0
+
+
+def test_theorem_g() -> None:
+    """Completing the square; the coefficients of the squares; and that the condition is where the memories fit."""
+    q, a, b = 1 + gamma * mu, x, mean
+    first = (a - gamma * b) ** 2 / q**2 + 2 * gamma * (a - gamma * b) * b / q  # of x^ - x*, and its product with [b]
+    best = sp.solve(sp.diff(first, b), b)[0]
+    assert sp.simplify(best - (q - 1) * a / ((2 * q - 1) * gamma)) == 0
+    r, c = 1 / (2 * q - 1), gamma**2 + 2 * gamma / (L - mu)
+    assert sp.simplify(first.subs(b, best) - r * a**2) == 0
+    case = stand_in(gamma=gamma, L=L, fraction=p, algorithm=stand_in(mu=mu))
+    same(theorem_g.factor(case), r)
+    same(theorem_g.dual_weight(case), c / p)
+    slack = c / p * (r - 1 + p) - gamma**2
+    condition = p - mu * (L - mu) * gamma**2 - 2 * (1 - p) * mu * gamma
+    ratio = sp.simplify(slack / condition - 2 * gamma / (p * (1 + 2 * gamma * mu) * (L - mu)))
+    assert ratio == 0
 
 
 def test_constants_of_theorem_c() -> None:

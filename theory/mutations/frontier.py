@@ -22,6 +22,7 @@ from dualopt.methods import (
     FedDyn,
     FedPD,
     FedSplit,
+    FiveGCS,
     GapRestartedDualFL,
     GrowingFedDyn,
     SampledDualFL,
@@ -39,7 +40,7 @@ from dualopt.solvers.stopping import Steps
 from theory.frontier._compressed import through
 from theory.frontier.anderson import Wild
 from theory.frontier.rounded import Moments
-from theory.mutations import feddyn, scales
+from theory.mutations import feddyn, scales, splitting
 from theory.mutations._edits import OtherMethodError, Variant, change, edit, edited, first_client, instead, parameters
 
 __all__ = ["ANDERSON", "DANE", "METRIC", "MUTATIONS", "RESTARTS", "SIMILAR"]
@@ -97,6 +98,13 @@ MUTATIONS: dict[str, Variant] = {
             "one client for the mean",
         )
     },
+    **{
+        f"{name}, with the ridge": splitting.MUTATIONS[name].but("sampled_fivegcs")
+        for name in ("5GCS: N/C forgotten", "5GCS: dual N times too large", "5GCS: wrong sign of the dual")
+    },
+    "5GCS: twice gamma*": parameters(
+        FiveGCS, lambda method, case: {"gamma": 2.0 * method.gamma, "tau": 0.5 * method.tau}, "sampled_fivegcs"
+    ),
     "FedDyn: half of alpha*": parameters(FedDyn, lambda method, case: {"alpha": 0.5 * method.alpha}, "sampled_feddyn"),
     "GrowingFedDyn: growth of the server alone": instead(GrowingFedDyn, "local", first_round, GROWTH),
     "GrowingFedDyn: weight of the last round": edit(
