@@ -209,12 +209,6 @@ _DERIVATIONS: Mapping[str, Sequence[str]] = {
     "restarts.py::test_the_gap_of_an_epoch": ["restart_gap"],
     "restarts.py::test_epochs": ["restart_epochs"],
     "restarts.py::test_energy_whatever_the_restarts": ["restart_energy"],
-    "baselines.py::test_fedsplit": ["fedsplit_contraction"],
-    "baselines.py::test_feddr": ["feddr_contraction"],
-    "baselines.py::test_scaffnew": ["scaffnew_one_step"],
-    "lower_bounds.py::test_bounds_of_the_functions": ["zero_chain_scalars"],
-    "lower_bounds.py::test_curvatures_and_the_least_gradient": ["zero_chain_gradient"],
-    "lower_bounds.py::test_smoothness_of_the_clients": ["zero_chain_smoothness"],
 }
 DERIVED = {
     claim: [f"tests/theory/test_symbolic_{test}" for test, claims in _DERIVATIONS.items() if claim in claims]

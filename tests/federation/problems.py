@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +13,22 @@ import numpy as np
 from dualopt import Trace, run
 from dualopt.engine.rounds import resolve
 from dualopt.federation import Project
+from dualopt.federation.identity import CERTIFICATE, PRIVATE_KEY, ROOT
 from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite, Objective, linear_model
 
-__all__ = ["METHODS", "SIZES", "differing", "in_one_process", "plant", "project_of", "rows", "texts_in", "write_shards"]
+__all__ = [
+    "METHODS",
+    "SIZES",
+    "differing",
+    "in_one_process",
+    "plant",
+    "project_of",
+    "rows",
+    "texts_in",
+    "write_certificates",
+    "write_shards",
+]
 
 SITES: tuple[str, ...] = ("lyon", "basel", "bern")
 SIZES = (30, 70, 80)
@@ -47,6 +60,33 @@ def write_shards(folder: Path, features: int = 20) -> dict[str, Path]:
     for path, cut in zip(paths.values(), cuts, strict=True):
         np.savez(path, X=X[cut], y=y[cut])
     return paths
+
+
+def write_certificates(folder: Path, sites: tuple[str, ...] = SITES, root: Any = None) -> Any:
+    """Give each site a private key and a certificate of one root, as ``nvflare provision`` does; return the root."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    now = datetime.datetime.now(datetime.UTC)
+
+    def certificate(name: str, key: Any, issuer: Any) -> Any:
+        named = [x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, of)]) for of in (name, "root")]
+        built = x509.CertificateBuilder().subject_name(named[0]).issuer_name(named[1]).public_key(key.public_key())
+        built = built.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(1))
+        return built.not_valid_after(now + datetime.timedelta(1)).sign(issuer, SHA256())
+
+    key = generate_private_key(SECP256R1())
+    signer, top = root or (key, certificate("root", key, key))
+    for site in sites:
+        own = generate_private_key(SECP256R1())
+        (folder / site / "startup").mkdir(parents=True, exist_ok=True)
+        (folder / site / ROOT).write_bytes(top.public_bytes(Encoding.PEM))
+        (folder / site / CERTIFICATE).write_bytes(certificate(site, own, signer).public_bytes(Encoding.PEM))
+        text = own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (folder / site / PRIVATE_KEY).write_bytes(text)
+    return signer, top
 
 
 def plant(data: Path) -> list[bytes]:

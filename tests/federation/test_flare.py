@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from dualopt import Trace
+from dualopt.federation.identity import CERTIFICATE, PRIVATE_KEY
 from dualopt.federation.seal import KEY_FILE
 from tests.federation.loopback import Loopback, processes_of
-from tests.federation.problems import SITES, differing, in_one_process, project_of
+from tests.federation.problems import SITES, differing, in_one_process, project_of, write_certificates
 
 pytestmark = pytest.mark.skipif(find_spec("nvflare") is None, reason='needs nvflare: pip install "dualopt[federation]"')
 
@@ -105,19 +106,5 @@ def greeted(port: int, certificate: Path | None = None, key: Path | None = None)
 
 def strangers_certificate(folder: Path) -> tuple[Path, Path]:
     """Make out a certificate to a name of ours, signed by nobody that we know."""
-    from datetime import datetime, timedelta
-
-    from cryptography import x509  # pyright: ignore[reportMissingImports]
-    from cryptography.hazmat.primitives import hashes, serialization  # pyright: ignore[reportMissingImports]
-    from cryptography.hazmat.primitives.asymmetric import ec  # pyright: ignore[reportMissingImports]
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lyon")])
-    begin = datetime(2020, 1, 1)
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), begin)
-    signed = made.not_valid_after(begin + timedelta(days=36500)).sign(key, hashes.SHA256())
-    paths = folder / "stranger.crt", folder / "stranger.key"
-    paths[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
-    paths[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-    return paths
+    write_certificates(folder / "stranger", ("lyon",))
+    return folder / "stranger" / "lyon" / CERTIFICATE, folder / "stranger" / "lyon" / PRIVATE_KEY

@@ -15,22 +15,9 @@ from dualopt.federation.provision import provision_text
 from dualopt.federation.settings import site_objective
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import linear_model
+from tests.federation.problems import rows, write_shards
 
-SIZES = (30, 70, 80)
 PROJECT = Project(name="trio", sites=("a", "b", "c"), loss="logistic", classes=(0, 1), features=5, mu=0.1)
-
-
-def rows(seed: int = 0, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((sum(SIZES), 5)), rng.integers(0, classes, sum(SIZES))
-
-
-def shards(folder: Path, X: np.ndarray, y: np.ndarray) -> list[Path]:
-    cuts = np.split(np.arange(len(y)), np.cumsum(SIZES)[:-1])
-    paths = [folder / f"{name}.svm" for name in PROJECT.sites]
-    for path, cut in zip(paths, cuts, strict=True):
-        np.savez(path.with_suffix(".npz"), X=X[cut], y=y[cut])
-    return [path.with_suffix(".npz") for path in paths]
 
 
 CHANGES: dict[str, Any] = {
@@ -141,11 +128,12 @@ def test_what_does_not_fit_gives_one_sentence(changes: dict[str, Any], complaint
 
 @pytest.mark.parametrize("weights", ["equal", "rows", "3,1,2"])
 def test_sites_alone_have_the_costs_of_one_process(tmp_path: Path, weights: str) -> None:
-    X, y = rows()
-    paths = shards(tmp_path, X, y)
+    X, y, cuts = rows(5)
+    paths = write_shards(tmp_path, 5).values()
     project = replace(PROJECT, client_weights=weights)
     given = (3, 1, 2) if "," in weights else weights
-    whole = linear_model(X, 2.0 * y - 1.0, loss=Logistic(), mu=0.1, clients=_cuts(), client_weights=given)
+    clients = [cut.tolist() for cut in cuts]
+    whole = linear_model(X, 2.0 * y - 1.0, loss=Logistic(), mu=0.1, clients=clients, client_weights=given)
     theta = np.linspace(-1, 1, 6)
     for j, (site, path) in enumerate(zip(project.sites, paths, strict=True)):
         own = site_objective(project, site, path)
@@ -154,10 +142,6 @@ def test_sites_alone_have_the_costs_of_one_process(tmp_path: Path, weights: str)
         assert own.gradient(theta).tolist() == part.gradient(theta).tolist()
         assert own.L.tolist() == part.L.tolist()
         assert own.weights == part.weights
-
-
-def _cuts() -> list[list[int]]:
-    return [cut.tolist() for cut in np.split(np.arange(sum(SIZES)), np.cumsum(SIZES)[:-1])]
 
 
 def test_a_site_that_lacks_classes_and_last_columns_has_the_shape_of_all(tmp_path: Path) -> None:
@@ -178,8 +162,7 @@ def test_a_site_with_one_label_only_keeps_its_sign(tmp_path: Path) -> None:
 
 
 def test_data_that_do_not_fit_the_project_give_one_sentence(tmp_path: Path) -> None:
-    X, y = rows()
-    path = shards(tmp_path, X, y)[0]
+    path = write_shards(tmp_path, 5)["lyon"]
     with pytest.raises(ValueError, match="site must be one of a, b, c, not d"):
         site_objective(PROJECT, "d", path)
     with pytest.raises(ValueError, match="must have 6 features, not 5"):

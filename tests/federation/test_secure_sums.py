@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,9 +15,9 @@ from dualopt.engine import _protocol as protocol
 from dualopt.engine import wire
 from dualopt.engine.secure_sums import _messages as sums
 from dualopt.federation import Project
-from dualopt.federation.identity import CERTIFICATE, PRIVATE_KEY, ROOT, KitIdentity
+from dualopt.federation.identity import KitIdentity
 from dualopt.federation.seal import MARK, Seal
-from tests.federation.problems import SITES, in_one_process, project_of
+from tests.federation.problems import SITES, in_one_process, project_of, write_certificates
 from tests.federation.test_in_memory import KEYS, Memory, answered, memory
 
 pytest.importorskip("cryptography")
@@ -28,33 +27,6 @@ METHODS: dict[str, dict[str, Any]] = {"dualfl": {}, "feddyn": {"participation": 
 
 def secure(algorithm: str = "dualfl", **changes: Any) -> Project:
     return project_of(algorithm, **({"secure": "sum", "rounds": 10} | METHODS[algorithm] | changes))
-
-
-def write_certificates(folder: Path, sites: tuple[str, ...] = SITES, root: Any = None) -> Any:
-    """Give each site a private key and a certificate of one root, as ``nvflare provision`` does; return the root."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-    from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    now = datetime.datetime.now(datetime.UTC)
-
-    def certificate(name: str, key: Any, issuer: Any) -> Any:
-        named = [x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, of)]) for of in (name, "root")]
-        built = x509.CertificateBuilder().subject_name(named[0]).issuer_name(named[1]).public_key(key.public_key())
-        built = built.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(1))
-        return built.not_valid_after(now + datetime.timedelta(1)).sign(issuer, SHA256())
-
-    key = generate_private_key(SECP256R1())
-    signer, top = root or (key, certificate("root", key, key))
-    for site in sites:
-        own = generate_private_key(SECP256R1())
-        (folder / site / "startup").mkdir(parents=True, exist_ok=True)
-        (folder / site / ROOT).write_bytes(top.public_bytes(Encoding.PEM))
-        (folder / site / CERTIFICATE).write_bytes(certificate(site, own, signer).public_bytes(Encoding.PEM))
-        text = own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        (folder / site / PRIVATE_KEY).write_bytes(text)
-    return signer, top
 
 
 @contextmanager

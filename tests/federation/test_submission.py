@@ -90,54 +90,42 @@ def pursue(script: Script, **options: Any) -> tuple[Outcome, list[float], list[s
 DONE = "FINISHED:COMPLETED"
 
 
-def test_a_job_that_ends_is_submitted_once(tmp_path: Path) -> None:
-    script = Script(tmp_path, ["SUBMITTED", "APPROVED", 1, 2, DONE])
-    outcome, shown, said = pursue(script)
-    assert (outcome.jobs, shown, said, script.opened, script.closed) == (1, [1, 2], [], 1, 1)
+FAILED, AGAIN = "FINISHED:EXECUTION_EXCEPTION", "submitting the run again, which goes on where it was"
+CASES: dict[str, tuple[list[list[Any]], int, list[float], list[str], dict[str, Any]]] = {
+    # what each job answers, how many are submitted, the rounds that are shown, what is said, and what else there is
+    "a job that ends": ([["SUBMITTED", "APPROVED", 1, 2, DONE]], 1, [1, 2], [], {}),
+    **{
+        f"a job that is {end}": ([[1, 2, f"FINISHED:{end}"], [3, DONE]], 2, [1, 2, 3], [AGAIN], {})
+        for end in ("EXECUTION_EXCEPTION", "ABORTED", "FAILED_TO_RUN")
+    },
+    "a server that forgot its job": ([[1, *[None] * 10], [2, DONE]], 2, [1, 2], ["does not answer any more"], {}),
+    "slow to answer": ([[1, *[None] * 9, 2, *[None] * 9, DONE]], 1, [1, 2], [], {}),
+    "sites slow to start": ([[*[None] * 40, 1, DONE]], 1, [1], [], {}),
+    "it never answers": ([[None] * 40, [1, DONE]], 2, [1], ["has not answered in 20 s"], {"patience": 20.0}),
+    "a lost connection": (
+        *([[1, LostError("broken"), 2, DONE]], 1, [1, 2]),
+        *(["the connection to the server is lost (broken); trying again"], {}),
+    ),
+    "rounds earn new attempts": ([*([n, FAILED] for n in range(12)), [DONE]], 13, [*range(12)], [AGAIN] * 12, {}),
+    "no result": ([[DONE], [DONE]], 2, [], ["left no result"], {"results": {1: {}}}),
+    "a job that runs already": ([[5, DONE]], 2, [3, 5], [AGAIN], {"left": [3, "FINISHED:ABORTED"]}),
+    "a site that is not there": ([[*["SUBMITTED"] * 30, 1, DONE]], 1, [1], ["waiting for basel, not connected"], {}),
+}
 
 
-@pytest.mark.parametrize("status", ["FINISHED:EXECUTION_EXCEPTION", "FINISHED:ABORTED", "FINISHED:FAILED_TO_RUN"])
-def test_a_job_that_fails_is_submitted_again(tmp_path: Path, status: str) -> None:
-    script = Script(tmp_path, [1, 2, status], [3, DONE])
-    outcome, shown, said = pursue(script)
-    assert outcome.jobs == 2
-    assert shown == [1, 2, 3]
-    assert len(said) == 1
-    assert "submitting the run again, which goes on where it was" in said[0]
-
-
-def test_a_server_that_forgot_its_job_is_noticed(tmp_path: Path) -> None:
-    script = Script(tmp_path, [1, *[None] * 10], [2, DONE])
-    outcome, _, said = pursue(script)
-    assert outcome.jobs == 2
-    assert script.aborted == ["job-1"]
-    assert "does not answer any more" in said[0]
-
-
-def test_a_job_that_is_slow_to_answer_is_not_submitted_twice(tmp_path: Path) -> None:
-    script = Script(tmp_path, [1, *[None] * 9, 2, *[None] * 9, DONE])
-    outcome, shown, _ = pursue(script)
-    assert (outcome.jobs, shown) == (1, [1, 2])
-
-
-def test_a_job_whose_sites_are_slow_to_start_is_waited_for(tmp_path: Path) -> None:
-    script = Script(tmp_path, [*[None] * 40, 1, DONE])
-    outcome, shown, said = pursue(script)
-    assert (outcome.jobs, shown, said) == (1, [1], [])
-
-
-def test_a_job_that_never_answers_is_submitted_again(tmp_path: Path) -> None:
-    script = Script(tmp_path, [None] * 40, [1, DONE])
-    outcome, _, said = pursue(script, patience=20.0)
-    assert outcome.jobs == 2
-    assert "has not answered in 20 s" in said[0]
-
-
-def test_a_lost_connection_is_made_again_and_the_job_kept(tmp_path: Path) -> None:
-    script = Script(tmp_path, [1, LostError("broken"), 2, DONE])
-    outcome, _, said = pursue(script)
-    assert (outcome.jobs, script.opened, script.closed) == (1, 2, 2)
-    assert said == ["the connection to the server is lost (broken); trying again"]
+@pytest.mark.parametrize(("jobs", "count", "rounds", "sentences", "more"), CASES.values(), ids=CASES)
+def test_a_run_is_pursued(
+    tmp_path: Path, jobs: list[list[Any]], count: int, rounds: list[float], sentences: list[str], more: dict[str, Any]
+) -> None:
+    script = Script(tmp_path, *jobs, results=more.get("results"))
+    script.left = more.get("left")
+    outcome, shown, said = pursue(script, **{key: more[key] for key in ("patience",) if key in more})
+    lost = "connection" in " ".join(sentences)
+    assert (outcome.jobs, shown) == (count, rounds)
+    assert (script.submitted, script.opened, script.closed) == (len(jobs), 1 + lost, 1 + lost)
+    assert len(said) == len(sentences)
+    assert all(expected in sentence for expected, sentence in zip(sentences, said, strict=True))
+    assert bool(script.aborted) == (AGAIN in " ".join(said))  # what is submitted again must not go on beside it
 
 
 def test_patience_ends(tmp_path: Path) -> None:
@@ -155,35 +143,10 @@ def test_jobs_that_fail_in_a_row_without_a_round_end_it(tmp_path: Path) -> None:
     assert script.closed == 1
 
 
-def test_rounds_that_are_done_earn_new_attempts(tmp_path: Path) -> None:
-    status = "FINISHED:EXECUTION_EXCEPTION"
-    script = Script(tmp_path, *[[n, status] for n in range(12)], [DONE])
-    assert pursue(script)[0].jobs == 13
-
-
 def test_a_refusal_is_not_submitted_again(tmp_path: Path) -> None:
     script = Script(tmp_path, [DONE], results={1: {"refused": "site bern has another project file."}})
     with pytest.raises(UnfinishedError, match=r"^site bern has another project file\.$"):
         pursue(script)
-
-
-def test_a_job_without_a_result_is_submitted_again(tmp_path: Path) -> None:
-    script = Script(tmp_path, [DONE], [DONE], results={1: {}})
-    outcome, _, said = pursue(script)
-    assert outcome.jobs == 2
-    assert "left no result" in said[0]
-
-
-def test_a_job_that_runs_already_is_taken_up(tmp_path: Path) -> None:
-    script = Script(tmp_path, [5, DONE])
-    script.left = [3, "FINISHED:ABORTED"]
-    outcome, shown, _ = pursue(script)
-    assert (outcome.jobs, script.submitted, shown) == (2, 1, [3, 5])
-
-
-def test_a_site_that_is_not_there_is_named_once(tmp_path: Path) -> None:
-    script = Script(tmp_path, [*["SUBMITTED"] * 30, 1, DONE])
-    assert pursue(script)[2] == ["waiting for basel, not connected"]
 
 
 @pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])

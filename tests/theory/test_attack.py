@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from dualopt.lab.attack import Attack, Parameters, attack
-from dualopt.lab.claims import Claim, Inequality, check
+from dualopt.lab.claims import check
 from dualopt.objectives import Quadratic
+from tests.theory.mutation_table import shrunk
 from theory._claims import Form, discover
 from theory._rounds import mean_square_radius
 from theory.afedpd._runs import matrices
@@ -38,15 +39,6 @@ def attacked(name: str, evaluations: int, seed: int = 0) -> Attack:
 
 def case_of(name: str, found: Attack) -> Any:
     return TARGETS[name].generators[found.generator](Parameters(found.point))
-
-
-def shrunk(claim: Claim, factor: float) -> Claim:
-    """The claim with bounds that are ``factor`` times as large."""
-
-    def compare(case: Any) -> Iterator[Inequality]:
-        return (c._replace(rhs=factor * c.rhs) for c in claim.compare(case))
-
-    return replace(claim, compare=compare)
 
 
 # What is wrong is found.

@@ -16,6 +16,8 @@ from dualopt.lab.rates import assert_sublinear_rate, estimate_order
 from dualopt.losses import AbsoluteDeviation, Squared
 from dualopt.methods import ConsensusFedSplit, DualFL, OptimizedDualFL
 from dualopt.objectives import LocalProblem, Quadratic
+from tests.theory.mutation_table import telling
+from tests.theory.mutation_table import verdicts as judged
 from theory._cases import Case
 from theory._claims import discover
 from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares, tails
@@ -37,12 +39,8 @@ SIZES = st.integers(2, 12)
 STEPS = st.floats(-2.0, 2.0).map(lambda power: 10.0**power)
 
 
-def telling_cases(name: str) -> Iterator[Any]:
-    return (case for case, verdict in CHAPTERS[name].cases(True) if verdict == "holds")
-
-
 def verdicts(claim: Claim, cases: Iterator[Any]) -> Iterator[str]:
-    return (check(claim, case, check_assumptions=False).verdict for case in cases)
+    return (found.verdict for found in judged(claim, cases))
 
 
 def dense(f: Chain, elsewhere: Sequence[int] = ()) -> Quadratic:
@@ -152,7 +150,7 @@ def test_no_method_of_the_class_gains_two_coordinates_in_a_round(d, pairs, size,
     ("elsewhere", "verdict"), [((), "holds"), ((2,), "violated"), (range(1, 40, 2), "violated")], ids=str
 )
 def test_a_client_that_has_neighbouring_links_is_caught(elsewhere, verdict: str) -> None:
-    (case, *_) = telling_cases("convex_span")
+    (case, *_) = telling("convex_span")
     f = dense(case.objective, elsewhere)
     np.testing.assert_allclose(f.minimiser(), case.theta, rtol=1e-10)
     found = check(CHAPTERS["convex_span"].claim, replace(case, objective=f))
@@ -162,7 +160,7 @@ def test_a_client_that_has_neighbouring_links_is_caught(elsewhere, verdict: str)
 
 
 def test_dualfl_gains_a_coordinate_in_every_round() -> None:
-    (case, *_) = telling_cases("convex_span")
+    (case, *_) = telling("convex_span")
     reached = [np.flatnonzero(s.server.theta)[-1] + 1 for s in case.snapshots()]
     assert reached == list(range(1, case.rounds + 1))
 
@@ -189,8 +187,8 @@ def scaled(claim: Claim, what: str, factor: float) -> Claim:
 )
 def test_lower_bounds_are_attained(name: str, what: str, factor: float) -> None:
     claim = CHAPTERS[name].claim
-    assert set(verdicts(scaled(claim, what, 1.0), telling_cases(name))) == {"holds"}
-    assert "violated" in verdicts(scaled(claim, what, factor), telling_cases(name))
+    assert set(verdicts(scaled(claim, what, 1.0), telling(name))) == {"holds"}
+    assert "violated" in verdicts(scaled(claim, what, factor), telling(name))
 
 
 @pytest.mark.parametrize("instance", [geometric(100.0, 30, pairs=2), squares(20)], ids=lambda instance: instance.name)
@@ -209,13 +207,13 @@ CAUGHT = ("convex_strong_rounds", "convex_smooth_rounds", "convex_nonsmooth_roun
 
 @pytest.mark.parametrize("name", CAUGHT)
 def test_dualfl_without_momentum_is_caught(name: str) -> None:
-    cases = [case for case in telling_cases(name) if isinstance(case.algorithm, DualFL)]
+    cases = [case for case in telling(name) if isinstance(case.algorithm, DualFL)]
     assert "violated" in verdicts(CHAPTERS[name].claim, map(MUTATIONS["momentum dropped"], cases))
 
 
 def test_another_solution_is_not_reached() -> None:
     """With twice the pull at its beginning a kinked chain ends elsewhere, and the order is lost."""
-    (case, *_) = telling_cases("convex_nonsmooth_order")
+    (case, *_) = telling("convex_nonsmooth_order")
     wrong = replace(case, objective=replace(case.objective, weight=2.0 * case.objective.weight))
     assert check(CHAPTERS["convex_nonsmooth_order"].claim, wrong).verdict == "violated"
 
