@@ -133,23 +133,3 @@ def test_gammas_switch_on_their_heterogeneity():
         np.testing.assert_array_equal(one.X, other.X)
         np.testing.assert_array_equal(one.y, other.y)
     assert not np.array_equal(load(NAME, gamma1=0.0).y, load(NAME).y)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"setting": "type1"}, "^setting must be one of homogeneous, models, features, sizes, got 'type1'"),
-        ({"spread": "sd"}, "^spread must be one of code, paper, got 'sd'"),
-        ({"gamma1": -1.0}, "^gamma1 must be nonnegative and finite, got -1.0"),
-        ({"gamma2": np.inf}, "^gamma2 must be nonnegative and finite, got inf"),
-        ({"gamma3": -0.1, "spread": "paper"}, "^gamma3 must be nonnegative and finite, got -0.1"),
-        ({"clients": 0}, "^clients must be at least 1, got 0"),
-        ({"rows": 0}, "^rows must be at least 1, got 0"),
-        ({"d": 0}, "^d must be at least 1, got 0"),
-        ({"classes": 1}, "^classes must be at least 2, got 1"),
-        ({"rows": 1, "gamma3": 2.0}, "^rows = 1 is too small: client [0-9]+ is left without rows"),
-    ],
-)
-def test_wrong_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        load(NAME, **options)

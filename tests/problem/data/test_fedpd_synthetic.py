@@ -124,18 +124,3 @@ def test_fedpd_on_the_literal_data():
         dual = dual + (x - x0) / eta
         x0 = (x0 + eta * dual).mean(axis=0)
     assert [f"{gaps[r]:.1e}" for r in (0, 9, 50)] == ["1.8e-03", "9.3e-04", "4.7e-05"]
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        (STRONG, {"recipe": "matlab"}, "^recipe must be one of paper, code, got 'matlab'"),
-        ("synthetic-fedpd-weak", {"recipe": "code"}, "^recipe = 'code' is an option of synthetic-fedpd-strong only"),
-        (STRONG, {"clients": 0}, "^clients must be at least 1, got 0"),
-        (STRONG, {"rows": 2.5}, "^rows must be an integer, got 2.5"),
-        (STRONG, {"d": 1}, "^d must be at least 2, got 1"),
-    ],
-)
-def test_wrong_options(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        load(name, **options)

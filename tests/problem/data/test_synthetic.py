@@ -5,8 +5,6 @@ import pytest
 
 from dualopt.problem.data import load
 
-NAMES = ["synthetic-regression", "synthetic-logistic", "synthetic-multinomial"]
-
 
 @pytest.mark.parametrize("decay", [0.0, 1.2, 2.0])
 def test_variances_decay(decay):
@@ -80,19 +78,3 @@ def test_multinomial_classes():
     """The labels are 0..k-1, ten by default."""
     assert set(load("synthetic-multinomial", m=2000, classes=3).y.tolist()) == {0, 1, 2}
     assert load("synthetic-multinomial", m=2000).y.max() == 9
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        (NAMES[0], {"m": 0}, "^m must be at least 1, got 0"),
-        (NAMES[0], {"d": 2.5}, "^d must be an integer, got 2.5"),
-        (NAMES[0], {"noise": -1.0}, "^noise must be nonnegative and finite, got -1.0"),
-        (NAMES[0], {"decay": np.inf}, "^decay must be nonnegative and finite, got inf"),
-        (NAMES[1], {"classes": 3}, "^classes = 3 is an option of synthetic-multinomial only"),
-        (NAMES[2], {"classes": 1}, "^classes must be at least 2, got 1"),
-    ],
-)
-def test_wrong_options(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        load(name, **options)
