@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,16 +13,7 @@ from figures._settings import Settings
 from figures.compression import CURVES
 
 
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Sixty rows of seventy numbers."""
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 70))
-    np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] + 0.5 * rng.standard_normal(60) > 0).astype(int))
-    return Settings(data=str(tmp_path / "small.npz"), out=tmp_path, quick=True)
-
-
+@pytest.mark.parametrize("small", [70], indirect=True)
 def test_bits_and_numbers_are_those_of_a_client(small: Settings) -> None:
     """A model of 71 numbers: one client's share of every round."""
     traces = compression.compute(small)

@@ -18,12 +18,8 @@ ROWS, ROUNDS = 160, 6
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings for a small data set of three classes."""
-    folder, rng = tmp_path_factory.mktemp("fig1ef"), np.random.default_rng(0)
-    X, W = rng.standard_normal((ROWS, 4)), rng.standard_normal((4, 3))
-    np.savez(folder / "small.npz", X=X, y=(X @ W + rng.gumbel(size=(ROWS, 3))).argmax(1))
-    return Settings(data=str(folder / "small.npz"), out=folder / "out", rounds=ROUNDS, quick=True)
+def settings(three_classes: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(data=three_classes, out=tmp_path_factory.mktemp("fig1ef"), rounds=ROUNDS, quick=True)
 
 
 @pytest.fixture(scope="module")

@@ -44,13 +44,9 @@ ROWS = 160
 
 
 @pytest.fixture(autouse=True)
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small data set of three classes, ``small.npz``, in the present folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
-    rng = np.random.default_rng(0)
-    X, W = rng.standard_normal((ROWS, 4)), rng.standard_normal((4, 3))
-    np.savez("small.npz", X=X, y=(X @ W + rng.gumbel(size=(ROWS, 3))).argmax(1))
+def here(three_classes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder with the small data set is the present one."""
+    monkeypatch.chdir(Path(three_classes).parent)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,24 +16,14 @@ from figures import restarts
 from figures._settings import Settings
 
 
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3))
-    np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] + 0.5 * rng.standard_normal(60) > 0).astype(int))
-    return Settings(data=str(tmp_path / "small.npz"), out=tmp_path, rounds=10)
-
-
 def test_a9a_is_shown_to_those_who_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
     assert "a9a" not in restarts.problems(Settings())
     assert "a9a" in restarts.problems(Settings(data_home=tmp_path))
     assert list(restarts.problems(Settings(quick=True))) == ["digits", "breast cancer"]
 
 
 def test_runs_end_at_the_target_and_the_best_rho_is_the_best(small: Settings) -> None:
-    traces = restarts.compute(small)
+    traces = restarts.compute(small := replace(small, quick=False))
     ((title, problem),) = restarts.problems(small).items()
     f = build_problem(problem.options).objective
     for label, trace in traces.items():

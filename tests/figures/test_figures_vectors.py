@@ -16,17 +16,7 @@ from figures._settings import Settings
 from figures.vectors import ENTRIES, METHODS, PREPARED, QUICK, TARGETS, first, problems
 
 
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3))
-    np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] + 0.5 * rng.standard_normal(60) > 0).astype(int))
-    return Settings(data=str(tmp_path / "small.npz"), out=tmp_path, quick=True)
-
-
 def test_problems_are_six_with_the_users_data_and_four_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
     assert len(problems(Settings())) == 4
     assert {options.data for options in problems(Settings(data_home=tmp_path)).values()} == {"digits", "mnist", "a9a"}
     assert len(problems(Settings(data_home=tmp_path))) == 6

@@ -35,15 +35,10 @@ FEW = {
 }
 
 
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.delenv("DUALOPT_DATA_HOME", raising=False)
-    monkeypatch.setattr(_contestants, "contestants", lambda: FEW)
-    monkeypatch.setattr(which_method, "contestants", lambda: FEW)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 3))
-    np.savez(tmp_path / "small.npz", X=X, y=(X[:, 0] + 0.5 * rng.standard_normal(60) > 0).astype(int))
-    return Settings(data=str(tmp_path / "small.npz"), out=tmp_path)
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (_contestants, which_method):
+        monkeypatch.setattr(module, "contestants", lambda: FEW)
 
 
 def stored() -> tuple[list[dict[str, str]], list[dict[str, str]]]:
@@ -124,13 +119,23 @@ def test_every_group_is_measured_and_every_rule_of_convex_problems_decides_somew
 # What is measured.
 
 
-def test_one_command_measures_and_writes_the_page(small: Settings, tmp_path: Path, capsys) -> None:
-    page = tmp_path / "page.md"
+def ended(command: list[str], code: str = "0") -> None:
+    with pytest.raises(SystemExit, match=code):
+        main(command)
+
+
+def written_page(small: Settings) -> tuple[Path, list[str]]:
+    """Measure everything for a page; return the page and the command."""
+    page = small.out / "page.md"
     groups = ("rules", "advice", "everybody", "few", "regularised")
     page.write_text("".join(f"<!-- {name} -->\n<!-- end -->\n" for name in groups))
-    command = ["which_method", "--data", small.data, "--out", str(tmp_path), "--page", str(page)]
-    with pytest.raises(SystemExit, match="0"):
-        main(command)
+    command = ["which_method", "--data", small.data, "--out", str(small.out), "--page", str(page)]
+    ended(command)
+    return page, command
+
+
+def test_one_command_measures_and_writes_the_page(small: Settings, tmp_path: Path, capsys) -> None:
+    page, command = written_page(small)
     cells, facts = read_rows(tmp_path / "page_cells.csv"), read_rows(tmp_path / "page_problems.csv")
     assert len(cells) == 4 * (len(FEW) + len(OUTSIDERS))
     assert page.read_text() == fill(page.read_text(), sections(cells, facts))
@@ -145,29 +150,19 @@ def test_one_command_measures_and_writes_the_page(small: Settings, tmp_path: Pat
 def test_cells_that_are_measured_alone_leave_the_others_of_the_page_as_they_are(
     small: Settings, tmp_path: Path
 ) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("<!-- rules -->\n<!-- end -->\n<!-- advice -->\n<!-- end -->\n")
-    page.write_text(
-        page.read_text() + "".join(f"<!-- {g} -->\n<!-- end -->\n" for g in ("everybody", "few", "regularised"))
-    )
-    command = ["which_method", "--data", small.data, "--out", str(tmp_path), "--page", str(page)]
-    with pytest.raises(SystemExit, match="0"):
-        main(command)
+    page, command = written_page(small)
     path = tmp_path / "page_cells.csv"
     before = read_rows(path)
     forged = [{**row, "vectors to 1e-4": "12345"} for row in before]
     write_rows(path, forged)
-    with pytest.raises(SystemExit, match="0"):
-        main([*command, "--only", "*at random: fedsplit", "--overwrite"])
+    ended([*command, "--only", "*at random: fedsplit", "--overwrite"])
     changed = [(old, new) for old, new in zip(forged, read_rows(path), strict=True) if old != new]
     ((_, new),) = changed
     assert new["method"] == "fedsplit"
     assert new in before  # from the store
-    with pytest.raises(SystemExit, match="2"):
-        main([*command, "--only", "no such problem"])
+    ended([*command, "--only", "no such problem"], "2")
     write_rows(path, [row for row in forged if row["problem"] != changed[0][1]["problem"]])
-    with pytest.raises(SystemExit, match="0"):
-        main([*command, "--only", "*at random: fedsplit", "--overwrite"])
+    ended([*command, "--only", "*at random: fedsplit", "--overwrite"])
     ends = [row["end"] for row in read_rows(path) if row["problem"] == changed[0][1]["problem"]]
     assert ends.count("not measured") == len(ends) - 1
     assert "not measured" in page.read_text()
@@ -177,15 +172,13 @@ def test_cells_of_other_code_are_taken_only_where_it_is_asked_for_and_said(
     small: Settings, capsys, monkeypatch
 ) -> None:
     command = ["which_method", "--data", small.data, "--out", str(small.out), "--only", "*at random: fedsplit"]
-    with pytest.raises(SystemExit, match="0"):
-        main(command)
+    ended(command)
     changed = {"sources": "of another version"}
     monkeypatch.setattr(_store, "sources", lambda packages: changed)
     monkeypatch.setattr(which_method, "sources", lambda packages: changed)
     monkeypatch.setattr(which_method, "measured", lambda name, case: pytest.fail("it is stored"))
     capsys.readouterr()
-    with pytest.raises(SystemExit, match="0"):
-        main([*command, "--keep-stale"])
+    ended([*command, "--keep-stale"])
     assert "fedsplit" in (shown := capsys.readouterr().out)
     assert "computed by other code (--keep-stale)" in shown
     with pytest.raises(pytest.fail.Exception, match="it is stored"):
