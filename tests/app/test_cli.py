@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from dualopt.solvers import LBFGS, NewtonCG
 from dualopt.solvers.stopping import Gap, GradientNorm, LinearSchedule
 from dualopt.spec import Spec
 from dualopt.spec.discover import discover
+from tests.programs import called
 
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
 RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz"}
@@ -49,14 +51,7 @@ def program(tmp_path, monkeypatch, capsys):
     """Return a function that runs the program in an empty folder and returns exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        code = end.value.code
-        return (code if isinstance(code, int) else 0), captured.out, captured.err
-
-    return call
+    return partial(called, capsys, main)
 
 
 def refusal(program, *arguments):

@@ -156,16 +156,6 @@ def test_dualfl_vs_torch(benchmark, images, torch):
     gradients = {name: count / N_CLIENTS for name, (_, count) in runs.items()}
     ratios = {name: seconds[name] / seconds["dualopt"] for name in runs}
     with_set_up = {name: seconds[name] / (seconds["dualopt"] + seconds["dualopt set-up"]) for name in runs}
-    benchmark.extra_info.update(
-        data=source,
-        factor=factor,
-        tolerance_grad=tolerance,
-        seconds=seconds,
-        errors=errors,
-        gradients_per_client=gradients,
-        ratios=ratios,
-        ratios_with_set_up=with_set_up,
-    )
     report(
         f"{ROUNDS} rounds of DualFL, {source}, N = {N_CLIENTS}; wall time, medians of {REPETITIONS}; "
         f"factor = {factor:g}, tolerance_grad = {tolerance:g}, set-up {seconds['dualopt set-up']:.2f} s",

@@ -74,7 +74,6 @@ def test_gradients(benchmark, monkeypatch, images):
     theta = model.zeros()
     benchmark.pedantic(lambda: model.value_and_gradient(theta), rounds=5)
     ratios = {case: seconds["compiled"] / seconds["BLAS"] for case, seconds in found.items()}
-    benchmark.extra_info.update(ratios=ratios, registers=_kernels.REGISTER)
     report(
         f"A gradient with registers of {_kernels.REGISTER} bytes, k = {CLASSES} where nothing else is said, medians",
         ["rows", "BLAS, ms", "compiled, ms", "ratio"],
@@ -111,7 +110,6 @@ def test_dualfl(benchmark, monkeypatch, images, dtype):
     seconds, results = in_turns({name: lambda f=f: five(f) for name, f in models.items()}, 5)
     benchmark.pedantic(lambda: five(models["compiled"]), rounds=1)
     ratio = seconds["compiled"] / seconds["BLAS"]
-    benchmark.extra_info.update(data=source, seconds=seconds, ratio=ratio)
     report(
         f"5 rounds of DualFL, {source}, {np.dtype(dtype)}, N = 8, medians of 5",
         ["products", "s of CPU time", "gradients / client", "energy"],

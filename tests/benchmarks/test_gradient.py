@@ -99,7 +99,6 @@ def test_gradient(benchmark, monkeypatch, images, tmp_path, dtype):
         assert np.abs(other_gradient - gradient).max() <= tolerance * np.abs(gradient).max(), name
 
     ratios = {name: seconds[name] / seconds["dualopt"] for name in seconds}
-    benchmark.extra_info.update(data=source, seconds=seconds, ratios=ratios)
     report(
         f"Gradient, {X.shape[0]:,} x {X.shape[1]}, {CLASSES} classes, {np.dtype(dtype)}, {source}",
         ["contestant", "ms of CPU time", "time / dualopt"],

@@ -56,7 +56,6 @@ def test_growth(benchmark, what):
         return float(np.polyfit(np.log(list(models)), np.log(list(seconds.values())), 1)[0])
 
     found = {"gradient": exponent(gradient), "round": exponent(run)}
-    benchmark.extra_info.update(what=what, exponents=found)
     others = ", ".join(f"{number:,} {name}" for name, number in BASE.items() if name != what)
     report(
         f"Growth with {what} ({others}): exponents {found['gradient']:.2f} and {found['round']:.2f}",

@@ -9,7 +9,6 @@ with the load of the machine, is from the slider's move until the page is laid o
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import threading
 import time
@@ -24,6 +23,7 @@ from figures.lessons import discover, load
 from figures.lessons._export import export
 from figures.lessons._find import positions
 from figures.lessons._server import Answers, Server
+from tests.figures.chromium import chromium
 
 from .race import report
 
@@ -50,15 +50,8 @@ def some(name: str, turn: int) -> list[tuple[int, ...]]:
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra: browser)")
-    with playwright.sync_playwright() as running:
-        own = running.chromium.executable_path
-        path = own if Path(own).exists() else shutil.which("chromium") or shutil.which("google-chrome")
-        if path is None:
-            pytest.skip("there is no Chromium")
-        browser = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser.new_page(viewport={"width": 1600, "height": 900})
-        browser.close()
 
 
 class Clock:

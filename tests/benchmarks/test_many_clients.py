@@ -55,7 +55,6 @@ def growth(benchmark: Any, title: str, models: dict[int, LinearModel]) -> dict[s
             for n, (user, system) in seconds.items()
         ]
     benchmark.pedantic(lambda: models[first].value_and_gradient(theta), rounds=1)
-    benchmark.extra_info.update(title=title, ratios=ratios)
     report(title, ["clients", "ms", "ms of the system", f"time / {first} clients", "growth exponent"], rows)
     return ratios
 
@@ -124,7 +123,6 @@ def test_one_percent(benchmark, short_rows, loss):
         ratios[name] = seconds["all"] / seconds["alone"]
         rows.append([name, f"{1e3 * seconds['all']:.2f}", f"{1e3 * seconds['alone']:.2f}", f"{ratios[name]:.2f}"])
     benchmark.pedantic(lambda: steps(model), rounds=1)
-    benchmark.extra_info.update(loss=str(loss), ratios=ratios)
     report(
         f"{ACTIVE:,} of {MANY:,} clients with {m} rows, {loss}",
         ["task", "ms of CPU time", "federation of these alone", "ratio"],

@@ -76,7 +76,6 @@ def test_overhead(benchmark: Any) -> None:
     benchmark.pedantic(contestants["quadratic, exact"], rounds=5)
     np.testing.assert_allclose(results["quadratic, exact"], results["quadratic, NumPy"], rtol=1e-12)
     each = {name: time / ROUNDS for name, time in seconds.items()}
-    benchmark.extra_info.update(seconds=each)
     report(
         f"Four clients, microseconds a round, {ROUNDS} rounds, medians of {TURNS}",
         ["problem and solver", "microseconds"],

@@ -62,7 +62,6 @@ def test_rounds(benchmark, percent):
         snapshots = {"part": iterate(method, everybody, participation=few), "alone": iterate(method, alone)}
         found[name] = seconds_in_turns(snapshots)
     benchmark.pedantic(next, args=(iterate(FedAvg(), alone),), rounds=1)
-    benchmark.extra_info.update(percent=percent, seconds=found)
     report(
         f"A round of {size:,} of {CLIENTS:,} clients, {ROWS} x {FEATURES} each, and of {size:,} alone; "
         "FedDyn and A-FedPD make 4 local steps, by default they take longer",

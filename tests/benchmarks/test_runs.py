@@ -62,7 +62,6 @@ def test_a_central_solve(benchmark, name, mu, clients):
     trace = results["DualFL"]
     assert trace.status == "converged"
     assert certificate(federation, trace.theta).relative <= 10 * TOL  # by the gradient at the model alone
-    benchmark.extra_info.update(seconds=seconds, rounds=len(trace) - 1)
     report(
         f"{name}, {clients} clients, certified error {TOL:g}: {len(trace) - 1} rounds, "
         f"{trace.last['gradients']:.0f} gradients per client",
@@ -105,7 +104,6 @@ def test_gradients_of_a_central_solve(benchmark, images):
                 return
 
     benchmark.pedantic(federated, rounds=1)
-    benchmark.extra_info.update(counts=counts)
     report(
         f"Gradients per client, {source}, 8 clients, mu = 0.01, rho = 0.003",
         ["count", *(f"to {level:g}" for level in levels)],

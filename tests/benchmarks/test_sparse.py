@@ -79,7 +79,6 @@ def test_gradient(benchmark):
     benchmark.pedantic(lambda: models["sparse"].value_and_gradient(theta), rounds=5)
     np.testing.assert_allclose(results["sparse"][1], results["dense"][1], rtol=0, atol=1e-12)
     ratio = seconds["sparse"] / seconds["dense"]
-    benchmark.extra_info.update(data=source, seconds=seconds, ratio=ratio)
     report(
         f"Gradient, {X.shape[0]} x {X.shape[1]}, {source}, medians of 21 turns",
         ["rows", "ms of CPU time", "time / dense"],
@@ -110,7 +109,6 @@ def test_dualfl_and_a_central_solve(benchmark):
     trace = results["DualFL"]
     assert trace.status == "converged"
     peak = peak_memory(MEMORY)["at most"] / 1e3
-    benchmark.extra_info.update(data=source, seconds=seconds, rounds=len(trace["round"]) - 1, peak=peak)
     own, whole = seconds["scikit-learn"][0], sum(seconds["scikit-learn"])
     report(
         f"{source}, certified error 1e-6, {len(trace['round']) - 1} rounds, {peak:.2f} GB at most, medians of 3",

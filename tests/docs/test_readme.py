@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import dualopt.methods
+from dualopt.app.cli import main
 from dualopt.runs.trace import Trace
 from dualopt.spec.discover import discover
+from tests.programs import ended
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 DOCS = Path(__file__).parents[2] / "docs"
@@ -29,14 +31,10 @@ def test_python_examples_run(page: str, count: int, first: str, capsys: pytest.C
 
 
 def test_the_first_command_names_options_that_exist(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dualopt.app.cli import main
-
     line = r'^python -m pip install -e "\.\[app,theory\]" && dualopt (.*)$'
     (command,) = re.findall(line, README, flags=re.MULTILINE)
     assert command.endswith("--out out")
-    with pytest.raises(SystemExit) as end:
-        main([*command.removesuffix("out").split(), str(tmp_path)])
-    assert end.value.code in (None, 0)
+    assert ended(main, *command.removesuffix("out").split(), tmp_path) == 0
     assert "converged" in capsys.readouterr().out
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {"convergence.png", "trace.csv", "trace.npz", "run.json"}
@@ -50,13 +48,9 @@ def test_the_first_command_names_options_that_exist(tmp_path, capsys: pytest.Cap
 
 
 def test_the_rounds_of_both_methods_are_those_of_the_command(tmp_path) -> None:
-    from dualopt.app.cli import main
-
     said = r"take (\d+) rounds to a certified (\S+) where DualFL takes (\d+):\n`dualopt (.*)`\."
     ((ours, level, dualfl, command),) = re.findall(said, README)
-    with pytest.raises(SystemExit) as end:
-        main([*command.split(), "--out", str(tmp_path)])
-    assert end.value.code in (None, 0)
+    assert ended(main, *command.split(), "--out", tmp_path) == 0
     for name, rounds in (("optimized-dualfl", ours), ("dualfl", dualfl)):
         trace = Trace.from_csv(tmp_path / f"{name}.csv")
         assert trace.last["round"] == int(rounds)

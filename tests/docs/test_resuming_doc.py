@@ -11,6 +11,7 @@ import pytest
 from dualopt.app.cli import main as dualopt
 from figures._program import main as figures
 from tests.kill import contents
+from tests.programs import ended
 
 PAGE = (Path(__file__).parents[2] / "docs" / "resuming.md").read_text()
 
@@ -29,16 +30,12 @@ def test_the_commands_run_in_turn(tmp_path, monkeypatch, capsys):
     for line in lines:
         words = shlex.split(line)
         program, arguments = (dualopt, words[1:]) if words[0] == "dualopt" else (figures, words[3:])
-        with pytest.raises(SystemExit) as end:
-            program(arguments)
-        assert end.value.code in (None, 0), (line, capsys.readouterr())
+        assert ended(program, *arguments) == 0, (line, capsys.readouterr())
     first, second = contents(Path("long")), contents(Path("again"))
     assert first.keys() == second.keys() == {"convergence.png", "run.json", "trace.csv", "trace.npz"}
     assert all(first[name] == second[name] for name in first if name != "run.json")  # which says where it is
     assert {"tune.csv", "tune.json"} == set(contents(Path("search")))
-    with pytest.raises(SystemExit) as end:
-        dualopt(shlex.split(lines[0])[1:])
-    assert end.value.code in (None, 0)
+    assert ended(dualopt, *shlex.split(lines[0])[1:]) == 0
     assert "long: complete" in capsys.readouterr().out
 
 

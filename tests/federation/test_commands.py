@@ -13,13 +13,12 @@ import pytest
 
 from dualopt.app.cli import main
 from dualopt.federation import Project, SiteSettings
+from tests.programs import called
 
 
 def typed(capsys: pytest.CaptureFixture, *words: Any) -> tuple[int, str, str]:
     """Return exit code, standard output and standard error of a command."""
-    with pytest.raises(SystemExit) as end:
-        main(["federation", *map(str, words)])
-    return end.value.code or 0, *capsys.readouterr()  # pyright: ignore[reportReturnType]
+    return called(capsys, main, "federation", *words)
 
 
 @pytest.fixture

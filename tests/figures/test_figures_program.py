@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,21 +18,16 @@ from dualopt.runs import recording
 from dualopt.runs.trace import Trace
 from figures import _drift, _program, fig1b_clients, fig1c_rho, phase_diagrams, table1, zero_chain
 from figures._settings import Settings
+from tests.programs import ended, refusal
 
 PNG, PDF = b"\x89PNG", b"%PDF"
 
 
-def run_program(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as end:
-        _program.main(arguments)
-    return int(str(end.value.code))
+run_program = partial(ended, _program.main)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert run_program(*arguments) == 2
-    said = capsys.readouterr().err
-    assert re.fullmatch(r"figures: [^\n]+[.?]\n", said), said
-    return said
+    return refusal(capsys, _program.main, *arguments)
 
 
 def quick(out: Path, *arguments: str) -> int:

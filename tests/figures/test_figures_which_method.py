@@ -23,6 +23,7 @@ from figures._program import main
 from figures._settings import Settings
 from figures._which_rows import FAR, fact_rows, factor, misses, read_rows, to_facts, write_rows
 from figures._which_tables import fill, sections, whole_tables
+from tests.programs import ended
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "which_method.md"
@@ -119,18 +120,13 @@ def test_every_group_is_measured_and_every_rule_of_convex_problems_decides_somew
 # What is measured.
 
 
-def ended(command: list[str], code: str = "0") -> None:
-    with pytest.raises(SystemExit, match=code):
-        main(command)
-
-
 def written_page(small: Settings) -> tuple[Path, list[str]]:
     """Measure everything for a page; return the page and the command."""
     page = small.out / "page.md"
     groups = ("rules", "advice", "everybody", "few", "regularised")
     page.write_text("".join(f"<!-- {name} -->\n<!-- end -->\n" for name in groups))
     command = ["which_method", "--data", small.data, "--out", str(small.out), "--page", str(page)]
-    ended(command)
+    assert ended(main, *command) == 0
     return page, command
 
 
@@ -155,14 +151,14 @@ def test_cells_that_are_measured_alone_leave_the_others_of_the_page_as_they_are(
     before = read_rows(path)
     forged = [{**row, "vectors to 1e-4": "12345"} for row in before]
     write_rows(path, forged)
-    ended([*command, "--only", "*at random: fedsplit", "--overwrite"])
+    assert ended(main, *command, "--only", "*at random: fedsplit", "--overwrite") == 0
     changed = [(old, new) for old, new in zip(forged, read_rows(path), strict=True) if old != new]
     ((_, new),) = changed
     assert new["method"] == "fedsplit"
     assert new in before  # from the store
-    ended([*command, "--only", "no such problem"], "2")
+    assert ended(main, *command, "--only", "no such problem") == 2
     write_rows(path, [row for row in forged if row["problem"] != changed[0][1]["problem"]])
-    ended([*command, "--only", "*at random: fedsplit", "--overwrite"])
+    assert ended(main, *command, "--only", "*at random: fedsplit", "--overwrite") == 0
     ends = [row["end"] for row in read_rows(path) if row["problem"] == changed[0][1]["problem"]]
     assert ends.count("not measured") == len(ends) - 1
     assert "not measured" in page.read_text()
@@ -172,13 +168,13 @@ def test_cells_of_other_code_are_taken_only_where_it_is_asked_for_and_said(
     small: Settings, capsys, monkeypatch
 ) -> None:
     command = ["which_method", "--data", small.data, "--out", str(small.out), "--only", "*at random: fedsplit"]
-    ended(command)
+    assert ended(main, *command) == 0
     changed = {"sources": "of another version"}
     monkeypatch.setattr(_store, "sources", lambda packages: changed)
     monkeypatch.setattr(which_method, "sources", lambda packages: changed)
     monkeypatch.setattr(which_method, "measured", lambda name, case: pytest.fail("it is stored"))
     capsys.readouterr()
-    ended([*command, "--keep-stale"])
+    assert ended(main, *command, "--keep-stale") == 0
     assert "fedsplit" in (shown := capsys.readouterr().out)
     assert "computed by other code (--keep-stale)" in shown
     with pytest.raises(pytest.fail.Exception, match="it is stored"):

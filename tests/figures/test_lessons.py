@@ -8,6 +8,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from figures.lessons._program import main
 from figures.lessons._scene import Scene, Slider, to_json
 from figures.lessons._server import Answers, Server
 from figures.lessons._words import Answer, asked
+from tests.programs import called
 
 LESSONS = discover()
 every_lesson = pytest.mark.parametrize("name", LESSONS)
@@ -237,11 +239,7 @@ def test_answers_are_kept_and_neighbours_computed_ahead(monkeypatch: pytest.Monk
 
 
 def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-        out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
+    run = partial(called, capsys, main)
 
     code, out, _ = run("--list")
     assert (code, all(name in out for name in LESSONS)) == (0, True)

@@ -5,7 +5,6 @@ They need Playwright for Python and Chromium: the system's, or the one that ``pl
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +18,9 @@ from figures.lessons._find import at
 from figures.lessons._planes import Handle
 from figures.lessons._scene import Slider, to_json
 from figures.lessons._server import Server
+from tests.figures.chromium import chromium
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra: browser)")
+pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra: browser)")
 
 LESSONS = discover()
 every_lesson = pytest.mark.parametrize("name", LESSONS)
@@ -32,14 +32,8 @@ SIZES = ((1024, 768), (390, 844), (1600, 900))
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as running:
-        own = running.chromium.executable_path
-        path = own if Path(own).exists() else shutil.which("chromium") or shutil.which("google-chrome")
-        if path is None:
-            pytest.skip("there is no Chromium")
-        made = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with chromium() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from dualopt.runs.recording import run
 from dualopt.runs.reference import cvxpy, newton
 from dualopt.solvers import Gradient, RowLBFGS, default_solver
 from dualopt.solvers.stopping import Steps
+from tests.programs import ended
 
 pytest.importorskip("sklearn")
 sparse = pytest.importorskip("scipy.sparse")
@@ -42,14 +43,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def call(*arguments: str) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(list(arguments))
-    assert end.value.code in (0, None)
-
-
 def recorded(*arguments: str, file: str = "run.json") -> dict:
-    call(*arguments, "--out", "out")
+    assert ended(main, *arguments, "--out", "out") == 0
     return json.loads(Path("out", file).read_text())
 
 

@@ -15,6 +15,7 @@ from dualopt.spec import KINDS, Spec, names, plugins
 from dualopt.spec.plugins.requirements import fault
 from tests.app import test_cli
 from tests.app.test_cli import refusal
+from tests.programs import ended
 
 program = test_cli.program
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
@@ -332,7 +333,5 @@ def test_a_figure_in_a_file_is_drawn_and_what_it_stored_is_not_taken_for_that_of
     monkeypatch.chdir(tmp_path)
     for exact in ("0.5", "0.25"):
         Path("parabola.py").write_text(FIGURE.replace("EXACT", exact))
-        with pytest.raises(SystemExit) as end:
-            _program.main(["parabola.py", "--rows", "200"])
-        assert not end.value.code
+        assert ended(_program.main, "parabola.py", "--rows", "200") == 0
         assert exact in Path("figures-out/parabola.csv").read_text()

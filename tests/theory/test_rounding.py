@@ -15,7 +15,8 @@ from theory._problems import absolute_deviation, quadratic, solved
 from theory.counterexamples._recursion import on_quadratics, scalars
 from theory.counterexamples.primal_dual import fedadmm_two_clients
 from theory.dualfl import local_steps as subgradients
-from theory.dualfl._runs import exact, inexact, local_energies, path
+from theory.dualfl._runs import exact, inexact, local_energies
+from theory.dualfl._runs import path as dual_path
 from theory.dualfl.inexact_solutions import gap_3_6
 
 
@@ -24,10 +25,10 @@ def test_gap_3_6_where_both_energies_are_near_zero() -> None:
     instance = quadratic()
     method = inexact(instance, Steps(steps=3000), rho=0.0, nu=0.5 * instance.mu, solver=Gradient())
     case = instance.case(method, 10)
-    last = [local_energies(case, step.zeta, step.snapshot.clients.theta)[0] for step in path(case)][-1]
+    last = [local_energies(case, step.zeta, step.snapshot.clients.theta)[0] for step in dual_path(case)][-1]
     f = instance.objective
     moved = solved("moved", Quadratic(A=f.A, b=f.b, c=f.c - last)).case(method, 10)
-    energies = [np.abs(local_energies(moved, s.zeta, s.snapshot.clients.theta)).max() for s in path(moved)]
+    energies = [np.abs(local_energies(moved, s.zeta, s.snapshot.clients.theta)).max() for s in dual_path(moved)]
     assert energies[-1] < 1e-12 < energies[0]
     assert check(gap_3_6, moved).verdict == "holds"
 

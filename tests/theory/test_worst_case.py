@@ -16,6 +16,7 @@ from dualopt.methods import DualFL
 from dualopt.methods.optimized_dualfl import OptimizedDualFL, growth
 from dualopt.solvers import Exact
 from tests.problems import quadratic
+from tests.programs import ended
 from theory.worst_case import _reduced
 from theory.worst_case.__main__ import Row, main, rows
 from theory.worst_case._semidefinite import Program, WorstCase, accept
@@ -140,14 +141,10 @@ def test_rho_beyond_its_range_breaks_theorem_3_3() -> None:
 def test_program_reports_a_mismatch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     table = [Row(title="right", arguments={"n": 2}, expected=0.0625)]
     monkeypatch.setattr("theory.worst_case.__main__.rows", lambda *, every: table)
-    with pytest.raises(SystemExit) as end:
-        main([])
-    assert not end.value.code
+    assert ended(main) == 0
     assert "0.0625" in capsys.readouterr().out
     table.append(Row(title="wrong", arguments={"n": 1}, expected=0.2))
-    with pytest.raises(SystemExit) as end:
-        main(["--all"])
-    assert end.value.code == 1
+    assert ended(main, "--all") == 1
     assert "NO" in capsys.readouterr().out
 
 

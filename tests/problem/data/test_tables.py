@@ -20,6 +20,7 @@ from dualopt import Trace, linear_model
 from dualopt.app.cli import main
 from dualopt.problem.data import load
 from dualopt.problem.options import ProblemOptions, build_problem
+from tests.programs import ended, refusal
 
 RNG = np.random.default_rng(3)
 M = 40
@@ -120,11 +121,8 @@ def test_an_archive_with_named_clients(tmp_path: Path) -> None:
 
 def test_the_program_keeps_the_classes(tmp_path: Path, capsys, undrawn) -> None:
     path, out = WRITERS["csv"](tmp_path), tmp_path / "out"
-    with pytest.raises(SystemExit) as end:
-        main(
-            ["run", "--data", str(path), "--label", "sick", "--client", "hospital", "--rounds", "2", "--out", str(out)]
-        )
-    assert end.value.code in (None, 0)
+    words = ("run", "--data", path, "--label", "sick", "--client", "hospital", "--rounds", 2, "--out", out)
+    assert ended(main, *words) == 0
     assert "3 (natural)" in capsys.readouterr().out
     trace = Trace.from_npz(out / "trace.npz")
     assert trace.parameters["classes"] == ["no", "yes"]
@@ -207,11 +205,9 @@ def test_the_program_says_that_a_table_has_no_rows(tmp_path: Path, capsys: pytes
     TABLE[:0].to_parquet(tmp_path / "t.parquet")
     shape = (0, TABLE.shape[1] - 2)
     for file in ("t.csv", "t.parquet"):
-        with pytest.raises(SystemExit) as end:
-            main(["run", "--data", str(tmp_path / file), "--label", "sick", "--client", "hospital"])
-        assert end.value.code == 2
         sentence = f"X must be a matrix with at least one row and one column, but its shape is {shape}."
-        assert capsys.readouterr().err == f"dualopt: {sentence}\n"
+        words = ("run", "--data", tmp_path / file, "--label", "sick", "--client", "hospital")
+        assert refusal(capsys, main, *words) == sentence
 
 
 def test_latin_1_is_named(tmp_path: Path) -> None:
@@ -242,10 +238,8 @@ def test_without_pyarrow_the_sentence_says_what_to_install(tmp_path: Path, monke
 
     path = WRITERS["csv"](tmp_path)
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(SystemExit) as end:
-        main(["run", "--data", str(path), "--label", "sick"])
-    assert end.value.code == 2
-    assert capsys.readouterr().err == "dualopt: data 't.csv' needs pyarrow: pip install \"dualopt[frames]\".\n"
+    said = refusal(capsys, main, "run", "--data", path, "--label", "sick")
+    assert said == "data 't.csv' needs pyarrow: pip install \"dualopt[frames]\"."
 
 
 def test_what_takes_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
