@@ -1,10 +1,12 @@
-"""Tables on narrow and wide consoles."""
+"""Tables on narrow and wide consoles, and progress in files and pipes: a line now and then on the standard error."""
 
 from __future__ import annotations
 
 import pytest
+from rich.console import Console
 
-from dualopt.app.cli import output
+from dualopt.app.cli import output, progress
+from dualopt.app.cli.progress import make_progress
 
 ROWS = [
     {
@@ -27,7 +29,7 @@ ROWS = [
 WHOLE = ("anderson-fedsplit", "dualfl:rho=0", "max_rounds", "0.74116028", "<= 1.21e-10", "33.3M", "certified")
 
 
-def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def shown_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     output.show_table(output.make_console(), "a title", ROWS)
     return capsys.readouterr().out.splitlines()
 
@@ -35,7 +37,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
 @pytest.mark.parametrize("columns", ["30", "80", "90", "200"])
 def test_a_table_breaks_no_number_and_no_word(columns: str, monkeypatch, capsys) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    lines = shown(capsys)
+    lines = shown_lines(capsys)
     assert all(any(text in line for line in lines) for text in WHOLE)
     needed = max(map(len, lines))
     assert needed <= max(int(columns), 78)
@@ -58,3 +60,43 @@ def test_long_words_and_words_in_columns_of_numbers(monkeypatch, capsys) -> None
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= output.LONGEST_TITLE + 4 + 3 + len("not")
     assert sum(line.count("x") for line in lines) == 200
+
+
+# Progress.
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_line_is_written_when_the_last_one_is_old(capsys, clock: list[float]) -> None:
+    with make_progress(Console(force_terminal=False), "E {task.fields[energy]:.3g}") as shown:
+        task = shown.add_task("dualfl", total=30, energy=2.0)
+        for round_ in range(1, 31):
+            clock[0] = float(round_)
+            shown.update(task, completed=round_, energy=1.0 / round_)
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == 3
+    assert "dualfl" in lines[1]
+    assert "20/30" in lines[1]
+    assert "E 0.05" in lines[1]
+
+
+def test_short_work_writes_nothing(capsys, clock: list[float]) -> None:
+    with make_progress(Console(force_terminal=False)) as shown:
+        task = shown.add_task("a", total=3)
+        for _ in range(3):
+            clock[0] += 3.0
+            shown.update(task, advance=1)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_has_a_bar() -> None:
+    shown = make_progress(Console(force_terminal=True))
+    assert not shown.disable
+    assert shown.console.is_terminal

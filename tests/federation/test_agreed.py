@@ -129,6 +129,8 @@ def started(project: Project, **changes: Any) -> protocol.Start:
 def test_what_the_server_of_a_project_asks_is_agreed(choice: str) -> None:
     project = project_of(**CHOICES[choice])
     require_agreed_requests(project, 1, [started(project)])
+    with pytest.raises(RefusedError, match="the site is client 0 of 3"):
+        require_agreed_requests(project, 0, [started(project)])
 
 
 def test_a_start_of_something_else_is_refused() -> None:

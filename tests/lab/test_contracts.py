@@ -208,7 +208,7 @@ def test_a_wrong_one_is_caught_at_its_promise(report: list[str], name: str) -> N
 
 
 def test_a_right_one_keeps_all(tmp_path: Path) -> None:
-    """So does a built-in one, by its name; those of the page do in ``tests/docs/test_plug_ins_page.py``."""
+    """So does a built-in one, by its name; those of the page do in ``tests/docs/test_pages.py``."""
     (tmp_path / "right.py").write_text(ASCENT + SHORT)
     done = contracts(tmp_path, "--algorithm=right.py:Ascent", "--solver=right.py:Short", "--partition=iid")
     assert done.returncode == 0, done.stdout[-3000:]

@@ -1,4 +1,4 @@
-"""Paths and rounds as matrices: they agree with what was found in other ways."""
+"""Problems, paths and rounds as matrices: they agree with what was found in other ways; rounding violates nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ import pytest
 
 from dualopt.engine.rounds import State, advance
 from dualopt.lab.chance import branches, events_of
-from dualopt.methods import AFedPD, FedPD, Scaffold
-from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Full, UniformSubset
+from dualopt.lab.claims import check
+from dualopt.methods import AFedPD, FedADMM, FedPD, Scaffold
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Full, Schedule, UniformSubset
 from dualopt.objectives import Quadratic
+from dualopt.runs.reference import cvxpy
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case, everybody
-from theory._problems import quadratic
+from theory._problems import (
+    absolute_deviation,
+    breast_cancer,
+    digits,
+    flat_quadratic,
+    hard_quadratic,
+    hinge,
+    hinge_without_ridge,
+    logistic,
+    quadratic,
+    regularised,
+    solved,
+)
 from theory._rounds import (
     affine,
     all_solutions,
@@ -24,6 +38,12 @@ from theory._rounds import (
     round_matrix,
     unflatten,
 )
+from theory.counterexamples._recursion import on_quadratics, scalars
+from theory.counterexamples.primal_dual import fedadmm_two_clients
+from theory.dualfl import local_steps as subgradients
+from theory.dualfl._runs import exact, inexact, local_energies
+from theory.dualfl._runs import path as dual_path
+from theory.dualfl.inexact_solutions import gap_3_6
 
 
 def case(algorithm=None, **more) -> Case:
@@ -127,3 +147,111 @@ def test_constants_of_a_case() -> None:
     assert made.distance(made.theta + 1.0) == pytest.approx(4.0)
     assert made.error(made.theta) == pytest.approx(made.value(made.theta) + 1.0)
     assert made.squared_gradient(made.theta) < 1e-20
+
+
+# Problems with known solutions: the solutions are right, by another route.
+
+
+INSTANCES = [
+    quadratic(),
+    hard_quadratic(),
+    flat_quadratic(),
+    logistic(),
+    logistic(mu=0.0),
+    hinge(),
+    hinge_without_ridge(),
+    absolute_deviation(),
+    breast_cancer(),
+    digits(),
+]
+
+
+@pytest.mark.parametrize("instance", INSTANCES, ids=lambda i: f"{i.name} {i.mu:g}")
+def test_subgradients_prove_that_the_solution_is_one(instance: Case) -> None:
+    """They sum to zero, and each lies below its function: then theta minimises E, whatever solver found it."""
+    f, theta, s = instance.objective, instance.theta, instance.subgradients
+    assert np.abs(s.sum(axis=0)).max() <= 1e-8 * np.abs(s).max()
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, -1e-3, 1.0, -1.0, 10.0):
+        step = scale * rng.standard_normal(f.zeros().shape)
+        rise = f.value(theta + step) - f.value(theta)
+        least = (s * step).reshape(f.n_clients, -1).sum(axis=1) + 0.5 * f.mu * (step**2).sum()
+        assert np.all(rise >= least - 1e-9 * (1.0 + np.abs(rise)))
+
+
+@pytest.mark.parametrize("instance", [hinge(), absolute_deviation(), logistic()], ids=lambda i: i.name)
+def test_cvxpy_finds_the_same_energy(instance: Case) -> None:
+    energy = instance.objective.value(instance.theta).mean()
+    assert abs(cvxpy(instance.objective).energy - energy) <= 1e-7 * energy
+
+
+def test_a_wrong_solution_would_be_noticed() -> None:
+    f = hinge()
+    wrong = Case(name="", objective=f.objective, theta=f.theta + 1e-3, subgradients=f.subgradients)
+    with pytest.raises(AssertionError):
+        test_subgradients_prove_that_the_solution_is_one(wrong)
+
+
+@pytest.mark.parametrize("instance", [quadratic(), logistic()], ids=lambda i: i.name)
+def test_a_ridge_adds_its_energy(instance: Case) -> None:
+    theta = instance.theta + 1.0
+    added = regularised(instance.objective, 0.3).value(theta) - instance.objective.value(theta)
+    np.testing.assert_allclose(added, 0.15 * (theta**2).sum(), rtol=1e-12)
+
+
+def test_constants_are_those_of_the_name() -> None:
+    assert (quadratic(L=200.0).mu, quadratic(L=200.0).L) == pytest.approx((1.0, 200.0))
+    assert flat_quadratic().mu == pytest.approx(0.0, abs=1e-12)
+    assert isinstance(hard_quadratic().objective, Quadratic)
+    case = quadratic().case(None, 3, "note")
+    assert isinstance(case, Case)
+    assert case.name == "quadratics (N=3, kappa=50), note"
+
+
+# Claims where only rounding, or the cost of counting, stands between the two sides.
+
+
+def test_gap_3_6_where_both_energies_are_near_zero() -> None:
+    """A constant in f_j moves the primal energy to zero, and the dual energy with it; the gap stays."""
+    instance = quadratic()
+    method = inexact(instance, Steps(steps=3000), rho=0.0, nu=0.5 * instance.mu, solver=Gradient())
+    case = instance.case(method, 10)
+    last = [local_energies(case, step.zeta, step.snapshot.clients.theta)[0] for step in dual_path(case)][-1]
+    f = instance.objective
+    moved = solved("moved", Quadratic(A=f.A, b=f.b, c=f.c - last)).case(method, 10)
+    energies = [np.abs(local_energies(moved, s.zeta, s.snapshot.clients.theta)).max() for s in dual_path(moved)]
+    assert energies[-1] < 1e-12 < energies[0]
+    assert check(gap_3_6, moved).verdict == "holds"
+
+
+def test_a_count_that_was_not_finished_refutes_no_larger_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = absolute_deviation(mu=0.5)
+    case = instance.case(exact(instance, rho=0.0), 3)
+    counted = list(subgradients.theorem_3_4(case))
+    assert max(q.lhs for q in counted if q.what == "M_n") > 20.0
+    monkeypatch.setattr(subgradients, "LIMIT", 20)
+    assert check(subgradients.theorem_3_4, case).verdict == "holds"
+    honest = subgradients.averaged_subgradient_steps
+
+    def few(*args):  # as if all subgradients were short: the bound lies below the limit
+        return honest(*args)._replace(largest=np.full(case.n_clients, 1e-3))
+
+    monkeypatch.setattr(subgradients, "averaged_subgradient_steps", few)
+    assert check(subgradients.theorem_3_4, case).verdict == "violated"
+
+
+def test_a_run_that_is_at_its_limit_from_the_start_stays_there() -> None:
+    """With rho = a nothing is uploaded, and after one turn of each client only rounding is left."""
+    a, minima = 3.3, (-1.3, 2.9)
+    run = on_quadratics(
+        "rho = a",
+        FedADMM(rho=a, server_step=0.5, solver=Exact()),
+        scalars([a, a], minima),
+        theta0=0.37,
+        participation=Schedule(clients=((0,), (1,))),
+    )
+    ends = [q for q in fedadmm_two_clients(run) if q.what == "error in the end"]
+    assert [0.0 < q.rhs < q.lhs < 1e-14 for q in ends] == [True]  # rounding that does not shrink
+    assert check(fedadmm_two_clients, run).witness is None
+    off = run.but(limit=run.limit + 1e-6)
+    assert check(fedadmm_two_clients, off).verdict == "violated"
