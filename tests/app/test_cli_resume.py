@@ -1,8 +1,9 @@
-"""The commands run and compare continue what was interrupted, repeat records, and overwrite nothing unasked."""
+"""Commands continue what was interrupted or killed, repeat records, and overwrite nothing unasked."""
 
 from __future__ import annotations
 
 import json
+import random
 import signal
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from dualopt.app.cli import run as commands
 from dualopt.runs import plotting
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
+from tests import kill
 from tests.app import test_cli
 
 program = test_cli.program
@@ -299,3 +301,24 @@ def test_what_is_no_record_or_has_other_data_is_refused(program):
     Path("bad.json").write_text("nonsense")
     assert "file 'bad.json' is no record of dualopt" in refusal(program, "run", "--from", "bad.json")
     assert "no.json" in refusal(program, "run", "--from", "no.json")
+
+
+# Killed, in short; ``python -m tests.kill`` does it at many moments, with figures too.
+
+
+PROBLEM = ["--rows", "200", "--clients", "6", "--mu", "1e-3", "--participation", "subset=2"]
+SHORT = {
+    "run": [*("dualopt", "run", *PROBLEM, "--tol", "0", "--checkpoint-every", "0.05", "--resume"),
+            *("--algorithm", "feddyn", "--rounds", "150")],
+    "tune": [*("dualopt", "tune", *PROBLEM, "--algorithm", "feddyn", "--grid", "alpha=0.01,0.1", "--jobs", "2"),
+             *("--rounds", "30", "--target", "1e-5")],
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks up processes in /proc")
+@pytest.mark.parametrize(("name", "number"), [("run", signal.SIGKILL), ("tune", signal.SIGTERM)])
+def test_a_killed_command_is_continued(tmp_path, monkeypatch, name, number):
+    monkeypatch.setattr(kill, "COMMANDS", SHORT)
+    whole, lasts = kill.undisturbed(name, tmp_path / "whole")
+    assert len(whole) > 1
+    kill.trial(name, number, whole, lasts, random.Random(0), tmp_path / number.name)

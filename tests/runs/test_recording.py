@@ -1,4 +1,4 @@
-"""Recorded runs: counting, stopping, statuses, refusals."""
+"""Recorded runs: counting, stopping, statuses, refusals; traces are written whole and read back the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dualopt.objectives import Composite, Quadratic
 from dualopt.regularisers import L1
 from dualopt.runs.recording import run
 from dualopt.runs.reference import solve
+from dualopt.runs.trace import Trace
 from dualopt.solvers import LBFGS, Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from tests.problems import logistic, quadratic
@@ -300,3 +301,42 @@ def test_parameters_are_recorded() -> None:
     assert parameters["hyperparameters"]["dualfl"]["solver"] == {"exact": {}}
     assert parameters["hyperparameters"]["dualfl"]["nu"] == pytest.approx(1.0)
     assert parameters["data"] == "test"
+
+
+# Traces.
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return run(DualFL(solver=Exact()), quadratic(), rounds=5, parameters={"data": "tests, with a comma"})
+
+
+def assert_same(a: Trace, b: Trace) -> None:
+    assert (a.status, dict(a.parameters), list(a.columns)) == (b.status, dict(b.parameters), list(b.columns))
+    for name in a.columns:
+        np.testing.assert_array_equal(a[name], b[name])  # every digit, NaN included
+
+
+def test_csv_round_trip(trace: Trace, tmp_path) -> None:
+    trace.to_csv(tmp_path / "trace.csv")
+    assert_same(trace, Trace.from_csv(tmp_path / "trace.csv"))
+
+
+def test_npz_round_trip(trace: Trace, tmp_path) -> None:
+    trace.to_npz(tmp_path / "trace.npz")
+    back = Trace.from_npz(tmp_path / "trace.npz")
+    assert_same(trace, back)
+    np.testing.assert_array_equal(back.theta, trace.theta)
+
+
+def test_first_below() -> None:
+    t = Trace(columns={"round": [0, 5, 10], "error": [1.0, 0.1, 0.01]}, status="max_rounds", theta=None)
+    assert (t.first_below("error", 0.1), t.first_below("error", 1e-3)) == (5, None)
+    assert t.last == {"round": 10.0, "error": 0.01}
+
+
+def test_refuses_nonsense() -> None:
+    with pytest.raises(ValueError, match="status"):
+        Trace(columns={"round": [0]}, status="fine", theta=None)
+    with pytest.raises(ValueError, match="columns"):
+        Trace(columns={"round": [0], "energy": [1.0, 2.0]}, status="stalled", theta=None)

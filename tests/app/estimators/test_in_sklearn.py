@@ -1,4 +1,4 @@
-"""The estimators inside scikit-learn's tools: pipelines, searches, routing of clients, clone, pickle, warm starts."""
+"""The estimators inside scikit-learn's tools, and its own checks: pipelines, searches, routing, clone, warm starts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dualopt import DualFL, FedAvg, FedDyn, Multinomial, OptimizedDualFL, UniformSubset
 from dualopt.app.estimators import FederatedClassifier, FederatedRegressor
@@ -244,3 +245,22 @@ def test_defaults_are_those_of_the_docstring() -> None:
     parameters = FederatedClassifier().get_params()
     assert {name: literal_eval(value) for name, value in told}.items() <= parameters.items()
     assert ("clients", "8") in told
+
+
+# scikit-learn's own checks, all of them.
+
+
+# As scikit-learn does with ``max_iter``: few rounds, since what is checked is the interface.
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning",  # some checks have features of 1e3 and more beside those of 1
+    "ignore::sklearn.exceptions.SkipTestWarning",
+)
+@parametrize_with_checks(
+    [
+        FederatedClassifier(max_rounds=20),
+        FederatedRegressor(max_rounds=20),
+        FederatedClassifier(loss="smoothed-hinge", max_rounds=20),
+    ]
+)
+def test_checks(estimator, check) -> None:
+    check(estimator)
