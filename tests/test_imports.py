@@ -111,30 +111,40 @@ def test_only_the_strategies_need_hypothesis() -> None:
     assert set(offenders({path: {"hypothesis"} for path in IMPORTED})) == {"dualopt/lab/testing.py"}
 
 
-@pytest.mark.parametrize(
-    ("module", "package", "sentence"),
-    [
-        ("lab.testing", "hypothesis", 'dualopt.lab.testing needs Hypothesis: pip install "dualopt[testing]".'),
-        ("lab.attack", "scipy", 'dualopt.lab.attack needs SciPy: pip install "dualopt[sparse]".'),
+EXTRAS = [  # what is run, what is missing, how that ends, and the last words
+    *(
+        (f"import dualopt.{module}", package, 1, f"ModuleNotFoundError: dualopt.{needs} needs {words}.")
+        for module, package, needs, words in (
+            ("lab.testing", "hypothesis", "lab.testing", 'Hypothesis: pip install "dualopt[testing]"'),
+            ("lab.attack", "scipy", "lab.attack", 'SciPy: pip install "dualopt[sparse]"'),
+            ("lab.verification.pictures", "matplotlib", "runs.plotting", 'matplotlib: pip install "dualopt[app]"'),
+            ("runs.plotting", "matplotlib", "runs.plotting", 'matplotlib: pip install "dualopt[app]"'),
+            (
+                *("app.estimators", "sklearn", "app.estimators"),
+                'scikit-learn: install it with pip install "dualopt[app]"',
+            ),
+        )
+    ),
+    *(
         (
-            "lab.verification.pictures",
-            "matplotlib",
-            'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".',
-        ),
-        ("runs.plotting", "matplotlib", 'dualopt.runs.plotting needs matplotlib: pip install "dualopt[app]".'),
-    ],
-)
-def test_a_module_without_its_extra_names_it(module: str, package: str, sentence: str) -> None:
-    code = f"import sys\nsys.modules[{package!r}] = None\nimport dualopt.{module}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stderr.splitlines()[-1] == f"ModuleNotFoundError: {sentence}"
+            f"import runpy; runpy.run_module({name!r}, run_name='__main__')",
+            *("rich", 2, f'{name}: package rich is missing: pip install "dualopt[app]".'),
+        )
+        for name in ("theory", "figures")
+    ),
+    (
+        "from dualopt.app.cli import main; main(['list'])",
+        *("typer", 2, 'dualopt: package typer is missing: pip install "dualopt[app]".'),
+    ),
+]
 
 
-@pytest.mark.parametrize("name", ["theory", "figures"])
-def test_a_program_without_its_extra_names_it(name: str) -> None:
-    code = f"import runpy, sys\nsys.modules['rich'] = None\nrunpy.run_module({name!r}, run_name='__main__')"
+@pytest.mark.parametrize(("code", "package", "status", "sentence"), EXTRAS)
+def test_what_lacks_its_extra_names_it(code: str, package: str, status: int, sentence: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None\n{code}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, f'{name}: package rich is missing: pip install "dualopt[app]".\n')
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (status, "", sentence)
+    assert status == 1 or done.stderr == f"{sentence}\n"
 
 
 def module_name(path: Path) -> str:

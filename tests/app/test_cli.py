@@ -377,16 +377,6 @@ def test_a_bug_keeps_its_traceback(monkeypatch, bug):
         main(["list"])
 
 
-def test_extras_that_are_missing_are_named(tmp_path):
-    program = "import sys; sys.modules['typer'] = None; from dualopt.app.cli import main; main(['list'])"
-    environment = {**os.environ, "PYTHONPATH": str(Path(dualopt.__path__[0]).parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'dualopt: package typer is missing: pip install "dualopt[app]".\n'
-
-
 def test_the_lowest_typer_that_is_promised_is_one_that_starts():
     """Up to 0.15.3 it allows every click, and help, or all of it, fails beside the newest one (8.5)."""
     extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]

@@ -20,7 +20,7 @@ from tests.theory.mutation_table import telling
 from tests.theory.mutation_table import verdicts as judged
 from theory._cases import Case
 from theory._claims import discover
-from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares, tails
+from theory.lower_bounds._convex_chain import Chain, geometric, kinked, level, power, squares
 from theory.lower_bounds._convex_methods import ConjugateGradients, chain_case, distances, runs
 from theory.lower_bounds.convex_rounds import ACCURACY, chain, needed
 from theory.mutations.dualfl import MUTATIONS
@@ -261,14 +261,3 @@ def test_no_method_is_below_the_strongly_convex_bound(kappa: float, d: int, pair
 def test_no_method_is_below_the_nonsmooth_bound(half: int, pairs: int) -> None:
     found = verdicts(CHAPTERS["convex_nonsmooth_bound"].claim, runs(level(2 * half, pairs=pairs), 2 * half))
     assert set(found) == {"holds"}
-
-
-def test_tails_are_sums_of_squares() -> None:
-    theta = np.random.default_rng(0).standard_normal(6)
-    np.testing.assert_allclose(tails(theta), [np.sum(theta[n:] ** 2) for n in range(1, 6)], rtol=1e-12)
-
-
-def test_every_claim_is_caught_by_something() -> None:
-    attained = {"convex_strong_bound", "convex_smooth_bound", "convex_nonsmooth_bound"}
-    expected = {name for name in CHAPTERS if any(v == "violated" for _, v in CHAPTERS[name].cases(True))}
-    assert {"convex_span", *attained, *CAUGHT} | expected == set(CHAPTERS)

@@ -344,13 +344,6 @@ def test_least_rho_of_afedpd() -> None:
     assert 1.3 < primal_dual.least_rho(3.0, -1.0) < 1.4
 
 
-def test_dualfl_refuses_large_nu_unless_assumptions_are_not_checked() -> None:
-    case = dualfl.with_nu(3.0, 0.25, (1.0, 2.0))
-    with pytest.raises(ValueError, match=r"nu = 3 must not exceed mu = 1"):
-        run(case.algorithm, case.objective)
-    assert run(case.algorithm, case.objective, check_assumptions=False).status == "diverged"
-
-
 @pytest.mark.parametrize(("multiple", "verdict"), [(1.3, "holds"), (10.0, "violated")])
 def test_theorem_3_3_beyond_its_range(multiple: float, verdict: str) -> None:
     """rho may exceed q by nearly a third, and not by a factor of ten."""

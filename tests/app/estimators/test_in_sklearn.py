@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import subprocess
-import sys
 from ast import literal_eval
 from typing import Any
 
@@ -214,15 +212,6 @@ def test_masked_values_are_refused(kind) -> None:
         for call in tried:
             with pytest.raises(ValueError, match=f"^{name} must not have masked values.$"):
                 call()
-
-
-def test_without_sklearn_the_sentence_says_what_to_install() -> None:
-    code = 'import sys\nsys.modules["sklearn"] = None\nimport dualopt\nimport dualopt.app.estimators'
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    *_, last = done.stderr.strip().splitlines()
-    assert last == (
-        'ModuleNotFoundError: dualopt.app.estimators needs scikit-learn: install it with pip install "dualopt[app]".'
-    )
 
 
 def test_a_small_least_energy_is_certified_to_its_share() -> None:

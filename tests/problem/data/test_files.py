@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_n_features_too_small(small_file, n_features, message):
 def test_malformed_line_is_named(small_file, line):
     with small_file.open("ab") as stream:
         stream.write(line + b"\n-1 1:1\n")
-    with pytest.raises(ValueError, match=r"^small_file .*small.txt' is malformed in line 7: .*increasing indices"):
+    with pytest.raises(ValueError, match=r"^path .*small.txt' is malformed in line 7: .*increasing indices"):
         load(small_file)
 
 
@@ -107,14 +108,14 @@ def test_malformed_line_is_named(small_file, line):
 def test_damaged_compression(tmp_path, suffix, encode, damage):
     file = tmp_path / f"small.{suffix}"
     file.write_bytes(damage(encode(TEXT)))
-    with pytest.raises(ValueError, match=rf"^small_file .*small.{suffix}' cannot be read: "):
+    with pytest.raises(ValueError, match=rf"^path .*small.{suffix}' cannot be read: "):
         load(file)
 
 
 @pytest.mark.parametrize("text", [b"", b"\n\n# only a comment 1:1\n", b"1\n2\n"])
 def test_no_features(small_file, text):
     small_file.write_bytes(text)
-    with pytest.raises(ValueError, match=r"^small_file .*small.txt' holds no features"):
+    with pytest.raises(ValueError, match=r"^path .*small.txt' holds no features"):
         load(small_file)
 
 
@@ -133,7 +134,7 @@ def test_too_large_is_refused_before_anything_is_parsed(small_file, monkeypatch)
 
     monkeypatch.setattr(_libsvm, "sklearn_datasets", parse)
     small_file.write_bytes(TEXT + b"+1 100000000000:1\n")
-    with pytest.raises(ValueError, match=r"^small_file .* does not fit: 5 x 100000000000 .* 4e\+12 bytes"):
+    with pytest.raises(ValueError, match=r"^path .* does not fit: 5 x 100000000000 .* 4e\+12 bytes"):
         load(small_file, max_bytes=1e12)
 
 
@@ -176,54 +177,37 @@ def archive(tmp_path):
     return tmp_path / "archive.npz"
 
 
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_floats_are_kept(archive, save):
-    X, y = np.array([[300.0, -1.5], [0.0, 2.0]]), np.array(["a", "b"])
-    save(archive, X=X, y=y)
-    data = load(str(archive))
-    np.testing.assert_array_equal(data.X, X)
-    np.testing.assert_array_equal(data.y, y)
-    assert data.X.dtype == np.float64
+FLOATS, PIXELS = np.array([[300.0, -1.5], [0.0, 2.0]]), np.array([[0, 51], [255, 102]], np.uint8)
+SPLITS = {"X_train": np.eye(2), "y_train": [0, 1], "X_test": np.ones((1, 2)), "y_test": [5]}
+SHOWN: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any]] = {  # how, what is written, the options, the features
+    "floats": (np.savez, {"X": FLOATS, "y": ["a", "b"]}, {}, FLOATS),
+    "compressed": (np.savez_compressed, {"X": FLOATS, "y": ["a", "b"]}, {}, FLOATS),
+    **{
+        dtype: (np.savez, {"X": np.array([[0, 1], [1, 1]], dtype), "y": [0, 1]}, {"dtype": "float32"}, [[0, 1], [1, 1]])
+        for dtype in ("int64", "int8", "uint16", "bool", "float16")
+    },
+    "pixels are divided by 255": (np.savez, {"X": PIXELS, "y": [0, 1]}, {}, [[0, 0.2], [1, 0.4]]),
+    "unless told otherwise": (np.savez, {"X": PIXELS, "y": [0, 1]}, {"scale": "none"}, PIXELS),
+    "Fortran order": (np.savez, {"X": np.asfortranarray(FLOATS), "y": [0, 1]}, {}, FLOATS),
+    "images, row by row": (
+        np.savez,
+        {"X": np.arange(12.0).reshape(2, 3, 2), "y": [0, 1]},
+        {},
+        [range(6), range(6, 12)],
+    ),
+    "the training part": (np.savez, SPLITS, {}, np.eye(2)),
+    "a split": (np.savez, SPLITS, {"split": "train"}, np.eye(2)),
+    "the test part": (np.savez, SPLITS, {"split": "test"}, [[1, 1]]),
+}
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int8", "uint16", "bool", "float16"])
-def test_other_types_are_converted(archive, dtype):
-    X = np.array([[0, 1], [1, 1]], dtype)
-    np.savez(archive, X=X, y=[0, 1])
-    data = load(archive, dtype="float32")
-    np.testing.assert_array_equal(data.X, X.astype(np.float32))
-    assert data.X.dtype == np.float32
-
-
-def test_pixels_are_divided_by_255_unless_told_otherwise(archive):
-    X = np.array([[0, 51], [255, 102]], np.uint8)
-    np.savez(archive, X=X, y=[0, 1])
-    np.testing.assert_array_equal(load(archive).X, [[0, 0.2], [1, 0.4]])
-    np.testing.assert_array_equal(load(archive, scale="none").X, X)
-
-
-def test_fortran_order_becomes_row_major(archive):
-    X = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    np.savez(archive, X=X, y=[0, 1])
-    data = load(archive)
-    assert data.X.flags.c_contiguous
-    np.testing.assert_array_equal(data.X, X)
-
-
-def test_images_are_flattened_row_by_row(archive):
-    """The first axis counts samples."""
-    X = np.arange(12.0).reshape(2, 3, 2)
-    np.savez(archive, X=X, y=[0, 1])
-    np.testing.assert_array_equal(load(archive).X, np.arange(12.0).reshape(2, 6))
-
-
-def test_splits(archive):
-    np.savez(archive, X_train=np.eye(2), y_train=[0, 1], X_test=np.ones((1, 2)), y_test=[5])
-    np.testing.assert_array_equal(load(archive).X, np.eye(2))
-    np.testing.assert_array_equal(load(archive, split="train").X, np.eye(2))
-    data = load(archive, split="test")
-    np.testing.assert_array_equal(data.X, [[1, 1]])
-    np.testing.assert_array_equal(data.y, [5])
+@pytest.mark.parametrize(("save", "arrays", "options", "X"), SHOWN.values(), ids=SHOWN)
+def test_archives_are_what_was_written(archive, save, arrays, options, X):
+    save(archive, **arrays)
+    data = load(str(archive), **options)
+    np.testing.assert_array_equal(data.X, np.array(X, options.get("dtype")))
+    np.testing.assert_array_equal(data.y, arrays["y_test" if "split" in options and len(X) == 1 else [*arrays][1]])
+    assert (data.X.dtype, data.X.flags.c_contiguous) == (options.get("dtype", "float64"), True)
 
 
 @pytest.mark.parametrize("folder", [".", "cifar10"])
@@ -240,7 +224,7 @@ def test_cifar10(tmp_path, folder):
     [
         ({"X": np.eye(2)}, r"needs the arrays X and y and has \['X'\]"),
         ({"A": np.eye(2)}, r"needs the arrays X_train and y_train and has \['A'\]"),
-        ({"X": np.eye(2), "y": np.array([{}, None], dtype=object)}, "^archive .* Object arrays"),
+        ({"X": np.eye(2), "y": np.array([{}, None], dtype=object)}, "^path .* Object arrays"),
         ({"X": np.eye(2), "y": [1, 2, 3]}, "^y must hold one label for each of the 2 rows .*(3,)"),
         ({"X": np.eye(2), "y": [[1], [2]]}, "^y must hold one label for each of the 2 rows .*(2, 1)"),
         ({"X": np.ones(2), "y": [1, 2]}, "^X must be a matrix .*(2,)"),
@@ -277,7 +261,7 @@ def test_number_too_large_for_float32(archive):
 def test_damaged_file(archive, damage):
     np.savez(archive, X=np.full((3, 3), 0.125), y=[0, 1, 2])
     archive.write_bytes(damage(archive.read_bytes()))
-    with pytest.raises(ValueError, match=r"^archive .*archive.npz' cannot be read as a NumPy archive: .*[^.]\.$"):
+    with pytest.raises(ValueError, match=r"^path .*archive.npz' cannot be read as a NumPy archive: .*[^.]\.$"):
         load(archive)
 
 
