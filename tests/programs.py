@@ -23,7 +23,8 @@ def ended(main: Main, *words: Any) -> int:
 
 def called(capsys: Capture, main: Main, *words: Any) -> tuple[int, str, str]:
     """Call a program; return exit code, standard output and standard error."""
-    return ended(main, *words), *capsys.readouterr()
+    code, (out, err) = ended(main, *words), capsys.readouterr()
+    return code, out, err
 
 
 def refusal(capsys: Capture, main: Main, *words: Any) -> str:

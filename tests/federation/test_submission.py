@@ -91,7 +91,7 @@ DONE = "FINISHED:COMPLETED"
 
 
 FAILED, AGAIN = "FINISHED:EXECUTION_EXCEPTION", "submitting the run again, which goes on where it was"
-CASES: dict[str, tuple[list[list[Any]], int, list[float], list[str], dict[str, Any]]] = {
+CASES: dict[str, tuple[Any, ...]] = {
     # what each job answers, how many are submitted, the rounds that are shown, what is said, and what else there is
     "a job that ends": ([["SUBMITTED", "APPROVED", 1, 2, DONE]], 1, [1, 2], [], {}),
     **{

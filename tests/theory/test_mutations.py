@@ -486,7 +486,7 @@ def test_clients_that_are_less_alike_or_better_conditioned_are_caught(name: str,
 # Restarts with other means, epochs and rates: what a claim compares takes them as arguments.
 
 
-def mean_of(weights: Callable[[int], Any]) -> Callable[[list, list], Any]:
+def mean_of(weights: Callable[[Any], Any]) -> Callable[[list, list], Any]:
     return lambda models, given: np.einsum("i,i...->...", weights(given), np.stack(models)) / sum(weights(given))
 
 
