@@ -16,7 +16,6 @@ import pytest
 import dualopt.methods
 from dualopt import Multinomial, iterate, linear_model, newton, run
 from dualopt.app.cli import main
-from dualopt.app.cli import main as dualopt
 from dualopt.methods import DualFL
 from dualopt.runs.trace import Trace
 from dualopt.spec.discover import discover
@@ -193,13 +192,13 @@ def test_the_commands_run_in_turn(tmp_path, monkeypatch, capsys):
     assert len(lines) == 4
     for line in lines:
         words = shlex.split(line)
-        program, arguments = (dualopt, words[1:]) if words[0] == "dualopt" else (figures, words[3:])
+        program, arguments = (main, words[1:]) if words[0] == "dualopt" else (figures, words[3:])
         assert ended(program, *arguments) == 0, (line, capsys.readouterr())
     first, second = contents(Path("long")), contents(Path("again"))
     assert first.keys() == second.keys() == {"convergence.png", "run.json", "trace.csv", "trace.npz"}
     assert all(first[name] == second[name] for name in first if name != "run.json")  # which says where it is
     assert {"tune.csv", "tune.json"} == set(contents(Path("search")))
-    assert ended(dualopt, *shlex.split(lines[0])[1:]) == 0
+    assert ended(main, *shlex.split(lines[0])[1:]) == 0
     assert "long: complete" in capsys.readouterr().out
 
 
