@@ -1,4 +1,4 @@
-"""Every claim beyond the papers can fail: wrong methods, weights and constants are caught."""
+"""Theorem F: its first bound in rationals, the fraction it is about, and the momentum method it is not."""
 
 from __future__ import annotations
 
@@ -53,6 +53,3 @@ def test_the_reduction_to_a_momentum_method_is_not_dualfl() -> None:
     one, other = ([s.server.theta for s in islice(iterate(m, f.objective), 5)] for m in (case.algorithm, dualfl))
     np.testing.assert_allclose(one[0], other[0], rtol=1e-12)
     assert np.max(np.abs(one[4] - other[4])) > 1e-3 * np.max(np.abs(one[0]))
-
-
-# ---- problems that are drawn ----
