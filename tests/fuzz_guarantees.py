@@ -29,13 +29,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from dualopt.arrays.xp import silent
-from dualopt.methods import GIANT, AFedPD, FedADMM, Known, Theorem
+from dualopt.engine.rounds import initial_state
+from dualopt.methods import Theorem
 from dualopt.methods._base import parameters
 from dualopt.methods._theorem import ANY_LAW
 from dualopt.methods.participation import (
@@ -47,7 +48,7 @@ from dualopt.methods.participation import (
     WeightedSubset,
 )
 from dualopt.objectives import Quadratic
-from tests.methods.test_theorems import (
+from tests.promises import (
     ALGORITHMS,
     PROVED,
     Promise,
@@ -58,7 +59,6 @@ from tests.methods.test_theorems import (
     of_everybody,
     promises,
     quadratics,
-    variants,
 )
 
 __all__ = ["OLD", "Broken", "draw", "failures", "main", "put_back"]
@@ -67,6 +67,7 @@ ROUNDS = 20  # over the least probability of a client: errors stay as they are u
 LEAST = 0.2  # such probability, of orders that are followed
 VISIBLE = 1e-9  # of the largest error: below, rounding is a part of it
 SLACK = 1.5
+BISECTIONS = 12
 FURTHER = (1, 4)  # times as many rounds: the kappa of the clients may be 60, and methods take as many to settle
 
 
@@ -94,6 +95,7 @@ def draw(seed: int) -> Case:
         f = replace(f, weights=tuple(np.exp(rng.uniform(-2.0, 2.0, N)).tolist()))
     size, odd = int(rng.integers(1, N)), tuple(np.exp(rng.uniform(-1.0, 1.0, N)).tolist())
     chance, coin = rng.uniform(0.05, 0.95, 2).tolist()
+    coin = coin if rng.random() < 0.5 else math.sqrt(float(f.mu.min() / f.L.max()))  # which may be that of a method
     own = WeightedSubset(size=size, weights=f.weights) if f.weights else WeightedSubset(size=size, weights=odd)
     every = [Full(), UniformSubset(size=size), own, Bernoulli(probability=chance)]
     return Case(f, [*every, CommunicateWithProbability(probability=coin)])
@@ -111,7 +113,7 @@ def _grows(constants: np.ndarray, errors: np.ndarray) -> bool:
 def _exceeds(promise: Promise, measured: Any, constants: Callable[[np.ndarray], np.ndarray]) -> bool:
     """Whether exact mean squares of ``measured`` make constants that grow, however far they are followed."""
     for times in FURTHER:
-        errors = mean_squares(promise, times * math.ceil(ROUNDS / promise.known.p), measured)
+        errors = mean_squares(promise.rounds, times * math.ceil(ROUNDS / promise.known.p), measured)
         if not _grows(constants(errors), errors):
             return False
     return True
@@ -126,7 +128,13 @@ def _of_gradients(promise: Promise) -> bool:
 
 
 def _path(promise: Promise) -> Iterator[Any]:
-    return islice(promise.path(2 * ROUNDS, np.random.default_rng(0)), 1, None)
+    """The states of a run in which everybody takes part."""
+    rounds = promise.rounds
+    state = initial_state(rounds.method, rounds.f, 10.0 * np.random.default_rng(0).standard_normal(rounds.f.shape))
+    for n in range(2 * ROUNDS):
+        ((_, round),) = rounds.outcomes(n)
+        state = rounds.done(state, round)
+        yield state
 
 
 def _of_duals(promise: Promise) -> bool:
@@ -164,38 +172,70 @@ ELSEWHERE = {
 }
 
 
-def unfactored(method: Any, f: Quadratic, who: Participation, seen: Counter[str]) -> Iterator[str]:
-    """Yield what is wrong with sentences that have neither a factor nor a potential."""
-    complete, known = completed(method, f, who), Known.of(f, who)
-    for theorem in method.theorems:
-        applies = theorem.about(complete, known) and not theorem.fails(complete, known)
-        if not applies or theorem.factor is not None or theorem.potential is not None:
-            continue
-        words = theorem.says(complete, known)
-        promise = Promise(complete, known, who, theorem, 1.0)
-        check = next((check for pattern, check in CHECKS if re.search(pattern, words)), None)
-        if check is None:
-            if not any(re.search(pattern, words) for pattern in ELSEWHERE):
-                yield f"{words}: nothing tests it"
-            continue
-        if check in (_of_squares, _of_gradients) and known.p < LEAST:
-            continue
-        seen["orders and inequalities"] += 1
-        if check(promise):
-            yield f"{words}: it does not hold"
+def unfactored(promise: Promise) -> str:
+    """Return what is wrong with a sentence that has neither a factor nor a potential."""
+    words = promise.theorem.says(promise.method, promise.known)
+    check = next((check for pattern, check in CHECKS if re.search(pattern, words)), None)
+    if check is None:
+        return "" if any(re.search(pattern, words) for pattern in ELSEWHERE) else f"{words}: nothing tests it"
+    if check in (_of_squares, _of_gradients) and promise.known.p < LEAST:
+        return ""
+    return f"{words}: it does not hold" if check(promise) else ""
 
 
 # The check.
 
 
-def _drawn(method: Any, f: Quadratic, who: Participation, rng: np.random.Generator) -> Iterator[Any]:
-    """The method as it is suggested, one of its variants, and without momentum: then it promises an order."""
-    first, *others = variants(method, f, who)
-    yield first
-    if others:
-        yield others[rng.integers(len(others))]
-    if "rho" in parameters(type(method)) and not isinstance(method, AFedPD | FedADMM):
-        yield replace(method, rho=0.0)
+def _drawn(method: Any, f: Quadratic, who: Participation, rng: np.random.Generator) -> Any:
+    """Return the method as it is suggested, with a number that is zero, or with a number or a switch changed.
+
+    Without momentum methods promise other things; of a changed number the promise must remain one.
+    """
+    kind, suggested = rng.integers(3), completed(method, f, who)
+    if kind == 0:
+        return method
+    names = [name for name in parameters(type(method)) if isinstance(getattr(suggested, name), float | bool | tuple)]
+    for name in rng.permutation(names):
+        value, times = getattr(suggested, name), math.exp(rng.uniform(-3.0, 3.0))
+        for factor in (0.0,) if kind == 1 else (times, 1.0 / times):
+            other = _other(value, factor)
+            changed = None if other == value else _admitted(method, {name: other}, f, who)
+            if changed is not None:
+                return _nearly_refused(changed, name, f, who, rng) if rng.random() < 0.5 else changed
+    return method
+
+
+def _other(value: Any, factor: float) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, tuple):
+        return tuple(factor * v for v in value)
+    return factor * value or float(factor > 0)
+
+
+def _admitted(method: Any, change: dict[str, Any], f: Quadratic, who: Participation) -> Any:
+    """Return the method with a change, if it is admitted and something is promised."""
+    try:
+        changed = replace(method, **change)
+        completed(changed, f, who).check(f)
+        return None if changed.guarantee(f, who).startswith("none") else changed
+    except (TypeError, ValueError):
+        return None
+
+
+def _nearly_refused(method: Any, name: str, f: Quadratic, who: Participation, rng: np.random.Generator) -> Any:
+    """Return the method with the number as far as something is promised: where a condition is wrong, it shows there."""
+    value = getattr(method, name)
+    if not isinstance(value, float) or not value:
+        return method
+    inside, outside = 0.0, float(rng.choice((-5.0, 5.0)))
+    if _admitted(method, {name: value * math.exp(outside)}, f, who) is not None:
+        return method
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (inside + outside)
+        fits = _admitted(method, {name: value * math.exp(middle)}, f, who) is not None
+        inside, outside = (middle, outside) if fits else (inside, middle)
+    return replace(method, **{name: value * math.exp(inside)})
 
 
 def failures(
@@ -208,27 +248,33 @@ def failures(
     seen = Counter() if seen is None else seen
     for seed in seeds:
         f, laws = draw(seed)
-        rng = np.random.default_rng(seed)
         for name in names:
-            for who in laws:
+            for k, who in enumerate(laws):
                 if not who.needs(f.n_clients) <= ALGORITHMS[name].supports:
                     continue
-                for method in [given] if given else _drawn(exact(ALGORITHMS[name]), f, who, rng):
-                    for promise in promises(method, f, who):
-                        seen["factors and potentials"] += 1
-                        if why := broken(promise):
-                            yield seed, Broken(method, who, why)
-                    for why in unfactored(method, f, who, seen):
+                rng, method = np.random.default_rng([seed, k]), exact(ALGORITHMS[name])
+                method = given or _drawn(method, f, who, rng)
+                for promise in promises(method, f, who):
+                    seen[f"{name}, {promise.known.law.name}"] += 1
+                    if why := (broken if promise.is_measured else unfactored)(promise):
                         yield seed, Broken(method, who, why)
 
 
 @dataclass(frozen=True)
 class Old:
-    """A promise that is not kept: a method, and its theorems as they were, or would be without an assumption."""
+    """A promise that is not kept: a method, and its theorems as they were, or would be without an assumption.
+
+    The parameters are those that it suggests, or given ones.
+    """
 
     name: str
     wrong: Callable[[Theorem], dict[str, Any]]
-    given: Any = None
+    parameters: dict[str, Any] | None = None
+
+    @property
+    def given(self) -> Any:
+        """The method."""
+        return replace(exact(ALGORITHMS[self.name]), **self.parameters or {})
 
 
 ANY: dict[str, Any] = {"laws": ANY_LAW, "needs": ()}
@@ -239,8 +285,8 @@ OLD = {
     "feddr": Old("feddr", of_everybody),
     "fivegcs": Old("fivegcs", lambda t: ANY),
     "sampled-dualfl": Old("sampled-dualfl", lambda t: ANY),
-    "sampled-dualfl-order": Old("sampled-dualfl", lambda t: ANY if t.factor is None else {}),
-    "giant": Old("giant", lambda t: {"needs": ()}, GIANT(steps=(0.1,), reduction=1e-12)),
+    "sampled-dualfl-order": Old("sampled-dualfl", lambda t: ANY if t.factor is None else {}, {"rho": 0.0}),
+    "giant": Old("giant", lambda t: {"needs": ()}, {"steps": (0.1,)}),
 }
 
 
