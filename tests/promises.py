@@ -70,6 +70,7 @@ VISIBLE = 1e-9  # of it: below, rounding is a part of the smaller ones
 AFFINE = 1e-9  # of the largest entry: how near a map and a round are that are the same
 FOLLOWED = 3  # starts from which the potential is followed
 LONG = 60  # rounds, whose mean squares show a rate
+FAR = 10_000  # rounds, after which an order shows in its bound
 LARGE = 64  # numbers of a state: its matrices are not worth their while
 COMPARED = 5  # rounds at first, and then each fifth of them, are compared with one of a state alone
 LATER = 7  # rounds, in which a map that depends on the number of the round has changed
@@ -432,8 +433,9 @@ class Promise:
 
     @property
     def is_measured(self) -> bool:
-        """Whether a factor is printed, or a potential stated."""
-        return self.theorem.factor is not None or self.theorem.potential is not None
+        """Whether a factor is printed, or a potential or a bound stated."""
+        stated = self.theorem.factor, self.theorem.potential, self.theorem.bound
+        return any(x is not None for x in stated)
 
     @property
     def method(self) -> Any:
@@ -589,7 +591,7 @@ def promises(
 
 
 def broken(promise: Promise) -> str:
-    """Return how a factor or a potential is broken; nothing if it is kept, or if there is neither."""
+    """Return how a factor, a potential or a bound is broken; nothing if it is kept, or if there is none of them."""
     source = promise.theorem.source
     if promise.theorem.potential is not None:
         for before, after, rounding in growths(promise):
@@ -601,7 +603,26 @@ def broken(promise: Promise) -> str:
         visible = errors > VISIBLE * max(errors[0], float(np.sum(promise.f.minimiser() ** 2)))
         if (constants > constants[: LONG // 2].max() + math.log(1.5))[visible].any():
             return f"{source}: mean squares fall more slowly than {promise.printed}"
-    return ""
+    return _above(promise)
+
+
+def _above(promise: Promise) -> str:
+    """Return where mean squares are above their bound, or the bound falls more slowly than is said of it."""
+    if promise.theorem.bound is None:
+        return ""
+    words = promise.theorem.says(promise.method, promise.known)
+    bounds = np.array([promise.theorem.bound(promise.method, promise.known, promise.theta, n + 1) for n in range(LONG)])
+    if not np.isfinite(bounds).all():
+        return ""
+    errors = mean_squares(promise.rounds, LONG)
+    for n in np.flatnonzero(errors > bounds + ROUNDED * (errors[0] + float(np.sum(promise.theta**2)))):
+        return f"{words}: {errors[n]} after {n + 1} rounds, where at most {bounds[n]} is promised"
+    if promise.theorem.factor is not None:
+        slow = bounds[-1] > 1.01 * promise.printed ** (LONG // 2) * bounds[LONG // 2 - 1]
+    else:
+        far = [promise.theorem.bound(promise.method, promise.known, promise.theta, n) for n in (FAR, 10 * FAR)]
+        slow = words.endswith("O(1/n^2)") and far[1] > 1.01 * far[0] / 100.0
+    return f"{words}: its bound falls more slowly" if slow else ""
 
 
 def of_everybody(theorem: Theorem, **changes: Any) -> dict[str, Any]:
