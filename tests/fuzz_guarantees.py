@@ -1,13 +1,15 @@
 """A deep check: what ``guarantee`` prints, against exact expectations over all that chance may do.
 
-Every problem is drawn from its seed: a few quadratic clients, every other time of unequal weights, and one law of
-participation of every kind. Every method of the package is asked what it promises there, with the parameters that it
-suggests and with others. A factor is held against the growth of the theorem's own potential in one round, from the
-states of paths and from the worst ones, or else against the rate of exact mean squares, all by the machinery of
-``tests/methods/test_theorems``. An order, such as O(1/n^2), is held against the exact expectation of the error over
-rounds: times n^2 it must not be more than 1.5 times as large in the second half of them as in the first; where it is,
-four times as many rounds must show it too, for an order says nothing of the first ones. An inequality is
-tested as it stands. A sentence that is none of these must be listed here, with the place where it is tested.
+Every problem is drawn from its seed: a few quadratic clients, every other time of unequal weights, every other time
+with no curvatures but those at the ends of their range, where most worst cases are, and one law of participation of
+every kind. Every method of the package is asked what it promises there: as it is suggested, or with a number that is
+zero or changed, half of these as far as something is promised. A factor is held against the growth of the theorem's
+own potential in one round, from the states of paths and from the worst ones, or else against the rate of exact mean
+squares, all by the machinery of ``tests/promises``. An order, such as O(1/n^2), is held against the bound that its
+theorem states, and this against the exact expectation of the error over rounds. Without a bound the error times n^2
+must not be more than 1.5 times as large in the second half of the rounds as in the first; where it is, four times as
+many rounds must show it too, for an order says nothing of the first ones. An inequality is tested as it stands. A
+sentence that is none of these must be listed here, with the place where it is tested.
 
 Run it with::
 
@@ -90,7 +92,8 @@ def draw(seed: int) -> Case:
     """Return the problem of a seed."""
     rng = np.random.default_rng(seed)
     N, d = int(rng.integers(2, 4)), int(rng.integers(1, 3))
-    f = quadratics(N, d, math.exp(rng.uniform(math.log(1.5), math.log(60.0))), seed)
+    spread, ends = math.exp(rng.uniform(math.log(1.5), math.log(60.0))), bool(rng.random() < 0.5)
+    f = quadratics(N, d, spread, seed, ends)
     if rng.random() < 0.5:
         f = replace(f, weights=tuple(np.exp(rng.uniform(-2.0, 2.0, N)).tolist()))
     size, odd = int(rng.integers(1, N)), tuple(np.exp(rng.uniform(-1.0, 1.0, N)).tolist())

@@ -79,14 +79,15 @@ LATER = 7  # rounds, in which a map that depends on the number of the round has 
 # Clients and laws.
 
 
-def quadratics(N: int, d: int, spread: float, seed: int) -> Quadratic:
-    """Clients of which no two have the same curvatures, from 1 to ``spread``."""
+def quadratics(N: int, d: int, spread: float, seed: int, ends: bool = False) -> Quadratic:
+    """Clients of which no two have the same curvatures, from 1 to ``spread``; or with no others than these ``ends``."""
     rng = np.random.default_rng(seed)
     A = []
     for j in range(N):
         Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
-        eigenvalues = np.exp(rng.uniform(0.0, math.log(spread), d))
-        eigenvalues[0] = spread ** (j / max(N - 1, 1))
+        places = rng.uniform(0.0, math.log(spread), d)
+        eigenvalues = np.exp(np.round(places / math.log(spread)) * math.log(spread) if ends else places)
+        eigenvalues[0] = spread ** (round(j / max(N - 1, 1)) if ends else j / max(N - 1, 1))
         A.append((Q * eigenvalues) @ Q.T)
     return Quadratic(A=0.5 * (np.array(A) + np.array(A).transpose(0, 2, 1)), b=3.0 * rng.standard_normal((N, d)))
 
