@@ -42,17 +42,18 @@ from dualopt.methods.participation import (
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from dualopt.spec.discover import discover
-from theory.frontier.accelerated_dane import difference
 
 __all__ = [
     "ALGORITHMS",
     "PROVED",
+    "ROUNDED",
     "VISIBLE",
     "Outcome",
     "Promise",
     "Rounds",
     "broken",
     "completed",
+    "difference",
     "exact",
     "mean_squares",
     "of_everybody",
@@ -552,6 +553,11 @@ def mean_squares(rounds: Rounds, count: int, of: np.ndarray | None = None) -> np
         return squares[1:]
     n, k = np.mgrid[1 : count + 1, : count + 1]
     return binom.pmf(k, n, 1.0 - idle) @ squares
+
+
+def difference(f: Quadratic) -> float:
+    """By how much the Hessian of a client is below their mean, at most."""
+    return max(0.0, float(np.linalg.eigvalsh(f.mean(f.A) - f.A).max()))
 
 
 def exact(kind: type[Algorithm]) -> Algorithm:
