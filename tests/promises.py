@@ -174,7 +174,8 @@ def same_kind(states: Sequence[State]) -> bool:
 
 def spanning(columns: np.ndarray) -> np.ndarray:
     """Which of the columns the others are combinations of, to rounding."""
-    _, R, order = qr(columns, mode="economic", pivoting=True)
+    factors: Any = qr(columns, mode="economic", pivoting=True)
+    _, R, order = factors
     sizes = np.abs(np.diag(R))
     return order[: int(np.sum(sizes > ROUNDED * sizes[0]))]
 
@@ -291,7 +292,7 @@ class Rounds:
             maps, _ = self.affine.at(len(self._moments) - 1)
             assert maps is not None, f"rounds of {self.method} are not affine: mean squares are not known"
             now = self._moments[-1]
-            self._moments.append(sum(p * M @ now @ M.T for p, M in zip(*maps, strict=True)))  # pyright: ignore
+            self._moments.append(np.sum([p * M @ now @ M.T for p, M in zip(*maps, strict=True)], axis=0))
         return self._moments[n]
 
     @cached_property
@@ -459,7 +460,7 @@ class Promise:
         """The expectations of the potential after as many rounds as the factor is for."""
         last = n + self.theorem.rounds
         every = self.rounds.later(states, n, self.theorem.rounds)
-        return sum(p * np.array([self.potential(s, last) for s in new]) for p, new in every)  # pyright: ignore
+        return np.sum([[p * self.potential(state, last) for state in new] for p, new in every], axis=0)
 
 
 def growths(promise: Promise) -> Iterator[tuple[float, float, float]]:
@@ -509,7 +510,7 @@ def worst(promise: Promise, n: int, rounding: float) -> Iterator[tuple[float, fl
         unit = 1e-6 * (1.0 + trial @ trial)
         forms = zip((before, after), values, strict=True)
         if any(abs(trial @ f @ trial - value) > unit * np.abs(f).max() for f, value in forms):
-            yield *values, rounding  # not quadratic: any combination will do
+            yield values[0], values[1], rounding  # not quadratic: any combination will do
             return
     excess = float(np.linalg.eigvalsh(after - promise.printed * before)[-1])
     yield 0.0, excess, 1e3 * ROUNDED * float(np.abs(before).max()) + rounding
@@ -533,7 +534,7 @@ def _mean_form(promise: Promise, every: Sequence[tuple[float, list[State]]], n: 
     P = form(promise, [states[i] for i in basis], n)
     C, *_ = np.linalg.lstsq(columns[:, basis], columns)
     parts = np.split(C, len(every), axis=1)
-    return sum(p * part.T @ P @ part for (p, _), part in zip(every, parts, strict=True))  # pyright: ignore
+    return np.sum([p * part.T @ P @ part for (p, _), part in zip(every, parts, strict=True)], axis=0)
 
 
 def mean_squares(rounds: Rounds, count: int, of: np.ndarray | None = None) -> np.ndarray:

@@ -6,6 +6,7 @@ others, on lopsided quadratics, under every law of participation that it admits 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualopt.lab.proofs import worst_case
 from dualopt.methods import (
     GIANT,
     Algorithm,
@@ -185,6 +187,42 @@ def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) 
                     continue  # 2 is the most that there is
                 other = replace(complete, **{parameter: times * value})
                 assert theorem.fails(other, known) or theorem.factor(other, known) >= least * (1.0 - 1e-12)
+
+
+# Bounds, against the worst case of all clients.
+
+BOUNDED = [(name, i) for name in PROVED for i, t in enumerate(ALGORITHMS[name].theorems) if t.bound is not None]
+
+
+def attained(name: str, place: int, rounds: int, who: Participation) -> float:
+    """Return which part of a bound the worst clients reach, with constants from 1 to 10, or without smoothness."""
+    theorem, mu, L = ALGORITHMS[name].theorems[place], 1.0, 10.0
+    changed = {"rho": 0.0} if theorem.factor is None and "rho" in parameters(ALGORITHMS[name]) else {}
+    changed |= {} if who == Full() else {"nu": 0.5}  # where the bound is finite
+    method = replace(exact(ALGORITHMS[name]), **changed)
+
+    def bound(at: float, slope: float) -> float:
+        """For a minimiser and gradients there, whose squares are all that it depends on."""
+        A = np.array([np.diag([mu, L])] * 2)
+        f = Quadratic(A=A, b=A[:, 0] * at + slope * np.array([[1.0, 0.0], [-1.0, 0.0]]))
+        complete, known = completed(method, f, who), Known.of(f, who)
+        assert theorem.bound is not None
+        assert theorem.about(complete, known)
+        assert not theorem.fails(complete, known)
+        return theorem.bound(complete, known, f.minimiser(), rounds)
+
+    start = bound(1.0, 0.0), 0.5 * bound(0.0, 1.0)
+    assert bound(1.0, 1.0) == pytest.approx(start[0] + 2.0 * start[1])
+    L = math.inf if theorem.factor is None else L
+    return worst_case(method, mu=mu, L=L, clients=2, rounds=rounds, participation=who, start=start).value
+
+
+@pytest.mark.parametrize(("name", "place"), BOUNDED)
+def test_no_clients_break_a_bound(name: str, place: int) -> None:
+    """None of any kind and dimension; a fifth of any of the bounds would be broken."""
+    partial = [UniformSubset(size=1)] if "partial" in ALGORITHMS[name].supports else []
+    reached = [attained(name, place, rounds, who) for who in [Full(), *partial] for rounds in (1, 3)]
+    assert 0.2 < max(reached) < 1.0
 
 
 # What would be noticed.
