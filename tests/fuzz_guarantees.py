@@ -347,7 +347,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--old", choices=OLD, help="a promise to put back, which fails")
     options = parser.parse_args(arguments)
     names = [OLD[options.old].name] if options.old else options.method or PROVED
-    seen, failed, start = Counter(), 0, time.perf_counter()
+    seen, failed, start = Counter[str](), 0, time.process_time()
     again = " ".join(f"--method {name}" for name in names) if options.method else ""
     old = OLD[options.old] if options.old else None
     seeds = range(options.seed, options.seed + options.problems)
@@ -357,8 +357,10 @@ def main(arguments: list[str] | None = None) -> int:
             put = f" --old {options.old}" if options.old else ""
             print(f"{found.method}, {found.law}\n  {found.why}")
             print(f"  python -m tests.fuzz_guarantees --problems 1 --seed {seed}{put} {again}".rstrip(), flush=True)
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(seen.items()))
-    print(f"{options.problems} problems ({counts}), {failed} broken, {time.perf_counter() - start:.0f} s")
+    said = f"{seen.total()} promises of {len(seen)} pairs of a method and a law"
+    print(
+        f"{options.problems} problems, {said}, {failed} broken, {time.process_time() - start:.0f} s of processor time"
+    )
     return 1 if failed else 0
 
 
