@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._theorem import DRAWN, ONE_SIZE, SMOOTH, Known, Need, Theorem, at_most, same, squares
 
 __all__ = [
@@ -55,24 +55,49 @@ def _of_gaps(method: Any, known: Known) -> str:
     return f"the certified gap falls by {MOST_FALL**2:.0f} in at most {epoch} rounds"
 
 
-def _accelerated(sources: tuple[str, str], rate: str, factor: Callable[[Any, Known], float]) -> tuple[Theorem, Theorem]:
+Bound = Callable[[Any, Known, Array, int], float]
+
+
+def _dual_optimum(method: Any, known: Known, theta: Array, nu: float) -> float:
+    r"""Return :math:`\sum_j\omega_j|\nabla f_j(\theta^*) - \nu\theta^*|^2`, weights with the sum 1."""
+    return squares(known.objective.gradient(theta) - nu * theta, known.weights)
+
+
+def _of_theorem_3(method: Any, known: Known, theta: Array, n: int) -> float:
+    r"""Return the bounds of Theorems 3.2 and 3.3, :math:`\frac{2}{N\nu}` times those of the dual error."""
+    falls = (1.0 - math.sqrt(method.rho)) ** (n - 1) if method.rho else 4.0 / (n + 1) ** 2
+    return falls * _dual_optimum(method, known, theta, method.nu) / method.nu**2
+
+
+def _of_optimized(method: Any, known: Known, theta: Array, n: int) -> float:
+    r"""Return :math:`2|\zeta^*|^2/(NA_n)`; :math:`A_n` is at least :math:`(n + 1)^2`, and in linear cases more."""
+    falls = (1.0 - math.sqrt(method.rho)) ** (2 * n - 2) / 4.0 if method.rho else 1.0 / (n + 1) ** 2
+    return 2.0 * falls * _dual_optimum(method, known, theta, 0.0) / method.nu**2
+
+
+def _accelerated(
+    sources: tuple[str, str], rate: str, factor: Callable[[Any, Known], float], bound: Bound
+) -> tuple[Theorem, Theorem]:
     """Return the theorem for ``rho = 0``, any loss, and the one for ``rho > 0``, with its rate in words."""
     any_loss, linear = sources
     return (
-        Theorem(source=any_loss, rate="|theta - theta*|^2 = O(1/n^2)", needs=(NU,), about=_without_momentum),
+        Theorem(
+            source=any_loss, rate="|theta - theta*|^2 = O(1/n^2)", needs=(NU,), about=_without_momentum, bound=bound
+        ),
         Theorem(
             source=linear,
             rate=f"{rate}, a factor of {{factor}} per round",
             needs=(NU, RHO),
             about=_with_momentum,
             factor=factor,
+            bound=bound,
             best=_best,
         ),
     )
 
 
 OF_DUALFL = _accelerated(
-    ("Theorem 3.2", "Theorem 3.3"), "E - E* = O((1 - sqrt(rho))^n)", lambda m, k: 1.0 - math.sqrt(m.rho)
+    ("Theorem 3.2", "Theorem 3.3"), "E - E* = O((1 - sqrt(rho))^n)", lambda m, k: 1.0 - math.sqrt(m.rho), _of_theorem_3
 )
 OF_GAP_RESTARTED_DUALFL = (Theorem(source="Theorem E", rate=_of_gaps, needs=(NU,)),)
 OF_RESTARTED_DUALFL = (
@@ -86,6 +111,7 @@ OF_OPTIMIZED_DUALFL = _accelerated(
     ("2 |zeta*|^2/(N A_n)", "2 |zeta*|^2/(N A_n)"),
     "|theta - theta*|^2 = O((1 - sqrt(rho))^(2n))",
     lambda m, k: (1.0 - math.sqrt(m.rho)) ** 2,
+    _of_optimized,
 )
 
 # SampledDualFL.
@@ -105,8 +131,30 @@ def last_step(rho: float, fraction: float) -> float:
 
 def _where(method: Any, known: Known) -> str:
     """Return on what the constant of the bound depends where some are idle: with nu < mu it is finite."""
-    below = method.nu < known.mu * (1.0 - 1e-9)
-    return "" if known.p == 1 or below else "where all f_j - nu/2 |.|^2 are bounded below, "
+    return "" if known.p == 1 or _below(method, known) else "where all f_j - nu/2 |.|^2 are bounded below, "
+
+
+def _below(method: Any, known: Known) -> bool:
+    return method.nu < known.mu * (1.0 - 1e-9)
+
+
+def _of_sampled(method: Any, known: Known, theta: Array, n: int) -> float:
+    r"""Return the bound of Theorem F, with a bound of :math:`\Delta` by the curvatures of the :math:`g_j`.
+
+    These are :math:`(\mu_j - \nu)`-strongly convex, so that :math:`g_j(\theta^*) - \inf g_j \le
+    \frac{|\xi_j^*|^2}{2(\mu_j - \nu)}`, and :math:`f_j = g_j + \frac\nu2|\cdot|^2`.
+    """
+    p, rho, nu = known.p, method.rho, method.nu
+    optimum, delta = _dual_optimum(method, known, theta, nu), 0.0
+    if p < 1:
+        if not _below(method, known):
+            return math.inf
+        curved = [w / (mu - nu) for w, (mu, _) in zip(known.weights, known.bounds, strict=True)]
+        delta = 0.5 * squares(known.objective.gradient(theta) - nu * theta, curved)
+        delta += 0.5 * nu * float(array_namespace(theta).sum(theta * theta))
+    falls = (1.0 - last_step(rho, p)) ** (n - 1) if rho else 4.0 / ((n - 1) * p + 2.0) ** 2
+    start = (1.0 - p) * delta + (p + (1.0 - p) * rho / (1.0 - rho)) / (2.0 * nu) * optimum
+    return 2.0 * (1.0 - rho) / nu * falls * start
 
 
 LEAST = Need(
@@ -118,6 +166,7 @@ _OF_SAMPLED: dict[str, Any] = {
     "source": "Theorem F",
     "needs": (NU, DRAWN, LEAST, RHO),
     "laws": ONE_SIZE,
+    "bound": _of_sampled,
 }
 OF_SAMPLED_DUALFL = (
     Theorem(
@@ -155,7 +204,12 @@ OF_DUAL_ASCENT = (
         potential=_distance,
         best=lambda k: {"nu": k.mu},
     ),
-    Theorem(source="", rate="|theta - theta*|^2 <= |zeta*|^2/(N (2n - 1))", needs=(NU,)),
+    Theorem(
+        source="",
+        rate="|theta - theta*|^2 <= |zeta*|^2/(N (2n - 1))",
+        needs=(NU,),
+        bound=lambda m, k, theta, n: _dual_optimum(m, k, theta, 0.0) / m.nu**2 / (2 * n - 1),
+    ),
 )
 OF_DUAL_LBFGS = (
     Theorem(

@@ -217,6 +217,9 @@ class Theorem:
     potential : callable, optional
         ``(method, known, theta, state, n)`` to the number whose expectation falls, for the minimiser ``theta`` and the
         state after n rounds; infinite where the theorem says nothing of the state.
+    bound : callable, optional
+        ``(method, known, theta, n)`` to what the expectation of :math:`|\theta^n - \theta^*|^2` is at most after n >= 1
+        rounds from the start, for the minimiser ``theta``: what an order such as O(1/n^2) stands for.
     best : callable, optional
         The parameters with the least factor, from what is known.
     """
@@ -230,6 +233,7 @@ class Theorem:
     factor: Callable[[Any, Known], float] | None = None
     rounds: int = 1
     potential: Callable[[Any, Known, Array, Any, int], float] | None = None
+    bound: Callable[[Any, Known, Array, int], float] | None = None
     best: Callable[[Known], dict[str, float]] | None = None
 
     def concerns(self, method: Any, known: Known) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from dualopt.arrays.xp import silent
 from tests.fuzz_guarantees import OLD, draw, failures, main, put_back
-from tests.methods.test_theorems import PROVED
+from tests.promises import PROVED
 
 
 @pytest.mark.parametrize("name", PROVED)

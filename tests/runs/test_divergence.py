@@ -18,8 +18,8 @@ from dualopt.runs.divergence import diverges
 from dualopt.runs.recording import EXPLOSION, RISING, STALL_ROUNDS
 from dualopt.solvers import Exact
 from dualopt.spec.discover import discover
-from tests.methods.test_theorems import quadratics
 from tests.problems import quadratic
+from tests.promises import quadratics
 
 ALGORITHMS = discover(dualopt.methods)
 ROUNDS = 160
