@@ -91,10 +91,10 @@ def scene(*, line: str, guess: str) -> Scene:
         for k, (name, end) in enumerate(zip(runs, ends, strict=True))
     ]
     curves.append(Curve(y=bound, label="Theorem 3.3", role="theorem"))
-    duals = [
-        Curve(y=measured(theorem_3_3, case, "dual error")[:end], label=name, colour=k)
-        for k, ((name, case), end) in enumerate(zip(runs.items(), ends, strict=True))
-    ]
+    duals = []
+    for k, ((name, case), end) in enumerate(zip(runs.items(), ends, strict=True)):
+        y = np.array(measured(theorem_3_3, case, "dual error")[:end])
+        duals.append(Curve(x=np.flatnonzero(y < np.inf) + 1, y=y[y < np.inf], label=name, colour=k))
     with_its_rho = promised(theorem_3_3, run(line), "dual error")  # what the claim compares
     duals.append(Curve(y=with_its_rho, label="Theorem 3.3", role="theorem"))
     rows = {name: {"E − E*": e, "certificate": gap, "Theorem 3.3": bound} for name, (e, gap) in found.items()}
