@@ -14,7 +14,7 @@ from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.engine._host import Host
 from dualopt.engine._inline import Clustered, LocalHost
 from dualopt.engine._remote import RemoteClients
-from dualopt.engine._server import RoundResult, Server
+from dualopt.engine._server import WORD, RoundResult, Server
 from dualopt.engine._steps import solver_states
 from dualopt.engine.traffic import NOTHING, of_message, of_upload
 from dualopt.methods import Algorithm
@@ -47,8 +47,6 @@ __all__ = [
     "unscaled",
     "with_objects",
 ]
-
-WORD = 64  # bits of a masked number
 
 
 class State(NamedTuple):
