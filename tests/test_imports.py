@@ -14,6 +14,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
@@ -298,3 +299,13 @@ def test_no_module_is_hidden_by_something_of_its_own_name() -> None:
         if not isinstance(getattr(importlib.import_module(parent), name), ModuleType):
             hidden.append(package.name)
     assert hidden == []
+
+
+def test_every_file_of_the_package_is_shipped() -> None:
+    """Modules are, where each folder is a package; of other files those that ``pyproject.toml`` names."""
+    folder = ROOT / "dualopt"
+    modules = list(folder.rglob("*.py"))
+    assert {path.parent for path in modules} == {path.parent for path in modules if path.name == "__init__.py"}
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["dualopt"]
+    others = {path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert others == {path for pattern in named for path in folder.glob(pattern)}

@@ -45,10 +45,10 @@ def agree(peers: Communicator, facts: Mapping[str, Any]) -> None:
         shown |= {name: x for name, x in facts.items() if hashes[name] is None}
         hidden |= {name: found for name, found in hashes.items() if found is not None}
         text = json.dumps([shown, hidden], default=str)
-    told = peers.collected(np.frombuffer(text.encode(), np.uint8))
+    collected = peers.collected(np.frombuffer(text.encode(), np.uint8))
     with peers.together():
-        if told is not None:
-            _require_same([json.loads(x.tobytes()) for x in told])
+        if collected is not None:
+            _require_same([json.loads(x.tobytes()) for x in collected])
 
 
 def _hash(x: Any) -> str | None:
@@ -83,12 +83,12 @@ def _versions() -> tuple[dict[str, Any], dict[str, str]]:
     }
 
 
-def _require_same(told: Sequence[Sequence[Mapping[str, Any]]]) -> None:
-    """Refuse what processes told where it differs from what the first one did."""
+def _require_same(facts: Sequence[Sequence[Mapping[str, Any]]]) -> None:
+    """Refuse facts of processes that differ from those of the first one."""
     clauses = []
     for kind in range(2):
-        for name in dict.fromkeys(name for own in told for name in own[kind]):
-            values = [own[kind].get(name) for own in told]
+        for name in dict.fromkeys(name for own in facts for name in own[kind]):
+            values = [own[kind].get(name) for own in facts]
             others: list[Any] = []
             for value in values[1:]:
                 others += [value] * (value != values[0] and value not in others)
@@ -132,8 +132,8 @@ def require_agreement(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]
 def _common(info: protocol.ClientInfo) -> dict[str, Any]:
     """Return what must be the same on all hosts."""
     names = ("offers", "usual_weight", "gradient_cost", "n_features", "is_sparse", "linear_ridge", "classes")
-    told = {name: getattr(info, name) for name in names}
-    return {"shape": tuple(info.zero.shape), "dtype": str(info.zero.dtype).rpartition(".")[2]} | told
+    further = {name: getattr(info, name) for name in names}
+    return {"shape": tuple(info.zero.shape), "dtype": str(info.zero.dtype).rpartition(".")[2]} | further
 
 
 def numbered(found: Sequence[protocol.ClientInfo], hosts: Sequence[Any]) -> list[tuple[int, ...]]:

@@ -35,7 +35,7 @@ SMOOTHER = (
 )
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """A value and a slope of every client at a point, with bounds of their errors."""
 
     n: int  # rounds done
@@ -47,7 +47,7 @@ class Said(NamedTuple):
 
 
 class Contradictions:
-    r"""Compares what a host has said at several models, and says of which client it cannot be true.
+    r"""Compares the statements of a host at several models, and finds clients of which they cannot be true.
 
     An evaluation at ``y`` is compared with the first and the latest ones, in both directions, and with the dual points
     of that time. The errors that the host states (:class:`dualopt.objectives._rounding.Rounding`) are granted:
@@ -88,8 +88,8 @@ class Contradictions:
         self._known, self._smooth = mu > -math.inf, math.inf > L
         self._mu = xp.where(self._known, mu, xp.zeros_like(mu))
         self._L = xp.where(self._smooth, (1.0 + SMOOTHER) * L, xp.zeros_like(L))
-        self._evaluations: list[Said] = []
-        self._duals: list[Said] = []
+        self._evaluations: list[Statement] = []
+        self._duals: list[Statement] = []
 
     def by(self, n: int, theta: Array, answer: protocol.Evaluated) -> tuple[int, str] | None:
         """Return the position of a client that has contradicted itself, and how; None if none has."""
@@ -98,29 +98,28 @@ class Contradictions:
 
     def _by(self, n: int, theta: Array, answer: protocol.Evaluated) -> tuple[int, str] | None:
         xp = array_namespace(answer.value)
-        told = theta[None, ...], *answer[:4]
-        at, *numbers = (xp.astype(x, xp.float64, copy=False) for x in told)
-        new = Said(n, at, *numbers)
+        at, *numbers = (xp.astype(x, xp.float64, copy=False) for x in (theta[None, ...], *answer[:4]))
+        new = Statement(n, at, *numbers)
         duals = list(self._duals)
         if answer.dual is not None and answer.conjugate is not None and answer.dual_error is not None:
-            told = answer.dual, answer.conjugate, answer.dual_error
-            dual, conjugate, error = (xp.astype(x, xp.float64, copy=False) for x in told)
-            duals.append(Said(n, xp.zeros_like(at), -conjugate, dual, xp.zeros_like(conjugate), error))
+            of_dual = answer.dual, answer.conjugate, answer.dual_error
+            dual, conjugate, error = (xp.astype(x, xp.float64, copy=False) for x in of_dual)
+            duals.append(Statement(n, xp.zeros_like(at), -conjugate, dual, xp.zeros_like(conjugate), error))
         for old in self._evaluations:
             for lower, upper in ((old, new), (new, old)):
                 if (j := self._above(lower, upper)) is not None:
-                    told = f"its values and gradients after rounds {old.n} and {n} are not those of one function"
-                    return j, f"{told} with its mu and L"
+                    what = f"its values and gradients after rounds {old.n} and {n}"
+                    return j, f"{what} are not those of one function with its mu and L"
         for lower in duals:
             for upper in (new, *(self._evaluations if lower.n == n else ())):
                 if (j := self._above(lower, upper)) is not None:
-                    told = f"its conjugate after round {lower.n} is less than its value after round {upper.n} allows"
-                    return j, told
+                    what = f"its conjugate after round {lower.n} is less"
+                    return j, f"{what} than its value after round {upper.n} allows"
         self._evaluations = _kept([*self._evaluations, new])
         self._duals = _kept(duals)
         return None
 
-    def _above(self, lower: Said, upper: Said) -> int | None:
+    def _above(self, lower: Statement, upper: Statement) -> int | None:
         """Return the first client of which a lower bound is above an upper one by more than rounding; None for none."""
         xp = array_namespace(upper.value)
         step = upper.at - lower.at
@@ -132,7 +131,7 @@ class Contradictions:
             found = found | (self._known & (self._excess(lower, upper, step, shift) > 0.0))
         return int(xp.argmax(xp.astype(found, xp.int8))) if bool(xp.any(found)) else None
 
-    def _excess(self, lower: Said, upper: Said, step: Array, shift: Array | None) -> Array:
+    def _excess(self, lower: Statement, upper: Statement, step: Array, shift: Array | None) -> Array:
         """Return how far the lower bound is above the upper one at ``upper.at + shift``, less what rounding may do."""
         xp, mu, L = array_namespace(upper.value), self._mu, self._L
         d = math.prod(step.shape[1:])
@@ -151,6 +150,6 @@ class Contradictions:
         return low - high - room - d * tiny(low) * (1.0 + xp.abs(mu) + L + reach)
 
 
-def _kept(said: list[Said]) -> list[Said]:
+def _kept(statements: list[Statement]) -> list[Statement]:
     """Return the first, from which the others are far away, and the latest."""
-    return said if len(said) <= KEPT else [said[0], *said[1 - KEPT :]]
+    return statements if len(statements) <= KEPT else [statements[0], *statements[1 - KEPT :]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dualopt.arrays._checks import Typed, require, require_at_least
 from dualopt.engine._host import Host, answered
@@ -16,7 +16,15 @@ from dualopt.objectives.composite import Composite, without_regulariser
 if TYPE_CHECKING:
     from dualopt.methods.preparation import Prepared
 
-__all__ = ["Blocks", "Inline", "LocalHost"]
+__all__ = ["Blocks", "Clustered", "Inline", "LocalHost"]
+
+
+class Clustered(Protocol):
+    """What has the clients of an objective on hosts."""
+
+    def clients(self, objective: Objective, prepared: Prepared | None = None) -> Objective:
+        """Return the objective with its clients there; ``prepared`` is given where rounds work on something else."""
+        ...
 
 
 class LocalHost:

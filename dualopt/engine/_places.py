@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dualopt.engine._inline import Blocks
+from dualopt.engine._inline import Blocks, Clustered
 from dualopt.engine.secure_sums import SecureBlocks
 
-__all__ = ["ENGINES"]
+__all__ = ["ENGINES", "Clustered"]
 
 ENGINES = {"blocks": Blocks, "secure-blocks": SecureBlocks}

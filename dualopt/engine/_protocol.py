@@ -186,7 +186,7 @@ class Evaluate(NamedTuple):
 
     run: str
     n: int  # rounds done
-    theta: Array  # shape; in double precision
+    theta: Array  # shape; in double precision where E is strongly convex
     dual: bool  # whether to add the dual points of the latest local solutions
     partial_sums: bool = False  # whether to add over the clients of the host
     weighted: bool = False  # whether to add with their weights, as those of all clients are unequal

@@ -33,7 +33,7 @@ from dualopt.spec import Spec, types_in
 
 __all__ = ["HostRecord", "RemoteState", "RoundResult", "Server"]
 
-MASKED = "a masked number has 64 bits, whatever it stands for"
+WORD = 64  # bits of a masked number
 
 
 class HostRecord(NamedTuple):
@@ -119,9 +119,8 @@ class Server:
 
     def anew(self) -> Server:
         """Return a session with the same hosts for another run."""
-        told = self.engine, self.clients, self.shape
-        named = {"name": self.name, "project": self.project}
-        found = Server(*told, **named, max_rows=self.max_rows, weights=self.own_weights)
+        named = {"name": self.name, "project": self.project, "max_rows": self.max_rows}
+        found = Server(self.engine, self.clients, self.shape, **named, weights=self.own_weights)
         found._contradictions = self._contradictions  # the functions are the same
         return found
 
@@ -180,21 +179,22 @@ class Server:
             raise LostError(f"checkpoint is of {len(known.hosts)} hosts, and here are {len(self.hosts)}.")
         self.algorithm, self.compressor, self.rounds, self.made = algorithm, compressor, rounds, rounds
         if self.is_secure:
-            require(compressor is None, f"compressor must not be given with secure sums: {MASKED}")
+            masked = f"a masked number has {WORD} bits, whatever it stands for"
+            require(compressor is None, f"compressor must not be given with secure sums: {masked}")
             self.engine.tolerant = self.tolerant  # pyright: ignore[reportAttributeAccessIssue]
         self.run = f"{self.name} {secrets.token_hex(8)}" if known is None else known.run
         if known is not None:
             self.made, self.lost = known.made, list(known.lost)
             self._committed = [record.rounds for record in known.hosts]
             self._pending = [list(record.pending) for record in known.hosts]
-        method, packs = self._told(algorithm), None if compressor is None else self._told(compressor)
+        method, packs = self._sendable(algorithm), None if compressor is None else self._sendable(compressor)
         session = "" if self.engine.in_process else secrets.token_hex(8)
-        told = self.n_clients, method, None if given else theta0, self.max_rows, self.project, session
+        common = method, None if given else theta0, self.max_rows, self.project, session
         done = 0 if known is None else rounds
         self._require_same_rounds(
             self.ask_all(
                 [
-                    protocol.Start(self.run, done, told[0], own, *told[1:], of_clients(self.scales, own), packs)
+                    protocol.Start(self.run, done, self.n_clients, own, *common, of_clients(self.scales, own), packs)
                     for own in self.clients
                 ]
             )
@@ -202,7 +202,7 @@ class Server:
         if given:
             self.ask_all([self._restored(own, state, rounds, solutions) for own in self.clients])
 
-    def _told(self, x: Any) -> Any:
+    def _sendable(self, x: Any) -> Any:
         """Return an object as hosts are told of it."""
         return x if self._host is not None else json.dumps(Spec.of(x, full=True).to_json())
 
@@ -384,8 +384,9 @@ class Server:
 
     def _evaluated(self, theta: Array, *, dual: bool, partial_sums: bool) -> list[Any]:
         dual = dual and bool(self.run)  # before a run hosts may hold solutions of an earlier one
-        told = theta, dual, partial_sums, unequal(self.own_weights) is not None, self.max_rows
-        answers = self.ask_all(protocol.Evaluate(self.run, self.rounds, *told))
+        weighted = unequal(self.own_weights) is not None
+        request = protocol.Evaluate(self.run, self.rounds, theta, dual, partial_sums, weighted, self.max_rows)
+        answers = self.ask_all(request)
         self._require_one_function(theta, answers)
         return answers
 

@@ -228,18 +228,18 @@ class MPI:
         host, like = Host(block), block.zeros()
         with self._deaf():
             while True:
-                (told,) = unpack(self._wire.receive(), self._known, like, exact=True)
-                if isinstance(told, Ended):
+                (message,) = unpack(self._wire.receive(), self._known, like, exact=True)
+                if isinstance(message, Ended):
                     break
-                if isinstance(told, Called):
+                if isinstance(message, Called):
                     with suppress(ValueError, RuntimeError):  # process 0 has the same error, and says so
-                        functions[told.name](told.argument)
+                        functions[message.name](message.argument)
                     continue
-                host.types = (*host.types, *map(class_named, told.types))
-                self._exchange(told.requests, host)
-        if told.sentence:
-            raise ValueError(told.sentence)
-        return told.result
+                host.types = (*host.types, *map(class_named, message.types))
+                self._exchange(message.requests, host)
+        if message.sentence:
+            raise ValueError(message.sentence)
+        return message.result
 
     # --- what process 0 calls -----------------------------------------------------------------------------------
 

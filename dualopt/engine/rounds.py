@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.arrays._checks import require
 from dualopt.arrays.xp import Array, array_namespace, broadcast
 from dualopt.engine._host import Host
-from dualopt.engine._inline import LocalHost
+from dualopt.engine._inline import Clustered, LocalHost
 from dualopt.engine._remote import RemoteClients
-from dualopt.engine._server import RoundResult, Server
+from dualopt.engine._server import WORD, RoundResult, Server
 from dualopt.engine._steps import solver_states
 from dualopt.engine.traffic import NOTHING, of_message, of_upload
 from dualopt.methods import Algorithm
@@ -31,7 +31,6 @@ from dualopt.solvers.stopping import Gap
 from dualopt.spec import built, resolved
 
 __all__ = [
-    "Clustered",
     "ResumePoint",
     "Snapshot",
     "State",
@@ -48,16 +47,6 @@ __all__ = [
     "unscaled",
     "with_objects",
 ]
-
-WORD = 64  # bits of a masked number
-
-
-class Clustered(Protocol):
-    """What has the clients of an objective on hosts."""
-
-    def clients(self, objective: Objective, prepared: Prepared | None = None) -> Objective:
-        """Return the objective with its clients there; ``prepared`` is given where rounds work on something else."""
-        ...
 
 
 class State(NamedTuple):

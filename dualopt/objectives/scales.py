@@ -92,7 +92,7 @@ class Reweighted(ObjectiveWrapper):
         """Return ``v -> s_j P_j v_j`` with the ``P_j`` of the ``f_j`` for ``s_j weight_j``."""
         s = self._scales(self.objective.mu)
         product = self.objective.preconditioner(s * weight)
-        return lambda v: per_client(s, v) * product(v)
+        return lambda v: per_client(s, found := product(v)) * found
 
     def exact_minimiser(self, problem: LocalProblem) -> Array:
         """Return the minimisers of local problems, which are those of the ``f_j`` with all terms times ``s_j``."""

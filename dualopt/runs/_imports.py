@@ -13,6 +13,7 @@ from dualopt.spec.plugins import GROUPS, entry_points
 __all__ = ["own_files"]
 
 Parts = tuple[str, ...]
+PACKAGE = Path(__file__).resolve().parents[1]  # this one, which is nobody's own where it lies beside a plug-in
 
 
 def own_files(module: ModuleType) -> list[Path]:
@@ -45,7 +46,7 @@ def own_files(module: ModuleType) -> list[Path]:
             if top and parts[0] != top:
                 continue
             for file in _files(root, parts):
-                if file not in found:
+                if file not in found and PACKAGE not in file.parents:
                     found.add(file)
                     waiting.append(file)
     return sorted(found)

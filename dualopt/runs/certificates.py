@@ -226,7 +226,8 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     convex. All sums are charged :math:`\gamma_n` times the sizes of their terms, those with weights
     :math:`\gamma_{2n}`. A regulariser is taken to be right to
     :math:`\gamma_{n+8}` of its value, and its proximal map and subgradient to a few units in the last place. For data
-    in single precision all this is computed in double precision, at several times the price of a gradient in single.
+    in single precision all this is computed in double precision, at several times the price of a gradient in single;
+    where E need not be strongly convex there is no bound, and energy and gradient are computed in single precision.
 
     Parameters
     ----------
@@ -259,19 +260,20 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
 
 
 def certificate_from(objective: Objective, theta: Array, sums_at: Callable[[Array], Sums]) -> Certificate:
-    """Certify the model ``theta`` from what ``sums_at`` returns of the clients for a model in double precision."""
+    """Certify ``theta`` from what ``sums_at`` returns of the clients, in double precision where there is a bound."""
     with silent():
         return _certificate(own_clients(objective), theta, sums_at)
 
 
 def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], Sums]) -> Certificate:
     xp, N, n = array_namespace(theta), objective.n_clients, math.prod(objective.shape)
-    theta = theta if theta.dtype == xp.float64 else xp.astype(theta, xp.float64)
-    regulariser = objective.regulariser
+    regulariser, m = objective.regulariser, objective.mean_mu
+    convexity = m + regulariser.mu
+    if convexity > 0 and theta.dtype != xp.float64:  # without convexity there is no bound that would need it
+        theta = xp.astype(theta, xp.float64)
     sums = sums_at(theta)
     gradient = sums.gradient / sums.total
     energy, sizes, value_error, slope_error, slopes, *of_dual = (sums.columns / sums.total).tolist()
-    m = objective.mean_mu
     weighted = objective.unequal_weights is not None
     of_clients, of_model = gamma(2 * N + 4 if weighted else N + 2, theta), gamma(n + 8, theta)
     h = regulariser.value(theta)
@@ -283,7 +285,6 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
         value_error, slope_error = value_error + lost, slope_error + lost
     subgradient = regulariser.minimal_subgradient(theta, gradient)
     best = Certificate(energy, math.inf, "gradient", _norm(subgradient))
-    convexity = m + regulariser.mu
     convexity -= sys.float_info.epsilon * (abs(m) + regulariser.mu) if regulariser.mu else 0.0
     if convexity > 0:
         slope_error += of_clients * slopes
@@ -317,7 +318,7 @@ def certificate_sums(
     solution: LocalSolution | DualPoint | None = None,
     weights: Sequence[float] | None = None,
 ) -> Sums:
-    """Return what a certificate of ``theta``, in double precision, takes from the clients of ``objective``.
+    """Return what a certificate of ``theta`` takes from the clients of ``objective``.
 
     Without ``weights`` all are 1, whatever those of the objective are: where one process has a part of the clients, it
     cannot tell whether all are equal.
@@ -327,8 +328,9 @@ def certificate_sums(
     columns = [rounding.value, rounding.gradient, client_norm(gradients)]
     gradient = total(gradients, weights)
     del gradients  # as large as all local models, and as what a dual point takes
-    point = dual_point(objective, solution) if _of_everybody(solution, objective.n_clients) else solution
-    return _added(values, columns, gradient, point if isinstance(point, DualPoint) else None, weights)
+    point = solution if _of_everybody(solution, objective.n_clients) else None
+    point = dual_point(objective, point) if isinstance(point, LocalSolution) else point
+    return _added(values, columns, gradient, point, weights)
 
 
 def sums_of_rows(
@@ -361,8 +363,9 @@ def _added(
     return Sums(to_numpy(xp.sum(rows, axis=1)), gradient, dual, whole)
 
 
-def _of_everybody(solution: LocalSolution | DualPoint | None, n_clients: int) -> TypeGuard[LocalSolution]:
-    return isinstance(solution, LocalSolution) and solution.theta.shape[0] == n_clients
+def _of_everybody(solution: Any, n_clients: int) -> TypeGuard[LocalSolution | DualPoint]:
+    models = solution.dual if isinstance(solution, DualPoint) else getattr(solution, "theta", None)
+    return models is not None and models.shape[0] == n_clients
 
 
 def _least(xi: Array, error: float, m: float, regulariser: Regulariser) -> tuple[float, float]:

@@ -173,6 +173,8 @@ def run(
     _check_names(measure or {}, reference)
     objective, scales = unscaled(objective, scales)
     engine = check_engine(objective, engine, prepare)
+    keeps = checkpoint is None or not getattr(engine, "secure", False)
+    require(keeps, "checkpoint must not be given with secure-blocks, whose states are not kept")
     steps = as_preparations(prepare)
     _check_start(theta0, objective)
     who = as_participation(participation)

@@ -113,6 +113,11 @@ def promised(claim: Claim, case: Any, what: str, times: float = 1.0) -> list[flo
     return [times * float(q.rhs) for q in compared(claim, case) if q.what == what]
 
 
+def measured(claim: Claim, case: Any, what: str) -> list[float]:
+    """Return their left-hand sides."""
+    return [float(q.lhs) for q in compared(claim, case) if q.what == what]
+
+
 def asked(*inequalities: tuple[float, float], what: str = "") -> Judged:
     """Judge the question of a lesson, which is no theorem: every left-hand side is at most the right one.
 

@@ -22,7 +22,8 @@ from theory.limits import fedavg_limit
 
 TITLE = "Averaging is biased"
 QUESTION = (
-    "Which is the first number K of local steps for which FedAvg ends at a distance of 1 or more from the solution?"
+    "Which is the first number K of local steps on the slider for which FedAvg ends at a distance of 1 or more from the"
+    " solution?"
 )
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 APART = tuple(round(0.1 * k, 1) for k in range(16))
@@ -71,7 +72,7 @@ def scene(*, steps: int, apart: float) -> Scene:
         verdicts=[judge(fedavg_bias, case, "closed form of the limit")],
         answer=Answer.of(
             (asked((away[max(k - 1, 0)], 1.0), (1.0, away[k])), "holds"),  # fewer steps, these steps
-            yes=f"{ends}, and with fewer nearer than 1.",
+            yes=f"{ends}, and with the next smaller number of the slider nearer than 1.",
             no=f"{ends}: {other}",
         ),
         rounds=n,

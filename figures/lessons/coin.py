@@ -25,8 +25,8 @@ from theory.fedpd.skipping import bounds, drift, theorem_3
 
 TITLE = "A coin to save messages"
 QUESTION = (
-    "Clients skip a communication with probability p. What is the largest p for which Theorem 3 of FedPD still says"
-    " more than what is known without it? Make the clients more alike, and look again."
+    "Clients skip a communication with probability p. What is the largest p on the slider for which Theorem 3 of FedPD"
+    " still says more than what is known without it? Make the clients more alike, and look again."
 )
 SKIPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SLIDERS = (

@@ -10,11 +10,11 @@ import numpy as np
 
 from dualopt.methods import DualAscent, DualFL, OptimizedDualFL
 from dualopt.solvers import Exact
-from figures.lessons._charts import Chart
+from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Arrows, Dots, Path, Plane, contours, minimisers
 from figures.lessons._runs import accuracy, error_curves
 from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Table, judge, promised
+from figures.lessons._words import Answer, Table, judge, measured, promised
 from theory._cases import Case
 from theory._valleys import valleys
 from theory.dualfl.exact_solutions import theorem_3_3
@@ -53,6 +53,10 @@ def scene(*, clients: int, kappa: float, rho: float) -> Scene:
     }
     found = {name: accuracy(case) for name, case in cases.items()}
     curves = [c for name in SPEAK for c in error_curves(name, COLOURS[name], found[name], bounds[name])]
+    dual = [  # which may break its bound while that of E - E* holds
+        Curve(y=measured(theorem_3_3, cases["DualFL"], "dual error"), label="DualFL", colour=0),
+        Curve(y=promised(theorem_3_3, cases["DualFL"], "dual error"), label="Theorem 3.3", colour=0, role="theorem"),
+    ]
     rows = {name: {"E − E*": e, "certificate": gap, "theorem": bounds[name]} for name, (e, gap) in found.items()}
     kept = "of DualFL holds here" if rho <= 1 else "is silent, and its promise still kept"
     speaks = dict.fromkeys(SPEAK, "holds" if rho <= 1 else "outside assumptions") | {"dual ascent": "holds"}
@@ -69,7 +73,7 @@ def scene(*, clients: int, kappa: float, rho: float) -> Scene:
     around = np.concatenate([minimisers(f), local[:8].reshape(-1, 2)])
     return Scene(
         planes=[Plane.around(around, marks=marks)],
-        charts=[Chart.over_rounds("E − E*", curves)],
+        charts=[Chart.over_rounds("E − E*", curves), Chart.over_rounds("dual error of DualFL", dual)],
         table=Table.of("method", rows, colours=list(COLOURS.values())),
         verdicts=[judge(claim, cases[name], name, speaks[name]) for name, claim in SPEAK.items()],
         answer=Answer.of(

@@ -24,7 +24,7 @@ from theory.lower_bounds.zero_chain import zero_chain_rounds, zero_chain_support
 TITLE = "An oracle is not a free lunch"
 QUESTION = (
     "No oracle opens two coordinates in one communication. For each oracle: what is the smallest number of local steps"
-    " with which every communication opens one?"
+    " with which every communication opens one, in double precision?"
 )
 CHEAT = "read the gradients of others (not allowed)"
 ORACLES = ("Oracle I: gradient steps", "Oracle I: L-BFGS", "Oracle II: SARAH, half of the data", CHEAT)

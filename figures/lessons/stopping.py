@@ -26,7 +26,7 @@ from theory.dualfl.inexact_solutions import gap_3_6, theorem_3_2_inexact, theore
 from theory.dualfl.local_steps import theorem_3_4, theorem_3_5
 
 TITLE = "When may a client stop?"
-QUESTION = "What is the smallest number K of local steps in a round with which no client ever stops too early?"
+QUESTION = "What is the smallest number K of local steps on the slider with which no client ever stops too early?"
 STEPS = (1, 2, 3, 5, 8, 12, 16, 20, 30)
 SHOWN = np.array([*range(11), 12, 14, 17, 20, 25, 30])  # the steps at which the gap is drawn
 SCHEDULES = ("(3.7), without smoothness", "(3.8), with smoothness")
@@ -109,7 +109,7 @@ def scene(*, steps: int, kappa: float, schedule: str) -> Scene:
         answer=Answer.of(
             (early, "holds"),
             (fewer, "violated"),
-            yes=f"With K = {steps} no client stops too early, with fewer one does. {ends}",
+            yes=f"With K = {steps} no client stops too early, with the next smaller K of the slider one does. {ends}",
             no=f"{why} {ends}",
         ),
         rounds=ROUNDS,

@@ -18,7 +18,7 @@ from figures.lessons._charts import Chart, Curve
 from figures.lessons._planes import Dots, Plane, contours, minimisers, way
 from figures.lessons._runs import accuracy
 from figures.lessons._scene import Scene, Slider
-from figures.lessons._words import Answer, Judged, Table, judge, promised
+from figures.lessons._words import Answer, Judged, Table, judge, measured, promised
 from theory._cases import Case
 from theory._valleys import valleys
 from theory.dualfl.exact_solutions import lemma_6_4, lemma_6_5, relation_6_5, sum_zeta, theorem_3_3
@@ -91,6 +91,12 @@ def scene(*, line: str, guess: str) -> Scene:
         for k, (name, end) in enumerate(zip(runs, ends, strict=True))
     ]
     curves.append(Curve(y=bound, label="Theorem 3.3", role="theorem"))
+    duals = []
+    for k, ((name, case), end) in enumerate(zip(runs.items(), ends, strict=True)):
+        y = np.array(measured(theorem_3_3, case, "dual error")[:end])
+        duals.append(Curve(x=np.flatnonzero(y < np.inf) + 1, y=y[y < np.inf], label=name, colour=k))
+    with_its_rho = promised(theorem_3_3, run(line), "dual error")  # what the claim compares
+    duals.append(Curve(y=with_its_rho, label="Theorem 3.3", role="theorem"))
     rows = {name: {"E − E*": e, "certificate": gap, "Theorem 3.3": bound} for name, (e, gap) in found.items()}
     verdict, claim = judged(line, guess), guess.split(":")[0]
     if not change:
@@ -102,7 +108,7 @@ def scene(*, line: str, guess: str) -> Scene:
     note = f"The wrong line: {change}." if change else ""
     return Scene(
         planes=[plane(runs)],
-        charts=[Chart.over_rounds("E − E*", curves)],
+        charts=[Chart.over_rounds("E − E*", curves), Chart.over_rounds("dual error", duals)],
         table=Table.of("DualFL", rows),
         verdicts=[verdict],
         answer=Answer.of(

@@ -231,6 +231,7 @@ def test_what_is_wrong_ends_all_processes_with_one_sentence(folder, options, sen
 
 
 OF_ONE_KIND = ["-m", "dualopt", "run", "--engine", "mpi", "--rows", 60, "--rounds", 3]
+ALONE = "engine must be mpi under mpiexec: otherwise each process would do all of the work."
 OTHER_NUMPY = """
 from dualopt.app.cli import main
 from dualopt.engine import _agreement
@@ -250,6 +251,9 @@ AGREE = "dualopt: processes must agree, but "
         (["--scale", "none"], ["--scale", "max"], f"{AGREE}scale is 'none' in process 0 and 'max' in process 1."),
         ([], ["--nonsense"], "dualopt: process 1 refuses its options: No such option: --nonsense"),
         (["--nonsense"], [], "dualopt: No such option: --nonsense"),
+        ([], None, f"dualopt: process 1 refuses its options: {ALONE}"),
+        (None, [], f"dualopt: {ALONE}"),
+        (None, None, f"dualopt: {ALONE}"),
         (["--data", "a.npz"], ["--data", "b.npz"], f"{AGREE}contents of the file of process 1 are not those of"),
         (["--data", "a.npz", "--loss", "a.py:Own"], ["--data", "copy.npz", "--loss", "a.py:Own"], ""),
     ],
@@ -263,7 +267,8 @@ def test_processes_that_do_not_agree_end_with_one_sentence(folder, first, second
         np.savez(folder / f"{name}.npz", X=X, y=y)
     shutil.copy(folder / "a.npz", folder / "copy.npz")
     (folder / "a.py").write_text("from dualopt.losses import Logistic\n\nclass Own(Logistic):\n    pass\n")
-    said, code = unlike([*OF_ONE_KIND, *first], [*OF_ONE_KIND, *second], [*OF_ONE_KIND, *first])
+    alone = [*OF_ONE_KIND[:3], *OF_ONE_KIND[5:]]  # without --engine mpi
+    said, code = unlike(*(alone if more is None else [*OF_ONE_KIND, *more] for more in (first, second, first)))
     if not sentence:
         assert (said, code) == ([], 0)
         return

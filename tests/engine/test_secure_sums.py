@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dualopt import Quadratic, certificate, run
 from dualopt.arrays.tree import leaves
 from dualopt.engine import Blocks, Inline, RefusedError, RemoteClients
 from dualopt.engine import _protocol as protocol
+from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.secure_sums import SecureBlocks, SecureHost, SecureSums, _masked, _messages, _ring, _shares
 from dualopt.engine.secure_sums import _ciphers as ciphers
 from dualopt.methods.participation import UniformSubset, WeightedSubset
@@ -529,5 +531,9 @@ def test_options_that_sums_cannot_have_say_why() -> None:
         run("fedsplit", f, rounds=2, engine=SecureBlocks(number=3), compressor="natural")
     with pytest.raises(ValueError, match="prepare must not be given"):
         run("fedsplit", f, rounds=2, engine=SecureBlocks(number=3), prepare="one-shot")
+    with pytest.raises(ValueError, match="checkpoint must not be given with secure-blocks, whose states are not kept"):
+        run("fedsplit", f, rounds=2, engine="secure-blocks=3", checkpoint=Checkpoint("run.journal"))
+    with pytest.raises(ValueError, match=r"engine must not be MPI\(\) for secure sums: processes of one program hide"):
+        SecureSums(SimpleNamespace(hosts=(0, 1, 2), run_everywhere=None))
     trace = run("feddyn", f, rounds=3, engine="secure-blocks=3", participation=WeightedSubset(size=5))
     assert trace.parameters["reduce"] == "secure sums"

@@ -19,12 +19,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -33,7 +30,7 @@ from dualopt.app.cli import terminable
 from dualopt.federation import Project, SiteSettings
 from tests.federation.loopback import ROOT, Loopback, processes_of
 from tests.federation.problems import METHODS, differing, in_one_process, plant, project_of, texts_in
-from tests.federation.test_flare import finished, greeted, strangers_certificate
+from tests.federation.test_flare import greeted, strangers_certificate
 
 ROUNDS = 200
 Scenario = Callable[[Path], str]
@@ -59,47 +56,28 @@ def whole(loopback: Loopback, project: Project) -> str:
     return f"equal to one process bit for bit, {project.rounds} rounds, {jobs} jobs"
 
 
-@contextmanager
-def running(loopback: Loopback) -> Iterator[SimpleNamespace]:
-    """Run the federation while something is done to it; afterwards ``said`` and ``code`` are those of the end."""
-    program = loopback.run()
-    found = SimpleNamespace(program=program, reach=lambda n: loopback.wait_for_round(n, program), said="", code=None)
-    try:
-        yield found
-    finally:
-        found.said, found.code = " ".join(finished(program).split()), program.returncode
-
-
-def ran(loopback: Loopback) -> str:
-    """Run the federation to its end; return what it said."""
-    with running(loopback) as run:
-        pass
-    require(run.code == 0, run.said)
-    return run.said
-
-
-def refused(loopback: Loopback, *sentences: str) -> str:
-    """Run the federation, which must end with these words."""
-    with running(loopback) as run:
-        pass
-    require(run.code == 2 and all(sentence in run.said for sentence in sentences), run.said)
-    return run.said
-
-
 def disturbed(folder: Path, algorithm: str, disturb: Callable[[Loopback], None], rounds: tuple[int, ...]) -> str:
     """Run a method, and do something to its processes at some rounds."""
     project = project_of(algorithm, rounds=ROUNDS)
     with Loopback(folder, project) as loopback:
-        with running(loopback) as run:
-            for n in rounds:
-                run.reach(n)
-                disturb(loopback)
-        require(run.code == 0, run.said)
+        code, said = loopback.run_with(disturb, *rounds)
+        require(code == 0, said)
         return whole(loopback, project)
 
 
-def job_of(name: str) -> Callable[[Loopback], None]:
-    return lambda loopback: loopback.kill_job(name)
+@scenario
+def job_of_a_site_killed_three_times(folder: Path) -> str:
+    return disturbed(folder, "dualfl", lambda loopback: loopback.kill_job("basel"), (20, 80, 140))
+
+
+@scenario
+def job_of_a_site_killed_with_feddyn(folder: Path) -> str:
+    return disturbed(folder, "feddyn", lambda loopback: loopback.kill_job("bern"), (50,))
+
+
+@scenario
+def job_of_a_site_killed_with_scaffnew(folder: Path) -> str:
+    return disturbed(folder, "scaffnew", lambda loopback: loopback.kill_job("lyon"), (50,))
 
 
 def again(name: str) -> Callable[[Loopback], None]:
@@ -110,18 +88,24 @@ def again(name: str) -> Callable[[Loopback], None]:
     return fall
 
 
-SCENARIOS |= {
-    name: partial(disturbed, algorithm=algorithm, disturb=disturb, rounds=rounds)
-    for name, algorithm, disturb, rounds in (
-        ("job-of-a-site-killed-three-times", "dualfl", job_of("basel"), (20, 80, 140)),
-        ("job-of-a-site-killed-with-feddyn", "feddyn", job_of("bern"), (50,)),
-        ("job-of-a-site-killed-with-scaffnew", "scaffnew", job_of("lyon"), (50,)),
-        ("site-killed-and-started", "dualfl", again("basel"), (60,)),
-        ("server-killed-and-started", "dualfl", again("server"), (60,)),
-        ("server-killed-with-feddyn", "feddyn", again("server"), (60,)),
-        ("job-of-the-server-killed", "scaffnew", job_of("server"), (60,)),
-    )
-}
+@scenario
+def site_killed_and_started(folder: Path) -> str:
+    return disturbed(folder, "dualfl", again("basel"), (60,))
+
+
+@scenario
+def server_killed_and_started(folder: Path) -> str:
+    return disturbed(folder, "dualfl", again("server"), (60,))
+
+
+@scenario
+def server_killed_with_feddyn(folder: Path) -> str:
+    return disturbed(folder, "feddyn", again("server"), (60,))
+
+
+@scenario
+def job_of_the_server_killed(folder: Path) -> str:
+    return disturbed(folder, "scaffnew", lambda loopback: loopback.kill_job("server"), (60,))
 
 
 @scenario
@@ -133,17 +117,18 @@ def program_of_the_administrator_killed(folder: Path) -> str:
         loopback.wait_for_round(20, first)
         first.kill()
         first.communicate()
-        ran(loopback)
+        code, said = loopback.run_with()
+        require(code == 0, said)
         return whole(loopback, project)
 
 
-def stopped(loopback: Loopback, seconds: float) -> None:
+def stop(loopback: Loopback, seconds: float) -> None:
     """Stop the processes of one site's job for a while."""
     jobs = loopback.jobs("bern")
     for number in (signal.SIGSTOP, signal.SIGCONT):
         for pid in jobs:
             os.kill(pid, number)
-        time.sleep(seconds if number == signal.SIGSTOP else 0.0)
+        time.sleep(seconds * (number == signal.SIGSTOP))
 
 
 def frozen(folder: Path, algorithm: str, environment: dict[str, str] | None = None) -> tuple[str, float, int]:
@@ -151,15 +136,14 @@ def frozen(folder: Path, algorithm: str, environment: dict[str, str] | None = No
     # slow, so that replies matter while models move; without certificates, so that it is uploads that are late
     project = project_of(algorithm, rounds=500, deadline=2.0, mu=0.003, certify_every=1000)
     with Loopback(folder, project, environment=environment) as loopback:
-        with running(loopback) as run:
-            for n in (20,) if algorithm == "dualfl" else (20, 60, 100):
-                run.reach(n)
-                stopped(loopback, 3.5)
+        code, said = loopback.run_with(lambda it: stop(it, 3.5), *((20,) if algorithm == "dualfl" else (20, 60, 100)))
         if algorithm == "dualfl":
-            require(run.code == 2 and "nothing came within 2 s" in run.said, run.said)
-            ran(loopback)
+            require(code == 2, said)
+            require("nothing came within 2 s" in said, said)
+            code, said = loopback.run_with()
+            require(code == 0, said)
             return whole(loopback, project), 0.0, 0
-        require(run.code == 0, run.said)
+        require(code == 0, said)
         exact = in_one_process(replace(project, rounds=1500)).theta
         error = float(np.abs(Trace.from_npz(loopback.out / "trace.npz").theta - exact).max())
         lost = len(json.loads((loopback.out / "run.json").read_text())["outcome"]["lost"])
@@ -192,14 +176,18 @@ def one_phase_misses_the_solution(folder: Path) -> str:
 @scenario
 def disk_full_at_a_site(folder: Path) -> str:
     """No file of the site's job can grow beyond some bytes, from some round on; then the disk has room again."""
+
+    def fill(loopback: Loopback) -> None:
+        for pid in loopback.jobs("lyon"):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+
     project = project_of(rounds=ROUNDS)
     with Loopback(folder, project) as loopback:
-        with running(loopback) as run:
-            run.reach(40)
-            for pid in loopback.jobs("lyon"):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
-        require(run.code == 2 and "its disk is full, or a file would be too large" in run.said, run.said)
-        ran(loopback)
+        code, said = loopback.run_with(fill, 40)
+        require(code == 2, said)
+        require("its disk is full, or a file would be too large" in " ".join(said.split()), said)
+        code, said = loopback.run_with()
+        require(code == 0, said)
         return f"told in one sentence; then {whole(loopback, project)}"
 
 
@@ -208,19 +196,25 @@ def wrong_project_file_at_a_site(folder: Path) -> str:
     project = project_of(rounds=ROUNDS)
     with Loopback(folder, project) as loopback:
         loopback.agree(project, but={"basel": replace(project, mu=0.2)})
-        return refused(loopback, "project must be the same everywhere", "basel")[:120]
+        code, said = loopback.run_with()
+        require(code == 2, said)
+        require("project must be the same everywhere" in said and "basel" in said, said)
+        return " ".join(said.split())[:120]
 
 
 @scenario
 def lost_state_at_a_site(folder: Path) -> str:
     project = project_of(rounds=ROUNDS)
+
+    def lose(loopback: Loopback) -> None:
+        loopback.kill("lyon")
+        (loopback.kits / "lyon" / "state" / f"{project.run_name}.journal").unlink()
+        loopback.start("lyon")
+
     with Loopback(folder, project) as loopback:
-        with running(loopback) as run:
-            run.reach(20)
-            loopback.kill("lyon")
-            (loopback.kits / "lyon" / "state" / f"{project.run_name}.journal").unlink()
-            loopback.start("lyon")
-        require(run.code == 2 and "their file is lost" in run.said, run.said)
+        code, said = loopback.run_with(lose, 20)
+        require(code == 2, said)
+        require("their file is lost" in " ".join(said.split()), said)
         return "refused in one sentence"
 
 
@@ -273,10 +267,9 @@ def secure_sums(folder: Path) -> str:
     """The server knows sums alone; a site is killed in the middle, and the run has the digits of plain sums."""
     project = project_of("dualfl", rounds=60, secure="sum")
     with Loopback(folder, project) as loopback:
-        with running(loopback) as run:
-            run.reach(20)
-            loopback.kill_job("basel")
-        require(run.code == 0 and "known in secure sums alone" in run.said, run.said)
+        code, said = loopback.run_with(lambda it: it.kill_job("basel"), 20)
+        require(code == 0, said)
+        require("known in secure sums alone" in " ".join(said.split()), said)
         jobs = json.loads((loopback.out / "run.json").read_text())["jobs"]
         require(jobs > 1, "nothing fell")
         logs = "".join(path.read_text() for path in loopback.kits.rglob("log.txt"))
@@ -288,10 +281,9 @@ def secure_sums_without_a_late_site(folder: Path) -> str:
     """FedDyn goes on with the sum of the two others, whose masks with the third are taken off."""
     project = project_of("feddyn", participation="full", rounds=60, deadline=6.0, certify_every=1000, secure="sum")
     with Loopback(folder, project) as loopback:
-        with running(loopback) as run:
-            run.reach(5)
-            stopped(loopback, 2.0 * project.deadline + 3.0)  # longer than shares and the keys for the next round take
-        require(run.code == 0, run.said)
+        # longer than shares and the keys for the next round take
+        code, said = loopback.run_with(lambda it: stop(it, 2.0 * project.deadline + 3.0), 5)
+        require(code == 0, said)
         lost = json.loads((loopback.out / "run.json").read_text())["outcome"]["lost"]
         require(any("host bern" in sentence for sentence in lost), str(lost))
         exact = in_one_process(replace(project, rounds=400, secure="none")).theta
@@ -308,9 +300,10 @@ def hostile_site(folder: Path) -> str:
     said = folder / "hostile.txt"
     hostile = {"PYTHONPATH": path, "DUALOPT_HOSTILE": str(said)}
     with Loopback(folder, project, of_sites={"lyon": hostile}) as loopback:
-        ran(loopback)
+        code, told = loopback.run_with()
         found = said.read_text() if said.exists() else "it did not try"
         logs = "".join(path.read_text() for path in (loopback.kits / "basel").rglob("log.txt"))
+        require(code == 0, f"{told}\n{found}")
         require(found.count("Failed(reason='caller'") == 4, found)
         require("sent Start as server_job" in found, found)
         require(logs.count("refused (caller)") == 5, logs[-3000:])
@@ -327,7 +320,9 @@ def damaged_row(folder: Path) -> str:
         data.write_text(f"1 1:0.5 2:1\n0 1:72.5 2:HIV+ 3:{secret}\n")
         settings = SiteSettings.read(loopback.kits / "lyon")
         replace(settings, data=str(data)).write(loopback.kits / "lyon")
-        said = refused(loopback, "host lyon refuses round 0: its data cannot be read")
+        code, said = loopback.run_with()
+        require(code == 2, said)
+        require("host lyon refuses round 0: its data cannot be read" in " ".join(said.split()), said)
         kept = [path for path in loopback.kits.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
         require(kept, "the log of the site does not say why")
         away = [path for path in kept if (loopback.kits / "lyon") not in path.parents]
@@ -342,7 +337,10 @@ def consistent_contradiction(folder: Path) -> str:
     project = project_of(rounds=ROUNDS)
     path = os.pathsep.join([str(ROOT / "tests" / "federation" / "lying_site"), str(ROOT)])
     with Loopback(folder, project, of_sites={"basel": {"PYTHONPATH": path}}) as loopback:
-        said = refused(loopback, "host basel contradicts itself: its conjugate after round 5 is less than its value")
+        code, told = loopback.run_with()
+        said = " ".join(told.split())
+        require(code == 2, said)
+        require("host basel contradicts itself: its conjugate after round 5 is less than its value" in said, said)
         return said.partition("host basel")[2][:90]
 
 
@@ -352,7 +350,8 @@ def marker(folder: Path) -> str:
     project = project_of(rounds=40)
     with Loopback(folder, project) as loopback:
         planted = plant(loopback.data["lyon"])
-        ran(loopback)
+        code, said = loopback.run_with()
+        require(code == 0, said)
         own = (loopback.kits / "lyon", loopback.data["lyon"])
         files = [path for path in folder.rglob("*") if path.is_file() and not any(path.is_relative_to(x) for x in own)]
         found = [path for path in files if any(x in text for text in texts_in(path) for x in planted)]
@@ -448,7 +447,8 @@ def measured(folder: Path) -> None:
         project = project_of(algorithm, features=features, rounds=ROUNDS, certify_every=every)
         (place := folder / f"{algorithm}-{features}-{every}").mkdir()
         with Loopback(place, project) as loopback:
-            ran(loopback)
+            code, said = loopback.run_with()
+            require(code == 0, said)
             outcome = json.loads((loopback.out / "run.json").read_text())["outcome"]
             own = np.diff(in_one_process(project)["seconds"])
             found = [outcome[name] / ROUNDS for name in ("bytes_up", "bytes_down", "numbers_up", "numbers_down")]

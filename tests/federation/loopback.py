@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.federation.problems import write_shards
 __all__ = ["Loopback", "free_port", "processes_of"]
 
 ROOT = Path(__file__).parents[2]
+HANGS = 600  # seconds after which a program hangs: on a free machine each takes less than one minute
 
 
 class Loopback:
@@ -98,6 +99,20 @@ class Loopback:
             command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
+    def run_with(self, fall: Callable[[Loopback], None] = lambda _: None, *rounds: int) -> tuple[int, str]:
+        """Run, let something fall at some rounds, and return the exit code and what was said."""
+        running = self.run()
+        try:
+            for n in rounds:
+                self.wait_for_round(n, running)
+                fall(self)
+        finally:
+            try:
+                said = running.communicate(timeout=HANGS)[0]
+            finally:
+                running.kill()
+        return running.wait(), said
+
     @property
     def out(self) -> Path:
         """Where results go."""
@@ -119,7 +134,7 @@ class Loopback:
 
     def wait_for_server(self) -> None:
         """Wait until the server listens."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + HANGS
         while time.monotonic() < end:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5):
                 return
@@ -128,7 +143,7 @@ class Loopback:
 
     def wait_for_round(self, n: int, running: subprocess.Popen) -> None:
         """Wait until the server's checkpoint holds so many rounds."""
-        end = time.monotonic() + 120
+        end = time.monotonic() + HANGS
         while self.rounds < n:
             if running.poll() is not None:
                 raise RuntimeError(f"the run ended before round {n}: {running.communicate()[0]}")

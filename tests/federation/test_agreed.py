@@ -149,9 +149,9 @@ def test_a_start_of_something_else_is_refused() -> None:
         with pytest.raises(RefusedError, match="method is not that of the project") as raised:
             require_agreed_requests(project, 1, [started(project, method=method)])
         assert raised.value.code == "method", name
-    default = started(project_of("feddr: eta=0.1, relaxation=2.0")).method
-    other_project = project_of("feddr: eta=0.1")
-    with pytest.raises(RefusedError, match=r"its relaxation is 2\.0, not 1\.0"):
+    default = started(project_of("anderson-fedsplit: step=0.1, memory=5")).method
+    other_project = project_of("anderson-fedsplit: step=0.1")
+    with pytest.raises(RefusedError, match="its memory is 5, not 10"):
         require_agreed_requests(other_project, 1, [started(other_project, method=default)])
     for changes, code in (
         ({"n_clients": 2}, "clients"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,33 +34,19 @@ def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
         shutil.rmtree(folder)
 
 
-def finished(running: subprocess.Popen) -> str:
-    """Wait for ``dualopt federation run``, and return what it said."""
-    try:
-        return running.communicate(timeout=150)[0]
-    finally:
-        running.kill()
-        running.wait()
-
-
 @pytest.mark.parametrize("algorithm", ["feddyn", "scaffnew"])
 def test_a_federation_is_one_process_bit_for_bit(loopback: Loopback, algorithm: str) -> None:
     loopback.agree(project := project_of(algorithm))
-    said = finished(running := loopback.run())
-    assert running.returncode == 0, said
+    code, said = loopback.run_with()
+    assert code == 0, said
     assert differing(Trace.from_npz(loopback.out / "trace.npz"), in_one_process(project)) == []
     assert "bytes sent" in said
 
 
 def test_a_job_of_a_site_that_is_killed_is_submitted_again(loopback: Loopback) -> None:
     loopback.agree(project := project_of("dualfl", rounds=150))
-    running = loopback.run()
-    try:
-        loopback.wait_for_round(20, running)
-        loopback.kill_job("basel")
-    finally:
-        said = finished(running)
-    assert running.returncode == 0, said
+    code, said = loopback.run_with(lambda it: it.kill_job("basel"), 20)
+    assert code == 0, said
     assert "submitted 2 times" in said
     assert differing(Trace.from_npz(loopback.out / "trace.npz"), in_one_process(project)) == []
 

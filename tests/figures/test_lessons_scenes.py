@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -221,6 +222,9 @@ def test_averaging() -> None:
     assert first(0.8) == []
     (fewer,) = first(1.5)
     assert fewer < K
+    f = averaging.valleys(2, kappa=16.0, apart=1.2, angle=1.0)
+    away = {n: fedavg_limit(f, step=1.0 / max(f.L), K=n) - f.minimiser() for n in range(1, K + 1)}
+    says("averaging", f"and {min(n for n, x in away.items() if np.linalg.norm(x) >= 1.0)} of all numbers")
 
 
 def test_bound() -> None:
@@ -247,6 +251,9 @@ def test_coin() -> None:
     says("coin", f"$G = 0.03$ it is $p = {largest(0.03)}$", f"$G = 0.1$ it is {largest(0.1)}")
     says("coin", f"$G = 0.01$ or less it is {less}")
     assert less == least
+    for p, apart in ((0.44, 0.03), (0.16, 0.1), (0.54, 0.01), (0.58, 0.003)):
+        says("coin", f"{p}")
+        assert [coin.says(coin.fedpd(q, apart)) for q in (p, p + 0.01)] == ["holds", "vacuous"]
 
 
 def test_drift() -> None:
@@ -265,6 +272,15 @@ def test_momentum() -> None:
         rho: load("momentum").scene(clients=4, kappa=32, rho=rho).verdicts[1].verdict for rho in momentum.RHO[5:7]
     }
     assert verdicts == {1: "holds", 1.2: "outside assumptions"}
+    assert crosses(load("momentum").scene(clients=4, kappa=32, rho=broken[0]).charts[-1])
+    assert not crosses(load("momentum").scene(clients=4, kappa=32, rho=1).charts[-1])
+
+
+def crosses(chart: Any) -> bool:
+    """Tell whether the last curve is drawn above the theorem."""
+    *_, drawn, bound = chart.curves
+    at = range(1, len(drawn.y) + 1) if drawn.x is None else drawn.x
+    return any(y > 1.000001 * bound.y[n - 1] for n, y in zip(at, drawn.y, strict=True))
 
 
 def test_names() -> None:
@@ -279,6 +295,37 @@ def test_oracle() -> None:
     (gradient,), (lbfgs,), (sarah,), cheat = least.values()
     says("oracle", f"{gradient} gradient steps, {lbfgs} of L-BFGS, {sarah} of SARAH")
     assert cheat == []
+    assert exactly_opened(2) == list(range(1, oracle.COORDINATES + 1))
+    assert exactly_opened(1) != exactly_opened(2)
+    says("oracle", "in exact arithmetic 2 gradient steps are enough")
+
+
+def exactly_opened(steps: int) -> list[int]:
+    """Return how many coordinates FedPD's gradient steps have opened after each communication, without underflow."""
+    mp = mpmath.mp.clone()
+    f, eta = oracle.zero_chain(2, oracle.COORDINATES, split="halves"), 1 / mp.mpf(oracle.WEAK)
+    d, unit, scale = oracle.COORDINATES, mp.mpf(f.width), mp.mpf(f.height) / mp.mpf(f.width)
+
+    def gradient(j: int, theta: list) -> list:
+        x, found = [1, *(t / unit for t in theta)], [mp.mpf(0)] * (d + 1)
+        for k in np.flatnonzero(f.split[j]).tolist():  # Theta_k, while no coordinate is negative
+            found[k] -= 2 * x[k] * mp.exp(-(x[k] ** 2)) * (4 * mp.atan(x[k + 1]) + 2 * mp.pi)
+            found[k + 1] += mp.expm1(-(x[k] ** 2)) * 4 / (1 + x[k + 1] ** 2)
+        return [float(max(f.split[j])) * scale * g for g in found[1:]]
+
+    mean, opened = [mp.mpf(0)] * d, []
+    theta, dual = [[mean] * 2 for _ in range(2)]
+    for _ in range(d):
+        for j in range(2):
+            x = theta[j]
+            for _ in range(steps):
+                slopes = (g + a + (y - c) / eta for g, a, y, c in zip(gradient(j, x), dual[j], x, mean, strict=True))
+                x = [y - s / (mp.mpf(f.L[j]) + 1 / eta) for y, s in zip(x, slopes, strict=True)]
+            theta[j], dual[j] = x, [a + (y - c) / eta for a, y, c in zip(dual[j], x, mean, strict=True)]
+        mean = [sum(t[k] + eta * a[k] for t, a in zip(theta, dual, strict=True)) / 2 for k in range(d)]
+        assert min(mean) >= 0
+        opened.append(max(k + 1 for k in range(d) if mean[k]))
+    return opened
 
 
 def test_phases() -> None:
@@ -294,7 +341,11 @@ def test_stopping(kappa: int) -> None:
         (steps,) = [K for K in stopping.STEPS if right("stopping", steps=K, kappa=kappa, schedule=schedule)]
         return steps
 
-    says("stopping", "| ".join(f"{cell} " for cell in ("", kappa, *map(least, stopping.SCHEDULES), "")).strip())
+    def smallest(schedule: str) -> int:
+        return next(K for K in range(1, 31) if stopping.soon_enough(K, kappa, schedule).verdict == "holds")
+
+    cells = (f"{least(schedule)} ({smallest(schedule)})" for schedule in stopping.SCHEDULES)
+    says("stopping", "| ".join(f"{cell} " for cell in ("", kappa, *cells, "")).strip())
 
 
 def test_worst() -> None:
@@ -309,3 +360,5 @@ def test_wrong() -> None:
         cells = "all five" if len(noticed) == len(short) else ", ".join(noticed)
         written = line.replace("ρ", "$\\rho$").replace("ν", "$\\nu$")
         says("wrong", f"| {written} | {cells} |")
+        drawn = load("wrong").scene(line=line, guess=wrong.RATE)
+        assert any(map(crosses, drawn.charts)) == (wrong.judged(line, wrong.RATE).verdict == "violated")

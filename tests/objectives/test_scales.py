@@ -53,6 +53,13 @@ def test_e_and_all_that_is_known_of_the_clients(loss, backend) -> None:
     assert (some.offers, some.sizes) == (plain.offers, (plain.sizes[5], plain.sizes[1]))
 
 
+def test_a_direction_may_be_shared_by_all_clients() -> None:
+    f = reweighted(model(Logistic(), rows(Logistic())), SCALES)
+    for product in (f.preconditioner(0.1), f.hessian_operator(f.zeros())):
+        v = points(f)[0]
+        np.testing.assert_array_equal(product(v), product(np.stack([v] * 7)))
+
+
 def test_the_weighted_mean_is_the_sum_over_weights() -> None:
     f = model(Logistic(), rows(Logistic()), client_weights=WEIGHTS)
     x = points(f)[0]

@@ -238,6 +238,10 @@ def test_single_precision_is_evaluated_anew_where_it_can_be(coarse: None) -> Non
         assert [x.dtype for x in f.asked] == ([np.float64] if excess is None else [])
     assert certificate(f, THETA.astype(np.float32)).gap == certificate(f, THETA).gap
     assert [x.dtype for x in f.asked] == [np.float64, np.float64]
+    f.asked.clear()
+    f.mu[1] = -math.inf  # no bound can exist, and an objective may know no other precision
+    assert certificate(f, THETA.astype(np.float32)).gap == math.inf
+    assert [x.dtype for x in f.asked] == [np.float32]
 
 
 @pytest.mark.parametrize("h", REGULARISERS.values(), ids=REGULARISERS)
@@ -263,6 +267,8 @@ def test_the_dual_form(coarse: None, h: Tilted, error: Any) -> None:
     assert bound.gap == pytest.approx(rounded_up(gap + room), rel=1e-13)
     assert bound.rounding == pytest.approx(rounded_up(gap + room) - gap, rel=1e-13)
     # a gap below zero is rounding, as far as that goes
+    of_two = DualPoint(dual[:2], conjugates[:2] - 1e3, None if error is None else error[:2])
+    assert certificate(f, THETA, of_two) == certificate(f, THETA)  # which says nothing of the third
     less = DualPoint(dual, conjugates - gap - 1.0, error)
     bound = certificate(f, THETA, less)
     room += gamma(3 + 2) * (mean(map(abs, less.conjugate)) - mean(map(abs, conjugates)))

@@ -121,6 +121,17 @@ def test_what_a_plug_in_imports_from_its_own_folder_counts(kind, tmp_path):
     assert not changes("numpy.py" if kind == "a package" else "kit.py")
 
 
+def test_this_package_is_nobodys_own_where_it_lies_beside_a_plug_in(tmp_path, monkeypatch):
+    for name in ("helper", "dualopt"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("import dualopt, helper\n")
+    monkeypatch.setattr(_imports, "PACKAGE", tmp_path / "dualopt")
+    module = ModuleType("mine_by_path")
+    module.__file__ = str(tmp_path / "mine.py")
+    (tmp_path / "mine.py").write_text("import dualopt, helper\n")
+    assert own_files(module) == [tmp_path / "helper" / "__init__.py", tmp_path / "mine.py"]
+
+
 def test_a_plug_in_whose_imports_are_no_python_counts_itself(tmp_path):
     (tmp_path / "mine.py").write_text("import helper, link\n")
     (tmp_path / "helper.py").write_text("import (\n")

@@ -30,6 +30,7 @@ from dualopt.spec import (
     resolved,
     types_in,
 )
+from dualopt.spec._kinds import interface, name_of
 from dualopt.spec._spec import _choices, _hints, _kind
 
 EVERYTHING = [(kind, name) for kind in KINDS for name, known in names(kind).items() if isinstance(known, type)]
@@ -165,6 +166,12 @@ def require_round_trips(x: Any, kind: str, types: tuple[type, ...]) -> None:
             assert found.build(kind) == x
             assert found.build(kind, types) == x
     assert type(x) in types_in(x)
+
+
+def test_kinds_have_an_interface_and_classes_know_their_names() -> None:
+    assert {kind: interface(kind).__name__ for kind in KINDS} == {kind: one.interface for kind, one in KINDS.items()}
+    known = [(kind, name_of(names(kind)[name], kind)) for kind, name in EVERYTHING]
+    assert known == EVERYTHING
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERYTHING)

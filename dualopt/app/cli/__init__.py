@@ -18,7 +18,9 @@ from dualopt.app.cli.reporting import exit_on_user_error, program, terminable
 __all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 
 COMMANDS = ("run", "compare", "list", "tune", "verify", "prove", "recommend", "federation")
+SHARED = (["run"], ["compare"], ["tune"])  # commands whose clients may be on the processes of mpiexec
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -56,8 +58,11 @@ def _rank(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> 
 
     >>> _rank(["run", "--engine", "mpi"], {"PMI_RANK": "1"}), _rank(["run"], {"PMI_RANK": "1"})
     (1, None)
+    >>> _rank(["run"], {"PMI_RANK": "1", "PMI_SIZE": "2"}), _rank(["list"], {"PMI_RANK": "1", "PMI_SIZE": "2"})
+    (1, None)
     """
     asked = "--engine=mpi" in words or ("--engine", "mpi") in pairwise(words)
+    asked |= words[:1] in SHARED and any(int(environment.get(name, 1)) > 1 for name in SIZES)
     return next((int(environment[name]) for name in RANKS if asked and name in environment), None)
 
 

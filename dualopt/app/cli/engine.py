@@ -34,6 +34,7 @@ ENGINES = ("inline", "mpi")
 OF_ONE = (*PLACES, "out", "fresh", "keep_stale")  # where this process finds its data, and where the first one writes
 
 _met: list[Place] = []  # once this process has heard of the others
+_started: list[str] = []  # by whom this process was started beside others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,8 @@ class EngineOptions:
         """Refuse what is unknown, or does not fit together."""
         require(self.engine in ENGINES, f"engine must be one of {', '.join(ENGINES)}", self.engine)
         require(self.engine == "mpi" or self.reduce == "gather", "reduce is for --engine mpi")
+        alone = self.engine != "mpi" and bool(_started)  # others do the same, or wait for this one to share
+        require(not alone, "engine must be mpi under mpiexec: otherwise each process would do all of the work")
 
     def record(self) -> dict[str, str]:
         """Return the options that results depend on: where clients are makes no difference to a digit."""
@@ -185,6 +188,7 @@ def follow(program: Callable[[], None]) -> NoReturn:
     from dualopt.engine import MPI
     from dualopt.engine._mpi_communicator import sentence
 
+    _started.append("mpiexec")
     code, said = 0, io.StringIO()
     with open(os.devnull, "w") as nothing, redirect_stdout(nothing), redirect_stderr(said):
         try:
@@ -200,6 +204,7 @@ def follow(program: Callable[[], None]) -> NoReturn:
 
 def lead(program: Callable[[], None]) -> None:
     """Run a program in the first process; the others hear of a mistake in its options, and need not wait for it."""
+    _started.append("mpiexec")
     try:
         program()
     except SystemExit as end:

@@ -69,6 +69,12 @@ class LoopOptions:
     test_accuracy: bool = False
     out: Path = Path("out")
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The numbers that :func:`dualopt.run` and its check take, by name."""
+        names = ("rounds", "tol", "atol", "certify_every", "measure_every", "threads")
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:

@@ -334,19 +334,14 @@ class Session:
             return run_federation(
                 algorithm,
                 objective,
-                rounds=loop.rounds,
+                **loop.numbers,
                 participation=self.participation,
                 seed=self.seed,
-                tol=loop.tol,
-                atol=loop.atol,
-                certify_every=loop.certify_every,
-                measure_every=loop.measure_every,
                 reference=reference[0],
                 reference_gap=reference[1],
                 measure=measure,
                 callback=callback,
                 check_assumptions=loop.check_assumptions,
-                threads=loop.threads,
                 prepare=self.prepare or None,
                 scales=parse_numbers(loop.scales),
                 compressor=self.compressor,
@@ -424,15 +419,7 @@ def _prepared(
 ) -> Iterator[Session | None]:
     """Refuse whatever is wrong, cheapest check first, before anything is computed; yield None where others go on."""
     with place.peers.together():
-        check_run(
-            rounds=loop.rounds,
-            seed=options.seed,
-            tol=loop.tol,
-            atol=loop.atol,
-            certify_every=loop.certify_every,
-            measure_every=loop.measure_every,
-            threads=loop.threads,
-        )
+        check_run(**loop.numbers, seed=options.seed)
         preparation.steps(options.seed)
         regulariser = options.regulariser is not None and preparation.metric() is None  # a metric takes it in
         for spec in specs.values():

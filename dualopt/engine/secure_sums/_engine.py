@@ -80,7 +80,7 @@ class SecureSums:
     ModuleNotFoundError
         If the package ``cryptography`` is missing.
     ValueError
-        If there are fewer than 3 hosts.
+        If there are fewer than 3 hosts, or they are processes of one MPI program.
     """
 
     partial_sums = True
@@ -88,6 +88,8 @@ class SecureSums:
 
     def __init__(self, engine: Any, *, largest: float = LARGEST) -> None:
         ciphers.require_package()
+        program = hasattr(engine, "run_everywhere")
+        require(not program, "engine must not be MPI() for secure sums: processes of one program hide nothing")
         n = len(engine.hosts)
         require(n >= FEWEST, f"engine must have at least {FEWEST} hosts for secure sums", n)
         self.engine, self.hosts, self.in_process = engine, engine.hosts, engine.in_process
