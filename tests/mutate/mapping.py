@@ -34,6 +34,10 @@ class Judges(NamedTuple):
         """The files of the tests, each once."""
         return list(dict.fromkeys(tests.path for tests in self.tests))
 
+    def hold(self, name: str) -> bool:
+        """Whether a test, by its pytest node id, or "claim NAME" is one of them."""
+        return name.removeprefix("claim ") in self.claims or any(tests.holds(name) for tests in self.tests)
+
 
 def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] = ()) -> Judges:
     """The contract of every method, its box written out, clients of unequal constants, and what else is about it."""
