@@ -555,7 +555,7 @@ TABLE |= {
     "dualopt/objectives/_index.py": Judges(
         (
             Selected("dualopt/objectives/_index.py"),
-            Selected("tests/objectives/test_parts.py", "positions|copied|device"),
+            Selected("tests/objectives/test_parts.py"),
         )
     ),
     "dualopt/objectives/_rounding.py": Judges(
@@ -580,7 +580,7 @@ TABLE |= {
             ("sharpness_aware", ("sharpness_aware",)),
             ("zero_chain", ("zero_chain",)),
             ("_compiled", ("compiled",)),
-            ("_dense", ("linear", "compiled", "kernels")),
+            ("_dense", ("linear", "compiled", "kernels", "parts", "sampling")),
             ("_kernels", ("compiled", "kernels")),
         )
     },
@@ -604,6 +604,7 @@ TABLE |= {
         (
             Selected("dualopt/objectives/local_problem.py"),
             Selected("tests/objectives/test_local_problem.py"),
+            Selected("tests/objectives/test_scales.py"),
             Selected("tests/methods/test_oracle.py"),
             Selected("tests/solvers/test_solutions.py"),
         )
