@@ -187,7 +187,7 @@ def test_bounds_of_errors_are_not_far_too_large():
 
 
 def test_bounds_of_errors_are_the_sums_of_their_terms():
-    """In single precision at points so large that each term is seen, and at zero, where only what underflows is left."""
+    """In single precision, at points so large that each term is seen, and at zero, where only underflow is left."""
     p, r = 4, 2
     M = metric(p, r, lambda x: np.array(x, dtype=np.float32))
     c, b = (float(x) for x in (np.max(1.0 / np.sqrt([*M.values, M.rest])), np.sqrt(np.max(M.values))))
