@@ -240,7 +240,7 @@ METHODS = {
 
 def _loss(module: str) -> Judges:
     name = module.replace("_", "-")
-    pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}"
+    pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}|parameter|number_of"
     accuracy = Selected("tests/runs/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
     return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
 
@@ -303,7 +303,15 @@ TABLE |= {
     ),
 }
 TABLE |= {
-    "dualopt/solvers/_default.py": Judges((Selected("dualopt/solvers/_default.py"),)),
+    "dualopt/solvers/_default.py": Judges(
+        (
+            Selected("dualopt/solvers/_default.py"),
+            Selected("tests/solvers/test_lbfgs_defaults.py", "space_of_the_rows"),
+            Selected("tests/runs/test_sparse_runs.py", "default_solver"),
+            Selected("tests/engine/test_equal.py", "wide|default"),
+            Selected("tests/objectives/test_scales.py"),
+        )
+    ),
     "dualopt/solvers/_lazy.py": _solver("_lazy", Selected("tests/solvers/test_sparse_rows.py")),
     "dualopt/solvers/_line_search.py": _solver("_line_search", Selected("tests/solvers/test_line_search.py")),
     "dualopt/solvers/_loop.py": _solver("_loop", Selected("tests/benchmarks/test_counts.py")),

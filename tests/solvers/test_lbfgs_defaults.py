@@ -12,7 +12,9 @@ from test_line_search import Curves
 
 from dualopt.losses import Logistic, Multinomial
 from dualopt.objectives import LinearModel, LocalProblem
+from dualopt.objectives._sparse import LARGEST_GRAM
 from dualopt.solvers import LBFGS
+from dualopt.solvers._default import is_wide
 from dualopt.solvers.lbfgs import is_tiny, usual_history
 from dualopt.solvers.stopping import GradientNorm, Steps
 
@@ -23,6 +25,23 @@ def sized(rows: int, columns: int, classes: int = 1) -> Any:
     loss = Logistic() if classes == 1 else Multinomial(classes=classes)
     vars(model).update(loss=loss, ridge=0.1, rows=SimpleNamespace(max_rows=rows, n_features=columns))
     return model
+
+
+@pytest.mark.parametrize(
+    ("sparse", "rows", "columns", "ridge", "wide"),
+    [
+        (True, LARGEST_GRAM + 1, LARGEST_GRAM + 2, 0.1, True),
+        (False, LARGEST_GRAM + 1, LARGEST_GRAM + 2, 0.1, False),
+        (True, LARGEST_GRAM, LARGEST_GRAM + 2, 0.1, False),
+        (True, LARGEST_GRAM + 1, LARGEST_GRAM + 1, 0.1, False),
+        (True, LARGEST_GRAM + 1, LARGEST_GRAM + 2, 0.0, False),
+    ],
+)
+def test_vectors_live_in_the_space_of_the_rows_where_they_are_shorter_there(
+    sparse: bool, rows: int, columns: int, ridge: float, wide: bool
+) -> None:
+    model: Any = SimpleNamespace(rows=SimpleNamespace(is_sparse=sparse, max_rows=rows, n_features=columns), ridge=ridge)
+    assert is_wide(model) is wide
 
 
 @pytest.mark.parametrize(
