@@ -294,7 +294,7 @@ def _first_failure(runs: dict[str, Run], seconds: dict[str, float], order: Seque
 
 
 class _Telling(ast.NodeTransformer):
-    """Puts before every statement of a function a call that notes its first line."""
+    """Puts before every statement of a function one that notes its first line, without a call: calls are counted."""
 
     def __init__(self, file: str) -> None:
         self.file, self.inside = file, False
@@ -303,10 +303,10 @@ class _Telling(ast.NodeTransformer):
         found: list[ast.stmt] = []
         for node in body:
             if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):  # a docstring stays the first
-                call = ast.parse(f"__ran__(({self.file!r}, {node.lineno}))").body[0]
-                for part in ast.walk(call):
+                note = ast.parse(f"__ran__[{self.file!r}, {node.lineno}] = True").body[0]
+                for part in ast.walk(note):
                     ast.copy_location(part, node)
-                found.append(call)
+                found.append(note)
             found.append(self.visit(node))
         return found
 
@@ -324,7 +324,7 @@ class _Telling(ast.NodeTransformer):
 
 
 def _telling(file: str, source: str) -> CodeType:
-    """Return the code of a module whose functions say to ``__ran__`` which statements they run."""
+    """Return the code of a module whose functions note in ``__ran__`` which statements they run."""
     return compile(_Telling(file).visit(ast.parse(source)), str(ROOT / file), "exec", dont_inherit=True)
 
 
@@ -335,7 +335,7 @@ def _by_file(ran: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     return found
 
 
-def _note(runs: Mapping[str, Run], ran: set[tuple[str, int]], tell: Callable[[Any], None]) -> None:
+def _note(runs: Mapping[str, Run], ran: dict[tuple[str, int], bool], tell: Callable[[Any], None]) -> None:
     """Run judges, each as if it were the first, and tell what failed, its seconds and its lines of each file."""
     memories = [found for found in gc.get_objects() if isinstance(found, functools._lru_cache_wrapper)]
     for name, run in runs.items():
@@ -524,8 +524,8 @@ def _anew(task: Task, noted: Noted, mutant: Mutant) -> _Fork:
 
 def _serve(tasks: Sequence[Task], jobs: int, say: Callable[[Any], None], wait: Callable[[], Any]) -> None:
     """Import and collect, note what the judges run, and judge the mutants that need no import."""
-    ran = set[tuple[str, int]]()
-    vars(builtins)["__ran__"] = ran.add
+    ran: dict[tuple[str, int], bool] = {}
+    vars(builtins)["__ran__"] = ran
     lines = defaultdict[str, dict[str, set[int]]](dict)  # of each file, by judge
     seconds: dict[str, float] = {}
     failing: dict[str, str] = {}
