@@ -493,7 +493,12 @@ def judge_in_forks(
         Gets the file, the mutant and the outcome as it ends.
     """
     waiting, going_on = os.pipe()
-    server = _Fork(lambda say: _serve(tasks, jobs, say, lambda: os.read(waiting, 1)))
+
+    def work(say: Callable[[Any], None]) -> None:
+        os.close(going_on)  # so that it ends with this process, whatever happens
+        _serve(tasks, jobs, say, lambda: bool(os.read(waiting, 1)))
+
+    server = _Fork(work)
     seconds: dict[str, float] = {}
     said = server.said()
     for task in tasks:
@@ -511,18 +516,15 @@ def judge_in_forks(
                 put(task.file, task.mutants[what], Outcome(*rest))
         for mutant, outcome in _side_by_side(functools.partial(_anew, task, noted), anew, jobs):
             put(task.file, mutant, outcome)
-        yield rest[0]
         os.write(going_on, b".")
-    server.close()
-    os.close(waiting)
-    os.close(going_on)
+        yield rest[0]
 
 
 def _anew(task: Task, noted: Noted, mutant: Mutant) -> _Fork:
     return judge_source(task.file, task.judges, mutant.source, noted)
 
 
-def _serve(tasks: Sequence[Task], jobs: int, say: Callable[[Any], None], wait: Callable[[], Any]) -> None:
+def _serve(tasks: Sequence[Task], jobs: int, say: Callable[[Any], None], wait: Callable[[], bool]) -> None:
     """Import and collect, note what the judges run, and judge the mutants that need no import."""
     ran: dict[tuple[str, int], bool] = {}
     vars(builtins)["__ran__"] = ran
@@ -553,7 +555,8 @@ def _serve(tasks: Sequence[Task], jobs: int, say: Callable[[Any], None], wait: C
                 own = {name: runs[name] for name in chosen}
                 _judge_loaded(task, own, noted, imported.get(task.file, set()), jobs, say)
             say(["end", failed])
-            wait()
+            if not wait():
+                return
 
     sys.meta_path.insert(0, _Codes({task.file: _telling(task.file, task.source) for task in tasks}))
     every = Judges(
