@@ -283,6 +283,7 @@ def _solver(module: str, *tests: Selected) -> Judges:
             Selected("tests/solvers/test_methods.py", name),
             Selected("tests/solvers/test_frozen.py", name),
             Selected("tests/solvers/test_sampled.py", name),
+            Selected("tests/methods/test_arguments.py", "docstring_names"),
         )
     )
 

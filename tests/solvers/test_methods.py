@@ -157,6 +157,30 @@ def test_aogm_adapts_its_step_in_both_directions(factor):
     assert np.linalg.norm(problem.gradient(solution.theta)) < 1e-3
 
 
+def test_aogm_is_its_recursion():
+    f = ill_conditioned(kappa=100.0).objective
+    problem = LocalProblem(objective=Quadratic(A=4.0 * f.A, b=4.0 * f.b))
+    x = y = np.linspace(-1.0, 2.0, 40)[None]
+    t, L, restarts, searches = 1.0, 0.25 * problem.L[0], 0, 0
+    for k in range(1, 60):
+        value, g = problem.value(x)[0], problem.gradient(x)
+        before, L = L, L / 1.1
+        while problem.value(x - g / L)[0] > value - np.sum(g * g) / (2 * L):
+            L, searches = 2 * L, searches + 1
+        new = x - g / L
+        if np.sum(g * (new - y)) > 0:
+            x, t, restarts = new, 1.0, restarts + 1
+        else:
+            t_new = 0.5 * (1 + np.sqrt(1 + 4 * (L / before) * t**2))
+            x, t = new + (t - 1) / t_new * (new - y) + t / t_new * (new - x), t_new
+        y = new
+        found = AOGM()(problem, np.linspace(-1.0, 2.0, 40)[None], Steps(steps=k))
+        assert np.max(np.abs(found.theta - x)) <= 1e-11
+        assert found.solver_state[0].tolist() == [L]
+    assert restarts >= 2
+    assert searches >= 4
+
+
 def test_aogm_starts_a_call_from_its_last_step_size():
     problem = ill_conditioned(kappa=100.0)
     solver = AOGM()
