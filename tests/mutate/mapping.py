@@ -194,6 +194,7 @@ METHODS = {
         "feddyn",
         "FedDyn|weights_of_rows",
         Selected("tests/methods/compressors/test_methods.py"),
+        Selected("tests/methods/test_scales.py", "feddyn"),
         claims=(*FEDDYN, "sampled_feddyn", "weighted_feddyn", "growing_feddyn", "compressed_feddyn"),
     ),
     "fedpd": _method(
