@@ -275,7 +275,7 @@ def _solver(module: str, *tests: Selected) -> Judges:
         "aogm": "aogm|AOGM",
         "sgd": "sgd|SGD",
     }.get(module, rf"{module}|{module.title()}")
-    name = name if module not in ("_lazy", "_loop", "_default") else ""
+    name = f"{name}|misfits" if module not in ("_lazy", "_loop", "_default") else ""
     return Judges(
         (
             Selected(f"dualopt/solvers/{module}.py"),

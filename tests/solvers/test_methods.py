@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from solver_instances import OBJECTIVES, first, local_problem, starts
@@ -132,6 +134,23 @@ def ill_conditioned(kappa=1e4):
     basis = np.linalg.qr(rng.normal(size=(40, 40)))[0]
     A = basis @ (np.geomspace(1 / kappa, 1, 40)[:, None] * basis.T)
     return LocalProblem(objective=Quadratic(A=0.5 * (A + A.T)[None], b=A[None] @ rng.normal(size=40)))
+
+
+@pytest.mark.parametrize("unit", [None, np.array([1.0, 2.0, 0.5, 4.0, 3.0])])
+@pytest.mark.parametrize("step", [None, 0.3])
+def test_gradient_descent_is_its_recursion_and_says_how_far_it_went(step, unit):
+    problem = replace(local_problem(OBJECTIVES["logistic"](), "all"), unit=unit)
+    units = np.ones(5) if unit is None else unit
+    lengths = units / problem.L if step is None else np.full(5, step)  # of a step, in the units of the method
+    theta = starts(problem)
+    for k in range(1, 4):
+        theta = theta - (lengths / units)[:, None] * problem.gradient(theta)
+        found = Gradient(step=step)(problem, starts(problem), Steps(steps=k))
+        np.testing.assert_allclose(found.theta, theta, rtol=1e-12)
+        np.testing.assert_allclose(found.length, k * lengths, rtol=1e-14)
+        assert found.gradients == (float(k),) * 5
+    found = Gradient(step=step)(problem, starts(problem), GradientNorm(tol=0.1))
+    np.testing.assert_allclose(found.length, (np.array(found.gradients) - 1.0) * lengths, rtol=1e-14)
 
 
 def test_aogm_is_accelerated():
