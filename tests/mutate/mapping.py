@@ -308,10 +308,8 @@ TABLE |= {
     "dualopt/solvers/_default.py": Judges(
         (
             Selected("dualopt/solvers/_default.py"),
-            Selected("tests/solvers/test_lbfgs_defaults.py", "space_of_the_rows"),
-            Selected("tests/runs/test_sparse_runs.py", "default_solver"),
-            Selected("tests/engine/test_equal.py", "wide|default"),
-            Selected("tests/objectives/test_scales.py"),
+            Selected("tests/solvers/test_lbfgs_defaults.py", "space_of_the_rows|wide_sparse"),
+            Selected("tests/engine/test_equal.py", "wide"),
         )
     ),
     "dualopt/solvers/_lazy.py": _solver("_lazy", Selected("tests/solvers/test_sparse_rows.py")),

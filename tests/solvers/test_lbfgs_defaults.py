@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from solver_instances import first, linear, local_problem, quadratic, starts
 from test_line_search import Curves
 
-from dualopt.losses import Logistic, Multinomial
-from dualopt.objectives import LinearModel, LocalProblem
+from dualopt.losses import Hinge, Logistic, Multinomial
+from dualopt.objectives import LinearModel, LocalProblem, linear_model, reweighted
 from dualopt.objectives._sparse import LARGEST_GRAM
-from dualopt.solvers import LBFGS
+from dualopt.solvers import LBFGS, DualCoordinate, Exact, RowLBFGS, default_solver
 from dualopt.solvers._default import is_wide
 from dualopt.solvers.lbfgs import is_tiny, usual_history
 from dualopt.solvers.stopping import GradientNorm, Steps
@@ -42,6 +43,14 @@ def test_vectors_live_in_the_space_of_the_rows_where_they_are_shorter_there(
 ) -> None:
     model: Any = SimpleNamespace(rows=SimpleNamespace(is_sparse=sparse, max_rows=rows, n_features=columns), ridge=ridge)
     assert is_wide(model) is wide
+
+
+def test_the_default_of_wide_sparse_rows_needs_a_smooth_loss_and_not_the_scales_of_the_clients() -> None:
+    X = sparse.random_array((LARGEST_GRAM + 1, LARGEST_GRAM + 2), density=0.002, rng=np.random.default_rng(0))
+    y = np.resize([1.0, -1.0, -1.0], LARGEST_GRAM + 1)
+    smooth, kinks = (linear_model(X.tocsr(), y, loss=loss, mu=0.1, storage="sparse") for loss in (Logistic(), Hinge()))
+    found = [default_solver(f) for f in (smooth, reweighted(smooth, [3.0]), kinks, quadratic())]
+    assert found == [RowLBFGS(), RowLBFGS(), DualCoordinate(), Exact()]
 
 
 @pytest.mark.parametrize(
