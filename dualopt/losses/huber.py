@@ -26,7 +26,7 @@ class Huber:
 
     Parameters
     ----------
-    delta : float
+    delta : float, default 1.0
         The residual at which the loss turns linear.
 
     Raises

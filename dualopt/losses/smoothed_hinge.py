@@ -29,7 +29,7 @@ class SmoothedHinge:
 
     Parameters
     ----------
-    gamma : float
+    gamma : float, default 1.0
         Width of the quadratic piece.
 
     Raises

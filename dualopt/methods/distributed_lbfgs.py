@@ -120,7 +120,7 @@ def inverse_hessian_product(
         v = v - a * change
         coefficients.append(a)
     product = inverses[-1] * inner(y[-1], y[-1])  # <y, y>/<s, y>, or 0 without a pair
-    v = v * xp.where(product > 0, 1.0 / xp.where(product > 0, product, xp.ones_like(product)), xp.ones_like(product))
+    v = v * (1.0 / xp.where(product > 0, product, xp.ones_like(product)))
     for step, change, inverse in zip(s, y, inverses, strict=True):
         b = inverse * inner(change, v)
         v = v + (coefficients.pop() - b) * step

@@ -35,9 +35,9 @@ def positive(name: str, numbers: Any, n_clients: int | None = None) -> tuple[flo
     --------
     >>> positive("weights", [1, 2.5]), positive("weights", None)
     ((1.0, 2.5), None)
-    >>> positive("weights", [1.0, 0.0])
+    >>> positive("weights", [1.0, math.inf])
     Traceback (most recent call last):
-    ValueError: weights must be positive finite numbers, one for each client, not [1.0, 0.0].
+    ValueError: weights must be positive finite numbers, one for each client, not [1.0, inf].
     """
     if numbers is None:
         return None
@@ -120,7 +120,7 @@ def shares(weights: Sequence[float] | None) -> tuple[float, ...] | None:
 
     Examples
     --------
-    >>> shares((1.0, 3.0)), shares((2.0, 2.0)), shares(None)
+    >>> shares((1.0, 3.0)), shares((2.0,)), shares(None)
     ((0.25, 0.75), None, None)
     """
     if weights is None or all(w == weights[0] for w in weights):

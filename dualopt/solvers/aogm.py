@@ -49,7 +49,8 @@ class AOGM(Typed):
 
     Parameters
     ----------
-    increase, decrease : float
+    increase : float, default 2.0
+    decrease : float, default 1.1
         Factors of the backtracking, both greater than 1.
     max_iter : int, default 10000
         Largest number of steps.

@@ -207,7 +207,7 @@ def test_is_exported(cls):
     assert cls.__name__ in vars(package)["__all__"]
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, None])
 @pytest.mark.parametrize(("cls", "name"), [(Huber, "delta"), (SmoothedHinge, "gamma")])
 def test_refuses_a_parameter(cls, name, value):
     with pytest.raises(ValueError, match=rf"^{name} must be positive and finite, got {value}"):

@@ -190,11 +190,12 @@ def test_the_share_is_the_largest_one() -> None:
     assert kinds >= {(True, True, True, False), (False, True, False, False), (False, False, False, True)}
 
 
-def test_the_rounding_of_a_judgement_is_that_of_all_its_numbers() -> None:
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_rounding_of_a_judgement_is_that_of_all_its_numbers(share: float) -> None:
     """D_j is a difference of three numbers. Constants move f_j(xbar) to 0; the rounding of the others remains."""
     f, method = quadratic(n=3, L=8.0), AdaptiveAccSDANE(first=10.0, mu=0.5, solver=Exact())
     mean = judgements(method, f, 1)[0].search.mean
-    moved = Quadratic(A=f.A, b=f.b, c=-Quadratic(A=f.A, b=f.b).value(mean))
+    moved = Quadratic(A=f.A, b=f.b, c=-share * Quadratic(A=f.A, b=f.b).value(mean))
     solved, judged = islice(iterate(method, moved, theta0=START), 1, 3)
     own, step = solved.clients.solution, mean - solved.clients.solution.point
     assert np.array_equal(judged.server.search.mean, mean)

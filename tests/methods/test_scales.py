@@ -18,7 +18,8 @@ from dualopt.engine.rounds import State, advance, initial_state, iterate, resolv
 from dualopt.losses import Multinomial
 from dualopt.methods import AFedPD, DualFL, FedAvg, FedDR, FedDyn, FedSplit, OptimizedDualFL, SampledDualFL
 from dualopt.methods._base import UNKNOWN
-from dualopt.methods._feddyn_theorems import best_weight
+from dualopt.methods._feddyn_theorems import best_weight, best_weights
+from dualopt.methods._parameters import constants
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import UniformSubset, WeightedSubset, first_round
 from dualopt.objectives import Composite, Quadratic, linear_model, reweighted
@@ -35,6 +36,17 @@ SCALES = (1.0, 20.0, 0.3, 4.0)
 
 def weighted() -> Quadratic:
     return replace(lopsided(), weights=WEIGHTS)
+
+
+def test_scales_of_feddyn_are_those_of_who_takes_part() -> None:
+    """Theorem A' has weights of its own for a part of the clients; everybody has the scales of all methods."""
+    f = weighted()
+    common = FedSplit().suggested_scales(f)
+    assert FedDyn().suggested_scales(f) == FedDyn(fraction=1.0).suggested_scales(f) == common
+    part = best_weights(constants(f), 2, f.weights)
+    assert FedDyn(fraction=0.5).suggested_scales(f) == part != common
+    flat = one_flat_client()
+    assert FedDyn(fraction=0.5).suggested_scales(flat) == FedSplit().suggested_scales(flat)
 
 
 # ---- every method ----

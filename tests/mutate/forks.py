@@ -1,16 +1,18 @@
 """One process per mutant, forked from one that has imported the package and collected the tests.
 
-A file has one process of its own, forked from one that has imported the libraries and nothing of this package. It
-collects the judges, and a fork of it runs them once and notes which of them run which lines of the file. Every mutant
-is a fork: functions get the code of the mutated ones, and the judges that run the changed statement judge, those of
-most kills for their time first, until one fails. What a module runs as it is imported, or as tests are collected, is
-imported anew from the mutated source instead. What a mutant does to memory or to its time stays in its process: the
-time is that of the processor, which other programs do not change.
+The files that are asked for have one process, forked from one that has imported the libraries and nothing of this
+package. It imports them with statements that say that they are run, and collects the judges of all; a fork of it runs
+each judge once and notes which statements it runs. Every mutant is a fork: functions get the code of the mutated ones,
+and the judges that run the changed statement judge, those of most kills for their time first, until one fails. Where a
+change is in what a module runs as it is imported, or is not noticed and in what is run as tests are collected, all is
+imported anew from the mutated source. What a mutant does to memory or to its time stays in its process: the time is
+that of the processor, which other programs do not change.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import gc
 import importlib
@@ -25,16 +27,16 @@ import sys
 import tempfile
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import process_time
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from tests.mutate.mapping import ROOT, Judges
 from tests.mutate.operators import Mutant
 
-__all__ = ["Outcome", "judge_in_forks", "judge_source", "warm_up"]
+__all__ = ["Outcome", "Task", "judge_in_forks", "judge_source", "warm_up"]
 
 LIBRARIES = (
     "numpy",
@@ -74,6 +76,16 @@ class Outcome(NamedTuple):
 
     killed_by: str | None  # a test, "claim NAME" or "time"; None if it survived
     seconds: float  # of processor time
+
+
+class Task(NamedTuple):
+    """Mutants of a file that are to be judged."""
+
+    file: str
+    judges: Judges
+    source: str
+    mutants: Sequence[Mutant]
+    kills: Sequence[str] = ()  # what killed mutants of this file before, once for each
 
 
 class Noted(NamedTuple):
@@ -278,46 +290,61 @@ def _first_failure(runs: dict[str, Run], seconds: dict[str, float], order: Seque
     return None
 
 
-# ---- what runs which lines ----
+# ---- what runs which statements ----
 
 
-class _Lines:
-    """The lines of a file, in functions, that are run while it is on."""
+class _Telling(ast.NodeTransformer):
+    """Puts before every statement of a function one that notes its first line, without a call: calls are counted."""
 
     def __init__(self, file: str) -> None:
-        self.path, self.found = str(ROOT / file), set[int]()
+        self.file, self.inside = file, False
 
-    def __enter__(self) -> _Lines:
-        sys.settrace(self._call)
-        return self
+    def _told(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for node in body:
+            if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):  # a docstring stays the first
+                note = ast.parse(f"__ran__[{self.file!r}, {node.lineno}] = True").body[0]
+                for part in ast.walk(note):
+                    ast.copy_location(part, node)
+                found.append(note)
+            found.append(self.visit(node))
+        return found
 
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
-
-    def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        code = frame.f_code
-        if code.co_filename != self.path or not code.co_flags & 1:  # not a function, or of another file
-            return None
-        self.found.add(frame.f_lineno)
-        return self._line
-
-    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
-        self.found.add(frame.f_lineno)
-        return self._line
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        outside, self.inside = self.inside, self.inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for name, value in ast.iter_fields(node):
+            if self.inside and isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(node, name, self._told(value))
+            elif isinstance(value, list):
+                setattr(node, name, [self.visit(part) if isinstance(part, ast.AST) else part for part in value])
+            elif isinstance(value, ast.AST):
+                self.visit(value)
+        self.inside = outside
+        return node
 
 
-def _note(file: str, runs: dict[str, Run], tell: Callable[[Any], None]) -> None:
-    """Run all judges, each as if it were the first, and tell its seconds and its lines."""
+def _telling(file: str, source: str) -> CodeType:
+    """Return the code of a module whose functions note in ``__ran__`` which statements they run."""
+    return compile(_Telling(file).visit(ast.parse(source)), str(ROOT / file), "exec", dont_inherit=True)
+
+
+def _by_file(ran: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    found = defaultdict[str, list[int]](list)
+    for file, line in ran:
+        found[file].append(line)
+    return found
+
+
+def _note(runs: Mapping[str, Run], ran: dict[tuple[str, int], bool], tell: Callable[[Any], None]) -> None:
+    """Run judges, each as if it were the first, and tell what failed, its seconds and its lines of each file."""
     memories = [found for found in gc.get_objects() if isinstance(found, functools._lru_cache_wrapper)]
     for name, run in runs.items():
         for memory in memories:
             memory.cache_clear()
+        ran.clear()
         start = process_time()
-        with _Lines(file) as lines:
-            failed = run()
-        if failed is not None:
-            raise ValueError(f"{file} as it is fails {failed}.")
-        tell([name, process_time() - start, sorted(lines.found)])
+        failed = run()
+        tell([name, failed, process_time() - start, _by_file(ran)])
 
 
 def _statement(source: str, changed: str) -> range:
@@ -345,8 +372,22 @@ def _own(code: CodeType) -> tuple[Any, ...]:
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars
 
 
-def _changes(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Yield the outermost functions that differ.
+def _inner(*codes: CodeType) -> Iterator[tuple[CodeType, ...]]:
+    """Yield the functions and classes in some codes, side by side.
+
+    Raises
+    ------
+    LookupError
+        If they do not have the same number of them.
+    """
+    found = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in codes]
+    if len({len(inner) for inner in found}) > 1:
+        raise LookupError
+    return zip(*found, strict=True)
+
+
+def _changes(old: CodeType, new: CodeType, told: CodeType) -> Iterator[tuple[CodeType, CodeType, bool]]:
+    """Yield the functions that differ as they are in ``told``, with the new ones, and whether they are in no other.
 
     Raises
     ------
@@ -355,17 +396,17 @@ def _changes(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]
     """
     if old == new:
         return
-    if old.co_flags & 1:
-        yield old, new
-        return
-    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
-    if _own(old) != _own(new) or len(inner[0]) != len(inner[1]):
+    function = bool(old.co_flags & 1)
+    if function:
+        yield told, new, True
+    elif _own(old) != _own(new):
         raise LookupError
-    for pair in zip(*inner, strict=True):
-        yield from _changes(*pair)
+    for codes in _inner(old, new, told):
+        for before, after, outermost in _changes(*codes):
+            yield before, after, outermost and not function
 
 
-def _exchanges(file: str, source: str, changed: str) -> list[tuple[FunctionType, CodeType]]:
+def _exchanges(task: Task, changed: str) -> list[tuple[FunctionType, CodeType]]:
     """Return the functions of a mutant with their new codes.
 
     Raises
@@ -373,15 +414,15 @@ def _exchanges(file: str, source: str, changed: str) -> list[tuple[FunctionType,
     LookupError
         If it cannot be made by other codes alone.
     """
-    path = str(ROOT / file)
-    old, new = (compile(text, path, "exec", dont_inherit=True) for text in (source, changed))
-    pairs = dict(_changes(old, new))
+    path = str(ROOT / task.file)
+    old, new = (compile(text, path, "exec", dont_inherit=True) for text in (task.source, changed))
+    pairs = {told: (code, outermost) for told, code, outermost in _changes(old, new, _telling(task.file, task.source))}
     found = [f for f in _functions(path) if f.__code__ in pairs]
-    if {f.__code__ for f in found} != pairs.keys():
+    if not {told for told, (_, outermost) in pairs.items() if outermost} <= {f.__code__ for f in found}:
         raise LookupError
-    if any(len(f.__code__.co_freevars) != len(pairs[f.__code__].co_freevars) for f in found):
+    if any(len(f.__code__.co_freevars) != len(pairs[f.__code__][0].co_freevars) for f in found):
         raise LookupError
-    return [(f, pairs[f.__code__]) for f in found]
+    return [(f, pairs[f.__code__][0]) for f in found]
 
 
 @functools.cache
@@ -389,31 +430,31 @@ def _functions(path: str) -> list[FunctionType]:
     return [o for o in gc.get_objects() if isinstance(o, FunctionType) and o.__code__.co_filename == path]
 
 
-class _Substitute(importlib.abc.MetaPathFinder):
-    """Finds one module in a source that is in memory."""
+class _Codes(importlib.abc.MetaPathFinder):
+    """Finds the modules of some files in codes that are in memory."""
 
-    def __init__(self, file: str, source: str) -> None:
-        self.path, self.source = str(ROOT / file), source
-        self.name = _module(file)
+    def __init__(self, codes: Mapping[str, CodeType]) -> None:
+        self.codes = {_module(file): (str(ROOT / file), code) for file, code in codes.items()}
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self.name:
+        if fullname not in self.codes:
             return None
-        loader = _Loader(fullname, self.path)
-        loader.source = self.source
-        package = self.path.endswith("__init__.py")
-        found = importlib.machinery.ModuleSpec(fullname, loader, origin=self.path, is_package=package)
+        origin, code = self.codes[fullname]
+        loader = _Loader(fullname, origin)
+        loader.code = code
+        package = origin.endswith("__init__.py")
+        found = importlib.machinery.ModuleSpec(fullname, loader, origin=origin, is_package=package)
         found.has_location = True
         if package:
-            found.submodule_search_locations = [str(Path(self.path).parent)]
+            found.submodule_search_locations = [str(Path(origin).parent)]
         return found
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    source = ""
+    code: CodeType
 
     def get_code(self, fullname: str) -> CodeType:
-        return compile(self.source, self.path, "exec", dont_inherit=True)
+        return self.code
 
 
 def _module(file: str) -> str:
@@ -428,7 +469,7 @@ def judge_source(file: str, judges: Judges, source: str, noted: Noted | None = N
     noted = noted or Noted({}, {}, Counter())
 
     def work(say: Callable[[Any], None]) -> None:
-        sys.meta_path.insert(0, _Substitute(file, source))
+        sys.meta_path.insert(0, _Codes({file: compile(source, str(ROOT / file), "exec", dont_inherit=True)}))
         for part in noted.parts(judges):
             _limit(IMPORTS)
             failed = _with_judges(
@@ -442,85 +483,129 @@ def judge_source(file: str, judges: Judges, source: str, noted: Noted | None = N
 
 
 def judge_in_forks(
-    file: str, judges: Judges, source: str, mutants: Sequence[Mutant], *, jobs: int = 1, kills: Iterable[str] = ()
-) -> Iterator[tuple[Mutant, Outcome]]:
-    """Judge mutants of a file, ``jobs`` at a time, and yield them as they end.
+    tasks: Sequence[Task], put: Callable[[str, Mutant, Outcome], None], *, jobs: int = 1
+) -> Iterator[str | None]:
+    """Judge the mutants of some files, ``jobs`` at a time; after each file yield a judge that fails on it as it is.
 
     Parameters
     ----------
-    kills : iterable of str
-        What killed mutants of this file before, once for each.
+    put : callable
+        Gets the file, the mutant and the outcome as it ends.
     """
-    noted = Noted({}, {}, Counter(kills))
-    anew: list[Mutant] = []
-    server = _Fork(lambda say: _serve(file, judges, source, mutants, jobs, noted, say))
-    for what, *rest in server.said():
-        if what == "noted":
-            noted.seconds[rest[0]] = rest[1]
-        elif what == "anew":
-            anew.append(mutants[rest[0]])
-        else:
-            yield mutants[what], Outcome(*rest)
-    server.close()
-    yield from _side_by_side(lambda mutant: judge_source(file, judges, mutant.source, noted), anew, jobs)
+    waiting, going_on = os.pipe()
+
+    def work(say: Callable[[Any], None]) -> None:
+        os.close(going_on)  # so that it ends with this process, whatever happens
+        _serve(tasks, jobs, say, lambda: bool(os.read(waiting, 1)))
+
+    server = _Fork(work)
+    seconds: dict[str, float] = {}
+    said = server.said()
+    for task in tasks:
+        noted = Noted(seconds, {}, Counter(task.kills))
+        anew: list[Mutant] = []
+        for what, *rest in said:
+            if what == "noted":
+                seconds[rest[0]] = rest[1]
+            elif what == "anew":
+                anew.append(task.mutants[rest[0]])
+            elif what == "end":
+                break
+            else:
+                noted.kills[rest[0]] += rest[0] is not None
+                put(task.file, task.mutants[what], Outcome(*rest))
+        for mutant, outcome in _side_by_side(functools.partial(_anew, task, noted), anew, jobs):
+            put(task.file, mutant, outcome)
+        os.write(going_on, b".")
+        yield rest[0]
 
 
-def _serve(
-    file: str,
-    judges: Judges,
-    source: str,
-    mutants: Sequence[Mutant],
-    jobs: int,
-    noted: Noted,
-    say: Callable[[Any], None],
-) -> None:
+def _anew(task: Task, noted: Noted, mutant: Mutant) -> _Fork:
+    return judge_source(task.file, task.judges, mutant.source, noted)
+
+
+def _serve(tasks: Sequence[Task], jobs: int, say: Callable[[Any], None], wait: Callable[[], bool]) -> None:
     """Import and collect, note what the judges run, and judge the mutants that need no import."""
+    ran: dict[tuple[str, int], bool] = {}
+    vars(builtins)["__ran__"] = ran
+    lines = defaultdict[str, dict[str, set[int]]](dict)  # of each file, by judge
+    seconds: dict[str, float] = {}
+    failing: dict[str, str] = {}
 
     def use(runs: dict[str, Run]) -> None:
-        sys.settrace(None)
-        baseline = _Fork(lambda tell: _note(file, runs, tell))
-        for name, seconds, lines in baseline.said():
-            noted.seconds[name], noted.lines[name] = seconds, set(lines)
-            say(["noted", name, seconds])
-        baseline.close()
-        if not runs:
-            raise ValueError(f"{file} has no test.")
-        loaded = _module(file) in sys.modules
-        _functions(str(ROOT / file))
+        imported = {file: set(found) for file, found in _by_file(ran).items()}
         gc.freeze()
-        near = defaultdict[str, Counter[str]](Counter)
+        for task in tasks:
+            chosen = [name for name in runs if task.judges.hold(name)]
+            missing = {name: runs[name] for name in chosen if name not in seconds}
+            baseline = _Fork(functools.partial(_note, missing, ran))
+            for name, failed, took, found in baseline.said():
+                seconds[name] = took
+                if failed is not None:
+                    failing[name] = failed
+                for file, of in found.items():
+                    lines[file][name] = set(of)
+                say(["noted", name, took])
+            baseline.close()
+            failed = next((failing[name] for name in chosen if name in failing), None)
+            if failed is None and not chosen:
+                failed = "no test"
+            if failed is None:
+                noted = Noted(seconds, lines[task.file], Counter(task.kills))
+                own = {name: runs[name] for name in chosen}
+                _judge_loaded(task, own, noted, imported.get(task.file, set()), jobs, say)
+            say(["end", failed])
+            if not wait():
+                return
 
-        def start(number: int) -> _Fork | None:
-            mutant = mutants[number]
-            lines = _statement(source, mutant.source)
-            try:
-                exchanges = _exchanges(file, source, mutant.source) if loaded else []
-            except LookupError:
-                exchanges = None
-            if exchanges is None or not imported.found.isdisjoint(lines):
-                say(["anew", number])
-                return None
-
-            def judge(tell: Callable[[Any], None]) -> None:
-                if not loaded:
-                    sys.meta_path.insert(0, _Substitute(file, mutant.source))
-                for function, code in exchanges:
-                    function.__code__ = code
-                chosen = [name for name in runs if not loaded or not noted.lines[name].isdisjoint(lines)]
-                tell(_first_failure(runs, noted.seconds, noted.ordered(chosen, near[mutant.function])))
-
-            return _Fork(judge)
-
-        for number, outcome in _side_by_side(start, range(len(mutants)), jobs):
-            if outcome.killed_by is not None:
-                noted.kills[outcome.killed_by] += 1
-                near[mutants[number].function][outcome.killed_by] += 1
-            say([number, *outcome])
-
-    with _Lines(file) as imported:
-        failed = _with_judges(judges, use)
+    sys.meta_path.insert(0, _Codes({task.file: _telling(task.file, task.source) for task in tasks}))
+    every = Judges(
+        tuple(dict.fromkeys(tests for task in tasks for tests in task.judges.tests)),
+        tuple(dict.fromkeys(claim for task in tasks for claim in task.judges.claims)),
+    )
+    failed = _with_judges(every, use)
     if failed is not None:
-        raise ValueError(f"{file} as it is fails {failed}.")
+        raise ValueError(f"The files as they are fail {failed}.")
+
+
+def _judge_loaded(
+    task: Task, runs: dict[str, Run], noted: Noted, imported: set[int], jobs: int, say: Callable[[Any], None]
+) -> None:
+    """Judge mutants by other codes of functions where their file is imported; name those that need an import."""
+    loaded = _module(task.file) in sys.modules
+    near = defaultdict[str, Counter[str]](Counter)
+
+    def start(number: int) -> _Fork | None:
+        mutant = task.mutants[number]
+        lines = _statement(task.source, mutant.source)
+        try:
+            exchanges = _exchanges(task, mutant.source) if loaded else []
+        except LookupError:
+            exchanges = None
+        if exchanges is None:
+            say(["anew", number])
+            return None
+
+        def judge(tell: Callable[[Any], None]) -> None:
+            if not loaded:
+                path = str(ROOT / task.file)
+                code = compile(mutant.source, path, "exec", dont_inherit=True)
+                sys.meta_path.insert(0, _Codes({task.file: code}))
+            for function, code in exchanges:
+                function.__code__ = code
+            chosen = [name for name in runs if not loaded or not noted.lines.get(name, set()).isdisjoint(lines)]
+            tell(_first_failure(runs, noted.seconds, noted.ordered(chosen, near[mutant.function])))
+
+        return _Fork(judge)
+
+    for number, outcome in _side_by_side(start, range(len(task.mutants)), jobs):
+        if outcome.killed_by is None and not imported.isdisjoint(_statement(task.source, task.mutants[number].source)):
+            say(["anew", number])  # the problems of the tests, and which tests there are, were made before the change
+            continue
+        if outcome.killed_by is not None:
+            noted.kills[outcome.killed_by] += 1
+            near[task.mutants[number].function][outcome.killed_by] += 1
+        say([number, *outcome])
 
 
 def _side_by_side(

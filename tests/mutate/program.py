@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -13,11 +13,11 @@ from typer import Argument, Exit, Option, Typer
 
 from tests.mutate import score as scores
 from tests.mutate.fixed import FIXED
-from tests.mutate.forks import judge_in_forks, judge_source, warm_up
+from tests.mutate.forks import Task, judge_in_forks, judge_source, warm_up
 from tests.mutate.mapping import ROOT, files, judges
 from tests.mutate.operators import Mutant, mutants
 
-__all__ = ["app", "judged"]
+__all__ = ["app"]
 
 app = Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -47,35 +47,62 @@ def main(
         for file in chosen:
             console.print(f"{len(mutants((ROOT / file).read_text())):5d} {file}", highlight=False)
         return
-    warm_up()
+    drawn = [_draw(file, sample, fresh) for file in chosen]
+    caches = {of.file: of.cache for of in drawn}
+    tasks = [Task(of.file, of.cache.judges, of.source, of.todo, of.cache.kills()) for of in drawn if of.todo]
+    if tasks:
+        warm_up()
+    ends = judge_in_forks(tasks, lambda file, mutant, of: caches[file].put(mutant, of.killed_by, of.seconds), jobs=jobs)
     found: dict[str, scores.Score] = {}
-    mistakes: list[str] = []  # of the table of equivalent mutants
-    for file in chosen:
+    mistakes: list[str] = []  # of the table of equivalent mutants, and files that fail as they are
+    for of in drawn:
         start = perf_counter()
-        source = (ROOT / file).read_text()
-        every = mutants(source)
-        drawn = every if sample is None or sample >= len(every) else random.Random(file).sample(every, sample)
-        results, fresh_ones = judged(file, source, drawn, jobs=jobs, fresh=fresh)
-        explained = scores.explanations(file)
+        failed = next(ends) if of.todo else None
+        if failed is not None:
+            mistakes.append(f"{of.file} as it is fails {failed}.")
+            console.print(mistakes[-1], markup=False, highlight=False, soft_wrap=True)
+            continue
+        results = [(mutant, of.cache.killed_by(mutant)) for mutant in of.drawn]
+        explained = scores.explanations(of.file)
         survivors = [m for m, killed_by in results if killed_by is None and m.key not in explained]
         for mutant in survivors if not toml else ():
-            console.print(scores.diff(file, source, mutant), markup=False, highlight=False, soft_wrap=True)
+            console.print(scores.diff(of.file, of.source, mutant), markup=False, highlight=False, soft_wrap=True)
         if toml and survivors:
-            console.print(scores.toml(file, survivors), markup=False, highlight=False, soft_wrap=True)
+            console.print(scores.toml(of.file, survivors), markup=False, highlight=False, soft_wrap=True)
         try:
-            found[file] = scores.score(file, results, explained, len(every))
+            found[of.file] = scores.score(of.file, results, explained, of.every)
         except ValueError as error:
             mistakes.append(str(error))
             console.print(mistakes[-1], markup=False, highlight=False, soft_wrap=True)
             continue
         if not dry_run:
-            scores.update({file: found[file]})
-        took = f"{perf_counter() - start:.0f} s for {fresh_ones} that were not known"
-        line = f"{file}: {found[file].share}, {found[file].survivors} survivors, {took}"
+            scores.update({of.file: found[of.file]})
+        took = f"{perf_counter() - start:.0f} s for {len(of.todo)} that were not known"
+        line = f"{of.file}: {found[of.file].share}, {found[of.file].survivors} survivors, {took}"
         console.print(line, highlight=False, soft_wrap=True)
     console.print(_table(found))
     if mistakes or any(of.survivors for of in found.values()):
         raise Exit(1)
+
+
+class _Drawn(NamedTuple):
+    """The mutants of a file that were drawn from so many, and which of them are not known."""
+
+    file: str
+    source: str
+    every: int
+    drawn: Sequence[Mutant]
+    cache: scores.Cache
+    todo: Sequence[Mutant]
+
+
+def _draw(file: str, sample: int | None, fresh: bool) -> _Drawn:
+    source = (ROOT / file).read_text()
+    every = mutants(source)
+    drawn = every if sample is None or sample >= len(every) else random.Random(file).sample(every, sample)
+    cache = scores.Cache(file, judges(file))
+    todo = [mutant for mutant in drawn if fresh or not cache.holds(mutant)]
+    return _Drawn(file, source, len(every), drawn, cache, todo)
 
 
 def _judge_fixed(console: Console) -> None:
@@ -89,18 +116,6 @@ def _judge_fixed(console: Console) -> None:
         survived += [mutant.name] if outcome.killed_by is None or outcome.killed_by.startswith("import of") else []
     if survived:
         raise Exit(1)
-
-
-def judged(
-    file: str, source: str, drawn: Sequence[Mutant], *, jobs: int, fresh: bool
-) -> tuple[Sequence[tuple[Mutant, str | None]], int]:
-    """Return mutants of a file with what killed them, and how many were judged now."""
-    cache = scores.Cache(file, judges(file))
-    todo = [mutant for mutant in drawn if fresh or not cache.holds(mutant)]
-    if todo:
-        for mutant, outcome in judge_in_forks(file, cache.judges, source, todo, jobs=jobs, kills=cache.kills()):
-            cache.put(mutant, outcome.killed_by, outcome.seconds)
-    return [(mutant, cache.killed_by(mutant)) for mutant in drawn], len(todo)
 
 
 def _table(found: dict[str, scores.Score]) -> Table:

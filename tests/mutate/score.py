@@ -36,7 +36,8 @@ HEADER = """# Mutation score
 Written by `python -m tests.mutate`, file by file: what the tests and claims that are mapped to a file
 (`mapping.py`) notice of small wrong changes of it. *Equivalent* mutants are explained in `equivalent.toml`; the score
 is the share of the others that was killed. `time` counts the killed ones that ran out of time. Where fewer mutants were
-judged than there are, they were drawn with a fixed seed (`--sample`).
+judged than there are, they were drawn with a fixed seed (`--sample`). A row is of the file, and of the tests, as they
+were when it was judged.
 
 """
 Key = tuple[str, str, str]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -269,9 +271,26 @@ def test_statements_that_change_and_which_need_an_import(old: str, new: str, lin
     before, after = (compile(text, "x.py", "exec") for text in (SOURCE, changed))
     if anew:
         with pytest.raises(LookupError):
-            list(forks._changes(before, after))
+            list(forks._changes(before, after, before))
     else:
-        assert len([*forks._changes(before, after)]) == 1
+        assert len([*forks._changes(before, after, before)]) == 1 + ("x" in old and "max" not in old)
+
+
+def test_statements_of_functions_say_that_they_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: dict[tuple[str, int], bool] = {}
+    monkeypatch.setattr(builtins, "__ran__", ran, raising=False)
+    names: dict[str, Any] = {}
+    exec(forks._telling("x.py", SOURCE), names)
+    assert ran == {}
+    assert (names["f"](4.0, 1.0), names["C"]().g(0.5)) == (7.0, 1.0)
+    assert ran.keys() == {("x.py", 5), ("x.py", 6), ("x.py", 17)}
+    source = "def outer():\n    'text'\n    def inner(x):\n        return x + 1\n    return inner\n"
+    old, new = (compile(text, "x.py", "exec") for text in (source, source.replace("+", "-")))
+    found = [*forks._changes(old, new, forks._telling("x.py", source))]
+    assert [(told.co_name, code.co_name, outermost) for told, code, outermost in found] == [
+        ("outer", "outer", True),
+        ("inner", "inner", False),  # functions that were made before the change have it too
+    ]
 
 
 def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,15 @@ from model_instances import model, on, points, rows
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Logistic, Multinomial, Squared
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.objectives.coordinates import InCoordinates, Metric, in_coordinates, moments_product
+from dualopt.objectives._rounding import Rounding, gamma
+from dualopt.objectives.coordinates import (
+    LANCZOS_STEPS,
+    InCoordinates,
+    Metric,
+    _largest_eigenvalues,
+    in_coordinates,
+    moments_product,
+)
 from dualopt.runs.reference import newton
 from dualopt.solvers import LBFGS, default_solver
 from dualopt.solvers.stopping import GradientNorm
@@ -175,6 +184,40 @@ def test_bounds_of_errors_are_not_far_too_large():
     f, w = InCoordinates(objective=plain, metric=metric(plain.n_features, 2)), points(plain)
     value, gradient = f.value_and_gradient(w)
     assert (f.rounding(w, value, gradient).value < 1e-10 * np.abs(value)).all()
+
+
+def test_bounds_of_errors_are_the_sums_of_their_terms():
+    """In single precision, at points so large that each term is seen, and at zero, where only underflow is left."""
+    p, r = 4, 2
+    M = metric(p, r, lambda x: np.array(x, dtype=np.float32))
+    c, b = (float(x) for x in (np.max(1.0 / np.sqrt([*M.values, M.rest])), np.sqrt(np.max(M.values))))
+    plain = SimpleNamespace(mu=np.float32([-0.5, 2.0]), mu_rounding=np.float32([3e-5, 4e-5]), shape=(p,))
+    own = Rounding(np.float32([0.3, 0.0]), np.float32([0.7, 0.0]))
+    asked = []
+    plain.rounding = lambda *given: asked.append(given) or own
+    f = InCoordinates(objective=plain, metric=M)
+    w, value = np.zeros((2, p), dtype=np.float32), np.zeros(2, dtype=np.float32)
+    w[0], slope = 2e4, np.zeros((2, p), dtype=np.float32)
+    slope[0] = 0.25, -0.5, 1.0, 0.125
+    found = f.rounding(w, value, slope)
+    np.testing.assert_array_equal(asked[0][2], np.float32(b) * slope)
+    unit = gamma(8 * (r + p) + 16, w) * (1.0 + np.sqrt(r * p))
+    delta, steep = unit * c * np.linalg.norm(w[0].astype(float)), b * (1.0 + unit) * np.linalg.norm(slope[0])
+    room = p * float(np.finfo(np.float32).tiny) * (1.0 + c) * (1.0 + b)
+    np.testing.assert_allclose(found.value, [0.3 + (steep + 0.7) * delta + 0.5 * 0.5 * delta**2, room], rtol=1e-5)
+    np.testing.assert_allclose(found.gradient, [c * (0.7 + unit * steep + 0.5 * delta), room], rtol=1e-6)
+    largest, unit = float(np.max(M.values)), gamma(8 * r * p + 8, w)
+    np.testing.assert_allclose(f.mu_rounding, (plain.mu_rounding + unit * np.float32([0.5, 2.0])) / largest, rtol=1e-6)
+
+
+def test_largest_eigenvalues_of_large_matrices():
+    """With a second eigenvalue of half the size, Lanczos' method has the first to rounding after its 40 steps."""
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((3 * LANCZOS_STEPS,) * 2))[0]
+    values = np.linspace(0.0, 0.5, 3 * LANCZOS_STEPS) * np.ones((2, 1))
+    values[:, -1] = 1.0, 3.0
+    A = Q @ (values[:, :, None] * Q.T)
+    found = _largest_eigenvalues(lambda v: v @ A, 2, 3 * LANCZOS_STEPS, A)
+    np.testing.assert_allclose(found, [1.0, 3.0], rtol=1e-12)
 
 
 def test_quadratics_stay_quadratics(backend):

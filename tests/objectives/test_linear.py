@@ -289,6 +289,11 @@ BAD = {
     "client weights unknown": ({"client_weights": "uniform"}, "client_weights must be .* not .*uniform"),
     "client weights short": ({"client_weights": [1, 2], "clients": 3}, "client_weights must be 3 numbers, .* not 2"),
     "client weights zero": ({"client_weights": [1, 0], "clients": 2}, "client_weights must be positive finite"),
+    "client weights infinite": (
+        {"client_weights": [1, np.inf], "clients": 2},
+        "client_weights must be positive finite",
+    ),
+    "client weights named": ({"client_weights": {0: 1, 1: 2}, "clients": 2}, "client_weights must have the names of"),
     "client weights words": ({"client_weights": ["a"]}, "client_weights must be positive finite .* not \\['a'\\]"),
     "weights short": ({"weights": np.ones(2)}, "weights must be 3 finite nonnegative"),
     "weights negative": ({"weights": np.asarray([1.0, -1.0, 1.0])}, "weights must be 3 finite nonnegative"),

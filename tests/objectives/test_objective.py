@@ -82,6 +82,10 @@ def test_defaults_are_those_of_an_objective_without_extras(name):
 def test_a_regulariser_must_be_given():
     with pytest.raises(TypeError, match="regulariser"):
         Composite(objective=OBJECTIVES["quadratic"])  # pyright: ignore[reportCallIssue]
+    once = Composite(objective=OBJECTIVES["quadratic"], regulariser="l1=0.1")
+    assert once.regulariser == L1(weight=0.1)
+    with pytest.raises(ValueError, match=r"^objective has a regulariser already\.$"):
+        Composite(objective=once, regulariser="l1=0.1")
 
 
 def test_an_incomplete_objective_is_refused_with_what_it_lacks():

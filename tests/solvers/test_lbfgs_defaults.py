@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from solver_instances import first, linear, local_problem, quadratic, starts
 from test_line_search import Curves
 
-from dualopt.losses import Logistic, Multinomial
-from dualopt.objectives import LinearModel, LocalProblem
-from dualopt.solvers import LBFGS
+from dualopt.losses import Hinge, Logistic, Multinomial
+from dualopt.objectives import LinearModel, LocalProblem, linear_model, reweighted
+from dualopt.objectives._sparse import LARGEST_GRAM
+from dualopt.solvers import LBFGS, DualCoordinate, Exact, RowLBFGS, default_solver
+from dualopt.solvers._default import is_wide
 from dualopt.solvers.lbfgs import is_tiny, usual_history
 from dualopt.solvers.stopping import GradientNorm, Steps
 
@@ -23,6 +26,32 @@ def sized(rows: int, columns: int, classes: int = 1) -> Any:
     loss = Logistic() if classes == 1 else Multinomial(classes=classes)
     vars(model).update(loss=loss, ridge=0.1, rows=SimpleNamespace(max_rows=rows, n_features=columns))
     return model
+
+
+@pytest.mark.parametrize(
+    ("sparse", "rows", "columns", "ridge", "wide"),
+    [
+        (True, LARGEST_GRAM + 1, LARGEST_GRAM + 2, 0.1, True),
+        (False, LARGEST_GRAM + 1, LARGEST_GRAM + 2, 0.1, False),
+        (True, LARGEST_GRAM, LARGEST_GRAM + 2, 0.1, False),
+        (True, LARGEST_GRAM + 1, LARGEST_GRAM + 1, 0.1, False),
+        (True, LARGEST_GRAM + 1, LARGEST_GRAM + 2, 0.0, False),
+    ],
+)
+def test_vectors_live_in_the_space_of_the_rows_where_they_are_shorter_there(
+    sparse: bool, rows: int, columns: int, ridge: float, wide: bool
+) -> None:
+    model: Any = SimpleNamespace(rows=SimpleNamespace(is_sparse=sparse, max_rows=rows, n_features=columns), ridge=ridge)
+    assert is_wide(model) is wide
+
+
+def test_the_default_of_wide_sparse_rows_needs_a_smooth_loss_and_not_the_scales_of_the_clients() -> None:
+    rows = 2 * LARGEST_GRAM + 2
+    X = sparse.random_array((rows, LARGEST_GRAM + 3), density=0.002, rng=np.random.default_rng(0), format="csr")
+    common = {"y": np.resize([1.0, -1.0, -1.0], rows), "mu": 0.1, "clients": 2, "storage": "sparse"}
+    smooth, kinks = (linear_model(X, loss=loss, **common) for loss in (Logistic(), Hinge()))
+    found = [default_solver(f) for f in (smooth, reweighted(smooth, [3.0, 1.0]), kinks, quadratic())]
+    assert found == [RowLBFGS(), RowLBFGS(), DualCoordinate(), Exact()]
 
 
 @pytest.mark.parametrize(

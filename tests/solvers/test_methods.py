@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from solver_instances import OBJECTIVES, first, local_problem, starts
@@ -134,6 +136,23 @@ def ill_conditioned(kappa=1e4):
     return LocalProblem(objective=Quadratic(A=0.5 * (A + A.T)[None], b=A[None] @ rng.normal(size=40)))
 
 
+@pytest.mark.parametrize("unit", [None, np.array([1.0, 2.0, 0.5, 4.0, 3.0])])
+@pytest.mark.parametrize("step", [None, 0.3])
+def test_gradient_descent_is_its_recursion_and_says_how_far_it_went(step, unit):
+    problem = replace(local_problem(OBJECTIVES["logistic"](), "all"), unit=unit)
+    units = np.ones(5) if unit is None else unit
+    lengths = units / problem.L if step is None else np.full(5, step)  # of a step, in the units of the method
+    theta = starts(problem)
+    for k in range(1, 4):
+        theta = theta - (lengths / units)[:, None] * problem.gradient(theta)
+        found = Gradient(step=step)(problem, starts(problem), Steps(steps=k))
+        np.testing.assert_allclose(found.theta, theta, rtol=1e-12)
+        np.testing.assert_allclose(found.length, k * lengths, rtol=1e-14)
+        assert found.gradients == (float(k),) * 5
+    found = Gradient(step=step)(problem, starts(problem), GradientNorm(tol=0.1))
+    np.testing.assert_allclose(found.length, (np.array(found.gradients) - 1.0) * lengths, rtol=1e-14)
+
+
 def test_aogm_is_accelerated():
     problem = ill_conditioned()
     counts = {}
@@ -155,6 +174,30 @@ def test_aogm_adapts_its_step_in_both_directions(factor):
     assert 0.1 * problem.L[0] <= estimate[0] <= solver.increase * problem.L[0]
     assert problem.value(solution.theta)[0] < problem.value(np.ones((1, 40)))[0]
     assert np.linalg.norm(problem.gradient(solution.theta)) < 1e-3
+
+
+def test_aogm_is_its_recursion():
+    f = ill_conditioned(kappa=100.0).objective
+    problem = LocalProblem(objective=Quadratic(A=4.0 * f.A, b=4.0 * f.b))
+    x = y = np.linspace(-1.0, 2.0, 40)[None]
+    t, L, restarts, searches = 1.0, 0.25 * problem.L[0], 0, 0
+    for k in range(1, 60):
+        value, g = problem.value(x)[0], problem.gradient(x)
+        before, L = L, L / 1.1
+        while problem.value(x - g / L)[0] > value - np.sum(g * g) / (2 * L):
+            L, searches = 2 * L, searches + 1
+        new = x - g / L
+        if np.sum(g * (new - y)) > 0:
+            x, t, restarts = new, 1.0, restarts + 1
+        else:
+            t_new = 0.5 * (1 + np.sqrt(1 + 4 * (L / before) * t**2))
+            x, t = new + (t - 1) / t_new * (new - y) + t / t_new * (new - x), t_new
+        y = new
+        found = AOGM()(problem, np.linspace(-1.0, 2.0, 40)[None], Steps(steps=k))
+        assert np.max(np.abs(found.theta - x)) <= 1e-11
+        assert found.solver_state[0].tolist() == [L]
+    assert restarts >= 2
+    assert searches >= 4
 
 
 def test_aogm_starts_a_call_from_its_last_step_size():

@@ -373,6 +373,7 @@ def test_more_misfits():
     assert stepped.gradients == (2.0,) * 5
     for make, message in [
         (lambda: Gradient(step=0.0), "step must be positive, not 0.0"),
+        (lambda: Exact().initial_state(flat), "solver 'exact' needs quadratic local problems"),
         (lambda: LBFGS(history=0), "history must be at least 1, not 0"),
         (lambda: LBFGS(history=1001), "history must be at most 1000, not 1001"),
         (lambda: dataclasses.replace(SOLVERS["aogm"], increase=1.0), "increase must be greater than 1, not 1.0"),

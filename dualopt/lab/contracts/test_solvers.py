@@ -139,7 +139,7 @@ def test_a_client_alone_gets_the_bits_of_its_row(solver: Any, objective: str, ca
 
 
 def test_reaches_the_minimiser_with_an_honest_gap(solver: Any, objective: str, terms: str) -> None:
-    """It reaches the minimiser that other routes find, and its gap is an upper bound."""
+    """It reaches the minimiser that other routes find, its gap is an upper bound, and its values are those there."""
     problem = local_problem(OBJECTIVES[objective](), terms)
     stop = Gap(schedule=lambda round: 1e-12)
     everyone = first(problem.n_clients)
@@ -151,6 +151,9 @@ def test_reaches_the_minimiser_with_an_honest_gap(solver: Any, objective: str, t
     # strong convexity turns the gap into a distance; the reference has its own error
     assert np.all(distance <= np.sqrt(2 * solution.gap / problem.mu) + 2e-6)
     assert np.all(problem.value(solution.theta) <= problem.value(best) + 2e-12)
+    there = problem.evaluate(solution.theta)
+    for said, expected in ((solution.evaluation.f, there.f), (solution.evaluation.value, there.value)):
+        np.testing.assert_allclose(said, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_nothing_is_changed_and_a_call_can_be_repeated(solver: Any, objective: str) -> None:
