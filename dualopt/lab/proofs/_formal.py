@@ -281,6 +281,26 @@ class World(Objective):
         asked = zip(self.ids, linear, weight.tolist(), strict=True)
         return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
 
+    def set_minimiser(self, theta: np.ndarray) -> np.ndarray:
+        """Let the clients know the minimiser of their mean, and return their gradients there.
+
+        With their weights these add up to zero: that of the last client is made of the others.
+        """
+        gradients = self.ledger.family()
+        if self._weights is None:
+            gradients[-1] = -gradients[:-1].sum(axis=0)
+        else:
+            *others, last = self._weights
+            gradients[-1] = -sum((w / last * g for w, g in zip(others, gradients, strict=False)), self.zeros())
+        for j, gradient in enumerate(gradients):
+            self.ledger.set_gradient(j, theta, gradient)
+        return gradients
+
+    def note(self, x: np.ndarray, gradients: np.ndarray) -> None:
+        """Note where the clients were asked before anything else, as their next answers."""
+        for j in self.ids:
+            self.ledger.note(j, x[j], gradients[j])
+
     def select(self, ids: Any) -> Self:
         """Return some of the clients."""
         return type(self)(self.ledger, *self.constants, self._weights, [self.ids[i] for i in ids])

@@ -183,7 +183,7 @@ def prove(
         lower_bound=bound,
         slowest=slowest,
         claimed=_claimed(setting),
-        asymptotic=system.asymptotic,
+        asymptotic=setting.limits.late,
         lyapunov=() if found is None else tuple(zip(system.names, found.weights, strict=True)),
         heights=() if found is None else found.heights,
         multipliers=np.zeros(0) if found is None else found.multipliers,
@@ -229,7 +229,7 @@ def _search(system: OneRound, factor: float) -> _Found | None:
     cvxpy = program()
     P = [cvxpy.Variable((n, n), symmetric=True) if n else None for n in system.weights]
     multipliers = cvxpy.Variable(len(system.inequalities), nonneg=True)
-    heights = cvxpy.Variable(len(system.bregman)) if system.bregman else None
+    heights = cvxpy.Variable(len(system.heights)) if system.heights else None
     least = cvxpy.Variable()
 
     def form(maps: list[list[np.ndarray]], b: int) -> Any:
@@ -242,7 +242,7 @@ def _search(system: OneRound, factor: float) -> _Found | None:
             return 0.0
         pick = (lambda x: x.values) if part == "values" else (lambda x: x.blocks[b].ravel())
         a, c = factors
-        rows = [a * np.asarray(pick(x), dtype=float) + c * np.asarray(pick(y), dtype=float) for x, y in system.bregman]
+        rows = [a * np.asarray(pick(x), dtype=float) + c * np.asarray(pick(y), dtype=float) for x, y in system.heights]
         return np.stack(rows).T @ heights
 
     def positive(flat: Any, b: int, K: np.ndarray) -> Any:
@@ -250,7 +250,7 @@ def _search(system: OneRound, factor: float) -> _Found | None:
         return (M + M.T) / 2 >> 0
 
     demands, trace = [values(system.inequalities).T @ multipliers == of_heights("values", (factor, -1.0))], 0.0
-    nu = cvxpy.Variable(len(system.old), nonneg=True) if system.old else None
+    nu = cvxpy.Variable(len(system.of_latest), nonneg=True) if system.of_latest else None
     for b in (b for b, n in enumerate(system.sizes) if n):
         K = _directions(system, b)
         if not K.shape[1]:
@@ -260,14 +260,14 @@ def _search(system: OneRound, factor: float) -> _Found | None:
         if nu is not None:  # V with values of functions is positive by the inequalities at the points where they are
             squares = zip(system.before, system.weights, strict=True)
             ones = sum(np.asarray(m[b], dtype=float) @ np.eye(n).ravel() for m, n in squares if n)
-            own = form(system.before, b) + of_heights("blocks", (1.0, 0.0), b) - columns(system.old, b).T @ nu
+            own = form(system.before, b) + of_heights("blocks", (1.0, 0.0), b) - columns(system.of_latest, b).T @ nu
             demands.append(positive(own - least * ones, b, K))
             trace = trace + cvxpy.sum(own[:: system.sizes[b] + 1])
     if nu is None:
         demands += [p - least * np.eye(p.shape[0]) >> 0 for p in P if p is not None]
         trace = sum(cvxpy.trace(p) for p in P if p is not None)
     else:
-        demands.append(values(system.old).T @ nu == of_heights("values", (1.0, 0.0)))
+        demands.append(values(system.of_latest).T @ nu == of_heights("values", (1.0, 0.0)))
     problem = cvxpy.Problem(cvxpy.Maximize(least), [*demands, trace <= 1.0])
     if solved(problem, (1e-9, 1e-8)) not in ("optimal", "optimal_inaccurate") or not float(least.value) > POSITIVE:
         return None
@@ -280,7 +280,7 @@ def _search(system: OneRound, factor: float) -> _Found | None:
 def _directions(system: OneRound, b: int) -> np.ndarray:
     """Return an orthonormal basis of the directions in which some form does not vanish: it is asked for there alone."""
     n = system.sizes[b]
-    forms: list[Form] = [*system.inequalities, *(x for pair in system.bregman for x in pair)]
+    forms: list[Form] = [*system.inequalities, *(x for pair in system.heights for x in pair)]
     _, sizes, V = np.linalg.svd(values(forms).T)
     free = V[int(np.sum(sizes > 1e-9)) :]  # sums of inequalities in which the values of functions cancel
     cancelled = np.tensordot(free, columns(forms, b).reshape(len(forms), n, n), 1)

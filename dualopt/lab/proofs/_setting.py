@@ -7,21 +7,36 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.arrays._checks import require, require_at_least
-from dualopt.arrays.tree import tree_map
+from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
 from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, require_vectors, vectors
 from dualopt.lab.proofs._forms import Class, classes_of
 from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
-from dualopt.methods.participation import Full
+from dualopt.methods.participation import Full, first_round
+from dualopt.objectives import Quadratic
 
-__all__ = ["Setting", "exact_chances", "numbers"]
+__all__ = ["Limits", "Setting", "exact_chances", "numbers"]
+
+SETTLING = 400
+"""Rounds after which numbers in states must be at their limits."""
+
+
+class Limits(NamedTuple):
+    """Where the numbers in the states of a method end, and whether they are others at the start."""
+
+    numbers: list[Any]
+    late: bool
+
+
+def _close(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return all(np.allclose(a, b, rtol=1e-9, atol=0) for a, b in zip(some, others, strict=True))
 
 
 def numbers(name: str, given: Any, n_clients: int) -> tuple[float, ...]:
@@ -85,7 +100,7 @@ class Setting:
         require(w is None or all(0 < x < np.inf for x in w), "weights must be positive finite numbers", weights)
         who = as_participation(participation)
         found = cls(algorithm, m, M, w, who, literal)  # pyright: ignore[reportArgumentType]
-        return cls(resolve(algorithm, found.world(1), who), m, M, w, who, literal)
+        return replace(found, algorithm=resolve(algorithm, found.world(1), who))
 
     @property
     def n_clients(self) -> int:
@@ -123,6 +138,49 @@ class Setting:
             known = found.get((counts, round.communicate))
             found[counts, round.communicate] = Event(chance + (known.probability if known else 0.0), round)
         return list(found.values())
+
+    def alike(self, active: Sequence[int] | None = None) -> list[dict[int, int]]:
+        """Return one active and one inactive client of each class, and how many of its clients are; all alike if None.
+
+        Examples
+        --------
+        >>> Setting.of("fedsplit", 1, 10, 4).alike((0, 2, 3))
+        [{0: 3, 1: 1}]
+        """
+        found = []
+        for own in self.classes:
+            groups: dict[bool, list[int]] = {}
+            for j in own.clients:
+                groups.setdefault(active is None or j in active, []).append(j)
+            found.append({ids[0]: len(ids) for ids in groups.values()})
+        return found
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The numbers in the states of the method after many rounds.
+
+        Raises
+        ------
+        ValueError
+            If they have no limits.
+        """
+        N = self.n_clients
+        A = np.stack([(m if m > 0 else 1.0) * np.eye(N + 1) for m in self.mu])
+        f = Quadratic(A=A, b=np.zeros((N, N + 1)))
+        state = initial_state(self.algorithm, f, np.ones(N + 1))
+
+        def numbers(state: State) -> list[Any]:
+            return [x for x in leaves(state) if np.shape(x) not in ((N + 1,), (N, N + 1))]
+
+        first = before = last = numbers(state)
+        for n in range(SETTLING if first else 0):
+            state = advance(self.algorithm, f, state, replace(first_round(N), n=n))[0]
+            before, last = last, numbers(state)
+        if not _close(before, last):
+            raise ValueError(
+                "algorithm must have numbers in its states that settle; worst_case takes it round by round."
+            )
+        return Limits(last, not _close(first, last))
 
     def play(self, f: World, rounds: int) -> list[tuple[float, State]]:
         """Return the states after some rounds from the model zero, with their probabilities."""
