@@ -4,7 +4,8 @@ May import all of ``dualopt`` but ``app`` and ``federation``; CVXPY on demand. W
 error in ``_worst_case``, a term of the Lyapunov function in ``_rates``.
 """
 
+from dualopt.lab.proofs._exact import check_proof
 from dualopt.lab.proofs._rates import Rate, prove
 from dualopt.lab.proofs._worst_case import WorstCase, worst_case
 
-__all__ = ["Rate", "WorstCase", "prove", "worst_case"]
+__all__ = ["Rate", "WorstCase", "check_proof", "prove", "worst_case"]

@@ -13,7 +13,7 @@ import numpy as np
 from dualopt.lab.proofs._formal import is_vector, with_room
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._linear import TOLERANCE
-from dualopt.lab.proofs._setting import Setting, exact_chances
+from dualopt.lab.proofs._setting import Setting
 from dualopt.lab.proofs._states import Block, FormalState, Outcome, general_state, observable
 
 __all__ = ["OneRound", "one_round"]
@@ -37,17 +37,17 @@ class OneRound:
     names: tuple[tuple[str, ...], ...]  # what these weigh, in words: the means, and the deviations of each class
 
 
-def one_round(setting: Setting, *, memory: bool = False, exact: bool = False) -> OneRound:
+def one_round(setting: Setting, *, memory: bool = False) -> OneRound:
     """Run one round of the method's code from a formal state near the fixed point, and read off its matrices."""
-    return with_room(lambda dimension: _one_round(setting, dimension, memory=memory, exact=exact))
+    return with_room(lambda dimension: _one_round(setting, dimension, memory=memory))
 
 
-def _one_round(setting: Setting, dimension: int, *, memory: bool, exact: bool) -> OneRound:
-    general, outcomes = general_state(setting, dimension, exact=exact, memory=memory)
+def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
+    general, outcomes = general_state(setting, dimension, memory=memory)
     weighed, bases, ledger = observable(general, outcomes), general.bases, general.f.ledger
     deviations = range(1, 1 + sum(basis.shape[1] for basis in bases[1:]))  # families from which deviations were made
     space = Space(ledger, setting.classes, deviations=deviations)
-    chances = exact_chances(setting.orbits) if exact else [p for p, _ in setting.orbits]
+    chances = [p for p, _ in setting.orbits]
 
     def maps(blocks: Sequence[Block]) -> list[list[np.ndarray]]:
         own = zip(blocks, bases, weighed, strict=True)
@@ -102,8 +102,8 @@ def _heights(
             return Form(tuple(-b for b in product.blocks), space.value(c, a.number))
 
         after = space.zero
-        for p, (_, asked) in zip(chances, outcomes, strict=True):
-            active = [asked[k] for k in own.clients if k in asked]
+        for p, outcome in zip(chances, outcomes, strict=True):
+            active = [outcome.asked[k] for k in own.clients if k in outcome.asked]
             after = after + (p * (len(own) - len(active)) / len(own)) * height(first)
             if active:  # they are asked the same, up to an exchange
                 after = after + (p * len(active) / len(own)) * height(active[0])

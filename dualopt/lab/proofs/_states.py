@@ -26,7 +26,7 @@ from dualopt.lab.proofs._setting import Setting
 from dualopt.methods._base import UNKNOWN
 from dualopt.methods.participation import Round
 
-__all__ = ["Block", "FormalState", "Outcome", "Points", "fixed_point", "general_state", "observable"]
+__all__ = ["Block", "FormalState", "Outcome", "Points", "first_state", "fixed_point", "general_state", "observable"]
 
 Members = list[dict[int, int]]
 """For each class clients of it, and how many each of them stands for."""
@@ -60,6 +60,7 @@ class Outcome(NamedTuple):
 
     blocks: list[Block]
     asked: dict[int, Answer]  # the latest answers of those who were asked
+    state: State
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class FormalState:
             latest = Points(latest.x.copy(), latest.gradient.copy())
             for j, answer in seen.items():
                 latest.x[j], latest.gradient[j] = answer.x, answer.gradient
-        return Outcome(self._blocks(state, latest, members or self.setting.alike(round.clients)), dict(seen))
+        return Outcome(self._blocks(state, latest, members or self.setting.alike(round.clients)), dict(seen), state)
 
     def _blocks(self, state: State, latest: Points | None, members: Members) -> list[Block]:
         pairs = zip(leaves(state), leaves(self.fixed), strict=True)
@@ -127,9 +128,9 @@ def fixed_point(setting: Setting, f: Any, theta: np.ndarray) -> State:
     return State(server, message, clients, solver_states(setting.algorithm, f))
 
 
-def _first_state(setting: Setting, dimension: int, *, exact: bool, memory: bool) -> FormalState:
+def first_state(setting: Setting, dimension: int, *, memory: bool) -> FormalState:
     """Return the state before the first round, with any minimiser, and any points where clients were asked last."""
-    f = setting.world(dimension, exact=exact)
+    f = setting.world(dimension)
     star = f.ledger.vector()
     gradients = f.set_minimiser(star)
     latest = None
@@ -140,9 +141,9 @@ def _first_state(setting: Setting, dimension: int, *, exact: bool, memory: bool)
     return FormalState(setting, f, star, gradients, fixed_point(setting, f, star), begin, latest)
 
 
-def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, exact: bool, memory: bool) -> FormalState:
+def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, memory: bool) -> FormalState:
     """Return the most general state with these invariants."""
-    f = setting.world(dimension, exact=exact)
+    f = setting.world(dimension)
     zero, ledger = f.zeros(), f.ledger
     gradients = f.set_minimiser(zero)
     fixed = fixed_point(setting, f, zero)
@@ -174,16 +175,13 @@ def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, exa
     return FormalState(setting, f, zero, gradients, fixed, state, latest, free, bases)
 
 
-def general_state(
-    setting: Setting, dimension: int, *, exact: bool = False, memory: bool = False
-) -> tuple[FormalState, list[Outcome]]:
+def general_state(setting: Setting, dimension: int, *, memory: bool) -> tuple[FormalState, list[Outcome]]:
     """Return the most general state that the method can reach after its first round, and what rounds make of it."""
-    options: Any = {"exact": exact, "memory": memory}
     rounds = [round for _, round in setting.orbits]
-    begun = [_first_state(setting, dimension, **options).after(round) for round in rounds]
+    begun = [first_state(setting, dimension, memory=memory).after(round) for round in rounds]
     invariants = [left_null_space(A) for A in _together(begun)]
     while True:
-        state = _with(setting, invariants, dimension, **options)
+        state = _with(setting, invariants, dimension, memory=memory)
         outcomes = [state.after(round) for round in rounds]
         pairs = zip(invariants, _together(outcomes), strict=True)
         kept = [left_null_space(R @ A) @ R if len(R) else R for R, A in pairs]

@@ -129,7 +129,7 @@ def worst_case(
 
 def _solved(setting: Setting, rounds: int, measure: str, start: tuple[float, float], dimension: int) -> WorstCase:
     """Return the worst case, with room for so many formal vectors."""
-    setting.require_linear(rounds, dimension)
+    setting.require_linear(rounds, dimension=dimension)
     (a, b), f = start, setting.world(dimension)
     star = f.ledger.vector()
     gradients = f.set_minimiser(star)

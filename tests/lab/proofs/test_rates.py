@@ -118,7 +118,7 @@ def test_what_is_late_is_said_so() -> None:
 
 def test_exact_numbers_have_the_same_matrices() -> None:
     setting = Setting.of("feddyn: alpha=3.0", 1.0, 10.0, 3, COHORT[1])
-    rounded, exact = one_round(setting), one_round(setting, exact=True)
+    rounded, exact = one_round(setting), one_round(setting.in_rationals())
     for a, b in zip([*rounded.before, *rounded.after], [*exact.before, *exact.after], strict=True):
         for x, y in zip(a, b, strict=True):
             np.testing.assert_allclose(x, y.astype(float), atol=1e-14)
