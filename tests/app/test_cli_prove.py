@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -35,8 +37,12 @@ def test_a_method_of_ones_own_is_proved(program):
     Path("doubled.py").write_text(PLUG_IN)
     step = 1 / 11
     common = ("prove", "--algorithm", "doubled.py:Doubled", "--kappa", "10", "--clients", "3")
-    code, out, err = program(*common, "-p", f"step={step}")
+    code, out, err = program(*common, "-p", f"step={step}", "--exact", "--rounds", "2")
     assert (code, err) == (0, "")
+    assert f"After 2 rounds E|theta - theta*|^2 is at most {(9 / 11) ** 4:.4f}" in out
+    exact = re.search(r"Proved in rational numbers: the factor (\d+/\d+)\.", out)
+    assert exact
+    assert (9 / 11) ** 2 < Fraction(exact[1]) < (9 / 11) ** 2 + 4e-5
     record = json.loads(Path("out/prove.json").read_text())
     (rate,) = record["rates"]
     assert rate["factor"] == pytest.approx((9 / 11) ** 2, abs=2e-5)
@@ -45,6 +51,20 @@ def test_a_method_of_ones_own_is_proved(program):
     assert f"kappa = 10: proved: the mean of V falls by a factor of {rate['factor']:.6f} per round." in out
     assert "V weighs message, less its value at the fixed point." in out
     assert list(record["plug_ins"]) == ["doubled.py:Doubled"]
+    check = ("prove", "--check", "out/proof.json")
+    code, out, err = program(*check, "--algorithm", "doubled.py:Doubled")
+    assert (code, err) == (0, "")
+    assert re.match(r"out/proof\.json: proved of the code of doubled\.py:Doubled: the mean of V falls by a factor", out)
+    assert program(*check)[:2] == (
+        1,
+        "out/proof.json: refused: algorithm must be given, for 'doubled.py:Doubled' is none of this package.\n",
+    )
+    Path("edited.py").write_text(PLUG_IN.replace("2.0 * mean", "2.001 * mean"))
+    code, out, _ = program(*check, "--algorithm", "edited.py:Doubled")
+    assert (code, out) == (
+        1,
+        "out/proof.json: refused: the code of the method gives another 'after' than the proof has.\n",
+    )
     assert image.imread("out/prove.png").shape[1] > 400
     code, out, _ = program(*common, "-p", "step=0.11", "--out", "too_long")
     assert code == 1
@@ -55,6 +75,7 @@ def test_a_method_of_ones_own_is_proved(program):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ((), "algorithm must be given, or a proof to --check"),
         (("--algorithm", "fedsam"), "algorithm must be linear algebra on models and answers of clients"),
         (("--algorithm", "feddyn", "--kappa", "1"), "kappa must be a finite number greater than 1, not 1"),
         (("--algorithm", "feddyn", "--clients", "0"), "clients must be at least 1, not 0"),

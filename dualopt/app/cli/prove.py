@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from dualopt.methods.participation import as_participation
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
+from dualopt.runs.trace import write_atomically
 from dualopt.spec import Spec, pairs
 
 __all__ = ["ClassOptions", "picture", "prove"]
@@ -114,16 +116,19 @@ def prove(
         value = "its value" if len(weighed) == 1 else "their values"
         lines.append(f"V weighs {'; '.join(weighed)}, less {value} at the fixed point.")
     if what.rounds is not None:
-        worst = worst_case(
-            template, mu=1.0, L=what.kappa, clients=what.clients, participation=who, rounds=what.rounds
-        ).value
-        lines.append(f"After {what.rounds} rounds |theta - theta*|^2 is at most {worst:.6g} of what it was, attained.")
+        given: Any = {"mu": 1.0, "L": what.kappa, "clients": what.clients, "participation": who}
+        start = (1.0, 1.0 / (what.clients * what.kappa))
+        worst = worst_case(template, rounds=what.rounds, start=start, **given).value
+        lines.append(
+            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times |theta0 - theta*|^2 + "
+            "the mean of |grad f_j(theta*)|^2 / (mu L), and no less in the worst case."
+        )
     files = "prove.png, prove.json"
     if what.exact and last.proved:
-        proof = last.proof()
-        output.write_json(what.out / "proof.json", proof)
+        text = last.proof_text()
+        write_atomically(what.out / "proof.json", lambda file: file.write(text))
         files += ", proof.json"
-        lines.append(f"Proved in rational numbers: the factor {proof['factor']}.")
+        lines.append(f"Proved in rational numbers: the factor {json.loads(text)['factor']}.")
     lines.append(f"{what.out}: {files}")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)

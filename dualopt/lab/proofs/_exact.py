@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -138,6 +140,8 @@ def _statement(setting: Setting) -> dict[str, Any]:
     assert setting.rounded is not None
     method, who = setting.rounded.algorithm, setting.rounded.participation
     spec = Spec.of(method, full=True)
+    if ":" in spec.name:  # a file of somebody's: its folder concerns nobody
+        spec = replace(spec, name=PurePath(spec.name).name)
     weights = setting.weights or (1,) * setting.n_clients
     return {
         "method": spec.to_json(),
@@ -148,6 +152,7 @@ def _statement(setting: Setting) -> dict[str, Any]:
             {"mu": str(m), "L": str(M) if math.isfinite(M) else None, "weight": str(w)}
             for m, M, w in zip(setting.mu, setting.L, weights, strict=True)
         ],
+        "literal": setting.literal,
         "late": setting.limits.late,
         "numbers": list(map(str, setting.limits.numbers)),
     }
@@ -286,8 +291,10 @@ def check_proof(proof: Any, algorithm: type[Algorithm] | None = None) -> Fractio
     statement = checker.entry(proof, "statement")
     try:
         found = regenerated(_setting(statement, len(proof["after"]), algorithm), memory=bool(proof["heights"]))
-    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
-        raise checker.RefusedError(f"the code of the method does not run as the proof says: {error}") from error
+    except (ValueError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
+        said = str(error)
+        ours = isinstance(error, ValueError) and said.endswith(".") and len(said.splitlines()) == 1
+        raise checker.RefusedError(said if ours else "statement must be about a method that runs.") from error
     if algorithm is not None:  # it may lie elsewhere than when it was proved
         found["statement"] |= {key: statement[key] for key in CODE}
     for key, part in found.items():
@@ -301,10 +308,8 @@ def _setting(statement: Any, n_events: int, algorithm: type[Algorithm] | None) -
     method, who = (checker.entry(statement, key, "statement") for key in ("method", "participation"))
     spec = Spec.from_json(method, "method")
     known = () if algorithm is None else (algorithm,)
-    require(
-        ":" not in spec.name or algorithm is not None,
-        f"its method is {spec.name!r}, which is none of this package: give it",
-    )
+    given = ":" not in spec.name or algorithm is not None
+    require(given, f"algorithm must be given, for {spec.name!r} is none of this package")
     participation = None if who is None else Spec.from_json(who, "participation").build("participation", types=())
     clients = statement["clients"]
     size = getattr(participation, "size", len(clients))
@@ -314,4 +319,5 @@ def _setting(statement: Any, n_events: int, algorithm: type[Algorithm] | None) -
         for key in ("mu", "L", "weight")
     )
     own = None if len(set(weights)) == 1 else weights
-    return Setting.of(spec.build("algorithm", types=known), mu, L, None, participation, own)
+    method, literal = spec.build("algorithm", types=known), statement.get("literal") is True
+    return Setting.of(method, mu, L, None, participation, own, literal=literal)

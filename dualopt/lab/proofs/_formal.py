@@ -36,7 +36,7 @@ __all__ = [
     "with_room",
 ]
 
-ROOM = (64, 256, 1024, 4096)
+ROOM = (24, 64, 256, 1024, 4096)
 DIGITS = 12  # to which coefficients of equal questions agree, where they are rounded
 
 

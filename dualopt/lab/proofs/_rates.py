@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from dualopt.methods import Algorithm
 from dualopt.methods._theorem import Known
 from dualopt.spec import Spec
 
-__all__ = ["Rate", "prove"]
+__all__ = ["Rate", "claimed", "prove"]
 
 NEAR_ONE = 1.0 - 1e-6
 ROOM = 1e-6
@@ -110,6 +111,11 @@ class Rate:
         if found is None:
             raise RuntimeError("the solver leaves no room for rounding; try a larger slack.")
         return as_proof(self.setting, system, factor, found)
+
+    def proof_text(self, *, slack: float = 1e-5) -> str:
+        """Return the proof as text of JSON, a line for each of its parts."""
+        lines = (f"{json.dumps(key)}: {json.dumps(part)}" for key, part in self.proof(slack=slack).items())
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it in terms of JSON."""
@@ -209,7 +215,7 @@ def prove(
         factor=factor,
         lower_bound=bound,
         slowest=slowest,
-        claimed=_claimed(setting),
+        claimed=claimed(setting),
         asymptotic=setting.limits.late,
         lyapunov=() if found is None else tuple(zip(system.names, found.weights, strict=True)),
         heights=() if found is None else tuple(found.heights.tolist()),
@@ -218,7 +224,7 @@ def prove(
     )
 
 
-def _claimed(setting: Setting) -> float | None:
+def claimed(setting: Setting) -> float | None:
     """Return the least factor per round that a theorem promises for the mean of its potential."""
     known = Known.of(setting.world(1), setting.participation)
     factors = [

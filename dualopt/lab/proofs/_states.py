@@ -45,7 +45,11 @@ class Block(NamedTuple):
 
     def of(self, weights: np.ndarray, basis: np.ndarray) -> np.ndarray:
         """Return combinations of the free vectors of which the kinds are made, for each member."""
-        return (weights @ solve_in(basis, self.flat)).reshape(len(weights), *self.rows.shape[1:])
+        flat = self.flat
+        used = np.flatnonzero((flat != 0).any(axis=0))  # most coordinates are zero
+        found = np.zeros((len(weights), flat.shape[1]), dtype=flat.dtype)
+        found[:, used] = weights @ solve_in(basis, flat[:, used])
+        return found.reshape(len(weights), *self.rows.shape[1:])
 
 
 class Points(NamedTuple):
