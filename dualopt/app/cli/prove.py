@@ -120,8 +120,8 @@ def prove(
         start = (1.0, 1.0 / (what.clients * what.kappa))
         worst = worst_case(template, rounds=what.rounds, start=start, **given).value
         lines.append(
-            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times |theta0 - theta*|^2 + "
-            "the mean of |grad f_j(theta*)|^2 / (mu L), and no less in the worst case."
+            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times (|theta0 - theta*|^2 + "
+            "the mean of |grad f_j(theta*)|^2 / (mu L)), and no less in the worst case."
         )
     files = "prove.png, prove.json"
     if what.exact and last.proved:

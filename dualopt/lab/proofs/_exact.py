@@ -290,7 +290,8 @@ def check_proof(proof: Any, algorithm: type[Algorithm] | None = None) -> Fractio
     factor = checker.check(proof)
     statement = checker.entry(proof, "statement")
     try:
-        found = regenerated(_setting(statement, len(proof["after"]), algorithm), memory=bool(proof["heights"]))
+        setting = _setting(statement, proof["dimension"], len(proof["after"]), algorithm)
+        found = regenerated(setting, memory=bool(proof["heights"]))
     except (ValueError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
         said = str(error)
         ours = isinstance(error, ValueError) and said.endswith(".") and len(said.splitlines()) == 1
@@ -303,7 +304,7 @@ def check_proof(proof: Any, algorithm: type[Algorithm] | None = None) -> Fractio
     return factor
 
 
-def _setting(statement: Any, n_events: int, algorithm: type[Algorithm] | None) -> Setting:
+def _setting(statement: Any, dimension: int, n_events: int, algorithm: type[Algorithm] | None) -> Setting:
     """Return what a statement is about."""
     method, who = (checker.entry(statement, key, "statement") for key in ("method", "participation"))
     spec = Spec.from_json(method, "method")
@@ -312,6 +313,7 @@ def _setting(statement: Any, n_events: int, algorithm: type[Algorithm] | None) -
     require(given, f"algorithm must be given, for {spec.name!r} is none of this package")
     participation = None if who is None else Spec.from_json(who, "participation").build("participation", types=())
     clients = statement["clients"]
+    require(len(clients) <= dimension + 1, "clients must be no more than the vectors of the proof and one")
     size = getattr(participation, "size", len(clients))
     require(math.comb(len(clients), size) <= max(n_events, 1), "participation must have no more rounds than the proof")
     mu, L, weights = (

@@ -12,7 +12,7 @@ later, or the model depend; a Lyapunov function is a quadratic form in these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ from dualopt.methods.participation import Round
 
 __all__ = ["Block", "FormalState", "Outcome", "Points", "first_state", "fixed_point", "general_state", "observable"]
 
+LATER = (1, 1000)
+"""Rounds in which a method must do what it does in the first one."""
 Members = list[dict[int, int]]
 """For each class clients of it, and how many each of them stands for."""
 
@@ -180,7 +182,13 @@ def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, mem
 
 
 def general_state(setting: Setting, dimension: int, *, memory: bool) -> tuple[FormalState, list[Outcome]]:
-    """Return the most general state that the method can reach after its first round, and what rounds make of it."""
+    """Return the most general state that the method can reach after its first round, and what rounds make of it.
+
+    Raises
+    ------
+    ValueError
+        If a later round makes something else of it.
+    """
     rounds = [round for _, round in setting.orbits]
     begun = [first_state(setting, dimension, memory=memory).after(round) for round in rounds]
     invariants = [left_null_space(A) for A in _together(begun)]
@@ -190,8 +198,13 @@ def general_state(setting: Setting, dimension: int, *, memory: bool) -> tuple[Fo
         pairs = zip(invariants, _together(outcomes), strict=True)
         kept = [left_null_space(R @ A) @ R if len(R) else R for R, A in pairs]
         if [*map(len, kept)] == [*map(len, invariants)]:
-            return state, outcomes
+            break
         invariants = kept
+    for n in LATER:
+        later = [state.after(replace(round, n=n)) for round in rounds]
+        if not all(map(np.array_equal, _together(later), _together(outcomes))):
+            raise ValueError("algorithm must do the same in every round; worst_case takes it round by round.")
+    return state, outcomes
 
 
 def _together(outcomes: Sequence[Outcome]) -> list[np.ndarray]:
