@@ -281,7 +281,7 @@ def check_proof(proof: Any, algorithm: type[Algorithm] | None = None) -> Fractio
     >>> from dualopt.lab.proofs import prove
     >>> proof = prove("gradient-descent: step=0.5", mu=1, L=2).proof()
     >>> float(check_proof(proof))
-    0.25003
+    0.25002
     >>> proof["factor"] = "1/5"
     >>> check_proof(proof)
     Traceback (most recent call last):

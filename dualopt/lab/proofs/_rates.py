@@ -100,7 +100,7 @@ class Rate:
         Examples
         --------
         >>> prove("gradient-descent: step=0.5", mu=1, L=2).proof()["factor"]
-        '25003/100000'
+        '12501/50000'
         """
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)

@@ -206,24 +206,25 @@ class Setting:
         """
         if self.rounded is not None:
             numbers, late = self.rounded.limits
-            return Limits([_simple(x) for x in numbers], late)
+            return Limits([(_simple if late else rational)(x) for x in numbers], late)
         N = self.n_clients
         A = np.stack([(m if m > 0 else 1.0) * np.eye(N + 1) for m in self.mu])
         f = Quadratic(A=A, b=np.zeros((N, N + 1)))
         state = initial_state(self.algorithm, f, np.ones(N + 1))
 
-        def numbers(state: State) -> list[Any]:
+        def told(state: State) -> list[Any]:
             return [x for x in leaves(state) if np.shape(x) not in ((N + 1,), (N, N + 1))]
 
-        first = before = last = numbers(state)
+        first = before = last = told(state)
         for n in range(SETTLING if first else 0):
             state = advance(self.algorithm, f, state, replace(first_round(N), n=n))[0]
-            before, last = last, numbers(state)
+            before, last = last, told(state)
         if not _close(before, last):
             raise ValueError(
                 "algorithm must have numbers in its states that settle; worst_case takes it round by round."
             )
-        return Limits(last, not _close(first, last))
+        late = not _close(first, last)
+        return Limits(last if late else first, late)
 
     def play(self, f: World, rounds: int) -> list[tuple[float, State]]:
         """Return the states after some rounds from the model zero, with their probabilities."""

@@ -36,19 +36,19 @@ def proofs() -> dict[str, Any]:
     return found
 
 
-def places(part: Any, path: tuple = ()) -> list[tuple]:
+def places(part: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the paths of all that a proof consists of."""
     inside = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
     return [path, *(found for key, own in inside for found in places(own, (*path, key)))]
 
 
-def at(proof: Any, path: tuple) -> Any:
+def at(proof: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         proof = proof[key]
     return proof
 
 
-def changed(proof: Any, path: tuple, x: Any) -> Any:
+def changed(proof: Any, path: tuple[Any, ...], x: Any) -> Any:
     """Return the proof with something else at a place."""
     found = deepcopy(proof)
     at(found, path[:-1])[path[-1]] = x

@@ -172,6 +172,7 @@ class Restless(Algorithm):
     [
         ("fedsam", "algorithm must be linear algebra on models and answers of clients"),
         ("anderson-fedsplit", "algorithm must be linear algebra on models and answers of clients"),
+        ("growing-feddyn", "algorithm must do the same in every round; worst_case takes it round by round."),
         ("dualfl: rho=0.0", "algorithm must have numbers in its states that settle"),
         (Restless(), "algorithm must have the minimiser as a fixed point, and say so by fixed_point."),
     ],
