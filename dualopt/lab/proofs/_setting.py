@@ -20,7 +20,7 @@ from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, ratio
 from dualopt.lab.proofs._forms import Class, classes_of
 from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
-from dualopt.methods.participation import Full, Round, first_round
+from dualopt.methods.participation import Full, Round, WeightedSubset, first_round
 from dualopt.objectives import Quadratic
 
 __all__ = ["Limits", "Setting", "numbers"]
@@ -122,6 +122,8 @@ class Setting:
         w = None if weights is None else numbers("weights", weights, N)
         require(w is None or all(0 < x < np.inf for x in w), "weights must be positive finite numbers", weights)
         who = as_participation(participation)
+        if isinstance(who, WeightedSubset) and who.weights is None:
+            who = replace(who, weights=w)
         found = cls(algorithm, m, M, w, who, literal)  # pyright: ignore[reportArgumentType]
         return replace(found, algorithm=resolve(algorithm, found.world(1), who))
 

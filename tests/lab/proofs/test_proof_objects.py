@@ -254,10 +254,13 @@ def test_clients_that_are_not_alike_are_no_class() -> None:
     assert 0.3 < check_proof(proof, Unequal) < 1
 
 
-def test_clients_of_several_classes_are_proved() -> None:
-    what: Any = {"mu": (1, 1, 2), "L": (10, 10, 5), "weights": (1, 1, 3), "memory": False}
-    rate = prove("feddyn: alpha=3", **what)
-    assert rate.factor <= check_proof(rate.proof()) < rate.factor + 3e-5
+def test_clients_of_several_classes_are_proved_under_cohorts_by_weight() -> None:
+    what: Any = {"mu": (1, 1, 2), "L": (10, 10, 20), "weights": (1, 1, 2), "participation": "importance=2"}
+    rate = prove("feddyn: alpha=8", memory=False, **what)
+    proof = rate.proof()
+    assert rate.factor <= check_proof(proof) < rate.factor + 3e-5
+    assert rate.factor < rate.claimed
+    assert [(end["probability"], end["clients"]) for end in proof["after"]] == [("1/2", [0, 2]), ("1/2", [1, 2])]
 
 
 def test_numbers_that_have_no_simple_limit_are_refused() -> None:
