@@ -34,6 +34,8 @@ DIGITS = (6, 8, 10, 12)
 """After the point, of the numbers of a proof: the fewest that will do."""
 MOST_VECTORS = 256
 """Formal vectors for a proof; the checker refuses more than half of that."""
+MOST_COHORTS = 100
+"""Cohorts that may be listed before anybody knows whether all of them are drawn."""
 CODE = "method", "code"
 
 
@@ -315,7 +317,8 @@ def _setting(statement: Any, dimension: int, n_events: int, algorithm: type[Algo
     clients = statement["clients"]
     require(len(clients) <= dimension + 1, "clients must be no more than the vectors of the proof and one")
     size = getattr(participation, "size", len(clients))
-    require(math.comb(len(clients), size) <= max(n_events, 1), "participation must have no more rounds than the proof")
+    few = math.comb(len(clients), size) <= max(n_events, MOST_COHORTS)
+    require(few, "participation must have no more cohorts than the proof")
     mu, L, weights = (
         [math.inf if c.get(key, "1") is None else float(checker.number(c.get(key, "1"), key)) for c in clients]
         for key in ("mu", "L", "weight")
