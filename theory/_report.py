@@ -11,6 +11,7 @@ from typing import Any
 from theory._claims import Chapter, Result
 from theory._statements import Statement
 from theory._witnesses import section as witnesses_of
+from theory.proofs import proved_exactly
 
 __all__ = ["overview", "record", "report", "statement_row", "statements_page", "table"]
 
@@ -30,13 +31,19 @@ its slips. Data sets that are not embedded (a9a) appear where `DUALOPT_DATA_HOME
 
 
 def table(chapter: Chapter, results: Sequence[Result]) -> dict[str, str]:
-    """Return the row of a claim; the worst ratios are in the order of the verdicts to which they belong."""
+    """Return the row of a claim; the worst ratios are in the order of the verdicts to which they belong.
+
+    Where the theorem has proofs in rational numbers, each for one class of problems, they are checked and named with
+    their factors.
+    """
     verdicts = Counter(result.verdict.verdict for result in results)
+    said = [f"{count} {verdict}" for verdict, count in verdicts.items()]
+    exact = [f"proved exactly: {name}, {float(rho):.5f}" for name, rho in proved_exactly(chapter.claim.name).items()]
     return {
         "claim": chapter.claim.name,
         "source": chapter.claim.source,
         "cases": str(len(results)),
-        "verdicts": ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()),
+        "verdicts": "; ".join([", ".join(said), *exact]),
         "worst ratios": ", ".join(_ratio(_worst(results, verdict)) or "-" for verdict in verdicts),
         "as expected": _agreement(results),
     }
@@ -51,6 +58,7 @@ def record(chapter: Chapter, results: Sequence[Result]) -> dict[str, Any]:
         "statement": chapter.claim.statement,
         "constant": chapter.claim.constant,
         "corrects": chapter.claim.corrects,
+        "proved_exactly": {name: str(rho) for name, rho in proved_exactly(chapter.claim.name).items()},
         "results": [
             {
                 "case": r.verdict.case,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ __all__ = ["Evaluation", "LocalProblem", "client_dot", "gap_bound", "per_client"
 
 
 def per_client(numbers: float | Array, like: Array) -> float | Array:
-    """Reshape ``(N,)`` numbers so that they multiply an array of shape ``(N, *shape)``; pass a float through."""
-    if isinstance(numbers, float | int):
+    """Reshape ``(N,)`` numbers so that they multiply an array of shape ``(N, *shape)``; pass one number through."""
+    if isinstance(numbers, float | int | Fraction):
         return numbers
     return reshape(numbers, (numbers.shape[0],) + (1,) * (like.ndim - 1))
 
@@ -188,7 +189,7 @@ class LocalProblem:
             self,
             objective=self.objective.select(ids),
             linear=take_clients(self.linear, ids),
-            weight=self.weight if isinstance(self.weight, float | int) else take_clients(self.weight, ids),
+            weight=self.weight if isinstance(self.weight, float | int | Fraction) else take_clients(self.weight, ids),
             center=self.center if shared_center else take_clients(self.center, ids),
             unit=take_clients(self.unit, ids),
         )

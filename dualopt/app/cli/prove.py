@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +16,20 @@ from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.arrays._checks import require
-from dualopt.lab.proofs import Rate
+from dualopt.lab.proofs import Rate, check_proof, checker, worst_case
 from dualopt.lab.proofs import prove as least_rate
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
 from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
+from dualopt.runs.trace import write_atomically
 from dualopt.spec import Spec, pairs
 
 __all__ = ["ClassOptions", "picture", "prove"]
 
 PROVED, SLOW, UNKNOWN = 0, 1, 3
-"""Exit codes: proved; quadratic clients do not converge; no proof was found."""
+"""Exit codes: proved; quadratic clients do not converge, or a proof is none; no proof was found."""
 POINTS = 5
 
 
@@ -43,6 +45,10 @@ class ClassOptions:
         Number of clients.
     participation : str
         Who takes part: full, subset=2, importance=2; or communicate=0.5.
+    exact : bool
+        Write proof.json too: a proof in rational numbers for the largest kappa.
+    rounds : int, optional
+        Print the exact worst case after so many rounds too.
     out : Path
         Folder for the results.
     """
@@ -50,15 +56,20 @@ class ClassOptions:
     kappa: float = 100.0
     clients: int = 4
     participation: str = "full"
+    exact: bool = False
+    rounds: int | None = None
     out: Path = Path("out")
 
 
 @option_groups
 def prove(
     *,
-    algorithm: Annotated[str, Option(help="A method, or FILE.py:NAME for one of yours.")],
+    algorithm: Annotated[str | None, Option(help="A method, or FILE.py:NAME for one of yours.")] = None,
     param: Annotated[
         list[str] | None, Option("--param", "-p", help="Parameter of the algorithm, such as alpha=3; repeatable.")
+    ] = None,
+    check: Annotated[
+        Path | None, Option(metavar="FILE", help="Check a proof that --exact wrote, and run the code that it is about.")
     ] = None,
     method: MethodOptions,
     what: ClassOptions,
@@ -67,8 +78,13 @@ def prove(
 
     For all mu-strongly convex clients with L-smooth functions, L = kappa mu, in any dimension, in the mean over
     everything that may happen: a Lyapunov function by semidefinite programming, to the tolerance of the solver.
-    Exit code 0: proved; 1: quadratic clients on which the method does not converge; 3: no proof was found.
+    Exit code 0: proved; 1: quadratic clients on which the method does not converge, or --check refuses; 3: no proof
+    was found.
     """
+    if check is not None:
+        return _check(check, algorithm)
+    require(algorithm is not None, "algorithm must be given, or a proof to --check")
+    assert algorithm is not None
     require(1 < what.kappa < math.inf, "kappa must be a finite number greater than 1", what.kappa)
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
     template = supported(spec, participation=what.participation)
@@ -99,12 +115,47 @@ def prove(
         weighed = [name for names, _ in last.lyapunov for name in names]
         value = "its value" if len(weighed) == 1 else "their values"
         lines.append(f"V weighs {'; '.join(weighed)}, less {value} at the fixed point.")
-    lines.append(f"{what.out}: prove.png, prove.json")
+    if what.rounds is not None:
+        given: Any = {"mu": 1.0, "L": what.kappa, "clients": what.clients, "participation": who}
+        start = (1.0, 1.0 / (what.clients * what.kappa))
+        worst = worst_case(template, rounds=what.rounds, start=start, **given).value
+        lines.append(
+            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times (|theta0 - theta*|^2 + "
+            "the mean of |grad f_j(theta*)|^2 / (mu L)), and no less in the worst case."
+        )
+    files = "prove.png, prove.json"
+    if what.exact and last.proved:
+        text = last.proof_text()
+        write_atomically(what.out / "proof.json", lambda file: file.write(text))
+        files += ", proof.json"
+        lines.append(f"Proved in rational numbers: the factor {json.loads(text)['factor']}.")
+    lines.append(f"{what.out}: {files}")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     code = PROVED if last.proved else SLOW if (last.lower_bound or 0.0) >= 1.0 else UNKNOWN
     if code:
         raise Exit(code)
+
+
+def _check(path: Path, algorithm: str | None) -> None:
+    """Check a proof, and that its method's code is what it is about."""
+    console = output.make_console()
+    own = None if algorithm is None else Spec.parse(algorithm, "algorithm").target("algorithm")
+    try:
+        proof = checker.read(str(path))
+        factor = check_proof(proof, own)
+    except checker.RefusedError as error:
+        console.print(f"{path}: refused: {error}", highlight=False, markup=False, soft_wrap=True)
+        raise Exit(SLOW) from None
+    statement = proof["statement"]
+    late = ", in late rounds" if statement["late"] else ""
+    console.print(
+        f"{path}: proved of the code of {statement['code']}: the mean of V falls by a factor of {factor} = "
+        f"{float(factor):.6f} per round{late}.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _grid(kappa: float) -> list[float]:

@@ -9,36 +9,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from dualopt.arrays.tree import leaves
 from dualopt.engine.rounds import State
-from dualopt.lab.proofs._tracked import SENTENCE, Measured, Vectors
+from dualopt.lab.proofs._tracked import ALWAYS, SENTENCE, Measured, Vectors
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import per_client
 
-__all__ = ["Answer", "Ledger", "Rational", "World", "is_vector", "require_vectors", "vectors", "with_room"]
+__all__ = [
+    "Answer",
+    "Ledger",
+    "Rational",
+    "World",
+    "is_vector",
+    "rational",
+    "require_vectors",
+    "simplest",
+    "vectors",
+    "with_room",
+]
 
-ROOM = (64, 256, 1024, 4096)
+ROOM = (24, 64, 256, 1024, 4096)
 DIGITS = 12  # to which coefficients of equal questions agree, where they are rounded
 
 
-class Rational(Fraction):
-    """A rational number that takes a float for the dyadic number that it is, so that vector operations do not round.
+@lru_cache(maxsize=1024)
+def simplest(x: float) -> Fraction:
+    """Return a fraction with few digits that rounds to a number.
 
     Examples
     --------
-    >>> 0.5 * Rational(1, 3) + np.float64(0.25)
-    Rational(5, 12)
+    >>> simplest(0.1), simplest(2 / 3), simplest(2.0**-20)
+    (Fraction(1, 10), Fraction(2, 3), Fraction(1, 1048576))
+    """
+    found = (Fraction(x).limit_denominator(10**k) for k in range(1, 17))
+    return next((q for q in found if float(q) == x), Fraction(x))
+
+
+class Rational(Fraction):
+    """A rational number that takes a float for the simplest fraction that rounds to it: P/N is what it says.
+
+    Examples
+    --------
+    >>> 0.5 * Rational(1, 3) + np.float64(0.1)
+    Rational(4, 15)
     """
 
     def sqrt(self) -> Rational:
         """Return the square root, rounded; only measures of work, which no proof reads, ask for it."""
-        return Rational(math.sqrt(self))
+        return Rational(simplest(math.sqrt(self)))
 
     def __bool__(self) -> bool:
         return self.numerator != 0
@@ -47,7 +73,7 @@ class Rational(Fraction):
 def _rational(operation: str) -> Callable[[Any, Any], Any]:
     def found(self: Any, other: Any) -> Any:
         if isinstance(other, float | np.floating | np.integer):
-            other = Fraction(other.item() if isinstance(other, np.generic) else other)
+            other = simplest(float(other))
         result = getattr(Fraction, operation)(self, other)
         return result if result is NotImplemented else Rational(result)
 
@@ -60,24 +86,58 @@ for _name in ("neg", "pos", "abs"):
     setattr(Rational, f"__{_name}__", lambda self, _name=f"__{_name}__": Rational(getattr(Fraction, _name)(self)))
 
 
+class Rationals(np.ndarray):
+    """An array of rational numbers, all of which are finite."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if ufunc in ALWAYS:
+            return np.full(np.shape(inputs[0]), ALWAYS[ufunc])
+        plain = (np.asarray(x) if isinstance(x, Rationals) else x for x in inputs)
+        if "out" in kwargs:
+            kwargs["out"] = tuple(np.asarray(x) for x in kwargs["out"])
+        found = getattr(ufunc, method)(*plain, **kwargs)
+        return found.view(Rationals) if isinstance(found, np.ndarray) and found.dtype == object else found
+
+
+def rational(value: Any) -> Any:
+    """Return a number, or numbers and parameters of an object, as rational numbers; what is infinite stays.
+
+    Examples
+    --------
+    >>> rational((0.5, 2 / 3, math.inf))
+    (Rational(1, 2), Rational(2, 3), inf)
+    """
+    if isinstance(value, float) and math.isfinite(value):
+        return Rational(simplest(value))
+    if isinstance(value, tuple):
+        return tuple(map(rational, value))
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    found = copy(value)
+    for field in fields(value):
+        object.__setattr__(found, field.name, rational(getattr(value, field.name)))
+    return found
+
+
 class FullError(ValueError):
     """There are more vectors than a ledger has room for."""
 
 
-def with_room(work: Callable[[int], Any]) -> Any:
+def with_room(work: Callable[[int], Any], most: int = ROOM[-1]) -> Any:
     """Return ``work(dimension)`` for a number of formal vectors that suffices.
 
     Raises
     ------
     FullError
-        If thousands do not.
+        If ``most`` of them, thousands when not given, do not.
     """
-    for dimension in ROOM[:-1]:
+    for dimension in ROOM:
         try:
             return work(dimension)
         except FullError:
-            continue
-    return work(ROOM[-1])
+            if dimension >= most:
+                raise
+    raise AssertionError
 
 
 class Answer(NamedTuple):
@@ -121,7 +181,7 @@ class Ledger:
             return np.zeros((*shape, self.dimension)).view(Vectors)
         if not self.exact:
             return np.zeros((*shape, self.dimension))
-        return np.full((*shape, self.dimension), Rational(0), dtype=object)
+        return np.full((*shape, self.dimension), Rational(0), dtype=object).view(Rationals)
 
     def _rows(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Take ``n`` new vectors of the basis, and return their coordinates and themselves."""
@@ -264,6 +324,8 @@ class World(Objective):
 
     def value(self, theta: np.ndarray) -> np.ndarray:
         """Return numbers that mean nothing; where vectors are tracked, whoever uses them is found out."""
+        if self.ledger.exact:
+            return np.full(self.n_clients, Rational(0), dtype=object).view(Rationals)
         return np.zeros(self.n_clients).view(Measured if self.ledger.tracked else np.ndarray)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
@@ -280,6 +342,26 @@ class World(Objective):
         linear = np.broadcast_to(linear, (self.n_clients, *self.shape))
         asked = zip(self.ids, linear, weight.tolist(), strict=True)
         return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
+
+    def set_minimiser(self, theta: np.ndarray) -> np.ndarray:
+        """Let the clients know the minimiser of their mean, and return their gradients there.
+
+        With their weights these add up to zero: that of the last client is made of the others.
+        """
+        gradients = self.ledger.family()
+        if self._weights is None:
+            gradients[-1] = -gradients[:-1].sum(axis=0)
+        else:
+            *others, last = self._weights
+            gradients[-1] = -sum((w / last * g for w, g in zip(others, gradients, strict=False)), self.zeros())
+        for j, gradient in enumerate(gradients):
+            self.ledger.set_gradient(j, theta, gradient)
+        return gradients
+
+    def note(self, x: np.ndarray, gradients: np.ndarray) -> None:
+        """Note where the clients were asked before anything else, as their next answers."""
+        for j in self.ids:
+            self.ledger.note(j, x[j], gradients[j])
 
     def select(self, ids: Any) -> Self:
         """Return some of the clients."""

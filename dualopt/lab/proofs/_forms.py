@@ -70,35 +70,24 @@ class Form:
 class Space:
     """Gram matrices of the vectors of a ledger, averaged over exchanges within classes.
 
+    The first family are the gradients at the minimiser, whose weighted sum is zero.
+
     Parameters
     ----------
     ledger : Ledger
         The vectors.
     classes : sequence of Class
         The classes of clients.
-    zero_sum : sequence of int
-        Families whose weighted sum is zero: the gradients at the minimiser.
     deviations : sequence of int
         Families that add up to zero in every class.
-    extra : int
-        Numbers of points, above those of the ledger, that have values of their own.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        classes: Sequence[Class],
-        *,
-        zero_sum: Sequence[int] = (),
-        deviations: Sequence[int] = (),
-        extra: int = 0,
-    ) -> None:
-        self.ledger, self.classes = ledger, list(classes)
-        self.n_points = ledger.n_kinds + extra
+    def __init__(self, ledger: Ledger, classes: Sequence[Class], *, deviations: Sequence[int] = ()) -> None:
+        self.ledger, self.classes, self.n_points = ledger, list(classes), ledger.n_kinds
         one = _one(ledger)
         sums = [(k, c) for k in range(len(ledger.families)) if k not in deviations for c in range(len(classes))]
         rows, width = [], len(ledger.shared)
-        kept = [s for s in sums if s[0] not in zero_sum or s[1] < len(classes) - 1]
+        kept = [s for s in sums if s != (0, len(classes) - 1)]
         place = {s: width + i for i, s in enumerate(kept)}
         last = self.classes[-1]
         for k, c in sums:
@@ -162,11 +151,12 @@ class Space:
 
         for the points of one client of each class, two by two.
         """
-        found = []
-        for c, own in enumerate(points):
-            at = [(self.value(c, p.number), self.split(p.x), self.split(p.gradient)) for p in own]
-            found += [_interpolation(self.classes[c], p, q) for p, q in permutations(at, 2)]
-        return found
+        return [found for c, own in enumerate(points) for found in self.inequalities_of(c, own)]
+
+    def inequalities_of(self, c: int, points: Sequence[Answer]) -> list[Form]:
+        """Return those between points of one client of a class."""
+        at = [(self.value(c, p.number), self.split(p.x), self.split(p.gradient)) for p in points]
+        return [_interpolation(self.classes[c], p, q) for p, q in permutations(at, 2)]
 
 
 def _interpolation(own: Class, p: Any, q: Any) -> Form:

@@ -29,9 +29,9 @@ def echelon(A: np.ndarray) -> tuple[np.ndarray, list[int]]:
             continue
         A[[row, k]] = A[[k, row]]
         A[row] = A[row] / A[row, column]
-        for other in range(len(A)):
-            if other != row and A[other, column] != 0:
-                A[other] = A[other] - A[other, column] * A[row]
+        others = np.flatnonzero(A[:, column])
+        others = others[others != row]
+        A[others] = A[others] - np.outer(A[others, column], A[row])
         pivots.append(column)
         row += 1
     return A[:row], pivots

@@ -13,7 +13,7 @@ from dualopt.lab.proofs._forms import Form
 if TYPE_CHECKING:
     import cvxpy
 
-__all__ = ["TOLERANCES", "program", "solved"]
+__all__ = ["TOLERANCES", "columns", "program", "solved", "values"]
 
 TOLERANCES = (1e-9, 1e-8, 1e-7, 1e-6)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, initial_state
-from dualopt.lab.proofs._round import fixed_point, settled
 from dualopt.lab.proofs._setting import Setting
+from dualopt.lab.proofs._states import fixed_point
 from dualopt.objectives import Quadratic
 
 __all__ = ["lower_bound", "mean_square_factor"]
@@ -31,14 +31,14 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
     holds all starts and is mapped into itself, the factor is the spectral radius of :math:`\sum_w p_w A_w \otimes A_w`:
     its eigenvector is the mean of states times their transposes, and some start has a part in it.
     """
-    N, numbers = setting.n_clients, settled(setting)[0]
+    N = setting.n_clients
     A = np.array(curvatures)[:, None, None]
     starts = [_start(setting, A, theta0, b) for theta0, b in _beginnings(setting)]
     n = len(starts[0])
     begin = initial_state(setting.algorithm, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
     sizes = [np.size(x) for x in leaves(begin) if _is_vector(x, N, 1)]
     many = Quadratic(A=A * np.eye(n), b=np.zeros((N, n)), weights=setting.weights)
-    told, rows = iter(numbers), iter(np.split(np.eye(n), np.cumsum(sizes)[:-1]))
+    told, rows = iter(setting.limits.numbers), iter(np.split(np.eye(n), np.cumsum(sizes)[:-1]))
 
     def unit(x: Any) -> Any:
         return next(rows).reshape(*np.shape(x)[:-1], n) if _is_vector(x, N, 1) else next(told)

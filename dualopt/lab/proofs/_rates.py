@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dualopt.arrays._checks import require
+from dualopt.lab.proofs._exact import as_proof
 from dualopt.lab.proofs._formal import with_room
-from dualopt.lab.proofs._forms import Form
-from dualopt.lab.proofs._program import columns, program, solved, values
+from dualopt.lab.proofs._lyapunov import Lyapunov, LyapunovProgram
 from dualopt.lab.proofs._quadratics import lower_bound
 from dualopt.lab.proofs._round import OneRound, one_round
 from dualopt.lab.proofs._setting import Setting
@@ -20,12 +22,8 @@ from dualopt.methods import Algorithm
 from dualopt.methods._theorem import Known
 from dualopt.spec import Spec
 
-__all__ = ["Rate", "prove"]
+__all__ = ["Rate", "claimed", "prove"]
 
-SHOWN = 5
-"""Rounds of a run in which a method must be linear algebra on vectors."""
-POSITIVE = 1e-6
-"""Least eigenvalue of a Lyapunov function of trace 1 that the tolerances of the solver leave no doubt about."""
 NEAR_ONE = 1.0 - 1e-6
 ROOM = 1e-6
 """By how much, relatively, a proof may be below what happens: rounding."""
@@ -83,6 +81,41 @@ class Rate:
             word = "diverges on" if self.lower_bound > 1.0 + 1e-9 else "does not converge on"
             return f"{word} quadratic clients of curvatures {clients}"
         return "not provable with a quadratic Lyapunov function of this kind"
+
+    def proof(self, *, slack: float = 1e-5) -> dict[str, Any]:
+        """Return a proof in rational numbers, as an object of JSON that :func:`check_proof` believes without solving.
+
+        Parameters
+        ----------
+        slack : float, default 1e-5
+            By how much the factor of the proof may exceed ``factor``: room for rounding.
+
+        Raises
+        ------
+        ValueError
+            If no factor was found, or the method does not compute in rational numbers.
+        RuntimeError
+            If the solution is too close to the boundary of what is a proof.
+
+        Examples
+        --------
+        >>> prove("gradient-descent: step=0.5", mu=1, L=2).proof()["factor"]
+        '12501/50000'
+        """
+        require(self.proved, "proof must be of a rate that was found", self.factor)
+        require(0 < slack < 1, "slack must lie between 0 and 1", slack)
+        system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
+        factor = Fraction(math.ceil((self.factor + slack) * 1e5), 10**5)
+        found = LyapunovProgram(system).at(float(factor))
+        found = None if found is None else LyapunovProgram(system, found.least / 2).at(float(factor))
+        if found is None:
+            raise RuntimeError("the solver leaves no room for rounding; try a larger slack.")
+        return as_proof(self.setting, system, factor, found)
+
+    def proof_text(self, *, slack: float = 1e-5) -> str:
+        """Return the proof as text of JSON, a line for each of its parts."""
+        lines = (f"{json.dumps(key)}: {json.dumps(part)}" for key, part in self.proof(slack=slack).items())
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it in terms of JSON."""
@@ -164,34 +197,35 @@ def prove(
     """
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", tolerance)
     setting = Setting.of(algorithm, mu, L, clients, participation, weights, literal=literal)
-    with_room(lambda dimension: setting.require_linear(SHOWN, dimension))
-    best: tuple[float, _Found | None, OneRound] | None = None
+    with_room(lambda dimension: setting.require_linear(dimension=dimension))
+    (bound, slowest), wrong = lower_bound(setting), math.inf
+    best: tuple[float, Lyapunov | None, OneRound] | None = None
     for own in (False, True) if memory is None else (memory,):
         system = one_round(setting, memory=own)
         found, factor = _least(system, tolerance)
-        if best is None or factor < best[0] - 2 * tolerance:
+        if bound is not None and factor < bound * (1.0 - ROOM):
+            wrong = factor
+        elif best is None or factor < best[0] - 2 * tolerance:
             best = factor, found, system
-    assert best is not None
-    factor, found, system = best
-    bound, slowest = lower_bound(setting)
-    if bound is not None and factor < bound * (1.0 - ROOM):
+    if best is None:
         raise RuntimeError(
-            f"the solver is too inexact here: it found {factor:.6g}, and a run is as slow as {bound:.6g}."
+            f"the solver is too inexact here: it found {wrong:.6g}, and a run is as slow as {bound:.6g}."
         )
+    factor, found, system = best
     return Rate(
         factor=factor,
         lower_bound=bound,
         slowest=slowest,
-        claimed=_claimed(setting),
-        asymptotic=system.asymptotic,
+        claimed=claimed(setting),
+        asymptotic=setting.limits.late,
         lyapunov=() if found is None else tuple(zip(system.names, found.weights, strict=True)),
-        heights=() if found is None else found.heights,
+        heights=() if found is None else tuple(found.heights.tolist()),
         multipliers=np.zeros(0) if found is None else found.multipliers,
         setting=setting,
     )
 
 
-def _claimed(setting: Setting) -> float | None:
+def claimed(setting: Setting) -> float | None:
     """Return the least factor per round that a theorem promises for the mean of its potential."""
     known = Known.of(setting.world(1), setting.participation)
     factors = [
@@ -205,85 +239,14 @@ def _claimed(setting: Setting) -> float | None:
     return min(factors, default=None)
 
 
-@dataclass(frozen=True)
-class _Found:
-    weights: tuple[np.ndarray, ...]
-    multipliers: np.ndarray
-    heights: tuple[float, ...]
-
-
-def _least(system: OneRound, tolerance: float) -> tuple[_Found | None, float]:
+def _least(system: OneRound, tolerance: float) -> tuple[Lyapunov | None, float]:
     """Return the least factor with a Lyapunov function, and that function; infinity where there is none below 1."""
-    low, high, best = 0.0, NEAR_ONE, _search(system, NEAR_ONE)
+    lyapunov = LyapunovProgram(system)
+    low, high, best = 0.0, NEAR_ONE, lyapunov.at(NEAR_ONE)
     if best is None:
         return None, math.inf
     while high - low > tolerance:
         middle = (low + high) / 2
-        found = _search(system, middle)
+        found = lyapunov.at(middle)
         low, high, best = (low, middle, found) if found is not None else (middle, high, best)
     return best, high
-
-
-def _search(system: OneRound, factor: float) -> _Found | None:
-    """Return the best conditioned Lyapunov function that falls by a factor."""
-    cvxpy = program()
-    P = [cvxpy.Variable((n, n), symmetric=True) if n else None for n in system.weights]
-    multipliers = cvxpy.Variable(len(system.inequalities), nonneg=True)
-    heights = cvxpy.Variable(len(system.bregman)) if system.bregman else None
-    least = cvxpy.Variable()
-
-    def form(maps: list[list[np.ndarray]], b: int) -> Any:
-        terms = zip(maps, P, strict=True)
-        return sum(np.asarray(m[b], dtype=float) @ cvxpy.vec(p, order="C") for m, p in terms if p is not None)
-
-    def of_heights(part: str, factors: tuple[float, float], b: int | None = None) -> Any:
-        """Return what the values of functions add to V, times the first factor, and to V after, times the second."""
-        if heights is None:
-            return 0.0
-        pick = (lambda x: x.values) if part == "values" else (lambda x: x.blocks[b].ravel())
-        a, c = factors
-        rows = [a * np.asarray(pick(x), dtype=float) + c * np.asarray(pick(y), dtype=float) for x, y in system.bregman]
-        return np.stack(rows).T @ heights
-
-    def positive(flat: Any, b: int, K: np.ndarray) -> Any:
-        M = K.T @ cvxpy.reshape(flat, (system.sizes[b],) * 2, order="C") @ K
-        return (M + M.T) / 2 >> 0
-
-    demands, trace = [values(system.inequalities).T @ multipliers == of_heights("values", (factor, -1.0))], 0.0
-    nu = cvxpy.Variable(len(system.old), nonneg=True) if system.old else None
-    for b in (b for b, n in enumerate(system.sizes) if n):
-        K = _directions(system, b)
-        if not K.shape[1]:
-            continue
-        change = factor * form(system.before, b) - form(system.after, b) + of_heights("blocks", (factor, -1.0), b)
-        demands.append(positive(change - columns(system.inequalities, b).T @ multipliers, b, K))
-        if nu is not None:  # V with values of functions is positive by the inequalities at the points where they are
-            squares = zip(system.before, system.weights, strict=True)
-            ones = sum(np.asarray(m[b], dtype=float) @ np.eye(n).ravel() for m, n in squares if n)
-            own = form(system.before, b) + of_heights("blocks", (1.0, 0.0), b) - columns(system.old, b).T @ nu
-            demands.append(positive(own - least * ones, b, K))
-            trace = trace + cvxpy.sum(own[:: system.sizes[b] + 1])
-    if nu is None:
-        demands += [p - least * np.eye(p.shape[0]) >> 0 for p in P if p is not None]
-        trace = sum(cvxpy.trace(p) for p in P if p is not None)
-    else:
-        demands.append(values(system.old).T @ nu == of_heights("values", (1.0, 0.0)))
-    problem = cvxpy.Problem(cvxpy.Maximize(least), [*demands, trace <= 1.0])
-    if solved(problem, (1e-9, 1e-8)) not in ("optimal", "optimal_inaccurate") or not float(least.value) > POSITIVE:
-        return None
-    unit = 1.0 / float(least.value)
-    weights = tuple(np.zeros((0, 0)) if p is None else unit * np.asarray(p.value) for p in P)
-    numbers = () if heights is None else tuple((unit * np.asarray(heights.value)).tolist())
-    return _Found(weights, unit * np.asarray(multipliers.value), numbers)
-
-
-def _directions(system: OneRound, b: int) -> np.ndarray:
-    """Return an orthonormal basis of the directions in which some form does not vanish: it is asked for there alone."""
-    n = system.sizes[b]
-    forms: list[Form] = [*system.inequalities, *(x for pair in system.bregman for x in pair)]
-    _, sizes, V = np.linalg.svd(values(forms).T)
-    free = V[int(np.sum(sizes > 1e-9)) :]  # sums of inequalities in which the values of functions cancel
-    cancelled = np.tensordot(free, columns(forms, b).reshape(len(forms), n, n), 1)
-    maps = [np.asarray(m[b], dtype=float).reshape(n, -1) for m in (*system.before, *system.after) if m[b].shape[1]]
-    U, s, _ = np.linalg.svd(np.concatenate([*maps, *cancelled], axis=1), full_matrices=False)
-    return U[:, : int(np.sum(s > 1e-9 * s[0]))] if s.size and s[0] > 0 else np.zeros((n, 0))

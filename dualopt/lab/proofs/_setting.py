@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualopt.arrays._checks import require, require_at_least
-from dualopt.arrays.tree import tree_map
+from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
-from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, require_vectors, vectors
+from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, rational, require_vectors, simplest, vectors
 from dualopt.lab.proofs._forms import Class, classes_of
 from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
-from dualopt.methods.participation import Full
+from dualopt.methods.participation import Full, Round, WeightedSubset, first_round
+from dualopt.objectives import Quadratic
 
-__all__ = ["Setting", "exact_chances", "numbers"]
+__all__ = ["Limits", "Setting", "numbers"]
+
+SETTLING = 400
+"""Rounds after which numbers in states must be at their limits."""
+SHOWN = 5
+"""Rounds of a run in which a method must be linear algebra on vectors."""
+
+
+class Limits(NamedTuple):
+    """Where the numbers in the states of a method end, and whether they are others at the start."""
+
+    numbers: list[Any]
+    late: bool
+
+
+def _close(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return all(np.allclose(a, b, rtol=1e-9, atol=0) for a, b in zip(some, others, strict=True))
+
+
+def _simple(x: Any) -> Any:
+    """Return the simple fraction that a number tends to; truth values and whole numbers stay."""
+    if not isinstance(x, float):
+        return x
+    near = Fraction(x).limit_denominator(1000)
+    return Rational(near if math.isclose(near, x, rel_tol=1e-9) else simplest(x))
+
+
+class _ExactRound(Round):
+    """A round in which the fraction of active clients is a rational number."""
+
+    @property
+    def turnout(self) -> Any:
+        """The number of the active clients over that of all."""
+        return Rational(self.n_active, self.n_clients)
 
 
 def numbers(name: str, given: Any, n_clients: int) -> tuple[float, ...]:
@@ -47,6 +82,8 @@ class Setting:
         Who takes part.
     literal : bool
         Whether each client is a class of its own.
+    rounded : Setting, optional
+        Where the numbers of this one are rational: the same with floating-point numbers.
     """
 
     algorithm: Algorithm
@@ -55,6 +92,7 @@ class Setting:
     weights: tuple[float, ...] | None
     participation: Any
     literal: bool
+    rounded: Setting | None = None
 
     @classmethod
     def of(
@@ -84,21 +122,35 @@ class Setting:
         w = None if weights is None else numbers("weights", weights, N)
         require(w is None or all(0 < x < np.inf for x in w), "weights must be positive finite numbers", weights)
         who = as_participation(participation)
+        if isinstance(who, WeightedSubset) and who.weights is None:
+            who = replace(who, weights=w)
         found = cls(algorithm, m, M, w, who, literal)  # pyright: ignore[reportArgumentType]
-        return cls(resolve(algorithm, found.world(1), who), m, M, w, who, literal)
+        return replace(found, algorithm=resolve(algorithm, found.world(1), who))
+
+    def in_rationals(self) -> Setting:
+        """Return the setting with the simplest fractions in place of all its numbers: its arithmetic is exact.
+
+        Examples
+        --------
+        >>> Setting.of("gradient-descent: step=0.1", 1, 10, 2).in_rationals().algorithm.step
+        Rational(1, 10)
+        """
+        return replace(rational(self), rounded=self)
+
+    @property
+    def exact(self) -> bool:
+        """Whether numbers are rational."""
+        return self.rounded is not None
 
     @property
     def n_clients(self) -> int:
         """Number N of clients."""
         return len(self.mu)
 
-    def world(self, dimension: int, *, exact: bool = False, tracked: bool = False) -> World:
+    def world(self, dimension: int, *, tracked: bool = False) -> World:
         """Return the clients in formal coordinates, with an empty ledger."""
-        ledger = Ledger(self.n_clients, dimension, exact=exact, tracked=tracked)
-        one: Any = Rational(1) if exact else 1.0
-        weights = None if self.weights is None else tuple(one * w for w in self.weights)
-        L = tuple(one * x if np.isfinite(x) else x for x in self.L)
-        return World(ledger, tuple(one * x for x in self.mu), L, weights)
+        ledger = Ledger(self.n_clients, dimension, exact=self.exact, tracked=tracked)
+        return World(ledger, self.mu, self.L, self.weights)
 
     @cached_property
     def classes(self) -> list[Class]:
@@ -108,11 +160,16 @@ class Setting:
     def events(self, n: int = 0) -> list[Event]:
         """Return everything that may happen in a round."""
         try:
-            return events_of(self.participation or Full(), self.n_clients, n=n)
+            found = events_of(self.participation or Full(), self.n_clients, n=n)
         except TypeError:
             raise ValueError(
                 "participation must be one whose rounds can be listed: full, subset, importance or communicate."
             ) from None
+        if not self.exact:
+            return found
+        found = [Event(rational(p), _ExactRound(**vars(round))) for p, round in found]
+        require(sum(p for p, _ in found) == 1, "participation must have probabilities that are simple fractions")
+        return found
 
     @cached_property
     def orbits(self) -> list[Event]:
@@ -121,8 +178,55 @@ class Setting:
         for chance, round in self.events():
             counts = tuple(len(set(c.clients) & set(round.clients)) for c in self.classes)
             known = found.get((counts, round.communicate))
-            found[counts, round.communicate] = Event(chance + (known.probability if known else 0.0), round)
+            found[counts, round.communicate] = Event(chance + (known.probability if known else 0), round)
         return list(found.values())
+
+    def alike(self, active: Sequence[int] | None = None) -> list[dict[int, int]]:
+        """Return one active and one inactive client of each class, and how many of its clients are; all alike if None.
+
+        Examples
+        --------
+        >>> Setting.of("fedsplit", 1, 10, 4).alike((0, 2, 3))
+        [{0: 3, 1: 1}]
+        """
+        found = []
+        for own in self.classes:
+            groups: dict[bool, list[int]] = {}
+            for j in own.clients:
+                groups.setdefault(active is None or j in active, []).append(j)
+            found.append({ids[0]: len(ids) for ids in groups.values()})
+        return found
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The numbers in the states of the method after many rounds.
+
+        Raises
+        ------
+        ValueError
+            If they have no limits.
+        """
+        if self.rounded is not None:
+            numbers, late = self.rounded.limits
+            return Limits([(_simple if late else rational)(x) for x in numbers], late)
+        N = self.n_clients
+        A = np.stack([(m if m > 0 else 1.0) * np.eye(N + 1) for m in self.mu])
+        f = Quadratic(A=A, b=np.zeros((N, N + 1)))
+        state = initial_state(self.algorithm, f, np.ones(N + 1))
+
+        def told(state: State) -> list[Any]:
+            return [x for x in leaves(state) if np.shape(x) not in ((N + 1,), (N, N + 1))]
+
+        first = before = last = told(state)
+        for n in range(SETTLING if first else 0):
+            state = advance(self.algorithm, f, state, replace(first_round(N), n=n))[0]
+            before, last = last, told(state)
+        if not _close(before, last):
+            raise ValueError(
+                "algorithm must have numbers in its states that settle; worst_case takes it round by round."
+            )
+        late = not _close(first, last)
+        return Limits(last if late else first, late)
 
     def play(self, f: World, rounds: int) -> list[tuple[float, State]]:
         """Return the states after some rounds from the model zero, with their probabilities."""
@@ -132,7 +236,7 @@ class Setting:
             states = [(p * q, advance(self.algorithm, f, s, r)[0]) for p, s in states for q, r in todo]
         return states
 
-    def require_linear(self, rounds: int, dimension: int) -> None:
+    def require_linear(self, rounds: int = SHOWN, *, dimension: int) -> None:
         """Refuse a method that is not linear algebra on vectors, by a run in which arrays know what they are.
 
         Every round is done by everybody too: where clients rest, the states of the others are stored among theirs, as
@@ -158,9 +262,3 @@ class Setting:
     def branched(self) -> bool:
         """Whether chance has a part in it."""
         return len(self.events()) > 1
-
-
-def exact_chances(events: Sequence[Event]) -> list[Fraction]:
-    """Return probabilities as rational numbers that add up to one, each the simplest near what is given."""
-    found = [Fraction(p).limit_denominator(10**6) for p, _ in events]
-    return found if sum(found) == 1 else [Fraction(p) / sum(Fraction(q) for q, _ in events) for p, _ in events]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["SENTENCE", "Measured", "Vectors"]
+__all__ = ["ALWAYS", "SENTENCE", "Measured", "Vectors"]
 
 SENTENCE = (
     "algorithm must be linear algebra on models and answers of clients; "

@@ -129,16 +129,15 @@ def worst_case(
 
 def _solved(setting: Setting, rounds: int, measure: str, start: tuple[float, float], dimension: int) -> WorstCase:
     """Return the worst case, with room for so many formal vectors."""
-    setting.require_linear(rounds, dimension)
+    setting.require_linear(rounds, dimension=dimension)
     (a, b), f = start, setting.world(dimension)
-    star, gradients = f.ledger.vector(), f.ledger.family()
-    for j in range(f.n_clients):
-        f.ledger.set_gradient(j, star, gradients[j])
+    star = f.ledger.vector()
+    gradients = f.set_minimiser(star)
     ends = [(p, state.server.theta) for p, state in setting.play(f, rounds)]
     if measure == "value":
         for _, theta in ends:
             f.gradient(theta)
-    space = Space(f.ledger, setting.classes, zero_sum=(0,))
+    space = Space(f.ledger, setting.classes)
     begin = reduce(add, (b * space.square(g) for g in gradients), a * space.square(star))
     if measure == "distance":
         error = reduce(add, (p * space.square(theta - star) for p, theta in ends))

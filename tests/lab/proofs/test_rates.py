@@ -13,7 +13,7 @@ import pytest
 from dualopt.lab.proofs import Rate, prove
 from dualopt.lab.proofs._round import one_round
 from dualopt.lab.proofs._setting import Setting
-from dualopt.methods import Algorithm, FedDyn, FedSplit, Scaffnew
+from dualopt.methods import Algorithm, FedDyn, FedSplit, GradientDescent, Scaffnew
 from dualopt.methods.feddyn import Server as FedDynServer
 from dualopt.methods.fedsplit import Client as FedSplitClient
 from dualopt.methods.participation import CommunicateWithProbability, UniformSubset
@@ -119,11 +119,33 @@ def test_what_is_late_is_said_so() -> None:
 
 def test_exact_numbers_have_the_same_matrices() -> None:
     setting = Setting.of("feddyn: alpha=3.0", 1.0, 10.0, 3, COHORT[1])
-    rounded, exact = one_round(setting), one_round(setting, exact=True)
+    rounded, exact = one_round(setting), one_round(setting.in_rationals())
     for a, b in zip([*rounded.before, *rounded.after], [*exact.before, *exact.after], strict=True):
         for x, y in zip(a, b, strict=True):
             np.testing.assert_allclose(x, y.astype(float), atol=1e-14)
     assert all(x.dtype == object for x in exact.inequalities[0].blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shorter(GradientDescent):
+    """Steps that become shorter from round to round."""
+
+    def server(self, server, mean, round):
+        return super().server(server, mean / (1.0 + round.n), round)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(GradientDescent):
+    """Steps of a random length."""
+
+    def server(self, server, mean, round):
+        return super().server(server, float(round.rng().random()) * mean, round)
+
+
+@pytest.mark.parametrize("method", [Shorter, Drawn])
+def test_a_method_with_other_rounds_later_is_refused(method) -> None:
+    with pytest.raises(ValueError, match="algorithm must do the same in every round"):
+        prove(method(step=0.1), mu=1, L=10, clients=2)
 
 
 class Server(NamedTuple):
@@ -151,6 +173,7 @@ class Restless(Algorithm):
     [
         ("fedsam", "algorithm must be linear algebra on models and answers of clients"),
         ("anderson-fedsplit", "algorithm must be linear algebra on models and answers of clients"),
+        ("growing-feddyn", "algorithm must do the same in every round; worst_case takes it round by round."),
         ("dualfl: rho=0.0", "algorithm must have numbers in its states that settle"),
         (Restless(), "algorithm must have the minimiser as a fixed point, and say so by fixed_point."),
     ],

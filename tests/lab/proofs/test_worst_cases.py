@@ -14,7 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.engine.rounds import advance, initial_state
 from dualopt.lab.proofs import worst_case
-from dualopt.lab.proofs._formal import Rational
+from dualopt.lab.proofs._formal import Rational, rational
 from dualopt.lab.proofs._linear import echelon, null_space, solve_in
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import DualFL, GradientDescent, OptimizedDualFL
@@ -163,7 +163,10 @@ def test_bad_arguments(changed: dict, sentence: str) -> None:
 
 def test_rational_numbers_do_not_round() -> None:
     third = Rational(1, 3)
-    assert 0.1 * third == Fraction(0.1) / 3  # the dyadic number that 0.1 is
+    assert 0.1 * third == Fraction(1, 30)
+    assert (2 / 3) * third == Fraction(2, 9)
+    assert rational(math.pi) == Fraction(math.pi).limit_denominator(10**8)
+    assert float(rational(math.pi)) == math.pi
     assert [type(x) for x in (third + 1, 1 - third, -third, third / 2.0, np.float64(2) * third)] == [Rational] * 5
 
 

@@ -1,4 +1,4 @@
-"""``dualopt verify`` and ``dualopt prove``: their tables, files and exit codes."""
+"""``dualopt verify``: the table, the files, the sentences and the exit codes."""
 
 from __future__ import annotations
 
@@ -74,60 +74,3 @@ def test_participation_is_the_mean_over_seeds(program):
 )
 def test_mistakes_of_verify_are_one_sentence(program, arguments, sentence):
     assert re.fullmatch(sentence, refusal(program, "verify", *arguments))
-
-
-# ``dualopt prove``.
-
-
-program = test_cli.program
-PLUG_IN = '''
-from dataclasses import dataclass
-from dualopt.methods import GradientDescent
-
-@dataclass(frozen=True, kw_only=True)
-class Doubled(GradientDescent):
-    """Gradient descent with twice the step."""
-
-    def server(self, server, mean, round):
-        return super().server(server, 2.0 * mean, round)
-'''
-
-
-@pytest.fixture(autouse=True)
-def _one_condition_number(monkeypatch):
-    monkeypatch.setattr("dualopt.app.cli.prove._grid", lambda kappa: [kappa])
-
-
-def test_a_method_of_ones_own_is_proved(program):
-    """With the step 0.1 it takes steps of 0.2 = 2/L, at which curvature L does not converge, and of 2/(mu + L)."""
-    Path("doubled.py").write_text(PLUG_IN)
-    step = 1 / 11
-    common = ("prove", "--algorithm", "doubled.py:Doubled", "--kappa", "10", "--clients", "3")
-    code, out, err = program(*common, "-p", f"step={step}")
-    assert (code, err) == (0, "")
-    record = json.loads(Path("out/prove.json").read_text())
-    (rate,) = record["rates"]
-    assert rate["factor"] == pytest.approx((9 / 11) ** 2, abs=2e-5)
-    assert rate["lower_bound"] == pytest.approx((9 / 11) ** 2)
-    assert rate["claimed"] is None
-    assert f"kappa = 10: proved: the mean of V falls by a factor of {rate['factor']:.6f} per round." in out
-    assert "V weighs message, less its value at the fixed point." in out
-    assert list(record["plug_ins"]) == ["doubled.py:Doubled"]
-    assert image.imread("out/prove.png").shape[1] > 400
-    code, out, _ = program(*common, "-p", "step=0.11", "--out", "too_long")
-    assert code == 1
-    assert "kappa = 10: diverges on quadratic clients of curvatures 10, 10, 10." in out
-    assert json.loads(Path("too_long/prove.json").read_text())["rates"][0]["factor"] is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--algorithm", "fedsam"), "algorithm must be linear algebra on models and answers of clients"),
-        (("--algorithm", "feddyn", "--kappa", "1"), "kappa must be a finite number greater than 1, not 1"),
-        (("--algorithm", "feddyn", "--clients", "0"), "clients must be at least 1, not 0"),
-        (("--algorithm", "feddyn", "--participation", "bernoulli=0.5"), "participation must be one whose rounds"),
-    ],
-)
-def test_mistakes_of_prove_are_one_sentence(program, arguments: tuple, sentence: str):
-    assert sentence in refusal(program, "prove", *arguments)
