@@ -53,7 +53,7 @@ def check(
     names: Annotated[
         list[str] | None, Argument(metavar="[NAME]...", help="Claims, or papers such as fedpd; all by default.")
     ] = None,
-    quick: Annotated[bool, Option("--quick", help="Fewer and smaller cases, in less than a minute.")] = False,
+    quick: Annotated[bool, Option("--quick", help="Fewer and smaller cases, in about two minutes.")] = False,
     verbose: Annotated[
         bool, Option("--verbose", "-v", help="A line for each claim, as for claims that are named.")
     ] = False,
