@@ -29,6 +29,7 @@ def called(capsys: Capture, main: Main, *words: Any) -> tuple[int, str, str]:
 
 def refusal(capsys: Capture, main: Main, *words: Any) -> str:
     """Call a program that must refuse; return its one sentence, without the name of the program."""
+    capsys.readouterr()  # what was printed before
     code, out, err = called(capsys, main, *words)
     assert (code, out) == (2, ""), (out, err)
     assert re.fullmatch(r"[\w -]+: [^\n]+[.?]\n", err), err
