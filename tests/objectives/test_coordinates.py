@@ -40,6 +40,10 @@ def metric(p: int, r: int | None = None, array=np.array) -> Metric:
     return Metric(array(Q[:r]), array(np.geomspace(20.0, 2.0, r)), 0.5)
 
 
+def single(numbers) -> np.ndarray:
+    return np.array(numbers, dtype=np.float32)
+
+
 def dense(M: Metric, exponent: float) -> np.ndarray:
     """A power of the matrix, by its own eigenvalues."""
     U, values, rest = M
@@ -189,10 +193,10 @@ def test_bounds_of_errors_are_not_far_too_large():
 def test_bounds_of_errors_are_the_sums_of_their_terms():
     """In single precision, at points so large that each term is seen, and at zero, where only underflow is left."""
     p, r = 4, 2
-    M = metric(p, r, lambda x: np.array(x, dtype=np.float32))
+    M = metric(p, r, single)
     c, b = (float(x) for x in (np.max(1.0 / np.sqrt([*M.values, M.rest])), np.sqrt(np.max(M.values))))
-    plain = SimpleNamespace(mu=np.float32([-0.5, 2.0]), mu_rounding=np.float32([3e-5, 4e-5]), shape=(p,))
-    own = Rounding(np.float32([0.3, 0.0]), np.float32([0.7, 0.0]))
+    plain = SimpleNamespace(mu=single([-0.5, 2.0]), mu_rounding=single([3e-5, 4e-5]), shape=(p,))
+    own = Rounding(single([0.3, 0.0]), single([0.7, 0.0]))
     asked = []
     plain.rounding = lambda *given: asked.append(given) or own
     f = InCoordinates(objective=plain, metric=M)
@@ -207,7 +211,7 @@ def test_bounds_of_errors_are_the_sums_of_their_terms():
     np.testing.assert_allclose(found.value, [0.3 + (steep + 0.7) * delta + 0.5 * 0.5 * delta**2, room], rtol=1e-5)
     np.testing.assert_allclose(found.gradient, [c * (0.7 + unit * steep + 0.5 * delta), room], rtol=1e-6)
     largest, unit = float(np.max(M.values)), gamma(8 * r * p + 8, w)
-    np.testing.assert_allclose(f.mu_rounding, (plain.mu_rounding + unit * np.float32([0.5, 2.0])) / largest, rtol=1e-6)
+    np.testing.assert_allclose(f.mu_rounding, (plain.mu_rounding + unit * single([0.5, 2.0])) / largest, rtol=1e-6)
 
 
 def test_largest_eigenvalues_of_large_matrices():

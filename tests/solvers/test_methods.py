@@ -129,11 +129,11 @@ def test_nesterov_has_its_rate_and_gradient_descent_has_not(weight, bound, ks):
     assert max(ratios[Gradient]) > 1.5
 
 
-def ill_conditioned(kappa=1e4):
+def ill_conditioned(kappa=1e4, size=1.0):
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.normal(size=(40, 40)))[0]
     A = basis @ (np.geomspace(1 / kappa, 1, 40)[:, None] * basis.T)
-    return LocalProblem(objective=Quadratic(A=0.5 * (A + A.T)[None], b=A[None] @ rng.normal(size=40)))
+    return LocalProblem(objective=Quadratic(A=0.5 * size * (A + A.T)[None], b=size * A[None] @ rng.normal(size=40)))
 
 
 @pytest.mark.parametrize("unit", [None, np.array([1.0, 2.0, 0.5, 4.0, 3.0])])
@@ -177,8 +177,7 @@ def test_aogm_adapts_its_step_in_both_directions(factor):
 
 
 def test_aogm_is_its_recursion():
-    f = ill_conditioned(kappa=100.0).objective
-    problem = LocalProblem(objective=Quadratic(A=4.0 * f.A, b=4.0 * f.b))
+    problem = ill_conditioned(kappa=100.0, size=4.0)
     x = y = np.linspace(-1.0, 2.0, 40)[None]
     t, L, restarts, searches = 1.0, 0.25 * problem.L[0], 0, 0
     for k in range(1, 60):
