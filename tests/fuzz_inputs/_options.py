@@ -246,7 +246,7 @@ def pair(rng: Rng) -> Case:
     )
     needed = {"solver-param": {"solver": "lbfgs"}, "loss-param": {"loss": "huber"}}.get(name, {})
     words = typed("run", {**needed, name: [text]})
-    naming = (name, "option") if name == "data-param" else (name,)
+    naming = (name, "option" if name == "data-param" else "parameter of")  # of solver lbfgs
     return Case(what=f"--{name} {text[:40]!r}", words=words, naming=naming)
 
 
