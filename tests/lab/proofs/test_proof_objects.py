@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,48 @@ def refusal(proof: Any) -> str | None:
     return None
 
 
+def test_a_matrix_is_a_sum_of_squares_or_not() -> None:
+    """Of all symmetric matrices with small entries, by elimination and by eigenvalues."""
+    for a, b, c, d, e in product((-1, 0, 1, 2), repeat=5):
+        form = checker.Form(3)
+        form.matrix = [[Fraction(x, 3) for x in row] for row in ((a, b, d), (b, c, e), (d, e, 1))]
+        least = np.linalg.eigvalsh(np.array([[a, b, d], [b, c, e], [d, e, 1.0]]))[0]
+        assert form.is_sum_of_squares() == (least > -1e-12)
+    form = checker.Form(1)
+    form.value(Fraction(1), 0, 1)
+    assert not form.is_sum_of_squares()
+    form.value(Fraction(-1), 0, 1)
+    assert form.is_sum_of_squares()
+
+
+def times(part: Any, factor: Fraction) -> Any:
+    """Return all fractions of a part of a proof times a number."""
+    if isinstance(part, list):
+        return [times(own, factor) for own in part]
+    return str(factor * Fraction(part)) if isinstance(part, str) else part
+
+
+OTHER_CODE = "the code of the method gives another 'after' than the proof has."
+
+
+def test_lies_that_need_more_than_one_number(proofs) -> None:
+    """A smaller V falls as fast, and says nothing; so does one that is negative, with negative multipliers."""
+    proof = proofs["dualfl"]
+    certificate = ("weights", "heights", "multipliers", "positive")
+    twice = proof | {key: times(proof[key], Fraction(2)) for key in certificate}
+    assert check_proof(twice) == Fraction(proof["factor"])
+    small = proof | {key: times(proof[key], Fraction(1, 10**6)) for key in certificate}
+    assert refusal(small) == "V is not shown to be at least |theta - theta*|^2."
+    negative = proof | {key: times(proof[key], Fraction(-1)) for key in certificate}
+    assert refusal(negative) == "multipliers must be at least 0."
+    one = proof["after"][0]
+    half = {"probability": "1/2", **{key: part for key, part in one.items() if key != "probability"}}
+    assert refusal(proof | {"after": [half]}) == "probabilities must add up to 1."
+    assert refusal(proof | {"after": [half, half]}) == OTHER_CODE
+    sure = one | {"probability": "2"}, half | {"probability": "-1"}
+    assert refusal(proof | {"after": list(sure)}) == "probabilities must be at least 0."
+
+
 WRONG = [None, [], {}, "", "x", "1/0", "1e999999999", "9" * 5000, 10**40, -1, 1.5, True, [[[]]], {"x": 1}]
 
 
@@ -163,9 +206,10 @@ def test_what_is_no_proof_is_refused_in_a_sentence(name: str, proofs, monkeypatc
     monkeypatch.setattr(_exact, "regenerated", lru_cache(maxsize=None)(_exact.regenerated))
     proof = proofs[name]
     for path in places(proof)[1:]:
-        if path[0] in ("before", "after", "points") and len(path) > 4 and path[-1] != 0:
+        part = path[0]
+        if part in ("before", "after", "points") and path[5:] and path[-1] != 0:
             continue  # entries of vectors are alike
-        if name == "dualfl" and path[0] not in ("latest", "heights", "positive"):
+        if name == "dualfl" and part not in ("latest", "heights", "positive"):
             continue  # as in the other proof
         for x in WRONG:
             if x == at(proof, path):
@@ -259,6 +303,7 @@ def test_clients_of_several_classes_are_proved_under_cohorts_by_weight() -> None
     rate = prove("feddyn: alpha=8", memory=False, **what)
     proof = rate.proof()
     assert rate.factor <= check_proof(proof) < rate.factor + 3e-5
+    assert rate.claimed is not None
     assert rate.factor < rate.claimed
     assert [(end["probability"], end["clients"]) for end in proof["after"]] == [("1/2", [0, 2]), ("1/2", [1, 2])]
 
