@@ -527,7 +527,7 @@ def _anew(task: Task, noted: Noted, mutant: Mutant) -> _Fork:
 def _serve(tasks: Sequence[Task], jobs: int, say: Callable[[Any], None], wait: Callable[[], bool]) -> None:
     """Import and collect, note what the judges run, and judge the mutants that need no import."""
     ran: dict[tuple[str, int], bool] = {}
-    vars(builtins)["__ran__"] = ran
+    builtins.__dict__["__ran__"] = ran
     lines = defaultdict[str, dict[str, set[int]]](dict)  # of each file, by judge
     seconds: dict[str, float] = {}
     failing: dict[str, str] = {}
