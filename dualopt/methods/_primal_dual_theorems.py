@@ -102,13 +102,17 @@ def best_step(mu: float, L: float, fraction: float) -> float:
     >>> round(best_step(1.0, 101.0, 1.0), 9), best_step(1.0, 1.0, 0.75)
     (0.1, 1.0)
     """
+    return fraction / max(_fraction_over_step(mu, L, fraction), fraction * mu)
+
+
+def _fraction_over_step(mu: float, L: float, fraction: float) -> float:
+    r"""Return :math:`p/\gamma` for the largest :math:`\gamma` that Theorem G admits."""
     b = (1.0 - fraction) * mu
-    return fraction / max(b + math.sqrt(b * b + fraction * mu * (L - mu)), fraction * mu)
+    return b + math.sqrt(b * b + fraction * mu * (L - mu))
 
 
 def _longest(method: Any, known: Known) -> float:
-    b = (1.0 - known.p) * method.mu
-    return known.p / (b + math.sqrt(b * b + known.p * method.mu * (known.L - method.mu)))
+    return known.p / _fraction_over_step(method.mu, known.L, known.p)
 
 
 def _best_steps(known: Known) -> dict[str, float]:
@@ -118,10 +122,15 @@ def _best_steps(known: Known) -> dict[str, float]:
 
 def _with_ridge(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
     """Return Psi of Theorem G, for the duals times N."""
+    away, duals = _errors(method, known, theta, state)
+    return away + (method.gamma**2 + 2.0 * method.gamma / (known.L - method.mu)) / known.p * known.N * duals
+
+
+def _errors(method: Any, known: Known, theta: Array, state: Any) -> tuple[float, float]:
+    """Return the squared errors of the model and of all duals."""
     duals = (known.objective.gradient(theta) - method.mu * theta) / known.N
-    weight = (method.gamma**2 + 2.0 * method.gamma / (known.L - method.mu)) / known.p * known.N
     away = float(array_namespace(theta).sum((state.server.theta - theta) ** 2))
-    return away + weight * squares(state.clients.dual - duals)
+    return away, squares(state.clients.dual - duals)
 
 
 def _curvature(method: Any, known: Known) -> float:
@@ -135,10 +144,8 @@ def _slower(method: Any, known: Known) -> float:
 
 
 def _both(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
-    duals = (known.objective.gradient(theta) - method.mu * theta) / known.N
-    weight = (1.0 / method.tau + 1.0 / _curvature(method, known)) / known.p
-    away = float(array_namespace(theta).sum((state.server.theta - theta) ** 2))
-    return away / method.gamma + weight * squares(state.clients.dual - duals)
+    away, duals = _errors(method, known, theta, state)
+    return away / method.gamma + (1.0 / method.tau + 1.0 / _curvature(method, known)) / known.p * duals
 
 
 _OF_FIVEGCS = (
