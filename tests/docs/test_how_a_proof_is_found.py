@@ -30,14 +30,19 @@ IDENTITIES = [tag for tag in FORMULAS if tag.isdigit()]
 # polynomials of the second degree in the vectors, and equal coefficients are all that either needs.
 
 GREEK = ("mu", "kappa", "delta", "lambda", "rho", "theta")
-SYMBOLS = {name: sp.Symbol(name, positive=True) for name in ("mu", "r", "s", "t", "rho", "lamda", "delta", "p", "h")}
-KAPPA = SYMBOLS["r"] ** 2
-GIVEN = {"kappa": KAPPA, "L": KAPPA * SYMBOLS["mu"]}
+SYMBOLS: dict[str, Any] = {
+    name: sp.Symbol(name, positive=True) for name in ("mu", "r", "s", "t", "rho", "lamda", "delta", "p", "h")
+}
+KAPPA: Any = SYMBOLS["r"] ** 2
+GIVEN: dict[str, Any] = {"kappa": KAPPA, "L": KAPPA * SYMBOLS["mu"]}
 USES = {"4": "abc", "7": "de", "13": "f", "14": "g"}
-NUMBERS = {"5": ("4", {"mu": 1, "r": 3}), "8": ("7", {"mu": 1, "r": 3, "s": sp.Rational(1, 6)})}
+NUMBERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "5": ("4", {"mu": 1, "r": 3}),
+    "8": ("7", {"mu": 1, "r": 3, "s": sp.Rational(1, 6)}),
+}
 
 
-def read(latex: str) -> sp.Expr:
+def read(latex: str) -> Any:
     """Read a formula: what LaTeX is used on the page, with products written by juxtaposition."""
     text = re.sub(r"_j|\\quad|\\text\{[^}]*\}", " ", latex)
     text = re.sub(r"\\t?frac(\w)", r"\\frac{\1}", text)
@@ -58,9 +63,9 @@ def read(latex: str) -> sp.Expr:
     return parse_expr(text, local_dict=known, transformations=(*standard_transformations, implicit_multiplication))
 
 
-def sides(tag: str, latex: str | None = None) -> tuple[sp.Expr, sp.Expr]:
+def sides(tag: str, latex: str = "") -> tuple[Any, Any]:
     """Return both sides of a formula, with what is defined on the page put in."""
-    latex = FORMULAS[tag] if latex is None else latex
+    latex = latex or FORMULAS[tag]
     if r"\text{where}" in latex:  # lhs = rhs where name = value
         latex, _, where = latex.partition(r"\quad\text{where}\quad")
         name, value = map(read, where.split("="))
@@ -73,14 +78,14 @@ def sides(tag: str, latex: str | None = None) -> tuple[sp.Expr, sp.Expr]:
     return left, right
 
 
-def definition(tag: str) -> tuple[sp.Expr, sp.Expr]:
+def definition(tag: str) -> tuple[Any, Any]:
     """Return what is defined, and what it is."""
     name, value = map(read, FORMULAS[tag].split("="))
     assert name.is_Symbol
     return name, value
 
 
-def holds(tag: str, latex: str | None = None) -> bool:
+def holds(tag: str, latex: str = "") -> bool:
     left, right = sides(tag, latex)
     return sp.simplify(left - right) == 0
 
@@ -123,7 +128,7 @@ def test_numbers_are_those_of_the_formula(tag: str) -> None:
         assert sp.expand(part - formula.subs(numbers)) == 0
 
 
-def terms(tag: str) -> list[sp.Expr]:
+def terms(tag: str) -> list[Any]:
     """Return the terms of a formula, before they are added up."""
     latex, given = FORMULAS[tag], dict(definition(key) for key in USES.get(tag, ""))
     places = [m.start() for m in re.finditer(r"[+-]", latex) if outside(latex[: m.start()])]
@@ -141,7 +146,7 @@ def outside(latex: str) -> bool:
 # What the text says of the formulas.
 
 mu, r, s, t, delta, rho, lam = (SYMBOLS[name] for name in ("mu", "r", "s", "t", "delta", "rho", "lamda"))
-NINE = {mu: 1, r: 3}
+NINE: dict[Any, Any] = {mu: 1, r: 3}
 
 
 def says(*parts: str) -> None:
@@ -150,7 +155,7 @@ def says(*parts: str) -> None:
         assert part in text, part
 
 
-def given(key: str, *others: str) -> sp.Expr:
+def given(key: str, *others: str) -> Any:
     """Return what is defined under a letter, with other definitions put in."""
     value = definition(key)[1]
     for other in others:
@@ -165,11 +170,11 @@ def test_multipliers_and_factors_for_kappa_9() -> None:
     assert given("c").subs(NINE) == sp.Rational(1, 12)
     assert given("c").subs(NINE) * width == sp.Rational(2, 3)
     says("we took $\\lambda(L - \\mu)$, which is $\\frac23$", "for $\\kappa = 9$ it is a quarter")
-    sixth = {**NINE, s: sp.Rational(1, 6)}
+    sixth: dict[Any, Any] = {**NINE, s: sp.Rational(1, 6)}
     assert given("d").subs(sixth) ** 2 == sp.Rational(25, 49)
     assert given("e").subs(sixth) * width == sp.Rational(10, 21)
     says("it finds $\\frac{25}{49}$, and $8\\lambda = \\frac{10}{21}$")
-    half = {t: sp.Rational(1, 2), delta: sp.Rational(1, 2)}
+    half: dict[Any, Any] = {t: sp.Rational(1, 2), delta: sp.Rational(1, 2)}
     k = given("f").subs(half)
     assert k**2 == sp.Rational(9, 16)
     assert (k * t / delta).subs(half) * sp.Rational(2, 3) == sp.Rational(1, 2)
@@ -181,7 +186,7 @@ def test_multipliers_and_factors_for_kappa_9() -> None:
 
 def test_the_two_steps_agree_where_they_meet() -> None:
     """At the longest step of (d) and (e) they are (b) and (c), and the square is gone; beyond, it is negative."""
-    at = {s: given("a")}
+    at: dict[Any, Any] = {s: given("a")}
     assert sp.simplify(given("d").subs(at) - given("b")) == 0
     assert sp.simplify(given("e").subs(at) - given("c")) == 0
     factor = read(FORMULAS["7"].split("=")[1].partition("|")[0])
