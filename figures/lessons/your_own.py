@@ -3,11 +3,14 @@ r"""Your own method: a relaxation of FedSplit, what a theorem claims of it, what
 The method is a plug-in of twelve lines. Its theorem on paper is Giselsson and Boyd's (2017; ``sampled_feddr`` has it
 for FedDR): :math:`\mathbb E\sum_j|z_j^+ - z_j^*|^2 \le (1 - p(1 - k^2))\sum_j|z_j - z_j^*|^2` with
 :math:`k = |1 - \frac a2| + \frac a2\delta`, where :math:`a < 4/(1 + \delta)`. The machine is
-:func:`dualopt.lab.proofs.prove`: it solves its semidefinite programs when the page is made, once for every step.
+:func:`dualopt.lab.proofs.prove`. What it found is stored in ``your_own.json``, so that a page waits for no semidefinite
+program; ``python -m figures.lessons.your_own`` solves them all again and writes it, which needs CVXPY and Clarabel.
 """
 
 from __future__ import annotations
 
+import json
+import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -18,7 +21,7 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State
 from dualopt.lab.claims import Inequality, claim
-from dualopt.lab.proofs import Rate, prove
+from dualopt.lab.proofs import prove
 from dualopt.methods import Algorithm
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round, UniformSubset
@@ -47,6 +50,7 @@ SLIDERS = (
 )
 CLIENTS, MU, L = 4, 1.0, 9.0
 STEP, DELTA = 1.0 / 3.0, 0.5  # 1/sqrt(mu L), and by how much a reflection contracts
+STORED = pathlib.Path(__file__).with_suffix(".json")
 ROUNDS, SEEN = 24, (1e-10, 1e4)
 TOLERANCE = 1e-4  # of the bisection
 TURN, ACROSS = 0.4, 3.0  # of the axes that all clients have, and their curvature along the second one
@@ -107,25 +111,55 @@ def cohorts(active: int) -> UniformSubset | None:
     return None if active == CLIENTS else UniformSubset(size=active)
 
 
-@cache
-def machine(a: float, active: int) -> Rate | None:
-    """Return what the machine says of a step, None without its solver.
+class Found(NamedTuple):
+    """What the machine says of a step."""
+
+    factor: float | None  # None where none is proved
+    needed: float  # by the slowest quadratic clients that it finds
+    slowest: tuple[float, ...]  # their curvatures
+    sentence: str
+
+
+def asked(a: float, active: int) -> Found:
+    """Ask the machine, which solves semidefinite programs.
 
     V remembers the latest points where that can help: if all are active, or the step is a slip, clients need as much as
     is claimed without, or more.
+
+    Raises
+    ------
+    ImportError
+        Without CVXPY.
     """
-    try:
-        return prove(
-            YourOwn(a=a),
-            mu=MU,
-            L=L,
-            clients=CLIENTS,
-            participation=cohorts(active),
-            memory=None if a > 0 and active < CLIENTS else False,
-            tolerance=TOLERANCE,
-        )
-    except ImportError:
-        return None
+    rate = prove(
+        YourOwn(a=a),
+        mu=MU,
+        L=L,
+        clients=CLIENTS,
+        participation=cohorts(active),
+        memory=None if a > 0 and active < CLIENTS else False,
+        tolerance=TOLERANCE,
+    )
+    assert rate.lower_bound is not None
+    return Found(rate.factor if rate.proved else None, rate.lower_bound, rate.slowest, str(rate))
+
+
+def questions() -> list[tuple[float, int]]:
+    """Return all steps and numbers of active clients."""
+    return [(sign * a, active) for active in (2, CLIENTS) for sign in SIGNS.values() for a in RELAXATIONS]
+
+
+def write() -> None:
+    """Ask the machine everything, and store what it says."""
+    lines = (json.dumps([a, active, *asked(a, active)], ensure_ascii=False) for a, active in questions())
+    STORED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+@cache
+def machine() -> dict[tuple[float, int], Found]:
+    """Return what is stored, by step and number of active clients."""
+    rows = json.loads(STORED.read_text(encoding="utf-8"))
+    return {(a, active): Found(factor, needed, tuple(h), said) for a, active, factor, needed, h, said in rows}
 
 
 def claimed(a: float, active: int) -> float:
@@ -188,10 +222,8 @@ def your_proof(case: Sequence[float]) -> Iterator[Inequality]:
 @lru_cache(maxsize=64)
 def run(a: float, active: int) -> Case:
     """Return a run on clients of the plane that are, along one axis, the slowest that the search found."""
-    rate = machine(a, active)
-    slowest = (MU, MU, L, L) if rate is None else rate.slowest
     axes = np.array([[np.cos(TURN), np.sin(TURN)], [-np.sin(TURN), np.cos(TURN)]])
-    A = np.stack([axes.T @ np.diag([h, ACROSS]) @ axes for h in slowest])
+    A = np.stack([axes.T @ np.diag([h, ACROSS]) @ axes for h in machine()[a, active].slowest])
     f = Quadratic(A=A, b=np.einsum("jkl,jl->jk", A, CENTRES))
     who: dict[str, Any] = {} if active == CLIENTS else {"participation": cohorts(active)}
     return Case.of(YourOwn(a=a, solver=Exact()), f, rounds=ROUNDS, **who)
@@ -201,9 +233,8 @@ def scene(*, relaxation: float, active: int, line: str) -> Scene:
     """Ask the machine for all steps, and run the chosen one on the slowest clients."""
     sign = SIGNS[line]
     a = sign * relaxation
-    rate, case = machine(a, active), run(a, active)
-    missing = rate is None or rate.lower_bound is None or not rate.proved
-    three = () if missing else (rate.lower_bound, rate.factor, claimed(relaxation, active))
+    found, case = machine()[a, active], run(a, active)
+    three = () if found.factor is None else (found.needed, found.factor, claimed(relaxation, active))
     proof = judge(your_proof, three, "the proof", "holds" if three else "inconclusive")
     speaks = relaxation * (1.0 + DELTA) < 4.0
     theorem = judge(
@@ -211,50 +242,45 @@ def scene(*, relaxation: float, active: int, line: str) -> Scene:
     )
     beyond = "The theorem is silent here, and"
     if sign < 0:
-        no = f"One sign of your code is another. The machine: {sentence(rate)}."
+        no = f"One sign of your code is another. The machine: {found.sentence}."
     else:
         no = "Your theorem ends at a = 8/3 = 2.67." if speaks else f"{beyond} nothing is proved."
     return Scene(
         planes=[plane(case)],
-        charts=[factors(sign, active, relaxation), race(case, relaxation, active, rate)],
-        table=Table.of("per round", {"factor of the mean square": cells(rate, relaxation, active)}),
+        charts=[factors(sign, active, relaxation), race(case, relaxation, active, found.factor)],
+        table=Table.of("per round", {"factor of the mean square": cells(found, claimed(relaxation, active))}),
         verdicts=[theorem, proof],
         answer=Answer.of(
             (theorem, "outside assumptions"),
             (proof, "holds"),
-            yes=f"{beyond} the machine has a proof, with {active} of {CLIENTS} clients active: {sentence(rate)}.",
+            yes=f"{beyond} the machine has a proof, with {active} of {CLIENTS} clients active: {found.sentence}.",
             no=no,
         ),
         rounds=ROUNDS,
         shown=8,
         note="Clients with μ = 1 and L = 9, s = 1/3. An active client takes xⱼ = prox of s fⱼ at 2m − zⱼ, and replaces"
-        f" zⱼ by {line.partition(',')[0]}; m is the mean of the zⱼ of all four. The machine: {sentence(rate)}.",
+        f" zⱼ by {line.partition(',')[0]}; m is the mean of the zⱼ of all four. The machine: {found.sentence}."
+        " What it says is stored; to ask it again needs CVXPY and Clarabel (dualopt[theory]).",
     )
 
 
-def sentence(rate: Rate | None) -> str:
-    """Return what the machine says."""
-    return str(rate) if rate else 'not asked, for it needs CVXPY: python -m pip install "dualopt[theory]"'
-
-
-def cells(rate: Rate | None, relaxation: float, active: int) -> dict[str, float | str]:
-    """Return the factors, on whom a method is so slow, and the multipliers of the proof."""
+def cells(found: Found, promise: float) -> dict[str, float | str]:
+    """Return the three factors, and on whom the method is so slow."""
     return {
-        "claimed": claimed(relaxation, active),
-        "proved": rate.factor if rate is not None and rate.proved else "not",
-        "needed": "–" if rate is None or rate.lower_bound is None else rate.lower_bound,
-        "by clients of curvatures": "–" if rate is None else ", ".join(f"{h:g}" for h in sorted(rate.slowest)),
+        "claimed": promise,
+        "proved": "not" if found.factor is None else found.factor,
+        "needed": found.needed,
+        "by clients of curvatures": ", ".join(f"{h:g}" for h in sorted(found.slowest)),
     }
 
 
 def factors(sign: float, active: int, chosen: float) -> Chart:
     """Return the claimed, the proved and the needed factor over the step."""
     fine = np.linspace(RELAXATIONS[0], RELAXATIONS[-1], 81)
-    found = {a: machine(sign * a, active) for a in RELAXATIONS}
-    proved = {a: r.factor for a, r in found.items() if r is not None and r.proved}
-    needed = {a: r.lower_bound for a, r in found.items() if r is not None and r.lower_bound is not None}
+    found = {a: machine()[sign * a, active] for a in RELAXATIONS}
+    proved = {a: each.factor for a, each in found.items() if each.factor is not None}
     curves = [
-        Curve(x=list(needed), y=list(needed.values()), label="needed by some clients", colour=2),
+        Curve(x=RELAXATIONS, y=[each.needed for each in found.values()], label="needed by some clients", colour=2),
         Curve(x=fine, y=[claimed(a, active) for a in fine], label="claimed by your theorem", colour=1, role="theorem"),
         Curve(x=list(proved), y=list(proved.values()), label="proved", colour=0, role="points"),
         Curve.level(1.0, (RELAXATIONS[0], RELAXATIONS[-1]), "no progress"),
@@ -263,7 +289,7 @@ def factors(sign: float, active: int, chosen: float) -> Chart:
     return Chart(curves=curves, x_label="step a", y_label="factor per round", marks=[(chosen, "yours")], y_range=range_)
 
 
-def race(case: Case, relaxation: float, active: int, rate: Rate | None) -> Chart:
+def race(case: Case, relaxation: float, active: int, factor: float | None) -> Chart:
     """Return the mean square of the run, exactly, with the promises."""
     limits = errors(case)
     mean = np.array(expected_squares(case, limits.of)) / limits.squared(case.first())
@@ -277,8 +303,8 @@ def race(case: Case, relaxation: float, active: int, rate: Rate | None) -> Chart
     if claimed(relaxation, active) < 1.0:
         promise = claimed(relaxation, active) ** rounds
         curves.append(curve(promise, "claimed by your theorem", colour=1, role="theorem"))
-    if rate is not None and rate.proved:
-        curves.append(curve(rate.factor**rounds, "slope of the proof", colour=0, role="limit"))
+    if factor is not None:
+        curves.append(curve(factor**rounds, "slope of the proof", colour=0, role="limit"))
     return Chart.over_rounds("Σ |zⱼ − zⱼ*|², at first 1", curves, y_range=SEEN)
 
 
@@ -293,3 +319,7 @@ def plane(case: Case) -> Plane:
         Dots(points=[case.theta], shape="cross", label="solution"),
     ]
     return Plane.around([*minimisers(case.objective), np.zeros(2)], margin=0.3, marks=marks)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,9 +1,9 @@
-"""The lesson on a method of one's own: its answer, wrong claims and lines, and a page without a solver."""
+"""The lesson on a method of one's own: its answer, wrong claims and lines, what is stored, no solver."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.lab.claims import check
+from dualopt.lab.proofs._quadratics import mean_square_factor
+from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import ConsensusFedSplit
 from dualopt.solvers import Exact
 from figures.lessons import your_own as lesson
@@ -38,30 +40,24 @@ def test_one_step_with_two_clients_is_right_and_no_other() -> None:
         assert answer is not None
         found += [(relaxation, active, line)] if answer.right else []
     assert found == [(2.8, 2, RIGHT)]
-    rate = lesson.machine(2.8, 2)
-    assert rate is not None
-    says("With two of four clients active, $a = 2.8$", f"{rate.factor:.4f} per round", f"need {rate.lower_bound:.4f}.")
+    best = lesson.machine()[2.8, 2]
+    says("With two of four clients active, $a = 2.8$", f"{best.factor:.4f} per round", f"need {best.needed:.4f}.")
 
 
 def test_the_numbers_of_the_page_for_teachers() -> None:
     says(f"which is {lesson.claimed(2.8, 4):.2f} for $a = 2.8$")
     for relaxation in lesson.RELAXATIONS:
-        rate = lesson.machine(relaxation, 4)
-        assert rate is not None
-        assert rate.lower_bound == pytest.approx(lesson.claimed(relaxation, 4), rel=1e-9)
-        assert rate.proved == (relaxation < 8 / 3)
-    open_, diverges, better = (lesson.machine(a, 2) for a in (3.0, 3.2, 2.2))
-    assert open_ is not None
-    assert not open_.proved
-    says(f"need {open_.lower_bound:.4f}. From 3.2 on")
-    assert diverges is not None
-    assert "diverges on" in str(diverges)
-    assert better is not None
+        found = lesson.machine()[relaxation, 4]
+        assert found.needed == pytest.approx(lesson.claimed(relaxation, 4), rel=1e-9)
+        assert (found.factor is not None) == (relaxation < 8 / 3)
+    unknown, diverges, better = (lesson.machine()[a, 2] for a in (3.0, 3.2, 2.2))
+    assert unknown.factor is None
+    says(f"need {unknown.needed:.4f}. From 3.2 on")
+    assert diverges.sentence.startswith("diverges on")
     says(f"({better.factor:.3f} for {lesson.claimed(2.2, 2):.3f}.)")
     for relaxation in lesson.RELAXATIONS[:5]:
-        rate = lesson.machine(relaxation, 2)
-        assert rate is not None
-        assert rate.factor == pytest.approx(lesson.claimed(relaxation, 2), abs=1.5 * lesson.TOLERANCE)
+        found = lesson.machine()[relaxation, 2]
+        assert found.factor == pytest.approx(lesson.claimed(relaxation, 2), abs=1.5 * lesson.TOLERANCE)
 
 
 def test_the_slip_diverges_and_is_seen_to() -> None:
@@ -91,24 +87,27 @@ def test_a_claim_that_is_too_good_is_violated(monkeypatch: pytest.MonkeyPatch) -
     assert lesson.scene(relaxation=2.0, active=4, line=RIGHT).verdicts[1].verdict == "violated"
 
 
-@pytest.fixture
-def without_solver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def missing(*args: object, **options: object) -> None:
-        raise ImportError("no CVXPY")
+def test_what_is_stored_is_what_the_machine_says() -> None:
+    """Every step, to the tolerance of the search; of clients that are equally slow either will do."""
+    assert list(lesson.machine()) == lesson.questions()
+    for (a, active), found in lesson.machine().items():
+        again = lesson.asked(a, active)
+        assert (found.factor is None) == (again.factor is None)
+        if found.factor is not None and again.factor is not None:
+            assert found.factor == pytest.approx(again.factor, abs=lesson.TOLERANCE)
+            assert f"{found.factor:.6f}" in found.sentence
+        assert found.needed == pytest.approx(again.needed, rel=1e-9)
+        setting = Setting.of(lesson.YourOwn(a=a), lesson.MU, lesson.L, lesson.CLIENTS, lesson.cohorts(active))
+        assert mean_square_factor(setting, found.slowest) == pytest.approx(found.needed, rel=1e-9)
+        assert found.sentence.partition(" by ")[0].partition(" of curv")[0] in str(again.sentence)
 
-    monkeypatch.setattr(lesson, "prove", missing)
-    for remembered in (lesson.machine, lesson.run):
-        remembered.cache_clear()
-    yield
-    for remembered in (lesson.machine, lesson.run):
-        remembered.cache_clear()
 
-
-@pytest.mark.usefixtures("without_solver")
-def test_without_the_solver_the_page_says_so() -> None:
-    scene = shown(2.8, 2)
-    assert 'python -m pip install "dualopt[theory]"' in scene.note
-    assert scene.answer is not None
-    assert not scene.answer.right
-    assert {v.label: v.verdict for v in scene.verdicts} == {v.label: v.expected for v in scene.verdicts}
-    json.dumps(to_json(scene), allow_nan=False)
+def test_without_the_solver_the_page_is_the_same_and_asking_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    before = to_json(shown(2.8, 2))
+    assert json.dumps(before, allow_nan=False)
+    assert "needs CVXPY" in before["note"]
+    with pytest.raises(ImportError, match=r'python -m pip install "dualopt\[theory\]"'):
+        lesson.asked(2.8, 2)
