@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,8 @@ REFUSED = {
     "scaffold-i",  # many local steps
 }
 ANY_LOSS, OPTIMIZED = DualFL(rho=0.0, nu=1.0), partial(OptimizedDualFL, nu=1.0)
-XI, ZETA = {"start": (2, 1)}, {"start": (0, 1)}
+XI: dict[str, Any] = {"start": (2, 1)}
+ZETA: dict[str, Any] = {"start": (0, 1)}
 KNOWN = [  # by the formulas of gradient descent, and by two programs for DualFL, one of them PEPit's
     (GradientDescent(step=2 / 11), {"L": 10, "clients": 3, "rounds": 3}, (9 / 11) ** 6),
     (GradientDescent(step=1.0), {"mu": 0, "L": 1, "clients": 3, "rounds": 3, "measure": "value"}, 1 / 14),
