@@ -130,6 +130,22 @@ def dualfl(rho: float, rounds: int) -> Error:
     return error
 
 
+def dual_energy_of_dual_ascent(c: Clients) -> Any:
+    """With mu = (1, 2): the mean of g_j*(xi_j), g_j = f_j - mu_j |.|^2/2, and |mean of xi_j|^2/3."""
+
+    def energy(points: Sequence[Any], slopes: Sequence[Any], values: Sequence[Any]) -> Any:
+        xi = [g - mu * x for mu, g, x in zip((1.0, 2.0), slopes, points, strict=True)]
+        g = [v - mu * x**2 / 2 for mu, x, v in zip((1.0, 2.0), points, values, strict=True)]
+        return c.mean([a * x - own for a, x, own in zip(xi, points, g, strict=True)]) + c.mean(xi) ** 2 / 3
+
+    zeta, x = c.all(c.zero), c.all(c.zero)
+    for n in range(3):
+        if n:
+            zeta = [z + c.mean(x) - own for z, own in zip(zeta, x, strict=True)]
+        x = [c.tilted(j, z) for j, z in enumerate(zeta)]
+    return energy(x, zeta, [f(own) for f, own in zip(c.f, x, strict=True)]) - energy(c.all(c.star), c.slopes, c.least)
+
+
 def fedsplit(c: Clients) -> Any:
     """Its model is the mean of the local points."""
     z, consensus, theta = c.all(c.zero), c.zero, c.zero
@@ -217,6 +233,12 @@ CASES = {
         energy_of_gradient_descent, "gradient-descent: step=0.8", [(0.0, 1.0)] * 2, {"rounds": 3, "measure": "value"}
     ),
     "dual ascent": Case(dual_ascent, "dual-ascent: nu=0.8", TWO, {"rounds": 3, "start": (0.0, 1.0)}),
+    "dual ascent, dual energy": Case(
+        dual_energy_of_dual_ascent,
+        "dual-ascent: nu=1.0",
+        [(1.0, 10.0), (2.0, 5.0)],
+        {"rounds": 3, "measure": "dual", "start": (2.0, 1.0)},
+    ),
     "DualFL": Case(dualfl(0.1, 3), "dualfl: rho=0.1, nu=1.0", TWO, {"rounds": 3, "start": (2.0, 1.0)}),
     "DualFL, any convex loss": Case(
         dualfl(0.0, 4), "dualfl: rho=0.0, nu=1.0", [(1.0, INF)] * 2, {"rounds": 4, "start": (2.0, 1.0)}
