@@ -105,7 +105,7 @@ class Rate:
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)
         system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
-        factor = Fraction(math.ceil((self.factor + slack) * 1e5), 10**5)
+        factor = Fraction(math.ceil(round((self.factor + slack) * 1e5, 6)), 10**5)
         found = LyapunovProgram(system).at(float(factor))
         found = None if found is None else LyapunovProgram(system, found.least / 2).at(float(factor))
         if found is None:
