@@ -17,6 +17,7 @@ import numpy as np
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, advance
 from dualopt.methods.participation import (
+    Bernoulli,
     CommunicateWithProbability,
     Full,
     Participation,
@@ -152,8 +153,8 @@ def events_of(participation: Participation, n_clients: int, *, n: int = 0, seed:
     Raises
     ------
     TypeError
-        If the rounds of the participation are not subsets of a given size, or one coin for all, and it does not list
-        them.
+        If the rounds of the participation are not subsets of a given size, a coin for each client, or one for all, and
+        it does not list them.
 
     Examples
     --------
@@ -174,6 +175,8 @@ def events_of(participation: Participation, n_clients: int, *, n: int = 0, seed:
         rounds = Round(n_clients=n_clients, clients=(), communicate=True, inclusion=inclusion, **common)
         found = participation.cohorts(n_clients).items()
         return [Event(chance, replace(rounds, clients=clients)) for clients, chance in found]
+    if isinstance(participation, Bernoulli):
+        return coins(*(participation.probability,) * n_clients).events(n_clients, **common)
     if isinstance(participation, CommunicateWithProbability):
         return coin(n_clients, participation.probability, **common)
     raise TypeError(f"the events of {type(participation).__name__} are not listed.")

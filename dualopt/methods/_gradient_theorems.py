@@ -60,6 +60,7 @@ OF_GRADIENT_DESCENT = (
         ),
         factor=_step_factor,
         potential=_away,
+        power=1,
     ),
 )
 
@@ -109,6 +110,7 @@ OF_ANDERSON_DANE = (
         factor=_mixed,
         rounds=2,
         potential=_residual,
+        power=1,
     ),
 )
 

@@ -144,6 +144,7 @@ OF_ANDERSON = (
         needs=(SMOOTH_STRONG,),
         factor=_mixed,
         potential=_residual,
+        power=1,
         best=lambda k: {"step": 1.0 / math.sqrt(k.L * k.mu)},
     ),
     Theorem(

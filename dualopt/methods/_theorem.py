@@ -217,6 +217,8 @@ class Theorem:
     potential : callable, optional
         ``(method, known, theta, state, n)`` to the number whose expectation falls, for the minimiser ``theta`` and the
         state after n rounds; infinite where the theorem says nothing of the state.
+    power : int, default 2
+        Of the distances that the potential is made of: 1 where it is a norm, whose square falls by the squared factor.
     bound : callable, optional
         ``(method, known, theta, n)`` to what the expectation of :math:`|\theta^n - \theta^*|^2` is at most after n >= 1
         rounds from the start, for the minimiser ``theta``: what an order such as O(1/n^2) stands for.
@@ -233,6 +235,7 @@ class Theorem:
     factor: Callable[[Any, Known], float] | None = None
     rounds: int = 1
     potential: Callable[[Any, Known, Array, Any, int], float] | None = None
+    power: int = 2
     bound: Callable[[Any, Known, Array, int], float] | None = None
     best: Callable[[Known], dict[str, float]] | None = None
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dualopt.engine.rounds import advance, initial_state
 from dualopt.lab.proofs import worst_case
 from dualopt.methods import (
     GIANT,
@@ -38,6 +39,7 @@ from dualopt.methods.participation import (
     Schedule,
     UniformSubset,
     WeightedSubset,
+    first_round,
 )
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
@@ -187,6 +189,24 @@ def test_the_best_parameters_are_admitted_and_best(name: str, theorem: Theorem) 
                     continue  # 2 is the most that there is
                 other = replace(complete, **{parameter: times * value})
                 assert theorem.fails(other, known) or theorem.factor(other, known) >= least * (1.0 - 1e-12)
+
+
+POTENTIALS = [(name, k) for name in PROVED for k, t in enumerate(ALGORITHMS[name].theorems) if t.potential]
+
+
+@pytest.mark.parametrize(("name", "place"), POTENTIALS)
+def test_potentials_are_as_large_as_their_power_says(name: str, place: int) -> None:
+    """Twice as far away they are twice or four times as large."""
+    theorem, f = ALGORITHMS[name].theorems[place], INSTANCES["three"]
+    method = completed(exact(ALGORITHMS[name]), f, Full())
+    found = []
+    for g in (f, replace(f, b=2.0 * f.b)):
+        state = initial_state(method, g, g.initial())
+        for n in range(6):
+            state = advance(method, g, state, replace(first_round(3), n=n))[0]
+        assert theorem.potential is not None
+        found.append(theorem.potential(method, Known.of(g), g.minimiser(), state, 6))
+    assert math.log2(found[1] / found[0]) == pytest.approx(theorem.power, abs=1e-3)
 
 
 # Bounds, against the worst case of all clients.

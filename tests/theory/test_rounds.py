@@ -53,7 +53,12 @@ def case(algorithm=None, **more) -> Case:
 
 @pytest.mark.parametrize(
     ("participation", "count"),
-    [(Full(), 1), (UniformSubset(size=2), 3), (CommunicateWithProbability(probability=0.25), 2)],
+    [
+        (Full(), 1),
+        (UniformSubset(size=2), 3),
+        (Bernoulli(probability=0.25), 8),
+        (CommunicateWithProbability(probability=0.25), 2),
+    ],
 )
 def test_probabilities_of_outcomes_sum_to_one(participation, count: int) -> None:
     outcomes = events_of(participation, 3, n=4, seed=5)
@@ -63,8 +68,8 @@ def test_probabilities_of_outcomes_sum_to_one(participation, count: int) -> None
 
 
 def test_other_participation_is_refused() -> None:
-    with pytest.raises(TypeError, match="the events of Bernoulli are not listed"):
-        events_of(Bernoulli(probability=0.5), 3)
+    with pytest.raises(TypeError, match="the events of Schedule are not listed"):
+        events_of(Schedule(clients=((0,),)), 3)
 
 
 def test_a_path_is_the_run_and_knows_what_else_may_happen() -> None:

@@ -1,7 +1,8 @@
 """Proofs in rational numbers of what theorems say of one class of problems, or of methods that have no theorem.
 
 Each is a file that :func:`dualopt.lab.proofs.check_proof` checks, and runs the code that it is about, in every run of
-the tests. ``python -m theory.proofs`` writes them anew. What is new goes into ``SETTINGS``.
+the tests. ``python -m theory.proofs`` writes them anew. What is new goes into ``SETTINGS``. With ``--table`` it writes
+the table of the rates of all methods (``_table.py``, ``_page.py``).
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class ClassOptions:
     clients : int
         Number of clients.
     participation : str
-        Who takes part: full, subset=2, importance=2; or communicate=0.5.
+        Who takes part: full, subset=2, importance=2, bernoulli=0.5; or communicate=0.5.
     exact : bool
         Write proof.json too: a proof in rational numbers for the largest kappa.
     rounds : int, optional

@@ -26,6 +26,7 @@ from dualopt.lab.proofs._round import OneRound
 from dualopt.lab.proofs._setting import Setting
 from dualopt.lab.proofs._states import Block, FormalState, Outcome, first_state, general_state, observable
 from dualopt.methods import Algorithm
+from dualopt.methods.participation import Bernoulli
 from dualopt.spec import Spec
 
 __all__ = ["as_proof", "check_proof", "regenerated"]
@@ -316,8 +317,9 @@ def _setting(statement: Any, dimension: int, n_events: int, algorithm: type[Algo
     participation = None if who is None else Spec.from_json(who, "participation").build("participation", types=())
     clients = statement["clients"]
     require(len(clients) <= dimension + 1, "clients must be no more than the vectors of the proof and one")
-    size = getattr(participation, "size", len(clients))
-    few = math.comb(len(clients), size) <= max(n_events, MOST_COHORTS)
+    size, N = getattr(participation, "size", len(clients)), len(clients)
+    count = 2**N if isinstance(participation, Bernoulli) else math.comb(N, size)
+    few = count <= max(n_events, MOST_COHORTS)
     require(few, "participation must have no more cohorts than the proof")
     mu, L, weights = (
         [math.inf if c.get(key, "1") is None else float(checker.number(c.get(key, "1"), key)) for c in clients]

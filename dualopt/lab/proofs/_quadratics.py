@@ -1,7 +1,14 @@
-"""The slowest quadratic clients that a search finds: no proof can be better than what happens on them."""
+"""The slowest quadratic clients that a search finds: no proof can be better than what happens on them.
+
+Clients of a class that have equal curvatures can be exchanged, so that second moments of states have blocks: that of
+the means (of the server, and of each kind of vectors over each group of such clients), and for each group one of the
+deviations from its means, the same for all directions of these.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -15,11 +22,14 @@ from dualopt.objectives import Quadratic
 
 __all__ = ["lower_bound", "mean_square_factor"]
 
-CLIENTS = 6
-EVENTS = 64
-"""Most clients of a search, and most things that may happen in a round."""
+CLIENTS = 20
+CORNERS = 64
+ORBITS = 128
+"""Most clients of a search, most of its corners, and most rounds that differ by more than an exchange of clients."""
 GRID = 5
 """Curvatures of a client that are tried: between mu and L in equal ratios."""
+DIGITS = 9
+"""After the point, of a factor; the first of those that agree counts, of equal clients where it can be."""
 PART = 1e-9
 """Of the largest singular value: what is smaller is taken for rounding."""
 
@@ -28,13 +38,15 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
     r"""Return the factor per round of the mean square of the states in late rounds on clients :math:`h_jx^2/2 - b_jx`.
 
     A round is a linear map :math:`A_w` of the state less the fixed point, one of a few. On the smallest subspace that
-    holds all starts and is mapped into itself, the factor is the spectral radius of :math:`\sum_w p_w A_w \otimes A_w`:
-    its eigenvector is the mean of states times their transposes, and some start has a part in it.
+    holds all starts and is mapped into itself, the factor is the spectral radius of the positive map :math:`S \mapsto
+    \sum_wp_wA_wSA_w^\top`: its eigenvector is the mean of states times their transposes, and some start has a part in
+    it. Exchanges of clients leave the map as it is, so that their mean of an eigenvector is one too: it is looked for
+    among the S that they leave as they are, and one round stands for all that are the same up to an exchange.
     """
-    N = setting.n_clients
+    N, groups = setting.n_clients, _groups(setting, curvatures)
     A = np.array(curvatures)[:, None, None]
-    starts = [_start(setting, A, theta0, b) for theta0, b in _beginnings(setting)]
-    n = len(starts[0])
+    starts = np.stack([_start(setting, A, theta0, b) for theta0, b in _beginnings(setting)], axis=1)
+    n = len(starts)
     begin = initial_state(setting.algorithm, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
     sizes = [np.size(x) for x in leaves(begin) if _is_vector(x, N, 1)]
     many = Quadratic(A=A * np.eye(n), b=np.zeros((N, n)), weights=setting.weights)
@@ -44,10 +56,18 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
         return next(rows).reshape(*np.shape(x)[:-1], n) if _is_vector(x, N, 1) else next(told)
 
     state = tree_map(unit, begin)
-    maps = [(p, _flat(advance(setting.algorithm, many, state, round)[0], N, n)) for p, round in setting.events()]
-    Q = _reached(np.stack(starts, axis=1), [M for _, M in maps])
-    second = sum(p * np.kron(Q.T @ M @ Q, Q.T @ M @ Q) for p, M in maps)
-    return float(np.abs(np.linalg.eigvals(second)).max(initial=0.0))
+    orbits = setting.orbits_of(groups)
+    maps = np.stack([_flat(advance(setting.algorithm, many, state, round)[0], N, n) for _, round in orbits])
+    return _radius(_reached(_bases(sizes, groups), starts, maps), maps, [p for p, _ in orbits])
+
+
+def _groups(setting: Setting, curvatures: Sequence[float]) -> list[list[int]]:
+    """Return the clients that can be exchanged."""
+    found: dict[Any, list[int]] = {}
+    for c, own in enumerate(setting.classes):
+        for j in own.clients:
+            found.setdefault((c, curvatures[j]), []).append(j)
+    return list(found.values())
 
 
 def _beginnings(setting: Setting) -> list[tuple[float, np.ndarray]]:
@@ -69,14 +89,65 @@ def _start(setting: Setting, A: np.ndarray, theta0: float, b: np.ndarray) -> np.
     return (_flat(begin, setting.n_clients, 1) - _flat(fixed, setting.n_clients, 1))[:, 0]
 
 
-def _reached(S: np.ndarray, maps: list[np.ndarray]) -> np.ndarray:
-    """Return an orthonormal basis of the smallest subspace that holds the columns of S and is mapped into itself."""
+def _bases(sizes: Sequence[int], groups: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    """Return an orthonormal basis of each block, of shape (rows of a state, kinds, directions)."""
+    firsts = np.cumsum([0, *sizes]).tolist()
+    n, many = firsts.pop(), [first for first, size in zip(firsts, sizes, strict=True) if size > 1]
+    means = []
+    for first in firsts:
+        for own in groups if first in many else [[0]]:
+            means.append(np.zeros(n))
+            means[-1][[first + j for j in own]] = len(own) ** -0.5
+    found = [np.stack(means, axis=1)[:, :, None]]
+    for own in groups:
+        away = np.linalg.svd(np.ones((1, len(own))))[2][1:].T
+        found.append(np.zeros((n, len(many), len(own) - 1)))
+        for k, first in enumerate(many):
+            found[-1][[first + j for j in own], k] = away
+    return found
+
+
+def _images(left: np.ndarray, maps: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return maps from one block to another, of shape (maps, kinds, directions, kinds, directions)."""
+    n = len(left)
+    flat = (B.reshape(n, math.prod(B.shape[1:])) for B in (left, right))
+    found = next(flat).T @ maps @ next(flat)
+    return found.reshape(len(maps), *left.shape[1:], *right.shape[1:])
+
+
+def _reached(bases: Sequence[np.ndarray], starts: np.ndarray, maps: np.ndarray) -> list[np.ndarray]:
+    """Return orthonormal bases of the smallest subspace that holds all starts and is mapped into itself."""
+    scale = float(np.linalg.norm(starts))
+    found = [_span(B, np.einsum("nkc,ns->kcs", B, starts), scale) for B in bases]
+    scale = max(1.0, float(np.linalg.norm(maps, axis=(1, 2)).max()))
     while True:
-        U, sizes, _ = np.linalg.svd(np.concatenate([S, *(M @ S for M in maps)], axis=1), full_matrices=False)
-        Q = U[:, : int(np.sum(sizes > PART * sizes[0]))]
-        if Q.shape[1] == S.shape[1]:
-            return Q
-        S = Q
+        wider = []
+        for B, own in zip(bases, found, strict=True):
+            columns = [np.einsum("nkc,nqd->kcqd", B, own), *(np.moveaxis(_images(B, maps, C), 1, 0) for C in found)]
+            flat = [x.reshape(len(x), math.prod(x.shape[1:])) for x in columns]
+            wider.append(_span(B, np.concatenate(flat, axis=1), scale))
+        if [x.shape for x in wider] == [x.shape for x in found]:
+            return found
+        found = wider
+
+
+def _span(basis: np.ndarray, kinds: np.ndarray, scale: float) -> np.ndarray:
+    """Return an orthonormal basis of the combinations of kinds that are the columns of an array."""
+    U, sizes, _ = np.linalg.svd(kinds.reshape(len(kinds), math.prod(kinds.shape[1:])), full_matrices=False)
+    return np.einsum("nkc,kq->nqc", basis, U[:, : int(np.sum(sizes > PART * scale))])
+
+
+def _radius(bases: Sequence[np.ndarray], maps: np.ndarray, chances: Sequence[float]) -> float:
+    """Return the spectral radius of the mean of S -> ASA' on blocks, each a matrix for all directions."""
+    bases = [B for B in bases if B.size]
+
+    def block(B: np.ndarray, C: np.ndarray) -> np.ndarray:
+        T = _images(B, maps, C)
+        found = np.einsum("w,waukv,wbulv->abkl", chances, T, T, optimize=True)
+        return found.reshape(B.shape[1] ** 2, C.shape[1] ** 2) / B.shape[2]
+
+    second = np.block([[block(B, C) for C in bases] for B in bases])
+    return float(np.abs(np.linalg.eigvals(second)).max(initial=0.0))
 
 
 def _is_vector(x: Any, n_clients: int, dimension: int) -> bool:
@@ -91,13 +162,21 @@ def _flat(state: State, n_clients: int, dimension: int) -> np.ndarray:
 def lower_bound(setting: Setting) -> tuple[float | None, tuple[float, ...]]:
     """Return the largest factor that a search among quadratic clients finds, and whose it is; None for too many."""
     bounded = all(np.isfinite(setting.L)) and min(setting.mu) > 0
-    if setting.n_clients > CLIENTS or len(setting.events()) > EVENTS or not bounded:
+    corners = math.prod(len(own) + 1 for own in setting.classes)
+    if setting.n_clients > CLIENTS or not bounded or corners > CORNERS:
         return None, ()
-    return max((mean_square_factor(setting, h), h) for h in _candidates(setting))
+    candidates = _candidates(setting)
+    if max(len(setting.orbits_of(_groups(setting, h))) for h in candidates) > ORBITS:
+        return None, ()
+    factors = [round(mean_square_factor(setting, h), DIGITS) for h in candidates]
+    return max(zip(factors, candidates, strict=True), key=lambda found: found[0])
 
 
 def _candidates(setting: Setting) -> list[tuple[float, ...]]:
-    """Return curvatures to try: the same place between mu and L for all clients, and all corners."""
+    """Return curvatures to try: the same place between mu and L for all clients, and all corners but for exchanges."""
     grids = [np.geomspace(m, M, GRID).tolist() for m, M in zip(setting.mu, setting.L, strict=True)]
-    corners = product(*((grid[0], grid[-1]) for grid in grids))
-    return list(dict.fromkeys([*zip(*grids, strict=True), *corners]))
+    found = dict.fromkeys(zip(*grids, strict=True))
+    for counts in product(*(range(len(own) + 1) for own in setting.classes)):
+        low = {j for own, n in zip(setting.classes, counts, strict=True) for j in own.clients[:n]}
+        found[tuple(grid[0 if j in low else -1] for j, grid in enumerate(grids))] = None
+    return list(found)

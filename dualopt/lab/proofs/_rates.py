@@ -19,10 +19,10 @@ from dualopt.lab.proofs._quadratics import lower_bound
 from dualopt.lab.proofs._round import OneRound, one_round
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
-from dualopt.methods._theorem import Known
+from dualopt.methods._theorem import Known, Theorem
 from dualopt.spec import Spec
 
-__all__ = ["Rate", "claimed", "prove"]
+__all__ = ["Rate", "claimed", "promised", "prove"]
 
 NEAR_ONE = 1.0 - 1e-6
 ROOM = 1e-6
@@ -42,7 +42,7 @@ class Rate:
     slowest : tuple of float
         The curvatures of these clients.
     claimed : float or None
-        The least factor that a theorem of the method promises for a potential of its own.
+        The least factor that a theorem of the method promises for a potential of its own, made of squares of distances.
     asymptotic : bool
         Whether it is about late rounds: numbers in the states, such as momentum, are taken at their limits.
     lyapunov : tuple of (tuple of str, array)
@@ -105,7 +105,7 @@ class Rate:
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)
         system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
-        factor = Fraction(math.ceil((self.factor + slack) * 1e5), 10**5)
+        factor = Fraction(math.ceil(round((self.factor + slack) * 1e5, 6)), 10**5)
         found = LyapunovProgram(system).at(float(factor))
         found = None if found is None else LyapunovProgram(system, found.least / 2).at(float(factor))
         if found is None:
@@ -168,7 +168,7 @@ def prove(
         As in :func:`worst_case`.
     memory : bool, optional
         Whether V has the points too where the clients were asked last, and the values of the functions there:
-        accelerated methods need them. Both are tried when not given.
+        accelerated methods need them. When not given, it has them where there is a better factor with them.
     tolerance : float, default 1e-5
         Of the bisection.
 
@@ -202,11 +202,13 @@ def prove(
     best: tuple[float, Lyapunov | None, OneRound] | None = None
     for own in (False, True) if memory is None else (memory,):
         system = one_round(setting, memory=own)
-        found, factor = _least(system, tolerance)
+        found, factor = _least(system, tolerance, bound)
         if bound is not None and factor < bound * (1.0 - ROOM):
             wrong = factor
         elif best is None or factor < best[0] - 2 * tolerance:
             best = factor, found, system
+            if bound is not None and factor <= bound + tolerance:
+                break  # some clients are as slow
     if best is None:
         raise RuntimeError(
             f"the solver is too inexact here: it found {wrong:.6g}, and a run is as slow as {bound:.6g}."
@@ -227,25 +229,47 @@ def prove(
 
 def claimed(setting: Setting) -> float | None:
     """Return the least factor per round that a theorem promises for the mean of its potential."""
-    known = Known.of(setting.world(1), setting.participation)
-    factors = [
-        theorem.factor(setting.algorithm, known) ** (1.0 / theorem.rounds)
-        for theorem in setting.algorithm.theorems
-        if theorem.factor is not None
-        and theorem.potential is not None
-        and theorem.concerns(setting.algorithm, known)
-        and not theorem.fails(setting.algorithm, known)
+    found = promised(setting.algorithm, Known.of(setting.world(1), setting.participation))
+    return min((factor for theorem, factor in found if theorem.potential is not None), default=None)
+
+
+def promised(method: Algorithm, known: Known) -> list[tuple[Theorem, float]]:
+    """Return the theorems with a factor that apply, and their factors per round for squares of distances.
+
+    Examples
+    --------
+    By gradient descent a distance falls by 0.9:
+
+    >>> setting = Setting.of("gradient-descent", 1, 10, 2)
+    >>> [round(factor, 2) for _, factor in promised(setting.algorithm, Known.of(setting.world(1)))]
+    [0.81]
+    """
+    return [
+        (theorem, theorem.factor(method, known) ** (2.0 / (theorem.power * theorem.rounds)))
+        for theorem in method.theorems
+        if theorem.factor is not None and theorem.concerns(method, known) and not theorem.fails(method, known)
     ]
-    return min(factors, default=None)
 
 
-def _least(system: OneRound, tolerance: float) -> tuple[Lyapunov | None, float]:
-    """Return the least factor with a Lyapunov function, and that function; infinity where there is none below 1."""
+def _least(system: OneRound, tolerance: float, bound: float | None) -> tuple[Lyapunov | None, float]:
+    """Return the least factor with a Lyapunov function, and that function; infinity where there is none below 1.
+
+    Where some clients are as slow as ``bound`` it is looked for above: that nothing is found below is verified.
+    """
     lyapunov = LyapunovProgram(system)
-    low, high, best = 0.0, NEAR_ONE, lyapunov.at(NEAR_ONE)
+    low, high, best = 0.0, NEAR_ONE, None
+    if bound is not None and bound + tolerance < NEAR_ONE:
+        low, high = bound, bound + tolerance
+        best = lyapunov.at(high)
+        below = bound * (1.0 - ROOM) - tolerance
+        if best is not None and below > 0.0 and lyapunov.at(below) is not None:
+            return best, below
+    if best is None:
+        high = NEAR_ONE
+        best = lyapunov.at(high)
     if best is None:
         return None, math.inf
-    while high - low > tolerance:
+    while high - low > (1.0 + ROOM) * tolerance:
         middle = (low + high) / 2
         found = lyapunov.at(middle)
         low, high, best = (low, middle, found) if found is not None else (middle, high, best)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +20,13 @@ from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, ratio
 from dualopt.lab.proofs._forms import Class, classes_of
 from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
-from dualopt.methods.participation import Full, Round, WeightedSubset, first_round
+from dualopt.methods.participation import Bernoulli, Full, Round, UniformSubset, WeightedSubset, first_round
 from dualopt.objectives import Quadratic
 
 __all__ = ["Limits", "Setting", "numbers"]
 
-SETTLING = 400
-"""Rounds after which numbers in states must be at their limits."""
+SETTLED, SETTLING = 400, 4000
+"""Rounds after which numbers in states that no longer change are at their limits, and after which all must be."""
 SHOWN = 5
 """Rounds of a run in which a method must be linear algebra on vectors."""
 
@@ -163,7 +163,7 @@ class Setting:
             found = events_of(self.participation or Full(), self.n_clients, n=n)
         except TypeError:
             raise ValueError(
-                "participation must be one whose rounds can be listed: full, subset, importance or communicate."
+                "participation must have rounds that can be listed: full, subset, importance, bernoulli or communicate."
             ) from None
         if not self.exact:
             return found
@@ -174,12 +174,40 @@ class Setting:
     @cached_property
     def orbits(self) -> list[Event]:
         """One round for all that exchanges of clients in classes make of it, with the probability of these."""
+        return self.orbits_of([own.clients for own in self.classes])
+
+    def orbits_of(self, groups: Sequence[Sequence[int]]) -> list[Event]:
+        """Return one round for all that exchanges of clients in groups make of it, with the probability of these."""
+        counted = self._counted(groups)
+        if counted is not None:
+            return counted
         found: dict[Any, Event] = {}
         for chance, round in self.events():
-            counts = tuple(len(set(c.clients) & set(round.clients)) for c in self.classes)
+            counts = tuple(len(set(own) & set(round.clients)) for own in groups)
             known = found.get((counts, round.communicate))
             found[counts, round.communicate] = Event(chance + (known.probability if known else 0), round)
         return list(found.values())
+
+    def _counted(self, groups: Sequence[Sequence[int]]) -> list[Event] | None:
+        """Return the orbits without a list of the cohorts, where cohorts of one size are equally likely and many."""
+        who, N = self.participation, self.n_clients
+        if isinstance(who, UniformSubset):
+            chances = {who.size: Rational(1, math.comb(N, who.size)) if self.exact else 1.0 / math.comb(N, who.size)}
+        elif isinstance(who, Bernoulli):
+            chances = {k: who.probability**k * (1 - who.probability) ** (N - k) for k in range(N + 1)}
+        else:
+            return None
+        sizes = [*map(len, groups)]
+        if math.prod(n + 1 for n in sizes) > sum(math.comb(N, k) for k in chances):
+            return None
+        kind: type[Round] = _ExactRound if self.exact else Round
+        found: list[Event] = []
+        for counts in product(*(range(n, -1, -1) for n in sizes)):
+            chance: Any = math.prod(map(math.comb, sizes, counts)) * chances.get(sum(counts), 0)
+            if chance > 0:
+                clients = tuple(sorted(j for own, n in zip(groups, counts, strict=True) for j in own[:n]))
+                found.append(Event(chance, kind(n=0, n_clients=N, clients=clients, communicate=True, seed=0)))
+        return found
 
     def alike(self, active: Sequence[int] | None = None) -> list[dict[int, int]]:
         """Return one active and one inactive client of each class, and how many of its clients are; all alike if None.
@@ -221,6 +249,8 @@ class Setting:
         for n in range(SETTLING if first else 0):
             state = advance(self.algorithm, f, state, replace(first_round(N), n=n))[0]
             before, last = last, told(state)
+            if n >= SETTLED and all(map(np.array_equal, before, last)):
+                break
         if not _close(before, last):
             raise ValueError(
                 "algorithm must have numbers in its states that settle; worst_case takes it round by round."
@@ -249,7 +279,7 @@ class Setting:
         """
         f, method = self.world(dimension, tracked=True), self.algorithm
         state = initial_state(method, f, f.zeros())
-        for n, (_, round) in enumerate(islice(cycle(self.events()), rounds)):
+        for n, (_, round) in enumerate(islice(cycle(self.orbits), rounds)):
             now = replace(round, n=n)
             together = advance(method, f, state, replace(now, clients=tuple(range(self.n_clients)), inclusion=None))[0]
             require_vectors(vectors(together, f))

@@ -21,7 +21,7 @@ from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine._steps import solver_states
 from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.proofs._formal import Answer, World, is_vector, vectors
-from dualopt.lab.proofs._linear import echelon, left_null_space, null_space, solve_in
+from dualopt.lab.proofs._linear import TOLERANCE, echelon, left_null_space, null_space, solve_in
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods._base import UNKNOWN
 from dualopt.methods.participation import Round
@@ -187,10 +187,13 @@ def general_state(setting: Setting, dimension: int, *, memory: bool) -> tuple[Fo
     Raises
     ------
     ValueError
-        If a later round makes something else of it.
+        If a later round makes something else of it, or a round moves the fixed point.
     """
     rounds = [round for _, round in setting.orbits]
     begun = [first_state(setting, dimension, memory=memory).after(round) for round in rounds]
+    still = _with(setting, [np.eye(len(A), dtype=A.dtype) for A in _together(begun)], dimension, memory=memory)
+    if any((abs(A) > TOLERANCE).any() for A in _together([still.after(round) for round in rounds])):
+        raise ValueError("algorithm must keep its fixed point in everything that may happen in a round.")
     invariants = [left_null_space(A) for A in _together(begun)]
     while True:
         state = _with(setting, invariants, dimension, memory=memory)

@@ -272,11 +272,18 @@ def test_other_code_is_refused(monkeypatch) -> None:
     for step, edited in (("local", other_local), ("server", other_server)):
         with monkeypatch.context() as patch:
             patch.setattr(FedDyn, step, edited)
-            assert re.search(r"the code of the method gives another|alike", refusal(proof) or "")
+            assert re.search(r"the code of the method gives another|alike|fixed point", refusal(proof) or "")
     twice = {"uniform-subset": {"size": 1}}
     for participation in (None, twice, {"bernoulli": {"probability": 0.5}}):
         with pytest.raises(RefusedError):
             check_proof(changed(proof, ("statement", "participation"), participation))
+
+
+def test_more_cohorts_than_a_proof_lists_are_not_looked_at() -> None:
+    proof = prove("gradient-descent: step=0.1", mu=1, L=10, clients=12, memory=False, tolerance=1e-3).proof()
+    for who in ({"bernoulli": {"probability": 0.5}}, {"subset": {"size": 6}}):
+        with pytest.raises(RefusedError, match="participation must have no more cohorts than the proof"):
+            check_proof(changed(proof, ("statement", "participation"), who))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from dualopt.lab.proofs import Rate, prove
+from dualopt.lab.proofs._quadratics import mean_square_factor
 from dualopt.lab.proofs._round import one_round
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm, FedDyn, FedSplit, GradientDescent, Scaffnew
 from dualopt.methods.feddyn import Server as FedDynServer
 from dualopt.methods.fedsplit import Client as FedSplitClient
-from dualopt.methods.participation import CommunicateWithProbability, UniformSubset
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset
 from dualopt.solvers import Gradient
 
 COIN = 1.0 / math.sqrt(10.0)
@@ -63,8 +64,56 @@ def test_clients_of_several_classes_are_as_good_as_each_by_itself() -> None:
 def test_a_hundred_clients_cost_no_more_than_ten() -> None:
     sizes = [one_round(Setting.of("fedsplit", 1.0, 10.0, N)).sizes for N in (10, 100)]
     assert sizes[0] == sizes[1]
-    factors = [prove("fedsplit", mu=1, L=10, clients=N, memory=False, tolerance=1e-3).factor for N in (10, 100)]
+    factors = [prove("fedsplit", mu=1, L=10, clients=N, memory=False, tolerance=1e-3).factor for N in (30, 100)]
     assert factors[0] == factors[1]
+
+
+LAWS = [UniformSubset(size=2), Bernoulli(probability=0.3), CommunicateWithProbability(probability=0.4)]
+
+
+@pytest.mark.parametrize("who", LAWS)
+def test_what_may_happen_is_counted_as_it_is_listed(who) -> None:
+    setting = Setting.of("feddyn" if "partial" in who.needs() else "scaffnew", 1.0, 10.0, 5, who)
+    groups = [(0, 3), (1, 2, 4)]
+    chances: dict = {}
+    for chance, round in setting.events():
+        kind = (*(len(set(own) & set(round.clients)) for own in groups), round.communicate)
+        chances[kind] = chances.get(kind, 0.0) + chance
+    found = setting.orbits_of(groups)
+    counts = [tuple(len(set(own) & set(round.clients)) for own in groups) for _, round in found]
+    kinds = [(*own, round.communicate) for own, (_, round) in zip(counts, found, strict=True)]
+    assert dict(zip(kinds, [p for p, _ in found], strict=True)) == pytest.approx(chances)
+    exact = setting.in_rationals().orbits_of(groups)
+    assert sum(p for p, _ in exact) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "who"),
+    [("feddyn", LAWS[0]), ("a-fedpd", LAWS[1]), ("scaffnew", LAWS[2]), ("fedsplit", LAWS[1]), ("scaffold", LAWS[0])],
+)
+def test_clients_that_can_be_exchanged_are_as_slow_as_all_of_them(method: str, who) -> None:
+    """With no exchange there is one block, of the whole state."""
+    for curvatures in ((1.0, 10.0, 10.0, 1.0), (10.0, 10.0, 10.0, 10.0), (1.0, 10.0, 10.0, 10.0)):
+        alike, apart = (
+            mean_square_factor(Setting.of(method, 1.0, 10.0, 4, who, literal=literal), curvatures)
+            for literal in (False, True)
+        )
+        assert alike == pytest.approx(apart, abs=1e-10)
+
+
+def test_independent_clients_are_proved_alike_and_apart() -> None:
+    what = {"mu": 1, "L": 10, "clients": 3, "participation": LAWS[1], "memory": False, "tolerance": 1e-4}
+    one, all_ = (prove("feddyn", literal=literal, **what) for literal in (False, True))
+    assert one.factor == pytest.approx(all_.factor, abs=2e-4)
+    assert one.lower_bound == pytest.approx(all_.lower_bound, abs=1e-8)
+    assert one.lower_bound is not None
+    assert one.lower_bound < one.factor < 0.9
+
+
+def test_numbers_that_settle_late_have_their_limits() -> None:
+    found = prove("dualfl", mu=1, L=1000, clients=2, memory=True, tolerance=1e-3)
+    assert found.asymptotic
+    assert 0.9377 < found.factor < 1.0 - 1.0 / math.sqrt(1000.0)  # of Theorem 3.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,3 +230,10 @@ class Restless(Algorithm):
 def test_what_cannot_be_proved_is_refused(method, sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         prove(method, mu=1, L=10, clients=3)
+
+
+def test_a_round_that_moves_the_fixed_point_is_refused() -> None:
+    """FedPD's clients go elsewhere in rounds without communication; then no mean square goes to zero."""
+    who = CommunicateWithProbability(probability=0.5)
+    with pytest.raises(ValueError, match="algorithm must keep its fixed point in everything that may happen"):
+        prove("fedpd", mu=1, L=10, clients=3, participation=who)
