@@ -193,10 +193,7 @@ class _Finder(ast.NodeVisitor):
     # ---- places ----
 
     def span(self, node: Any) -> Span:
-        return (
-            self.starts[node.lineno - 1] + node.col_offset,
-            self.starts[node.end_lineno - 1] + node.end_col_offset,
-        )
+        return (self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset)
 
     def text(self, node: ast.AST) -> str:
         start, end = self.span(node)
