@@ -217,10 +217,17 @@ def unnoticed(evaluations: Sequence[Evaluation], expected: Mapping[str, Rows], f
         if kind == "bound" and not any(map(any, expected[what].numbers.values())):
             continue  # two numbers that are equal without rounding: there is no tolerance to change
         own = _of_kind(evaluations, what)
+        parts = [(own, expected[what])]
+        if kind == "ratio":  # every case has a row of its own, and one that complains is enough
+            cases = expected[what].numbers.items()
+            parts = [
+                ([e for e in own if e.result.verdict.case == case], Rows(kind, {case: numbers}))
+                for case, numbers in cases
+            ]
         for factor in factors:
             changes = [{"rhs": factor}] + ([{"lhs": factor}] if kind == "ratio" else [])
             for change in changes:
-                if not complaints(rows(scaled(own, what, **change), kinds), {what: expected[what]}):
+                if not any(complaints(rows(scaled(of, what, **change), kinds), {what: row}) for of, row in parts):
                     missed.append(f"{what}: {change}")
     return missed
 
