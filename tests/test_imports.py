@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
@@ -81,35 +82,36 @@ def may_use_numpy(path: Path) -> bool:
     return any(relative.is_relative_to(name) for name in HOST_MODULES)
 
 
-# What every file imports, by its path from the root.
-IMPORTED = {
-    path.relative_to(ROOT): imported(path.read_text())
-    for package in FORBIDDEN
-    for path in sorted((ROOT / package).rglob("*.py"))
-}
+FILES = [path.relative_to(ROOT) for package in FORBIDDEN for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+@cache
+def imported_by(path: Path) -> set[str]:
+    """Return what a file imports, by its path from the root."""
+    return imported((ROOT / path).read_text())
 
 
 def offenders(forbidden: dict[Path, set[str]]) -> dict[str, set[str]]:
     """Return the files that import what they must not, and what that is."""
-    return {str(path): found for path, names in forbidden.items() if (found := IMPORTED[path] & names)}
+    return {str(path): found for path, names in forbidden.items() if (found := imported_by(path) & names)}
 
 
 def test_every_package_is_read() -> None:
-    assert {path.parts[0] for path in IMPORTED} == set(FORBIDDEN)
-    assert {"dualopt", "theory"} < IMPORTED[Path("figures/table1.py")]
+    assert {path.parts[0] for path in FILES} == set(FORBIDDEN)
+    assert {"dualopt", "theory"} < imported_by(Path("figures/table1.py"))
 
 
 def test_imports_run_one_way() -> None:
-    assert offenders({path: FORBIDDEN[path.parts[0]] for path in IMPORTED}) == {}
+    assert offenders({path: FORBIDDEN[path.parts[0]] for path in FILES}) == {}
 
 
 def test_only_named_modules_know_numpy() -> None:
-    numerical = [path for path in IMPORTED if path.parts[0] == "dualopt" and not may_use_numpy(path)]
+    numerical = [path for path in FILES if path.parts[0] == "dualopt" and not may_use_numpy(path)]
     assert offenders(dict.fromkeys(numerical, ARRAYS)) == {}
 
 
 def test_only_the_strategies_need_hypothesis() -> None:
-    assert set(offenders({path: {"hypothesis"} for path in IMPORTED})) == {"dualopt/lab/testing.py"}
+    assert set(offenders({path: {"hypothesis"} for path in FILES})) == {"dualopt/lab/testing.py"}
 
 
 EXTRAS = [  # what is run, what is missing, how that ends, and the last words
@@ -163,7 +165,7 @@ def targets(source: str, module: str, is_package: bool) -> Iterator[tuple[str, s
             yield from ((place, alias.name) for alias in node.names)
 
 
-SOURCES = {module_name(path): path for path in IMPORTED if path.parts[0] == "dualopt"}
+SOURCES = {module_name(path): path for path in FILES if path.parts[0] == "dualopt"}
 STUBS = {
     (module_name(path.relative_to(ROOT)), name): place
     for path in (ROOT / "dualopt").rglob("__init__.pyi")

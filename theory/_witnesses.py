@@ -62,6 +62,7 @@ def load(file: Path = TABLE) -> Table:
     }
 
 
+@cache
 def kind_of(what: str) -> str:
     """Return the kind of an inequality: its label without numbers that a run may change.
 

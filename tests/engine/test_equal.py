@@ -20,15 +20,12 @@ from dualopt.methods import (
     AFedPD,
     CorrectedDualFL,
     DualFL,
-    FedADMM,
     FedAvg,
     FedDyn,
-    FedSplit,
     GapRestartedDualFL,
     GradientDescent,
     Scaffnew,
 )
-from dualopt.methods.compressors import CoordinateCohorts, NaturalCompression, RandK, TopK
 from dualopt.methods.participation import WeightedSubset
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.objectives._sparse import LARGEST_GRAM
@@ -107,15 +104,6 @@ def test_rows_of_many_classes_and_runs_without_certificates(method: Any, certify
     f = digits(rows=200)
     cuts = {str(n): lambda n=n: (f, Blocks(number=n)) for n in (1, 3, 8)}
     require_equal(method, f, cuts, rounds=5, certify_every=certify)
-
-
-@pytest.mark.parametrize(
-    "compressor", [RandK(size=2), TopK(size=1), NaturalCompression(), CoordinateCohorts(size=2)], ids=lambda c: str(c)
-)
-def test_compressed_uploads(compressor: Any) -> None:
-    f = problems()["quadratic"]
-    for method in (FedSplit(), FedDyn(), GradientDescent(), FedADMM()):
-        require_equal(method, f, ways(f), rounds=6, certify_every=3, compressor=compressor)
 
 
 @pytest.mark.parametrize(

@@ -20,15 +20,7 @@ from dualopt.engine import Blocks, Host, LostError, RemoteClients, journal
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.rounds import resolve
-from dualopt.methods import (
-    AFedPD,
-    CorrectedDualFL,
-    FedAvg,
-    FedDR,
-    FedDyn,
-    Scaffnew,
-    Scaffold,
-)
+from dualopt.methods import AFedPD, CorrectedDualFL, FedAvg, FedDR, FedDyn, Scaffnew, Scaffold
 from dualopt.methods.participation import Full, UniformSubset
 from dualopt.objectives import Composite
 from dualopt.runs.recording import run

@@ -276,7 +276,8 @@ def test_sums_for_certificates_are_of_all_hosts_or_of_none() -> None:
     hosts["a"].host = Certified(None)  # pyright: ignore[reportAttributeAccessIssue]
     hosts["a"].answer([_messages.Add("s", boxes["a"], evaluate)])
     refused(hosts["a"], _messages.Reveal("s", NAMES[:3]), "not one of all hosts")
-    hosts["a"].answer([_messages.Reveal("s", NAMES)])
+    (answer,) = hosts["a"].answer([_messages.Reveal("s", NAMES)])
+    assert type(answer) is _messages.Revealed
 
 
 def test_a_number_beyond_the_range_is_refused_in_words_that_hide_it() -> None:

@@ -15,14 +15,7 @@ from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.rounds import resolve
-from dualopt.methods import (
-    AFedPD,
-    CorrectedDualFL,
-    DualFL,
-    FedDyn,
-    FedSplit,
-    Scaffnew,
-)
+from dualopt.methods import AFedPD, CorrectedDualFL, DualFL, FedDyn, FedSplit, Scaffnew
 from dualopt.methods.participation import UniformSubset
 from dualopt.runs.certificates import DualPoint, certificate
 from dualopt.runs.recording import run

@@ -49,10 +49,7 @@ CHANGES: dict[str, Any] = {
     "deadline": 5.0,
     "package": "0.0.1",
 }
-WITH: dict[str, dict[str, Any]] = {
-    "regulariser": {"algorithm": "feddr"},
-    "participation": {"algorithm": "feddyn"},
-}
+WITH: dict[str, dict[str, Any]] = {"regulariser": {"algorithm": "feddr"}, "participation": {"algorithm": "feddyn"}}
 
 
 def test_every_field_is_in_the_fingerprint_and_in_the_file() -> None:

@@ -20,16 +20,7 @@ from dualopt.solvers import Exact
 from dualopt.solvers.stopping import Steps
 from figures import _drift, afedpd_drift, afedpd_residuals
 from figures._curves import stationarity
-from figures._drift import (
-    KINDS,
-    RHO,
-    Residuals,
-    convex_problem,
-    drift_traces,
-    methods,
-    name_of,
-    nonconvex_problem,
-)
+from figures._drift import KINDS, RHO, Residuals, convex_problem, drift_traces, methods, name_of, nonconvex_problem
 from figures._local_models import LocalModels
 from figures._settings import Settings
 

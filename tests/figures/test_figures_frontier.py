@@ -174,10 +174,7 @@ def test_bits_and_numbers_are_those_of_a_client(small: Settings) -> None:
     figure = compression.draw(traces, small)
     assert [axes.get_xlabel() for axes in figure.axes] == ["megabits sent by each client", "rounds"]
     assert all(len(axes.lines) == len(CURVES) for axes in figure.axes)
-    for last, bottom in (
-        (3e-5, 1e-5),
-        (0.0, 1e-10),
-    ):  # to the target, and not below what few rounds reach
+    for last, bottom in ((3e-5, 1e-5), (0.0, 1e-10)):  # to the target, and not below what few rounds reach
         cut = {}
         for name, trace in traces.items():
             errors = np.linspace(1.0, last, len(trace))

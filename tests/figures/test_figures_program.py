@@ -16,8 +16,20 @@ from matplotlib.figure import Figure
 import figures._curves
 from dualopt.runs import recording
 from dualopt.runs.trace import Trace
-from figures import _drift, _program, fig1b_clients, fig1c_rho, phase_diagrams, table1, zero_chain
+from figures import (
+    _contestants,
+    _drift,
+    _program,
+    fig1b_clients,
+    fig1c_rho,
+    phase_diagrams,
+    scales,
+    table1,
+    which_method,
+    zero_chain,
+)
 from figures._settings import Settings
+from tests.figures.test_figures_which_method import FEW
 from tests.programs import ended, refusal
 
 PNG, PDF = b"\x89PNG", b"%PDF"
@@ -78,12 +90,15 @@ def draw_png_only_unless(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", _program.discover())
 def test_every_figure_leaves_its_files(name, shared, three_classes, monkeypatch, capsys):
-    # Of the two figures that are not runs, a part: their own tests count every row and compute cells.
+    # Of figures with many runs or cells, a part: their own tests count every row and compute cells.
     monkeypatch.setattr(table1, "ROWS", {label: table1.ROWS[label] for label in ("FedPD", "FedProx")})
     monkeypatch.setattr(table1, "ALPHA", 0.1)
     monkeypatch.setitem(phase_diagrams.CELLS, True, (3, 2))
     monkeypatch.setitem(zero_chain.ENTRIES, True, 4)
     monkeypatch.setattr(_drift, "CLIENTS", 10)
+    monkeypatch.setattr(scales, "ACTIVE", (5,))
+    for module in (_contestants, which_method):
+        monkeypatch.setattr(module, "contestants", lambda: FEW)
     draw_png_only_unless(name == "fig1c_rho", monkeypatch)
     arguments = ("--data", three_classes, "--rounds", "3", "--out", str(shared))
     assert run_program(name, *arguments, "--quick", "--threads", "1") == 0

@@ -386,11 +386,7 @@ def comparison(rng: Rng) -> Case:
     )
     words = typed("compare", {"algorithm": [f"{label}@dualfl"]})
     return Case(
-        what=f"compare {label[:40]!r}@dualfl",
-        words=words,
-        expected=Expected.EITHER,
-        clean=clean,
-        naming=("algorithm",),
+        what=f"compare {label[:40]!r}@dualfl", words=words, expected=Expected.EITHER, clean=clean, naming=("algorithm",)
     )
 
 

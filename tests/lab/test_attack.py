@@ -35,11 +35,7 @@ def plane(parameters: Parameters) -> tuple[float, float]:
     return parameters.real(), parameters.real()
 
 
-def claim(
-    compare: Callable = compare,
-    assumptions: Callable = nothing,
-    name: str = "toy",
-) -> Claim:
+def claim(compare: Callable = compare, assumptions: Callable = nothing, name: str = "toy") -> Claim:
     return Claim(
         name=name, source="a test", statement="$h \\le 1$", compare=compare, assumptions=assumptions, trivial=unknown
     )

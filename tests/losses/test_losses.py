@@ -51,9 +51,7 @@ DEFINITIONS = {
     "Logistic": lambda loss, z, y: np.log(1 + np.exp(-y * z)),
     "Multinomial": lambda loss, z, y: -special.log_softmax(z, axis=0)[y, np.arange(y.size)],
     "SmoothedHinge": lambda loss, z, y: np.select(
-        [y * z >= 1, y * z <= 1 - loss.gamma],
-        [0, 1 - y * z - loss.gamma / 2],
-        (1 - y * z) ** 2 / (2 * loss.gamma),
+        [y * z >= 1, y * z <= 1 - loss.gamma], [0, 1 - y * z - loss.gamma / 2], (1 - y * z) ** 2 / (2 * loss.gamma)
     ),
     "Squared": lambda loss, z, y: (z - y) ** 2 / 2,
 }

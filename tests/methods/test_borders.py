@@ -38,13 +38,7 @@ from dualopt.methods import (
 )
 from dualopt.methods._base import with_participation
 from dualopt.methods._primal_dual_theorems import best_step
-from dualopt.methods.participation import (
-    CommunicateWithProbability,
-    Full,
-    Participation,
-    UniformSubset,
-    WeightedSubset,
-)
+from dualopt.methods.participation import CommunicateWithProbability, Full, Participation, UniformSubset, WeightedSubset
 from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact, Gradient
 from theory._problems import solved
@@ -113,17 +107,7 @@ BORDERS: list[tuple[Assumptions, str, type[Algorithm], str, float, float, dict[s
     (sampled_feddyn.admitted, "Theorem A", FedDyn, "alpha", 1e2, 0.1, {}, LOPSIDED, TWO),
     (sampled_feddyn.admitted, "Theorem A", FedDyn, "alpha", 1e2, 0.1, {}, LOPSIDED, ONE),
     (growing_feddyn.admitted, "Theorem C", GrowingFedDyn, "growth", 1e-3, 5.0, {"alpha": 2.0}, LOPSIDED, TWO),
-    (
-        weighted_feddyn.admitted,
-        "Theorem A'",
-        FedDyn,
-        "alpha",
-        1e2,
-        0.1,
-        {},
-        HEAVY,
-        WeightedSubset(size=2),
-    ),
+    (weighted_feddyn.admitted, "Theorem A'", FedDyn, "alpha", 1e2, 0.1, {}, HEAVY, WeightedSubset(size=2)),
     (_runs.sublinear_regime, "Theorem 3.2", DualFL, "nu", 0.1, 1.0, {"rho": 0.0}, LOPSIDED, Full()),
     (_runs.linear_regime, "Theorem 3.3", DualFL, "rho", 1e-3, 0.5, {"nu": 0.4}, LOPSIDED, Full()),
     (_runs.linear_regime, "Theorem 3.3", DualFL, "nu", 0.3, 1.0, {"rho": 1e-3}, LOPSIDED, Full()),

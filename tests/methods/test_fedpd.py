@@ -7,9 +7,7 @@ from itertools import islice
 import numpy as np
 
 from dualopt.engine.rounds import State, advance, iterate
-from dualopt.methods import (
-    FedPD,
-)
+from dualopt.methods import FedPD
 from dualopt.methods.participation import CommunicateWithProbability, Schedule
 from tests.problems import quadratic
 

@@ -15,11 +15,7 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic
-from dualopt.methods import (
-    FedAvg,
-    FedPD,
-    OldDualFedPD,
-)
+from dualopt.methods import FedAvg, FedPD, OldDualFedPD
 from dualopt.objectives import NonconvexPenalty, linear_model
 from dualopt.problem.data import fedpd_synthetic
 from dualopt.solvers import Gradient
@@ -108,9 +104,7 @@ def test_algorithm_2_uploads_the_new_dual(objective: NonconvexPenalty, literal: 
 
 
 @pytest.mark.parametrize(
-    ("step", "ninth"),
-    [(0.005, 1.2935970066539622e-03), (0.04, 1.334773790635042e-04)],
-    ids=["short", "long"],
+    ("step", "ninth"), [(0.005, 1.2935970066539622e-03), (0.04, 1.334773790635042e-04)], ids=["short", "long"]
 )
 def test_local_gradient_descent(objective: NonconvexPenalty, literal: Literal, step: float, ninth: float) -> None:
     """Before round 50 it is at 2.9787071468355376e-04 (step 0.005) and 1.3035415101474093e-08 (step 0.04)."""

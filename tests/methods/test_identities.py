@@ -23,13 +23,7 @@ from dualopt.methods import (
     LazyAFedPD,
     OldDualFedPD,
 )
-from dualopt.methods.participation import (
-    CommunicateWithProbability,
-    Full,
-    Participation,
-    Round,
-    UniformSubset,
-)
+from dualopt.methods.participation import CommunicateWithProbability, Full, Participation, Round, UniformSubset
 from dualopt.objectives import Quadratic
 from dualopt.regularisers import L1
 from dualopt.solvers import Exact, Gradient

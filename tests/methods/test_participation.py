@@ -310,10 +310,7 @@ TestAnyCoin = AnyCoin.TestCase
 # ---- cohorts with unequal probabilities ----
 
 
-@hypothesis.given(
-    weights=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8),
-    share=st.floats(0.0, 0.999),
-)
+@hypothesis.given(weights=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8), share=st.floats(0.0, 0.999))
 def test_inclusion_probabilities_are_exact(weights: list[float], share: float) -> None:
     N, size = len(weights), 1 + int(share * len(weights))
     chance = WeightedSubset(size=size, weights=tuple(weights))

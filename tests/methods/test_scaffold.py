@@ -9,10 +9,7 @@ import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic
-from dualopt.methods import (
-    Scaffold,
-    ScaffoldI,
-)
+from dualopt.methods import Scaffold, ScaffoldI
 from dualopt.methods.participation import UniformSubset
 from dualopt.objectives import linear_model
 from dualopt.solvers import SGD, Gradient

@@ -19,15 +19,7 @@ from hypothesis import strategies as st
 
 import dualopt.methods
 from dualopt.engine.rounds import iterate
-from dualopt.methods import (
-    Algorithm,
-    DualFL,
-    FedDyn,
-    FedPD,
-    FedSplit,
-    SampledDualFL,
-    Scaffold,
-)
+from dualopt.methods import Algorithm, DualFL, FedDyn, FedPD, FedSplit, SampledDualFL, Scaffold
 from dualopt.methods.participation import (
     Bernoulli,
     CommunicateWithProbability,

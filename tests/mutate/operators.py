@@ -109,16 +109,17 @@ def mutants(source: str) -> list[Mutant]:
     """
     finder = _Finder(source)
     finder.visit(ast.parse(source))
-    seen, found = {ast.dump(ast.parse(source))}, []
+    pieces = [_Piece(finder, node) for node in _statements(ast.parse(source))]
+    seen, found = {(piece.start, piece.dump()) for piece in pieces}, []
     for edit in finder.edits:
-        mutant = _applied(source, edit)
+        piece = next(piece for piece in pieces if piece.start <= edit.start and edit.end <= piece.end)
         try:
-            program = ast.dump(ast.parse(mutant.source))
+            program = piece.start, piece.dump(edit)
         except SyntaxError:  # such as a removed minus of "a ** -b"
             continue
         if program not in seen:
             seen.add(program)
-            found.append(mutant)
+            found.append(_applied(source, edit))
     return found
 
 
@@ -143,6 +144,26 @@ def _applied(source: str, edit: _Edit) -> Mutant:
 def _line_end(text: bytes, start: int) -> int:
     end = text.find(b"\n", start)
     return len(text) if end < 0 else end
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, those in its classes one by one: an edit is in one of them."""
+    for node in tree.body:
+        yield from node.body if isinstance(node, ast.ClassDef) else [node]
+
+
+class _Piece:
+    """A statement with its lines: two edits in it make one program of the file if they make one of the statement."""
+
+    def __init__(self, finder: _Finder, node: ast.stmt) -> None:
+        self.data = finder.data
+        self.start, self.end = finder.starts[node.lineno - 1], finder.span(node)[1]
+
+    def dump(self, edit: _Edit | None = None) -> str:
+        """Return the syntax tree, after an edit if there is one."""
+        start, end, text = (edit.start, edit.end, edit.text.encode()) if edit else (self.end, self.end, b"")
+        changed = self.data[self.start : start] + text + self.data[end : self.end]
+        return ast.dump(ast.parse(b"if True:\n" + changed if changed[:1].isspace() else changed))
 
 
 @dataclass
@@ -172,10 +193,7 @@ class _Finder(ast.NodeVisitor):
     # ---- places ----
 
     def span(self, node: Any) -> Span:
-        return (
-            self.starts[node.lineno - 1] + node.col_offset,
-            self.starts[node.end_lineno - 1] + node.end_col_offset,
-        )
+        return (self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset)
 
     def text(self, node: ast.AST) -> str:
         start, end = self.span(node)

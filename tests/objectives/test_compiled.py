@@ -226,4 +226,4 @@ def test_small_problems_never_import_numba():
         assert "numba" not in sys.modules and "llvmlite" not in sys.modules
     """
     environment = {name: value for name, value in os.environ.items() if name != "DUALOPT_FAST"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=120).returncode == 0

@@ -90,11 +90,7 @@ def test_rounding_is_bounded_in_the_units_of_the_method() -> None:
     assert np.all(exact.mu - exact.mu_rounding <= double.mu / np.array(exact.scales))
 
 
-SOLVERS: dict[str, Any] = {
-    "its own": None,
-    "gradient": Gradient(),
-    "newton": NewtonCG(),
-}
+SOLVERS: dict[str, Any] = {"its own": None, "gradient": Gradient(), "newton": NewtonCG()}
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

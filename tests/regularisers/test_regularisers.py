@@ -94,10 +94,7 @@ def test_what_is_optional_stays_optional() -> None:
     assert not hasattr(penalised, "exact_minimiser")
     assert [
         type(default_solver(Composite(objective=f, regulariser=L1(weight=0.1)))) for f in (quadratic(), hinge())
-    ] == [
-        Exact,
-        DualCoordinate,
-    ]
+    ] == [Exact, DualCoordinate]
     assert quadratic().regulariser == Zero()
 
 

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from solver_instances import (
-    OBJECTIVES,
-    PAIRS,
-    SOLVERS,
-    first,
-    linear,
-    local_problem,
-    quadratic,
-    starts,
-)
+from solver_instances import OBJECTIVES, PAIRS, SOLVERS, first, linear, local_problem, quadratic, starts
 
 from dualopt.lab.contracts.test_solvers import CASES, assert_same, call
 from dualopt.losses import Logistic, Multinomial

@@ -144,10 +144,7 @@ def test_whoever_decreases_delays_no_rule_for_the_others(value, slope, mu):
 @pytest.mark.parametrize(("decrease", "points"), [(2e-5, 2), (0.5e-5, 3)])
 def test_a_shorter_step_must_decrease_less(decrease, points):
     """At ``t = 0.1``, by a ten-thousandth of a tenth of the first slope."""
-    curve = (
-        lambda x: {0.0: 1.0, 1.0: 100.0, 0.1: 1.0 - decrease}.get(x, -9.0),
-        lambda x: {0.0: -1.0}.get(x, 5.0),
-    )
+    curve = (lambda x: {0.0: 1.0, 1.0: 100.0, 0.1: 1.0 - decrease}.get(x, -9.0), lambda x: {0.0: -1.0}.get(x, 5.0))
     assert len(search(curve, 0.0, 1.0)[0]) == points
 
 

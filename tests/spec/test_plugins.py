@@ -266,11 +266,7 @@ def test_two_files_of_one_name_do_not_hide_each_other(folder):
     ("source", "name", "sentence"),
     [
         (None, "Damped", r"algorithm 'm\.py:Damped': there is no file 'm\.py'\."),
-        (
-            "x = 1\ndef f(:\n",
-            "Damped",
-            r"algorithm 'm\.py:Damped': file '.*m\.py', line 2 is no .*: def f\(:\.",
-        ),
+        ("x = 1\ndef f(:\n", "Damped", r"algorithm 'm\.py:Damped': file '.*m\.py', line 2 is no .*: def f\(:\."),
         ("x = 1\n\ny = z\n", "D", r"algorithm 'm\.py:D': importing it raises NameError: .*, line 3 of m\.py\."),
         ("import nowhere\n", "D", r"algorithm 'm\.py:D': there is no module 'nowhere', line 1 of m\.py\."),
         ("raise SystemExit(3)\n", "D", r"algorithm 'm\.py:D': importing it raises SystemExit: 3, line 1 of m\.py\."),

@@ -19,17 +19,7 @@ from dualopt.problem.data import available, partition_rules
 from dualopt.problem.options import ProblemOptions
 from dualopt.solvers import LBFGS, SGD
 from dualopt.solvers.stopping import Gap, GradientReduction
-from dualopt.spec import (
-    KINDS,
-    Spec,
-    built,
-    described,
-    names,
-    plugins,
-    required,
-    resolved,
-    types_in,
-)
+from dualopt.spec import KINDS, Spec, built, described, names, plugins, required, resolved, types_in
 from dualopt.spec._kinds import interface, name_of
 from dualopt.spec._spec import _choices, _hints, _kind
 

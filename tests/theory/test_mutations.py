@@ -472,10 +472,7 @@ def test_twice_the_largest_step_does_not_contract_so_fast() -> None:
     [
         ("dane_spectrum", lambda case: replace(case, epsilon=0.5 * case.epsilon)),
         ("one_shot_average", lambda case: replace(case, epsilon=0.5 * case.epsilon)),
-        (
-            "fedsplit_in_the_metric",
-            lambda case: case.but(constants=(1.005 * case.constants[0], case.constants[1])),
-        ),
+        ("fedsplit_in_the_metric", lambda case: case.but(constants=(1.005 * case.constants[0], case.constants[1]))),
     ],
 )
 def test_clients_that_are_less_alike_or_better_conditioned_are_caught(name: str, change: Callable[[Any], Any]) -> None:

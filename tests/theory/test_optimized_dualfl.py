@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -131,8 +131,8 @@ def test_optimized_coefficients_cannot_be_improved_one_at_a_time(change: float) 
 # ---- the identity of the potential ----
 
 
-def fall_and_gaps(scale: Any = 1) -> Any:
-    """The fall of the potential less the two gaps, in symbols; ``scale`` multiplies the new step.
+def fall_and_gaps(scale: Any = 1, at: Sequence[int] = ()) -> Any:
+    """The fall of the potential less the two gaps, in symbols or ``at`` numbers; ``scale`` multiplies the new step.
 
     Every term is linear in inner products, so that numbers may stand for vectors. In units of nu; s is the root in
     the recursion of A.
@@ -153,13 +153,15 @@ def fall_and_gaps(scale: Any = 1) -> Any:
 
     fall = potential(A, D_old, g_old, v_old, z) - potential(grown, D, g, v, z_new)
     gaps = (1 - q) * (A * gap(D_old, g_old, y_old) + (grown - A) * gap(0, 0, best))
-    numerator = sympy.numer(sympy.together(fall - gaps))
-    return sympy.rem(sympy.expand(numerator), s**2 - (1 + A) * (1 + q * A), s)
+    numbers = dict(zip((A, q, z, best, y_old, g_old, D_old, g, D), at, strict=False))
+    numerator = sympy.numer(sympy.together((fall - gaps).subs(numbers)))
+    return sympy.rem(sympy.expand(numerator), (s**2 - (1 + A) * (1 + q * A)).subs(numbers), s)
 
 
 def test_the_fall_of_the_potential_is_the_sum_of_the_gaps() -> None:
     assert sympy.expand(fall_and_gaps()) == 0
-    assert sympy.expand(fall_and_gaps(scale=sympy.Rational(99, 100))) != 0
+    assert fall_and_gaps(at=(2, 3, 5, 7, 11, 13, 17, 19, 23)) == 0
+    assert fall_and_gaps(scale=sympy.Rational(99, 100), at=(2, 3, 5, 7, 11, 13, 17, 19, 23)) != 0
 
 
 # ---- problems that are drawn ----

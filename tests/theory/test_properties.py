@@ -1,4 +1,4 @@
-"""Every explicit claim on problems that Hypothesis draws: 12 each, 200 with ``--hypothesis-profile=deep``."""
+"""Every explicit claim on problems that Hypothesis draws: 8 each, 200 with ``--hypothesis-profile=deep``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from theory.optimized_dualfl import rate
 from theory.optimized_dualfl._runs import optimized
 
 CHAPTERS = discover()
-EXAMPLES = max(12, settings.default.max_examples // 5) if settings.default else 12
+EXAMPLES = settings.default.max_examples // 5 if settings.default else 8
 many = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 SEEDS, UNIT, FRACTIONS = st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.floats(0.05, 0.95)

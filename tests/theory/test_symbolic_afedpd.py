@@ -233,14 +233,7 @@ def test_local_updates(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     monkeypatch.setattr(stability, "levels", lambda case: [level, None])
     solver = stand_in(length=lambda n: 0.1)
     case = stand_in(
-        local_steps=steps,
-        rho=3.0,
-        L=1.0,
-        G=6.0,
-        size=4,
-        differs=(0, 0),
-        n_clients=1,
-        algorithm=stand_in(solver=solver),
+        local_steps=steps, rho=3.0, L=1.0, G=6.0, size=4, differs=(0, 0), n_clients=1, algorithm=stand_in(solver=solver)
     )
     same_row = list(stability.local_updates(case, [0], 0.0))
     same(same_row[0].rhs, length * steps)

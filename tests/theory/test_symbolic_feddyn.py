@@ -117,11 +117,7 @@ def constants(which: str) -> tuple[Any, Any]:
     return lyapunov(-S / (2 * a) + L**2 / (2 * a) * eps + L / 2 * eps, 1, (NEAR_SMOOTH, kept, S))
 
 
-STATED = {
-    "1": convex.constants_of_lemma_1,
-    "8": convex.constants_of_lemma_8,
-    "10": nonconvex.constants_of_lemma_10,
-}
+STATED = {"1": convex.constants_of_lemma_1, "8": convex.constants_of_lemma_8, "10": nonconvex.constants_of_lemma_10}
 
 
 @pytest.mark.parametrize("which", STATED)

@@ -12,7 +12,6 @@ import pytest
 
 from dualopt.lab.claims import Claim, Inequality, claim
 from tests.theory import worst_ratios
-from tests.theory.terms import mutants
 from tests.theory.worst_ratios import blind, complaints, evaluate, rows, scaled, unnoticed, written
 from theory._claims import Chapter, ExpectedVerdict, deviation, discover
 from theory._report import report
@@ -218,20 +217,3 @@ def test_the_report_shows_them() -> None:
     assert "derived again, table only" in section
     assert "2 attained, 1 attack, 1 derived again, 0 identity, 1 table only." in section
     assert "Witnesses" not in report([])
-
-
-def test_terms_and_numbers_are_doubled_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number in a term is doubled with it; cases are left alone."""
-    (tmp_path / "bounds_of_an_example.py").write_text(
-        "def bound(n, L):\n    return 3.0 * L / n + 1e-9\n\ndef rate(n):\n    return 0.5**n\n\n"
-        "def bound_cases(quick):\n    return 1 + 1\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    module = importlib.import_module("bounds_of_an_example")
-    found = list(mutants(module))
-    assert [(m.function, m.line, m.doubled) for m in found] == [("bound", 2, "3.0 * L / n"), ("rate", 5, "0.5")]
-    for mutant, expected in zip(found, ({"bound": 6.0, "rate": 0.5}, {"bound": 3.0, "rate": 1.0}), strict=True):
-        names: dict[str, Any] = {}
-        exec(compile(mutant.tree, "example", "exec"), names)
-        assert names["bound"](1.0, 1.0) == pytest.approx(expected["bound"])
-        assert names["rate"](1) == pytest.approx(expected["rate"])

@@ -168,8 +168,7 @@ def all_hold_all(weights: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "expected"),
-    [(one_client_holds_the_first_two, [2, 3, 4, 5]), (all_hold_all, [8, 8, 8, 8])],
+    ("wrong", "expected"), [(one_client_holds_the_first_two, [2, 3, 4, 5]), (all_hold_all, [8, 8, 8, 8])]
 )
 def test_wrong_splits_are_caught(wrong: Callable[[np.ndarray], np.ndarray], expected: list[int]) -> None:
     fedavg = next(races(6, 8))
@@ -237,10 +236,7 @@ CATCHES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
         with_weights(mean_misses_a_factor),
         {"zero_chain_gradient", "zero_chain_smoothness", "zero_chain_infimum"},
     ),
-    "heavier by a tenth": (
-        with_weights(heavier_by_a_tenth),
-        {"zero_chain_smoothness", "zero_chain_infimum"},
-    ),
+    "heavier by a tenth": (with_weights(heavier_by_a_tenth), {"zero_chain_smoothness", "zero_chain_infimum"}),
     "one client holds the first two": (with_weights(one_client_holds_the_first_two), {"zero_chain_support"}),
     "lower by a tenth": (lower, {"zero_chain_rounds"}),
 }

@@ -195,10 +195,14 @@ def scaled(
 ) -> tuple[Evaluation, ...]:
     """Return the inequalities of one kind, their sides multiplied by factors."""
 
-    def change(inequalities: Sequence[Inequality]) -> list[Inequality]:
-        return [q._replace(lhs=lhs * q.lhs, rhs=rhs * q.rhs) for q in inequalities if kind_of(q.what) == what]
+    return tuple(
+        e._replace(inequalities=[q._replace(lhs=lhs * q.lhs, rhs=rhs * q.rhs) for q in e.inequalities])
+        for e in _of_kind(evaluations, what)
+    )
 
-    return tuple(e._replace(inequalities=change(e.inequalities)) for e in evaluations)
+
+def _of_kind(evaluations: Iterable[Evaluation], what: str) -> tuple[Evaluation, ...]:
+    return tuple(e._replace(inequalities=[q for q in e.inequalities if kind_of(q.what) == what]) for e in evaluations)
 
 
 def unnoticed(evaluations: Sequence[Evaluation], expected: Mapping[str, Rows], factors: Sequence[float]) -> list[str]:
@@ -212,10 +216,18 @@ def unnoticed(evaluations: Sequence[Evaluation], expected: Mapping[str, Rows], f
     for what, kind in kinds.items():
         if kind == "bound" and not any(map(any, expected[what].numbers.values())):
             continue  # two numbers that are equal without rounding: there is no tolerance to change
+        own = _of_kind(evaluations, what)
+        parts = [(own, expected[what])]
+        if kind == "ratio":  # every case has a row of its own, and one that complains is enough
+            cases = expected[what].numbers.items()
+            parts = [
+                ([e for e in own if e.result.verdict.case == case], Rows(kind, {case: numbers}))
+                for case, numbers in cases
+            ]
         for factor in factors:
             changes = [{"rhs": factor}] + ([{"lhs": factor}] if kind == "ratio" else [])
             for change in changes:
-                if not complaints(rows(scaled(evaluations, what, **change), kinds), {what: expected[what]}):
+                if not any(complaints(rows(scaled(of, what, **change), kinds), {what: row}) for of, row in parts):
                     missed.append(f"{what}: {change}")
     return missed
 

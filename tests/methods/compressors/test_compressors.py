@@ -9,21 +9,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from dualopt.lab.contracts.test_compressors import *  # noqa: F403
 from dualopt.lab.contracts.test_compressors import (
     SHAPE,
     N,
     X,
     of,
-    pytest_generate_tests,
-    test_all_backends_agree,
-    test_as_much_is_counted_as_arrives,
-    test_chance_is_that_of_the_round,
-    test_is_a_compressor,
-    test_omega_bounds_what_arrives,
-    test_single_precision_stays_single,
     test_what_a_client_sends_does_not_depend_on_who_else_does,
-    test_what_arrives_has_the_mean_that_it_says,
-    test_zero_is_sent_as_zero_and_nan_is_seen,
 )
 from dualopt.methods.compressors import (
     CoordinateCohorts,
@@ -39,19 +31,6 @@ from dualopt.methods.compressors import (
 from dualopt.methods.participation import Round, first_round
 from dualopt.spec import built
 from theory.frontier._draws import orders_for_all, orders_for_each, scripted
-
-__all__ = [
-    "pytest_generate_tests",
-    "test_all_backends_agree",
-    "test_as_much_is_counted_as_arrives",
-    "test_chance_is_that_of_the_round",
-    "test_is_a_compressor",
-    "test_omega_bounds_what_arrives",
-    "test_single_precision_stays_single",
-    "test_what_a_client_sends_does_not_depend_on_who_else_does",
-    "test_what_arrives_has_the_mean_that_it_says",
-    "test_zero_is_sent_as_zero_and_nan_is_seen",
-]
 
 
 def test_one_stream_for_all_clients_would_be_noticed() -> None:

@@ -170,10 +170,7 @@ def test_guarantees_say_what_the_theorem_says() -> None:
     cohorts, fifth = CoordinateCohorts(size=1), UniformSubset(size=1)
     assert said(FedDyn(), cohorts) == FedDyn().guarantee(f, fifth).replace("A", "D", 1)
     assert said(FedDyn(alpha=1e6), cohorts).startswith("Theorem D")
-    for method, compressor in (
-        (FedDyn(alpha=1e-3), cohorts),
-        (FedDyn(), RandK(size=1)),
-    ):
+    for method, compressor in ((FedDyn(alpha=1e-3), cohorts), (FedDyn(), RandK(size=1))):
         assert said(method, compressor).startswith("none: Theorem D")
     assert said(FedDyn(), cohorts, fifth) == (
         "none: Theorem D needs everybody in every round, not uniform cohorts of one size"

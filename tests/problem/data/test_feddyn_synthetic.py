@@ -60,12 +60,7 @@ def test_covariance_within_a_client():
 
 @pytest.mark.parametrize(
     ("options", "deviation"),
-    [
-        ({}, 1.0),
-        ({"gamma2": 0.0}, 0.0),
-        ({"gamma2": 9.0}, 9.0),
-        ({"gamma2": 9.0, "spread": "paper"}, 3.0),
-    ],
+    [({}, 1.0), ({"gamma2": 0.0}, 0.0), ({"gamma2": 9.0}, 9.0), ({"gamma2": 9.0, "spread": "paper"}, 3.0)],
 )
 def test_means_of_features(options, deviation):
     """Within a client the means spread by 1 about beta_j, whose deviation over clients is gamma2 or its root."""

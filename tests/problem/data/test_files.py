@@ -98,12 +98,7 @@ def test_malformed_line_is_named(small_file, line):
 @pytest.mark.parametrize(("suffix", "encode"), [("gz", gzip.compress), ("bz2", bz2.compress)])
 @pytest.mark.parametrize(
     "damage",
-    [
-        lambda raw: raw[:-4],
-        lambda raw: raw[:8],
-        lambda raw: b"garbage" * 9,
-        lambda raw: raw[:10] + b"\xff" * 80,
-    ],
+    [lambda raw: raw[:-4], lambda raw: raw[:8], lambda raw: b"garbage" * 9, lambda raw: raw[:10] + b"\xff" * 80],
 )
 def test_damaged_compression(tmp_path, suffix, encode, damage):
     file = tmp_path / f"small.{suffix}"

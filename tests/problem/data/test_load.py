@@ -154,10 +154,7 @@ def test_environment_names_the_folder_and_the_argument_overrides_it(tmp_path, mo
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (
-            "mnits",
-            r"^data 'mnits' is neither one of breast_cancer, .*none was passed; did you mean 'mnist'\?$",
-        ),
+        ("mnits", r"^data 'mnits' is neither one of breast_cancer, .*none was passed; did you mean 'mnist'\?$"),
         ("zzz", r"^data 'zzz' is neither one of .*digits.*none was passed\.$"),
         ("gone.npz", r"^data 'gone\.npz' is not a file"),
         ("folder/gone", r"^data 'folder/gone' is not a file"),

@@ -246,10 +246,7 @@ MODELS: list[tuple[dict[str, Any], str]] = [
 ]
 TOO_LARGE = "X must be scaled: mu + weight is lost beside features that large and dependent."
 CALLS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: run("dualfl", model(X=np.full((20, 3), 2.0**30), y=np.arange(20.0), loss="squared"), rounds=1),
-        TOO_LARGE,
-    ),
+    (lambda: run("dualfl", model(X=np.full((20, 3), 2.0**30), y=np.arange(20.0), loss="squared"), rounds=1), TOO_LARGE),
     (lambda: run("dualfl", model(X=sparse.csr_array(np.full((6, 3), 2.0**30)), loss="squared"), rounds=1), TOO_LARGE),
     (lambda: mlp(X, np.arange(6) % 2, weights=np.zeros(6)), "weights must not be 0 for all rows."),
     (
@@ -261,10 +258,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         "checkpoint must be a Checkpoint, such as Checkpoint('run.npz'), not 'c.npz'.",
     ),
     (lambda: wrong_run("dualfi", F), "algorithm must be one of a-fedpd, "),
-    (
-        lambda: wrong_run(F, DualFL()),
-        "algorithm must be an Algorithm or its name, such as 'dualfl', not a Quadratic.",
-    ),
+    (lambda: wrong_run(F, DualFL()), "algorithm must be an Algorithm or its name, such as 'dualfl', not a Quadratic."),
     *(
         (
             lambda given=given: wrong_run("dualfl", given),
@@ -275,15 +269,9 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: wrong_run(AnyDualFL(solver="lbgfs"), F), "solver must be one of "),
     (lambda: wrong_run(AnyDualFL(solver="sgd"), F), "solver sgd needs step: write 'sgd: step=...'."),
     (lambda: wrong_run(AnyDualFL(stop="gap=0"), F), "stop gap: scale must be a positive finite number, not 0.0."),
-    (
-        lambda: run("fedsplit", F, compressor="top-k"),
-        "compressor top-k needs size: write 'top-k: size=...'.",
-    ),
+    (lambda: run("fedsplit", F, compressor="top-k"), "compressor top-k needs size: write 'top-k: size=...'."),
     (lambda: wrong_run("feddyn", F, participation="few=1"), "participation must be one of full, subset"),
-    (
-        lambda: Composite(objective=F, regulariser="l1"),
-        "regulariser l1 needs weight: write 'l1: weight=...'.",
-    ),
+    (lambda: Composite(objective=F, regulariser="l1"), "regulariser l1 needs weight: write 'l1: weight=...'."),
 ]
 
 

@@ -120,10 +120,7 @@ FEATURES: dict[str, tuple[Any, np.ndarray]] = {
     "pandas, two levels of names": (pd.DataFrame(X, columns=pd.MultiIndex.from_product([["u", "v"], ["x", "y"]])), X),
     "polars": (frame(pl), X),
     "polars, lazy": (frame(pl).lazy(), X),
-    "polars decimals": (
-        pl.DataFrame({n: [Decimal(str(v)) for v in X[:, i]] for i, n in enumerate(COLUMNS)}),
-        X,
-    ),
+    "polars decimals": (pl.DataFrame({n: [Decimal(str(v)) for v in X[:, i]] for i, n in enumerate(COLUMNS)}), X),
     "PyArrow table": (pa.table({name: X[:, i] for i, name in enumerate(COLUMNS)}), X),
     "PyArrow record batch": (pa.record_batch({name: X[:, i] for i, name in enumerate(COLUMNS)}), X),
 }
