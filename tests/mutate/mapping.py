@@ -255,6 +255,28 @@ def _loss(module: str) -> Judges:
     return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
 
 
+PROOFS = {  # of each part of the machinery that proves rates, the tests that are about it
+    "_forms": "lie_between|several_classes|exact_numbers",
+    "_lyapunov": "lie_between|late",
+    "_quadratics": "lie_between|does_not_converge",
+    "_rates": "lie_between|several_classes|does_not_converge|refused",
+    "_round": "lie_between|several_classes|costs_the_rate|exact_numbers|later",
+    "_setting": "lie_between|several_classes|refused",
+    "_states": "lie_between|several_classes|later",
+}
+
+
+def _proofs(module: str) -> Judges:
+    """Rates, worst cases and proofs: known values, and what is refused."""
+    found = (
+        Selected(f"dualopt/lab/proofs/{module}.py"),
+        Selected("tests/lab/proofs/test_rates.py", PROOFS.get(module, "refused")),
+        Selected("tests/lab/proofs/test_worst_cases.py"),
+        Selected("tests/lab/proofs/test_proof_objects.py"),
+    )
+    return Judges(found)
+
+
 COMPRESSORS = {
     "cohorts": "CoordinateCohorts|cohort",
     "identity": "Identity|identity",
@@ -521,6 +543,17 @@ TABLE |= {
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink|power"),
         )
     ),
+    **{
+        f"dualopt/lab/proofs/{name}.py": _proofs(name)
+        for name in ("_exact", "_formal", "_linear", "_program", "_tracked", "_worst_case", *PROOFS)
+    },
+    "dualopt/lab/proofs/checker.py": Judges(
+        (
+            Selected("dualopt/lab/proofs/checker.py"),
+            Selected("tests/lab/proofs/test_proof_objects.py"),
+            Selected("tests/theory/test_proofs.py", "as_it_is"),
+        )
+    ),
     "dualopt/lab/verification/verdict.py": Judges(
         (Selected("dualopt/lab/verification/verdict.py"), Selected("tests/lab/verification/test_verdict.py"))
     ),
@@ -636,12 +669,16 @@ TABLE |= {
         )
         for module in ("__init__", "_clients", "_features", "_frames", "_labels", "_values")
     },
-    "dualopt/app/estimators/_base.py": Judges(
-        (Selected("tests/app/estimators/test_in_sklearn.py"), Selected("tests/app/estimators/test_same_solutions.py"))
-    ),
-    "dualopt/app/estimators/classifier.py": Judges(
-        (Selected("tests/app/estimators/test_in_sklearn.py"), Selected("tests/app/estimators/test_same_solutions.py"))
-    ),
+    **{
+        f"dualopt/app/estimators/{name}.py": Judges(
+            (
+                Selected(f"dualopt/app/estimators/{name}.py"),
+                Selected("tests/app/estimators/test_in_sklearn.py"),
+                Selected("tests/app/estimators/test_same_solutions.py"),
+            )
+        )
+        for name in ("_base", "classifier", "regressor")
+    },
     **{
         f"dualopt/spec/{name}.py": Judges(
             (
@@ -681,8 +718,7 @@ def files() -> list[str]:
 
 def mathematics() -> list[str]:
     """Return the files that compute: those of the methods, what they are made of, and what is said about them."""
-    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine")
+    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine", "lab/proofs", "app/estimators")
     paths = [path for room in rooms for path in (ROOT / "dualopt" / room).rglob("*.py")]
     paths += [ROOT / "dualopt" / name for name in ("runs/certificates.py", "runs/divergence.py", "lab/rates.py")]
-    paths.append(ROOT / "dualopt/app/estimators/_base.py")
     return sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")
