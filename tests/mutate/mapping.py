@@ -62,26 +62,26 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
     return Judges((*found, Selected(own), *tests), claims)
 
 
-def _theorems(module: str, *claims: str) -> Judges:
-    """What is promised: what the strings say on both sides of every condition, and exact expectations."""
+def _theorems(module: str, methods: str, *claims: str) -> Judges:
+    """What is promised of some methods: on both sides of every condition, and exact expectations."""
+    title = methods.replace("-", "")
     found = (
         Selected(f"dualopt/methods/{module}.py"),
-        Selected("tests/methods/test_theorems.py"),
-        Selected("tests/methods/test_guarantees.py"),
-        Selected("tests/methods/test_borders.py"),
+        Selected("tests/methods/test_theorems.py", rf"\[({methods})-(\d+|two|weights)|(?i:wrong.*({title}))|laws"),
+        Selected("tests/methods/test_guarantees.py", rf"\[({methods})[\]-]"),
+        Selected("tests/methods/test_borders.py", rf"(?i:{title})|agree_on_forms|suggested"),
         Selected("tests/methods/test_base.py"),
     )
     return Judges(found, claims)
 
 
-THEOREMS: dict[str, tuple[str, ...]] = {
-    "_theorem": (),
-    "_dual_theorems": ("dual_ascent_linear", "dual_lbfgs_descent"),
-    "_feddyn_theorems": ("sampled_feddyn_rounds", "weighted_feddyn", "growing_feddyn"),
-    "_gradient_theorems": (),
-    "_pivotal": ("sampled_dualfl_potential", "sampled_feddyn"),
-    "_primal_dual_theorems": (),
-    "_splitting_theorems": (),
+THEOREMS: dict[str, tuple[str, ...]] = {  # methods, and claims
+    "_theorem": ("feddyn|fedsplit|dualfl",),
+    "_dual_theorems": (".*dualfl|dual-ascent|dual-lbfgs", "dual_ascent_linear", "dual_lbfgs_descent"),
+    "_feddyn_theorems": (".*feddyn", "sampled_feddyn_rounds", "weighted_feddyn", "growing_feddyn"),
+    "_gradient_theorems": (".*dane|giant|gradient-descent",),
+    "_primal_dual_theorems": ("a-fedpd|fedpd|fivegcs|scaffnew",),
+    "_splitting_theorems": ("fedsplit|anderson-fedsplit|feddr|fedadmm",),
 }
 DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition_3_1", "lemma_6_5", "gap_3_6")
 FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
@@ -113,7 +113,15 @@ METHODS = {
             Selected("tests/methods/test_fedsam.py"),
         )
     ),
-    **{name: _theorems(name, *claims) for name, claims in THEOREMS.items()},
+    **{name: _theorems(name, *about) for name, about in THEOREMS.items()},
+    "_pivotal": Judges(
+        (
+            Selected("dualopt/methods/_pivotal.py"),
+            Selected("tests/methods/test_participation.py"),
+            Selected("tests/methods/test_theorems.py", "laws"),
+        ),
+        ("sampled_dualfl_potential",),
+    ),
     "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane",)),
     "adaptive_acc_s_dane": _method(
         "adaptive_acc_s_dane", "", Selected("tests/methods/test_acc_s_dane.py"), claims=("acc_s_dane_adaptive",)
@@ -457,7 +465,10 @@ TABLE |= {
     "dualopt/engine/_everywhere.py": Judges((Selected("tests/engine/test_agreement.py"),)),
     **{
         f"dualopt/engine/secure_sums/{name}.py": Judges(
-            (Selected(f"dualopt/engine/secure_sums/{name}.py"), Selected("tests/engine/test_secure_sums.py"))
+            (
+                Selected(f"dualopt/engine/secure_sums/{name}.py"),
+                Selected("tests/engine/test_secure_sums.py", r"^(?!test_every_method)|\[(feddyn|dualfl)\]"),
+            )
         )
         for name in ("_ciphers", "_engine", "_masked", "_messages", "_ring", "_shares", "_site")
     },
@@ -616,15 +627,26 @@ TABLE |= {
             (
                 Selected(f"dualopt/objectives/{name}.py"),
                 *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+                Selected("tests/objectives/test_contract.py", rf"\[({instances})[\]-]"),
+            )
+        )
+        for name, tests, instances in (
+            ("finite_sum", ("linear",), "Squared|Multinomial"),
+            ("objective", ("objective",), "quadratic|squares"),
+            ("composite", ("objective",), "composite"),
+            ("wrapper", ("objective",), "nonconvex|metric|scales"),
+        )
+    },
+    **{
+        f"dualopt/objectives/{name}.py": Judges(
+            (
+                Selected(f"dualopt/objectives/{name}.py"),
+                *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
             )
         )
         for name, tests in (
             ("quadratic", ("quadratic", "rounding")),
             ("rows", ("parts", "sampling", "linear")),
-            ("finite_sum", ("contract", "linear")),
-            ("objective", ("objective", "contract")),
-            ("composite", ("objective", "contract")),
-            ("wrapper", ("objective", "contract")),
             ("network", ("network",)),
             ("nonconvex_penalty", ("nonconvex_penalty",)),
             ("sharpness_aware", ("sharpness_aware",)),
