@@ -467,10 +467,18 @@ TABLE |= {
         f"dualopt/engine/secure_sums/{name}.py": Judges(
             (
                 Selected(f"dualopt/engine/secure_sums/{name}.py"),
-                Selected("tests/engine/test_secure_sums.py", r"^(?!test_every_method)|\[(feddyn|dualfl)\]"),
+                Selected("tests/engine/test_secure_sums.py", pattern),
             )
         )
-        for name in ("_ciphers", "_engine", "_masked", "_messages", "_ring", "_shares", "_site")
+        for name, pattern in (
+            ("_ciphers", r"added\[|mask|tampered"),
+            ("_engine", r"^(?!test_every_method)|\[(feddyn|dualfl)\]"),
+            ("_masked", r"added\[|beyond|rounding|coarse|infinite|\[(feddyn|dualfl)\]"),
+            ("_messages", "bytes|tampered"),
+            ("_ring", "exact|bounds|rounding|coarse"),
+            ("_shares", r"added\[|shares|tampered"),
+            ("_site", r"^(?!test_every_method)|\[(feddyn|dualfl)\]"),
+        )
     },
     "dualopt/engine/_answers.py": Judges(
         (
