@@ -404,8 +404,7 @@ TABLE |= {
     "dualopt/runs/divergence.py": Judges(
         (
             Selected("dualopt/runs/divergence.py"),
-            Selected("tests/runs/test_divergence.py"),
-            Selected("tests/runs/test_recording.py", "diverge"),
+            Selected("tests/runs/test_divergence.py", "rule|rests|comes_to_rest|above_its_start"),
         )
     ),
     "dualopt/arrays/client_states.py": Judges(
