@@ -112,6 +112,16 @@ def test_shares_give_the_secret_from_the_threshold_on_and_nothing_below() -> Non
         _shares.combined(damaged, t)
 
 
+def test_numbers_of_python_and_of_libraries_are_added_alike(backend: Any) -> None:
+    x = np.array([[0.5, -2.25], [3.0, 1e-9]])
+    found, expected = (
+        _masked.words_of(work(), protocol.Uploaded("run", 0, upload, (1.5,)), BITS, LARGEST)
+        for upload in ((backend(x), 0.5, 3.0), (x, np.asarray(0.5), np.asarray(3.0)))
+    )
+    np.testing.assert_array_equal(found.flat, expected.flat)
+    assert found.types == expected.types
+
+
 # --- hosts of given numbers ---------------------------------------------------------------------------------------
 
 

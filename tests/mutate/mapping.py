@@ -472,7 +472,7 @@ TABLE |= {
         for name, pattern in (
             ("_ciphers", r"added\[|mask|tampered"),
             ("_engine", r"^(?!test_every_method)|\[(feddyn|dualfl)\]"),
-            ("_masked", r"added\[|beyond|rounding|coarse|infinite|\[(feddyn|dualfl)\]"),
+            ("_masked", r"added\[|alike|beyond|rounding|coarse|infinite|\[(feddyn|dualfl)\]"),
             ("_messages", "bytes|tampered"),
             ("_ring", "exact|bounds|rounding|coarse"),
             ("_shares", r"added\[|shares|tampered"),
