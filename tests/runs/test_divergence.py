@@ -72,6 +72,7 @@ GROWS = [5.0, *ramp(70.0, 75.0), *ramp(70.0, 80.0), *ramp(90.0, 95.0)]  # 65 is 
         ({21: 65.0}, False),  # not above
         ({21: 70.0}, True),  # as low as the third before
         ({21: 69.9}, False),  # it comes down
+        ({20: 60.0, 21: 65.0}, False),  # not above, and not below the third before
         ({20: 66.0, 21: 66.0}, True),
         ({30: 65.0}, False),
         (dict(enumerate(ramp(90.0, 94.0), 21)), False),  # its range is 0.4 times as large: it settles
