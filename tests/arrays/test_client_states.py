@@ -116,6 +116,24 @@ def test_states_without_a_start_are_complete_when_everybody_was_put():
     assert states.tree.tolist() == [6.0, 7.0, 8.0]
 
 
+def test_who_has_a_state_is_known():
+    states = ClientStates(None, 4)
+    assert states.known.tolist() == []
+    assert states.put([2, 0], np.array([5.0, 6.0])).known.tolist() == [0, 2]
+    assert states.put([0, 1, 2, 3], np.zeros(4)).known.tolist() == [0, 1, 2, 3]
+    complete = ClientStates(np.zeros(4), 4)
+    assert complete.known.tolist() == complete.put([2], np.ones(1)).known.tolist() == [0, 1, 2, 3]
+
+
+def test_no_more_places_than_clients(monkeypatch):
+    monkeypatch.setattr(client_states, "LAZY", 0)
+    states = ClientStates(np.zeros(7), 7)
+    for n, places in ((1, 1), (2, 2), (3, 4), (4, 4), (5, 7)):
+        states = states.put([n], np.ones(1))
+        assert states._rows is not None
+        assert states._rows._arrays.shape == (places,)
+
+
 def test_numbers_of_another_type_are_refused():
     with pytest.raises(TypeError, match="float64 cannot be written into an array of float32"):
         ClientStates(np.zeros(2, dtype=np.float32), 2).put([1], np.zeros(1))

@@ -58,6 +58,42 @@ def test_sums_are_exact_and_never_wrap(n: int, largest: float) -> None:
             _ring.encoded(np.array([0.0, wrong]), bits, largest)
 
 
+def test_bounds_that_leave_no_bits_are_refused() -> None:
+    assert (_ring.fraction_bits(2.0**60, 3), _ring.fraction_bits(2.0**62, 1), _ring.units_of(0)) == (0, 0, 1)
+    with pytest.raises(ValueError, match=r"largest must be at most 2\^60 for 3 hosts"):
+        _ring.fraction_bits(2.0**61, 3)
+    for largest in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="largest must be a positive finite number"):
+            _ring.fraction_bits(largest, 3)
+
+
+def test_shares_that_are_none_of_a_secret_are_refused() -> None:
+    shares = _shares.split(bytes(32), 3, 2)
+    assert len(shares) == 3
+    beyond = [_shares._value([2**256, 7], x).to_bytes(_shares.SHARE, "little") for x in (1, 2)]
+    above = _shares.PRIME.to_bytes(_shares.SHARE, "little")
+    for first, second, words in (
+        (*beyond, "not those of one secret"),
+        (shares[0], above, "a share is damaged"),
+        (shares[0], shares[1][:-1], "a share is damaged"),
+    ):
+        with pytest.raises(_shares.SharesError, match=words):
+            _shares.combined({0: first, 1: second}, 2)
+    for secret, threshold, words in (
+        (bytes(31), 2, "secret must have 32 bytes"),
+        (bytes(32), 0, "threshold must be between 1 and the 3 shares"),
+        (bytes(32), 4, "threshold must be between 1 and the 3 shares"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            _shares.split(secret, 3, threshold)
+
+
+@pytest.mark.parametrize("x", [b"key", np.array([1, 2, 3]), np.ones((1, 3), np.uint8), np.ones(4, np.uint8)], ids=repr)
+def test_what_is_no_array_of_so_many_bytes_is_refused(x: Any) -> None:
+    with pytest.raises(ValueError, match="have another form"):
+        _messages.as_bytes(x, 3)
+
+
 def test_shares_give_the_secret_from_the_threshold_on_and_nothing_below() -> None:
     secret, n, t = bytes(range(1, 33)), 5, 4
     shares = dict(enumerate(_shares.split(secret, n, t)))
@@ -74,6 +110,16 @@ def test_shares_give_the_secret_from_the_threshold_on_and_nothing_below() -> Non
     damaged = shares | {1: bytes([shares[1][0] ^ 1]) + shares[1][1:]}
     with pytest.raises(_shares.SharesError, match="not those of one secret"):
         _shares.combined(damaged, t)
+
+
+def test_numbers_of_python_and_of_libraries_are_added_alike(backend: Any) -> None:
+    x = np.array([[0.5, -2.25], [3.0, 1e-9]])
+    found, expected = (
+        _masked.words_of(work(), protocol.Uploaded("run", 0, upload, (1.5,)), BITS, LARGEST)
+        for upload in ((backend(x), 0.5, 3.0), (x, np.asarray(0.5), np.asarray(3.0)))
+    )
+    np.testing.assert_array_equal(found.flat, expected.flat)
+    assert found.types == expected.types
 
 
 # --- hosts of given numbers ---------------------------------------------------------------------------------------
@@ -437,6 +483,8 @@ def test_rounding_is_in_the_bounds_that_certificates_take(n: int) -> None:
             numbers = zip(getattr(found, name).tolist(), *(getattr(row, name).tolist() for row in rows), strict=True)
             moved.append(sum(((Fraction(x) - sum(map(Fraction, own))) ** 2 for x, *own in numbers), start=Fraction(0)))
         value, slope, dual = (columns[k] - exact[k] for k in (2, 3, 8))
+        assert value < 2 * hosts * unit  # one for the value, and what the error itself is rounded up by
+        assert max(slope, dual) < (_ring.units_of(n) + 1) * hosts * unit
         assert moved[0] <= value
         assert moved[1] <= slope**2
         assert moved[2] <= dual**2

@@ -11,6 +11,7 @@ a run that was cut off goes on. Continuous integration judges the few mutants of
     python -m tests.mutate --jobs 2 dualopt/methods      # a folder
     python -m tests.mutate --sample 40 dualopt/engine    # of each file forty mutants, drawn with a fixed seed
     python -m tests.mutate --toml dualopt/solvers        # survivors as entries of equivalent.toml
+    python -m tests.mutate --missing                     # files without a row in SCORE.md, and rows with survivors
 
 Why not mutmut or cosmic-ray? Their operators know Python and not the field: neither takes the active clients for all, a
 state of before for that of after, or the mean for the sum. cosmic-ray starts a test program for each mutant, which

@@ -62,26 +62,26 @@ def _method(module: str, title: str, *tests: Selected, claims: tuple[str, ...] =
     return Judges((*found, Selected(own), *tests), claims)
 
 
-def _theorems(module: str, *claims: str) -> Judges:
-    """What is promised: what the strings say on both sides of every condition, and exact expectations."""
+def _theorems(module: str, methods: str, *claims: str) -> Judges:
+    """What is promised of some methods: on both sides of every condition, and exact expectations."""
+    title = methods.replace("-", "")
     found = (
         Selected(f"dualopt/methods/{module}.py"),
-        Selected("tests/methods/test_theorems.py"),
-        Selected("tests/methods/test_guarantees.py"),
-        Selected("tests/methods/test_borders.py"),
+        Selected("tests/methods/test_theorems.py", rf"\[({methods})-(\d+|two|weights)|(?i:wrong.*({title}))|laws"),
+        Selected("tests/methods/test_guarantees.py", rf"\[({methods})[\]-]"),
+        Selected("tests/methods/test_borders.py", rf"(?i:{title})|agree_on_forms|suggested"),
         Selected("tests/methods/test_base.py"),
     )
     return Judges(found, claims)
 
 
-THEOREMS: dict[str, tuple[str, ...]] = {
-    "_theorem": (),
-    "_dual_theorems": ("dual_ascent_linear", "dual_lbfgs_descent"),
-    "_feddyn_theorems": ("sampled_feddyn_rounds", "weighted_feddyn", "growing_feddyn"),
-    "_gradient_theorems": (),
-    "_pivotal": ("sampled_dualfl_potential", "sampled_feddyn"),
-    "_primal_dual_theorems": (),
-    "_splitting_theorems": (),
+THEOREMS: dict[str, tuple[str, ...]] = {  # methods, and claims
+    "_theorem": ("feddyn|fedsplit|dualfl",),
+    "_dual_theorems": (".*dualfl|dual-ascent|dual-lbfgs", "dual_ascent_linear", "dual_lbfgs_descent"),
+    "_feddyn_theorems": (".*feddyn", "sampled_feddyn_rounds", "weighted_feddyn", "growing_feddyn"),
+    "_gradient_theorems": (".*dane|giant|gradient-descent",),
+    "_primal_dual_theorems": ("a-fedpd|fedpd|fivegcs|scaffnew",),
+    "_splitting_theorems": ("fedsplit|anderson-fedsplit|feddr|fedadmm",),
 }
 DUALFL = ("momentum_3_4", "sum_zeta", "theorem_3_2", "theorem_3_3", "proposition_3_1", "lemma_6_5", "gap_3_6")
 FEDPD = ("fedpd_lemma_1", "fedpd_theorem_1", "fedpd_theorem_2", "fedpd_theorem_3", "fedpd_lemma_5", "fedpd_claim_d_1")
@@ -113,7 +113,15 @@ METHODS = {
             Selected("tests/methods/test_fedsam.py"),
         )
     ),
-    **{name: _theorems(name, *claims) for name, claims in THEOREMS.items()},
+    **{name: _theorems(name, *about) for name, about in THEOREMS.items()},
+    "_pivotal": Judges(
+        (
+            Selected("dualopt/methods/_pivotal.py"),
+            Selected("tests/methods/test_participation.py"),
+            Selected("tests/methods/test_theorems.py", "laws"),
+        ),
+        ("sampled_dualfl_potential",),
+    ),
     "acc_s_dane": _method("acc_s_dane", "", claims=("acc_s_dane",)),
     "adaptive_acc_s_dane": _method(
         "adaptive_acc_s_dane", "", Selected("tests/methods/test_acc_s_dane.py"), claims=("acc_s_dane_adaptive",)
@@ -255,6 +263,28 @@ def _loss(module: str) -> Judges:
     return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
 
 
+PROOFS = {  # of each part of the machinery that proves rates, the tests that are about it
+    "_forms": "lie_between|several_classes|exact_numbers",
+    "_lyapunov": "lie_between|late",
+    "_quadratics": "lie_between|does_not_converge",
+    "_rates": "lie_between|several_classes|does_not_converge|refused",
+    "_round": "lie_between|several_classes|costs_the_rate|exact_numbers|later",
+    "_setting": "lie_between|several_classes|refused",
+    "_states": "lie_between|several_classes|later",
+}
+
+
+def _proofs(module: str) -> Judges:
+    """Rates, worst cases and proofs: known values, and what is refused."""
+    found = (
+        Selected(f"dualopt/lab/proofs/{module}.py"),
+        Selected("tests/lab/proofs/test_rates.py", PROOFS.get(module, "refused")),
+        Selected("tests/lab/proofs/test_worst_cases.py"),
+        Selected("tests/lab/proofs/test_proof_objects.py"),
+    )
+    return Judges(found)
+
+
 COMPRESSORS = {
     "cohorts": "CoordinateCohorts|cohort",
     "identity": "Identity|identity",
@@ -374,8 +404,7 @@ TABLE |= {
     "dualopt/runs/divergence.py": Judges(
         (
             Selected("dualopt/runs/divergence.py"),
-            Selected("tests/runs/test_divergence.py"),
-            Selected("tests/runs/test_recording.py", "diverge"),
+            Selected("tests/runs/test_divergence.py", "rule|rests|comes_to_rest|above_its_start"),
         )
     ),
     "dualopt/arrays/client_states.py": Judges(
@@ -435,9 +464,20 @@ TABLE |= {
     "dualopt/engine/_everywhere.py": Judges((Selected("tests/engine/test_agreement.py"),)),
     **{
         f"dualopt/engine/secure_sums/{name}.py": Judges(
-            (Selected(f"dualopt/engine/secure_sums/{name}.py"), Selected("tests/engine/test_secure_sums.py"))
+            (
+                Selected(f"dualopt/engine/secure_sums/{name}.py"),
+                Selected("tests/engine/test_secure_sums.py", pattern),
+            )
         )
-        for name in ("_ciphers", "_engine", "_masked", "_messages", "_ring", "_shares", "_site")
+        for name, pattern in (
+            ("_ciphers", r"added\[|mask|tampered"),
+            ("_engine", r"^(?!test_every_method)|\[(feddyn|dualfl)\]"),
+            ("_masked", r"added\[|alike|beyond|rounding|coarse|infinite|\[(feddyn|dualfl)\]"),
+            ("_messages", "bytes|tampered"),
+            ("_ring", "exact|bounds|rounding|coarse"),
+            ("_shares", r"added\[|shares|tampered"),
+            ("_site", r"^(?!test_every_method)|\[(feddyn|dualfl)\]"),
+        )
     },
     "dualopt/engine/_answers.py": Judges(
         (
@@ -521,6 +561,17 @@ TABLE |= {
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink|power"),
         )
     ),
+    **{
+        f"dualopt/lab/proofs/{name}.py": _proofs(name)
+        for name in ("_exact", "_formal", "_linear", "_program", "_tracked", "_worst_case", *PROOFS)
+    },
+    "dualopt/lab/proofs/checker.py": Judges(
+        (
+            Selected("dualopt/lab/proofs/checker.py"),
+            Selected("tests/lab/proofs/test_proof_objects.py"),
+            Selected("tests/theory/test_proofs.py", "as_it_is"),
+        )
+    ),
     "dualopt/lab/verification/verdict.py": Judges(
         (Selected("dualopt/lab/verification/verdict.py"), Selected("tests/lab/verification/test_verdict.py"))
     ),
@@ -583,15 +634,26 @@ TABLE |= {
             (
                 Selected(f"dualopt/objectives/{name}.py"),
                 *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+                Selected("tests/objectives/test_contract.py", rf"\[({instances})[\]-]"),
+            )
+        )
+        for name, tests, instances in (
+            ("finite_sum", ("linear",), "Squared|Multinomial"),
+            ("objective", ("objective",), "quadratic|squares"),
+            ("composite", ("objective",), "composite"),
+            ("wrapper", ("objective",), "nonconvex|metric|scales"),
+        )
+    },
+    **{
+        f"dualopt/objectives/{name}.py": Judges(
+            (
+                Selected(f"dualopt/objectives/{name}.py"),
+                *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
             )
         )
         for name, tests in (
             ("quadratic", ("quadratic", "rounding")),
             ("rows", ("parts", "sampling", "linear")),
-            ("finite_sum", ("contract", "linear")),
-            ("objective", ("objective", "contract")),
-            ("composite", ("objective", "contract")),
-            ("wrapper", ("objective", "contract")),
             ("network", ("network",)),
             ("nonconvex_penalty", ("nonconvex_penalty",)),
             ("sharpness_aware", ("sharpness_aware",)),
@@ -636,12 +698,16 @@ TABLE |= {
         )
         for module in ("__init__", "_clients", "_features", "_frames", "_labels", "_values")
     },
-    "dualopt/app/estimators/_base.py": Judges(
-        (Selected("tests/app/estimators/test_in_sklearn.py"), Selected("tests/app/estimators/test_same_solutions.py"))
-    ),
-    "dualopt/app/estimators/classifier.py": Judges(
-        (Selected("tests/app/estimators/test_in_sklearn.py"), Selected("tests/app/estimators/test_same_solutions.py"))
-    ),
+    **{
+        f"dualopt/app/estimators/{name}.py": Judges(
+            (
+                Selected(f"dualopt/app/estimators/{name}.py"),
+                Selected("tests/app/estimators/test_in_sklearn.py"),
+                Selected("tests/app/estimators/test_same_solutions.py"),
+            )
+        )
+        for name in ("_base", "classifier", "regressor")
+    },
     **{
         f"dualopt/spec/{name}.py": Judges(
             (
@@ -681,8 +747,7 @@ def files() -> list[str]:
 
 def mathematics() -> list[str]:
     """Return the files that compute: those of the methods, what they are made of, and what is said about them."""
-    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine")
+    rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine", "lab/proofs", "app/estimators")
     paths = [path for room in rooms for path in (ROOT / "dualopt" / room).rglob("*.py")]
     paths += [ROOT / "dualopt" / name for name in ("runs/certificates.py", "runs/divergence.py", "lab/rates.py")]
-    paths.append(ROOT / "dualopt/app/estimators/_base.py")
     return sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")

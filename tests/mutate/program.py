@@ -34,12 +34,16 @@ def main(
     sample: Annotated[int | None, Option(help="Judge so many mutants of a file, drawn with a fixed seed.")] = None,
     fixed: Annotated[bool, Option("--fixed", help="Judge the few mutants of fixed.py, and nothing else.")] = False,
     show_list: Annotated[bool, Option("--list", help="Print the number of mutants of each file, and stop.")] = False,
+    missing: Annotated[bool, Option("--missing", help="Print the files without a row, or with survivors.")] = False,
 ) -> None:
     """Change the sources in small wrong ways, and see which changes no test and no claim notices."""
     console = Console()
     if fixed:
         _judge_fixed(console)
         return
+    if missing:
+        console.print("\n".join(lacking := scores.lacking()), highlight=False, soft_wrap=True)
+        raise Exit(bool(lacking))
     chosen = [file for file in files() if not names or any(file.startswith(name.removeprefix("./")) for name in names)]
     if not chosen:
         raise SystemExit(f"FILE must be, or begin, one of {', '.join(files())}.")

@@ -22,6 +22,8 @@ __all__ = [
     "diff",
     "explained_files",
     "explanations",
+    "lacking",
+    "rows",
     "score",
     "toml",
     "update",
@@ -181,23 +183,29 @@ def _quoted(text: str) -> str:
     return f"'{text}'" if "'" not in text and "\n" not in text else json.dumps(text)
 
 
+def rows(page: Path = SCORE) -> dict[str, Score]:
+    """Return the counts of the files in the table that there still are."""
+    cells = [line.strip("|").split("|") for line in page.read_text().splitlines()] if page.exists() else []
+    found = {name.strip(" `"): of for name, *of in cells if name.strip().startswith("`")}
+    return {file: Score._make(map(int, of[:-1])) for file, of in found.items() if (ROOT / file).exists()}
+
+
+def lacking(page: Path = SCORE) -> list[str]:
+    """Return the files of the mathematics that have no row in the table, and those whose rows have survivors."""
+    known = rows(page)
+    found = [f"{file}: no row" for file in mathematics() if file not in known]
+    return found + [f"{file}: {of.survivors} survivors" for file, of in known.items() if of.survivors]
+
+
 def update(scores: Mapping[str, Score], page: Path = SCORE) -> None:
     """Write the counts of some files to the table; the other rows remain."""
-    rows: dict[str, list[str]] = {}
-    if page.exists():
-        for line in page.read_text().splitlines():
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            if cells[0].startswith("`"):
-                rows[cells[0].strip("`")] = cells[1:]
-    for file, of in scores.items():
-        rows[file] = [str(number) for number in of] + [of.share]
-    rows = {file: cells for file, cells in sorted(rows.items()) if (ROOT / file).exists()}
+    known = dict(sorted({**rows(page), **scores}.items()))
     head = ["file", *Score._fields, "score"]
-    total = Score._make(sum(int(cells[i]) for cells in rows.values()) for i in range(len(Score._fields)))
+    total = Score._make(map(sum, zip(*known.values(), strict=True)))
     table = [head, ["---", *["---:"] * (len(head) - 1)]]
-    table += [[f"`{file}`", *cells] for file, cells in rows.items()]
+    table += [[f"`{file}`", *map(str, of), of.share] for file, of in known.items()]
     table.append(["all", *map(str, total), total.share])
-    missing = [f"`{file}`" for file in mathematics() if file not in rows]
+    missing = [f"`{file}`" for file in mathematics() if file not in known]
     text = textwrap.fill(f"Without a row: {', '.join(missing)}.", 120, break_long_words=False, break_on_hyphens=False)
     tail = f"\n{text}\n" if missing else ""
     page.write_text(HEADER + "\n".join("| " + " | ".join(row) + " |" for row in table) + "\n" + tail)

@@ -307,6 +307,10 @@ def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:
     assert missing.startswith("Without a row: ")
     assert "`dualopt/methods/feddr.py`" in missing
     assert one not in missing
+    lacking = scores.lacking(page)
+    assert f"{one}: 1 survivors" in lacking
+    assert "dualopt/methods/feddr.py: no row" in lacking
+    assert not any(two in line for line in lacking)
 
 
 def test_changes_that_do_not_fit_once_are_refused() -> None:

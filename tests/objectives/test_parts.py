@@ -147,6 +147,21 @@ def test_ridges_are_raised_client_by_client(sizes):
             np.testing.assert_allclose(found[j], expected, rtol=1e-8)  # condition 1e6
 
 
+@pytest.mark.parametrize("shape", [(70, 66), (66, 66), (66, 70)])
+def test_large_gram_matrices_are_kept_by_client(shape):
+    """They are not computed again from rows that are zeros by then."""
+    rng = np.random.default_rng(0)
+    X, w, v = rng.standard_normal((3, *shape)), rng.uniform(0.5, 2.0, (3, shape[0])), rng.standard_normal((1, shape[1]))
+    group = _dense.Group(X=X, y=w, w=w)
+    every, last = (group.parts(np.arange(len(own)), np.array(own), None)[0] for own in ([0, 1, 2], [2]))
+    A = X * np.sqrt(w)[:, :, None]
+    np.testing.assert_allclose(group.largest_eigenvalues(every), np.linalg.norm(A, 2, axis=(1, 2)) ** 2, rtol=1e-12)
+    if shape[0] >= shape[1]:  # else products need the rows
+        last = last._replace(block=last.block._replace(X=0.0 * last.block.X))
+    found = group.ridge_inverse_product(last, np.array([0.3]))(v[None])[0]
+    np.testing.assert_allclose(found @ (A[2].T @ A[2] + 0.3 * np.eye(shape[1])), v, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("share", [0.9, 0.999, 1.005, 1.1])
 def test_ridges_beside_the_least_one(share):
     """One feature, so that the trace is the eigenvalue: which ridges are raised is exact."""

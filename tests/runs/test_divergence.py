@@ -14,7 +14,7 @@ import dualopt.methods
 from dualopt import AndersonDANE, DualFL, FedAvg, GradientDescent, Quadratic, UniformSubset, iterate, run
 from dualopt.app.cli import output
 from dualopt.engine.checkpoint import Checkpoint
-from dualopt.runs.divergence import diverges
+from dualopt.runs.divergence import above, at_rest, diverges
 from dualopt.runs.recording import EXPLOSION, RISING, STALL_ROUNDS
 from dualopt.solvers import Exact
 from dualopt.spec.discover import discover
@@ -53,6 +53,47 @@ def test_what_converges_is_never_said_to_diverge(name: str, problem: str) -> Non
         if found[-1] - least < found[0] - least:
             share = 1.0 if who is None else 2.0 / f.n_clients
             assert not any(diverges(found[: n + 1], shortest / share) for n in range(len(found)))
+
+
+def ramp(low: float, high: float) -> list[float]:
+    return np.linspace(low, high, 10).tolist()
+
+
+GROWS = [5.0, *ramp(70.0, 75.0), *ramp(70.0, 80.0), *ramp(90.0, 95.0)]  # 65 is 10 (1 + 5) above the start
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, True),
+        ({10: 1000.0}, True),  # before the last two thirds
+        ({11: 1000.0}, False),  # of the range of the second third, that of the last one is little then
+        ({20: 1000.0}, False),
+        ({21: 65.0}, False),  # not above
+        ({21: 70.0}, True),  # as low as the third before
+        ({21: 69.9}, False),  # it comes down
+        ({20: 60.0, 21: 65.0}, False),  # not above, and not below the third before
+        ({20: 66.0, 21: 66.0}, True),
+        ({30: 65.0}, False),
+        (dict(enumerate(ramp(90.0, 94.0), 21)), False),  # its range is 0.4 times as large: it settles
+        (dict(enumerate(ramp(90.0, 94.1), 21)), True),
+        (dict.fromkeys(range(11, 21), 70.0) | dict(enumerate(ramp(90.0, 90.05), 21)), False),  # at rest
+        (dict.fromkeys(range(11, 21), 70.0) | dict(enumerate(ramp(90.0, 90.2), 21)), True),
+        (dict.fromkeys(range(11, 21), float("nan")), False),
+        ({11: float("nan"), 21: float("nan")}, True),
+    ],
+    ids=str,
+)
+def test_the_rule_looks_at_two_thirds(changed: dict[int, float], expected: bool) -> None:
+    """At its borders: of the thirds, of the height, of what settles and of what rests."""
+    found = [changed.get(n, energy) for n, energy in enumerate(GROWS)]
+    assert diverges(found, 30) == expected
+    assert not diverges(found, 31)
+
+
+def test_what_rests_moves_by_a_thousandth() -> None:
+    assert [above(-3.0, 10.0), above(5.0, 10.0)] == [37.0, 65.0]
+    assert [at_rest(x) for x in ([-1000.0, -999.0], [-1000.0, -998.9], [1000.0, 999.0])] == [True, False, True]
 
 
 def test_heights_tell_nothing() -> None:

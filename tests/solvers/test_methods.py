@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from solver_instances import OBJECTIVES, first, local_problem, starts
 
-from dualopt.objectives import LocalProblem, Quadratic
+from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic
 from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
 from dualopt.solvers.newton import conjugate_gradients
 from dualopt.solvers.stopping import GradientNorm, Steps
@@ -277,15 +277,42 @@ def test_lbfgs_forgets_the_oldest_pair(history):
         assert np.max(np.abs(found[j] - H @ gradient[j])) <= right * np.max(np.abs(found[j]))
 
 
-def test_nesterov_is_its_recursion():
-    problem, _ = chain(d=30, weight=1e-2)
-    L, q = problem.L[0], problem.mu[0] / problem.L[0]
-    y = x = np.zeros((1, 30))
+@pytest.mark.parametrize(
+    "A",
+    [chain(d=30, weight=1e-2)[0].objective.A[0], np.diag(np.linspace(-0.5, 1.0, 30)), 3.0 * np.eye(30)],
+    ids=["convex", "nonconvex", "round"],
+)
+def test_nesterov_is_its_recursion(A):
+    """Where the curvature is negative, as if it were zero; where it is one number, one step solves the problem."""
+    problem = LocalProblem(objective=Quadratic(A=A[None], b=np.eye(30)[:1]))
+    L, q = problem.L[0], np.clip(problem.mu[0] / problem.L[0], 0.0, 1.0 - 1e-12)
+    y = x = np.ones((1, 30))
     t = 1.0
     for k in range(1, 25):
         x_new = y - problem.gradient(y) / L
         t_new = 0.5 * (1 - q * t**2 + np.sqrt((1 - q * t**2) ** 2 + 4 * t**2))
         y = x_new + (t - 1) / t_new * (1 - t_new * q) / (1 - q) * (x_new - x)
         x, t = x_new, t_new
-        theta = Nesterov()(problem, np.zeros((1, 30)), Steps(steps=k), (), first(1)).theta
-        assert np.max(np.abs(theta - y)) <= 1e-14
+        found = Nesterov()(problem, np.ones((1, 30)), Steps(steps=k), (), first(1))
+        assert np.max(np.abs(found.theta - y)) <= 1e-14 * np.max(np.abs(y))
+        assert found.gradients == (k + 1.0,)
+
+
+class Understated(ObjectiveWrapper):
+    """An objective that says a much too small smoothness constant."""
+
+    def __init__(self, objective):
+        self.objective = objective
+
+    @property
+    def L(self):
+        return 1e-160 * self.objective.L
+
+
+@pytest.mark.parametrize("solver", [Nesterov(), Gradient(), Gradient(step=1e160)], ids=["nesterov", "own", "given"])
+def test_values_that_overflow_end_a_call(solver):
+    """At the first one, of a call that would go on."""
+    problem = LocalProblem(objective=Understated(Quadratic(A=2.0 * np.eye(3)[None], b=np.ones((1, 3)))))
+    with np.errstate(over="ignore"):
+        found = solver(problem, np.zeros((1, 3)), GradientNorm(tol=1e-3), (), first(1))
+    assert (found.status, found.gradients) == (("stalled",), (2.0,))

@@ -198,6 +198,28 @@ def test_lies_that_need_more_than_one_number(proofs) -> None:
     assert refusal(proof | {"after": list(sure)}) == "probabilities must be at least 0."
 
 
+@pytest.mark.parametrize(
+    ("path", "x", "sentence"),
+    [
+        (("statement", "clients"), [], "clients must not be empty."),
+        (("statement", "clients", 1, "mu"), "-1", "mu must be at least 0."),
+        (("statement", "clients", 1, "mu"), "1/2", "V is not shown to fall by the factor"),  # a number that may be
+        (("statement", "clients", 1, "L"), "1", "L must be greater than mu, for every client."),
+        (("statement", "clients", 0, "L"), "1/2", "L must be greater than mu, for every client."),
+        (("points", 1), [], "points must begin with the minimiser, whose place is zero."),
+        (("points", 0, 0, 0, 0), "1", "points must begin with the minimiser, whose place is zero."),
+        (("multipliers", 0, 0, 2), "-1", "multipliers must be at least 0."),
+        (("multipliers", 1, 0, 2), "-1", "multipliers must be at least 0."),
+        (("multipliers", 0, 0), [0, 1, "1", "1"], "multipliers must have 3 entries."),
+        (("factor",), "1", "factor must be at least 0 and less than 1."),
+        (("dimension",), 10**6, "dimension must be a whole number of at least 0 and below"),
+    ],
+)
+def test_what_a_part_must_be_is_said(path: tuple[Any, ...], x: Any, sentence: str, proofs) -> None:
+    with pytest.raises(RefusedError, match=f"^{re.escape(sentence)}"):
+        checker.check(changed(proofs["gradient-descent"], path, x))
+
+
 WRONG = [None, [], {}, "", "x", "1/0", "1e999999999", "9" * 5000, 10**40, -1, 1.5, True, [[[]]], {"x": 1}]
 
 

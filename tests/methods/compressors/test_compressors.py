@@ -226,6 +226,28 @@ def test_scalars_and_silent_rounds_are_left_alone() -> None:
     assert up.rest(X) is X
 
 
+def test_every_vector_has_its_own_memory() -> None:
+    c, known = TopK(size=2), tuple(np.random.default_rng(6).standard_normal((3, *X.shape)))
+    up = uplink(c, "memory", known)
+    found = up.sent((X, 2.0 * X, -X))
+    for x, before, arrived, after in zip((X, 2.0 * X, -X), known, found, up.memory, strict=True):
+        np.testing.assert_array_equal(arrived, before + c.compress(x - before, of((0, 1, 2, 3))))
+        np.testing.assert_array_equal(after, arrived)
+
+
+def test_the_part_of_a_step_is_that_of_all_clients() -> None:
+    """Whoever is active: with cohorts it depends on how many clients there are."""
+    c, round = CoordinateCohorts(size=2), of((1, 3))
+    found = uplink(c, "nothing", round=round).sent(X[[1, 3]])
+    np.testing.assert_array_equal(found, 2.0 / N * c.compress(X[[1, 3]], round))
+
+
+def test_which_are_biased(compressor) -> None:
+    """And nothing is lost where all is sent: of everything both ends take the whole."""
+    assert compressor.unbiased == (not isinstance(compressor, TopK | Rounding))
+    assert not isinstance(compressor, Identity) or compressor.omega(SHAPE, N) == 0.0
+
+
 def test_a_memory_tends_to_what_comes_to_rest(compressor) -> None:
     memory: tuple = ()
     for n in range(200):
