@@ -234,8 +234,9 @@ class Ledger:
         """
         question = client, self.key(linear), weight
         if question not in self._known:
-            known = (a for a in self._known.values() if a.client == client)
-            residual = (a for a in known if self.key(a.gradient + linear + weight * a.x) == self.key(self.zeros()))
+            residual = (
+                a for a in self.known(client) if self.key(a.gradient + linear + weight * a.x) == self.key(self.zeros())
+            )
             found = next(residual, None)
             if found is None:
                 number, x = self._new(client)
@@ -248,6 +249,10 @@ class Ledger:
         """Note a gradient of a client that was asked before anything else, as its next answer."""
         self._numbers[client] += 1
         self.set_gradient(client, x, gradient, self._numbers[client])
+
+    def known(self, client: int) -> list[Answer]:
+        """Return all that is known of the gradients of a client, that at the minimiser included."""
+        return [a for a in self._known.values() if a.client == client]
 
     def number(self, client: int, x: np.ndarray) -> int:
         """Return the number of the answer of a client at ``x``."""

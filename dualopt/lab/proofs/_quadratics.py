@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -20,6 +21,8 @@ EVENTS = 64
 """Most clients of a search, and most things that may happen in a round."""
 GRID = 5
 """Curvatures of a client that are tried: between mu and L in equal ratios."""
+FAR = 1e5
+"""How far curvatures reach, where L is infinite above mu, and where mu is 0 below L; from 1 where neither is there."""
 PART = 1e-9
 """Of the largest singular value: what is smaller is taken for rounding."""
 
@@ -90,14 +93,23 @@ def _flat(state: State, n_clients: int, dimension: int) -> np.ndarray:
 
 def lower_bound(setting: Setting) -> tuple[float | None, tuple[float, ...]]:
     """Return the largest factor that a search among quadratic clients finds, and whose it is; None for too many."""
-    bounded = all(np.isfinite(setting.L)) and min(setting.mu) > 0
-    if setting.n_clients > CLIENTS or len(setting.events()) > EVENTS or not bounded:
+    if setting.n_clients > CLIENTS or len(setting.events()) > EVENTS:
         return None, ()
     return max((mean_square_factor(setting, h), h) for h in _candidates(setting))
 
 
 def _candidates(setting: Setting) -> list[tuple[float, ...]]:
     """Return curvatures to try: the same place between mu and L for all clients, and all corners."""
-    grids = [np.geomspace(m, M, GRID).tolist() for m, M in zip(setting.mu, setting.L, strict=True)]
+    grids = [np.geomspace(*_ends(m, M), GRID).tolist() for m, M in zip(setting.mu, setting.L, strict=True)]
     corners = product(*((grid[0], grid[-1]) for grid in grids))
     return list(dict.fromkeys([*zip(*grids, strict=True), *corners]))
+
+
+def _ends(mu: float, L: float) -> tuple[float, float]:
+    """Return the least and the largest curvature that is tried.
+
+    >>> _ends(1.0, 10.0), _ends(0.0, 10.0), _ends(1.0, math.inf), _ends(0.0, math.inf)
+    ((1.0, 10.0), (0.0001, 10.0), (1.0, 100000.0), (1e-05, 100000.0))
+    """
+    unit = L if math.isfinite(L) else mu or 1.0
+    return mu or unit / FAR, L if math.isfinite(L) else (mu or 1.0) * FAR

@@ -15,16 +15,18 @@ from dualopt.arrays._checks import require
 from dualopt.lab.proofs._exact import as_proof
 from dualopt.lab.proofs._formal import with_room
 from dualopt.lab.proofs._lyapunov import Lyapunov, LyapunovProgram
+from dualopt.lab.proofs._promised import claimed_factor
 from dualopt.lab.proofs._quadratics import lower_bound
 from dualopt.lab.proofs._round import OneRound, one_round
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
-from dualopt.methods._theorem import Known
 from dualopt.spec import Spec
 
-__all__ = ["Rate", "claimed", "prove"]
+__all__ = ["Rate", "prove"]
 
 NEAR_ONE = 1.0 - 1e-6
+NEARLY = 1e-3
+"""How near to 1 a factor is as good as none, where curvatures are not bounded: rounding may carry it over 1."""
 ROOM = 1e-6
 """By how much, relatively, a proof may be below what happens: rounding."""
 
@@ -76,8 +78,12 @@ class Rate:
         late = ", in late rounds" if self.asymptotic else ""
         if self.proved:
             return f"proved: the mean of V falls by a factor of {self.factor:.6f} per round{late}"
+        clients = ", ".join(f"{h:g}" for h in self.slowest)
+        if self.lower_bound is not None and not self.setting.bounded and abs(self.lower_bound - 1.0) < NEARLY:
+            least = math.floor(1e4 * min(self.lower_bound, 1.0 - 1e-5)) / 1e4
+            least = f"no factor below {least} is provable: such are quadratic clients of curvatures {clients}"
+            return f"{least}, and curvatures are not bounded here"
         if self.lower_bound is not None and self.lower_bound >= 1.0:
-            clients = ", ".join(f"{h:g}" for h in self.slowest)
             word = "diverges on" if self.lower_bound > 1.0 + 1e-9 else "does not converge on"
             return f"{word} quadratic clients of curvatures {clients}"
         return "not provable with a quadratic Lyapunov function of this kind"
@@ -216,27 +222,13 @@ def prove(
         factor=factor,
         lower_bound=bound,
         slowest=slowest,
-        claimed=claimed(setting),
+        claimed=claimed_factor(setting),
         asymptotic=setting.limits.late,
         lyapunov=() if found is None else tuple(zip(system.names, found.weights, strict=True)),
         heights=() if found is None else tuple(found.heights.tolist()),
         multipliers=np.zeros(0) if found is None else found.multipliers,
         setting=setting,
     )
-
-
-def claimed(setting: Setting) -> float | None:
-    """Return the least factor per round that a theorem promises for the mean of its potential."""
-    known = Known.of(setting.world(1), setting.participation)
-    factors = [
-        theorem.factor(setting.algorithm, known) ** (1.0 / theorem.rounds)
-        for theorem in setting.algorithm.theorems
-        if theorem.factor is not None
-        and theorem.potential is not None
-        and theorem.concerns(setting.algorithm, known)
-        and not theorem.fails(setting.algorithm, known)
-    ]
-    return min(factors, default=None)
 
 
 def _least(system: OneRound, tolerance: float) -> tuple[Lyapunov | None, float]:

@@ -143,6 +143,11 @@ class Setting:
         return self.rounded is not None
 
     @property
+    def bounded(self) -> bool:
+        """Whether curvatures lie between two positive numbers."""
+        return min(self.mu) > 0 and max(self.L) < math.inf
+
+    @property
     def n_clients(self) -> int:
         """Number N of clients."""
         return len(self.mu)
@@ -228,13 +233,13 @@ class Setting:
         late = not _close(first, last)
         return Limits(last if late else first, late)
 
-    def play(self, f: World, rounds: int) -> list[tuple[float, State]]:
-        """Return the states after some rounds from the model zero, with their probabilities."""
-        states = [(1.0, initial_state(self.algorithm, f, f.zeros()))]
+    def play(self, f: World, rounds: int) -> list[tuple[float, list[State]]]:
+        """Return the states before and after each of some rounds from the model zero, with their probabilities."""
+        runs = [(1.0, [initial_state(self.algorithm, f, f.zeros())])]
         for n in range(rounds):
             todo = self.events(n) if self.branched else self.events(n)[:1]
-            states = [(p * q, advance(self.algorithm, f, s, r)[0]) for p, s in states for q, r in todo]
-        return states
+            runs = [(p * q, [*run, advance(self.algorithm, f, run[-1], r)[0]]) for p, run in runs for q, r in todo]
+        return runs
 
     def require_linear(self, rounds: int = SHOWN, *, dimension: int) -> None:
         """Refuse a method that is not linear algebra on vectors, by a run in which arrays know what they are.

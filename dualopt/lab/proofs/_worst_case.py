@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays._checks import require, require_at_least
-from dualopt.lab.proofs._formal import with_room
+from dualopt.arrays.tree import tree_map
+from dualopt.arrays.xp import Array
+from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.proofs._formal import World, is_vector, require_vectors, with_room
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
+from dualopt.lab.proofs._promised import claimed_bound
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
 
@@ -25,6 +29,9 @@ GAP = 1e-4
 LARGEST = 800
 """Most inequalities of a program."""
 MEASURES = ("distance", "value")
+INSIDE = 1e-9
+"""How far a point may be from a convex hull that it lies in: coefficients are rounded."""
+Point = Callable[[Sequence[State]], Array]
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class WorstCase:
         How many there are.
     sizes : tuple of int
         Sizes of the blocks of the Gram matrix.
+    claimed : float or None
+        The least bound that a theorem of the method states for the distance of its model and such starts.
     """
 
     value: float
@@ -50,6 +59,7 @@ class WorstCase:
     multipliers: np.ndarray
     inequalities: int
     sizes: tuple[int, ...]
+    claimed: float | None = None
 
 
 def worst_case(
@@ -63,6 +73,7 @@ def worst_case(
     measure: str = "distance",
     start: tuple[float, float] = (1.0, 0.0),
     weights: Sequence[float] | None = None,
+    point: Point | None = None,
     literal: bool = False,
 ) -> WorstCase:
     r"""Return the largest mean error over all federations of such clients, in any dimension.
@@ -86,11 +97,16 @@ def worst_case(
     participation : Participation or str, optional
         Who takes part; the error is the mean over everything that may happen, all of which is played.
     measure : {"distance", "value"}
-        :math:`|\theta^n - \theta^*|^2`, or :math:`E(\theta^n) - E^*`.
+        :math:`|\theta^n - \theta^*|^2`, or :math:`E(\theta^n) - E^*`. The latter is infinite where a client with
+        infinite ``L`` may be asked its value outside of the convex hull of the minimiser and of the points that it has
+        been asked at: nothing bounds how steep it is there.
     start : pair of float
         (a, b) in :math:`a|\theta^0 - \theta^*|^2 + b\sum_j|\nabla f_j(\theta^*)|^2 \le 1`.
     weights : sequence of float, optional
         Weights of the clients in the mean.
+    point : callable, optional
+        Where the error is measured: a linear function of the states before the first round and after each one, such as
+        the mean of their models; the last model when not given.
     literal : bool, default False
         Write down all clients, in place of classes of those that can be exchanged.
 
@@ -115,6 +131,13 @@ def worst_case(
     >>> found = worst_case("gradient-descent: step=0.5", mu=1, L=3, clients=4, rounds=2)
     >>> round(found.value, 5), round(found.example, 5)
     (0.0625, 0.0625)
+
+    The proximal point method, which one client with FedProx is, with weight w on any convex function:
+    :math:`E(\theta^n) - E^* \le w|\theta^0 - \theta^*|^2/(4n)`, and no better:
+
+    >>> any_convex = {"mu": 0, "L": float("inf"), "clients": 1, "measure": "value"}
+    >>> round(worst_case("fedprox: mu_prox=2.0", rounds=5, **any_convex).value, 5)
+    0.1
     """
     require_at_least(1, rounds=rounds)
     require(measure in MEASURES, f"measure must be one of {', '.join(MEASURES)}", measure)
@@ -124,17 +147,40 @@ def worst_case(
         setting = Setting(setting.algorithm, setting.mu, setting.L, setting.weights, setting.participation, True)
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
-    return with_room(lambda dimension: _solved(setting, rounds, measure, start, dimension))
+    where = _last_model if point is None else point
+    found = with_room(lambda dimension: _solved(setting, rounds, measure, start, where, dimension))
+    of_model = measure == "distance" and point is None
+    return replace(found, claimed=claimed_bound(setting, rounds, start) if of_model else None)
 
 
-def _solved(setting: Setting, rounds: int, measure: str, start: tuple[float, float], dimension: int) -> WorstCase:
+def _last_model(states: Sequence[State]) -> Array:
+    return states[-1].server.theta
+
+
+def _require_point(setting: Setting, where: Point, rounds: int, dimension: int) -> None:
+    """Refuse a point that is no vector, or no linear function of the states."""
+    f = setting.world(dimension, tracked=True)
+    any_vector = f.ledger.vector()
+    begin = initial_state(setting.algorithm, f, f.zeros())
+    begin = tree_map(lambda x: x + any_vector if is_vector(x, f) else x, begin)
+    x = where([begin] * (rounds + 1))
+    require(np.shape(x) == f.shape, "point must be one vector, of the shape of the model", np.shape(x))
+    require_vectors([x])
+
+
+def _solved(
+    setting: Setting, rounds: int, measure: str, start: tuple[float, float], where: Point, dimension: int
+) -> WorstCase:
     """Return the worst case, with room for so many formal vectors."""
     setting.require_linear(rounds, dimension=dimension)
+    _require_point(setting, where, rounds, dimension)
     (a, b), f = start, setting.world(dimension)
     star = f.ledger.vector()
     gradients = f.set_minimiser(star)
-    ends = [(p, state.server.theta) for p, state in setting.play(f, rounds)]
+    ends = [(p, where(states)) for p, states in setting.play(f, rounds)]
     if measure == "value":
+        if not all(_bounded(f, x) for _, x in ends):
+            return WorstCase(math.inf, math.inf, np.zeros(0), 0, ())
         for _, theta in ends:
             f.gradient(theta)
     space = Space(f.ledger, setting.classes)
@@ -148,6 +194,23 @@ def _solved(setting: Setting, rounds: int, measure: str, start: tuple[float, flo
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
     found = _largest(error, begin, space.inequalities(points), 1.0)
     return _largest(error, begin, space.inequalities(points), found.value) if found.value > 0 else found
+
+
+def _bounded(f: World, x: Array) -> bool:
+    r"""Tell whether the points at which clients were asked bound their values at ``x``.
+
+    With infinite L they do on the convex hull alone: elsewhere :math:`M\,\mathrm{dist}^2` to it, with any M, may be
+    added to :math:`f_j`, which changes no answer. Vectors of a ledger are independent in some federation, so that what
+    is no convex combination in coordinates is none there.
+    """
+    from scipy.optimize import nnls  # CVXPY needs SciPy too
+
+    for j in (j for j in f.ids if math.isinf(f.L[j])):
+        hull = np.stack([a.x for a in f.ledger.known(j)], axis=1)
+        A = np.concatenate([hull, np.ones((1, hull.shape[1]))])
+        if nnls(A, np.append(x, 1.0))[1] > INSIDE:
+            return False
+    return True
 
 
 def _energy(setting: Setting, space: Space, f: Any, theta: np.ndarray) -> Form:

@@ -26,6 +26,7 @@ INF = math.inf
 REFUSED = {
     "a-fedpdsam",
     "adaptive-acc-s-dane",
+    "anderson-dane",
     "anderson-fedsplit",
     "apda-inexact",  # many local steps
     "distributed-lbfgs",
