@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.lab.proofs._formal import Answer, Ledger, Rational, World
+from dualopt.lab.proofs._formal import Answer, Ledger, World
+from dualopt.lab.proofs._rational import Rational
 
 __all__ = ["Class", "Form", "Space", "classes_of", "points_of"]
 

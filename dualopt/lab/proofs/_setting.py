@@ -16,8 +16,9 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
-from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, rational, require_vectors, simplest, vectors
+from dualopt.lab.proofs._formal import Ledger, World, is_vector, require_vectors, vectors
 from dualopt.lab.proofs._forms import Class, classes_of
+from dualopt.lab.proofs._rational import Rational, rational, simplest
 from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Full, Round, WeightedSubset, first_round

@@ -14,8 +14,8 @@ import pytest
 import dualopt.methods
 from dualopt.engine.rounds import advance, initial_state
 from dualopt.lab.proofs import worst_case
-from dualopt.lab.proofs._formal import Rational, rational
 from dualopt.lab.proofs._linear import echelon, null_space, solve_in
+from dualopt.lab.proofs._rational import Rational, rational
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import DualFL, GradientDescent, OptimizedDualFL
 from dualopt.methods.participation import UniformSubset, first_round
