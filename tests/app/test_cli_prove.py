@@ -138,6 +138,16 @@ def test_worst_cases_of_clients_without_bounds(program):
     assert "kappa = inf: no factor below 0.9999 is provable" in out
 
 
+def test_any_regulariser(program):
+    common = ("prove", "--algorithm", "feddr", "-p", "eta=0.3", "-p", "relaxation=1", "--clients", "2")
+    code, _, err = program(*common, "--kappa", "10", "--regulariser", "0")
+    assert (code, err) == (0, "")
+    (rate,) = json.loads(Path("out/prove.json").read_text())["rates"]
+    assert rate["regulariser"] == 0.0
+    assert rate["factor"] == pytest.approx((10 / 13) ** 2, abs=2e-5)
+    assert "feddyn" in refusal(program, *common[:2], "feddyn", "--regulariser", "0").lower()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -49,6 +49,8 @@ class ClassOptions:
         Number of clients.
     participation : str
         Who takes part: full, subset=2, importance=2; or communicate=0.5.
+    regulariser : float, optional
+        Any convex regulariser at the server with this strong convexity, 0 or more.
     exact : bool
         Write proof.json too: a proof in rational numbers for the largest kappa.
     rounds : int, optional
@@ -61,6 +63,7 @@ class ClassOptions:
     mu: float = 1.0
     clients: int = 4
     participation: str = "full"
+    regulariser: float | None = None
     exact: bool = False
     rounds: int | None = None
     out: Path = Path("out")
@@ -78,7 +81,8 @@ class ClassOptions:
     def given(self) -> dict[str, Any]:
         """Return the class of problems as arguments of :mod:`dualopt.lab.proofs`."""
         who = as_participation(self.participation)
-        return {"mu": self.mu, "L": self.L, "clients": self.clients, "participation": who}
+        own = {"mu": self.mu, "L": self.L, "clients": self.clients, "regulariser": self.regulariser}
+        return own | {"participation": who}
 
     def start(self) -> tuple[tuple[float, float], str]:
         """Return where worst cases start, and its size in words: distance and gradients in the units of the class."""
@@ -117,7 +121,7 @@ def prove(
     require(what.kappa > 1, "kappa must be greater than 1", what.kappa)
     require(0 <= what.mu < math.inf, "mu must be a finite number of at least 0", what.mu)
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
-    template = supported(spec, participation=what.participation)
+    template = supported(spec, participation=what.participation, regulariser=what.regulariser is not None)
     record = {
         "command": "prove",
         "options": output.options_record(method, what) | {"algorithm": algorithm, "param": param or []},

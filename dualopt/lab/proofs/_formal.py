@@ -8,6 +8,7 @@ algebra on rows. Questions and answers are kept in a ledger, from which semidefi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -19,9 +20,11 @@ from dualopt.lab.proofs._rational import Rational, Rationals
 from dualopt.lab.proofs._tracked import SENTENCE, Measured, Vectors
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import per_client
+from dualopt.regularisers import Zero
 
 __all__ = [
     "Answer",
+    "AnyConvex",
     "Ledger",
     "World",
     "is_vector",
@@ -67,6 +70,8 @@ class Answer(NamedTuple):
 class Ledger:
     """The formal basis, and all questions and answers.
 
+    Where there is a regulariser, it is asked like one more client, with the number N.
+
     Parameters
     ----------
     n_clients : int
@@ -86,7 +91,7 @@ class Ledger:
         self.answers: list[Answer] = []  # new ones
         self.latest: dict[int, Answer] = {}  # to the latest question of each client, new or not
         self._known: dict[Any, Answer] = {}
-        self._numbers = [0] * n_clients
+        self._numbers = [0] * (n_clients + 1)
         self._kinds: dict[int, np.ndarray] = {}  # the families of answers
         self.used = 0
 
@@ -169,13 +174,15 @@ class Ledger:
         """Return all that is known of the gradients of a client, that at the minimiser included."""
         return [a for a in self._known.values() if a.client == client]
 
-    def number(self, client: int, x: np.ndarray) -> int:
-        """Return the number of the answer of a client at ``x``."""
-        return self._known[client, self.key(x)].number
+    def at(self, client: int, x: np.ndarray) -> Answer:
+        """Return the answer of a client at ``x``."""
+        return self._known[client, self.key(x)]
 
     def _new(self, client: int) -> tuple[int, np.ndarray]:
         """Return the number of a new question, and the vector of its answer."""
         number = self._numbers[client] = self._numbers[client] + 1
+        if client == self.n_clients:
+            return number, self.vector()
         if number not in self._kinds:
             self._kinds[number] = self.family()
         return number, self._kinds[number][client]
@@ -184,6 +191,26 @@ class Ledger:
     def n_kinds(self) -> int:
         """The largest number of questions to one client."""
         return max(self._numbers)
+
+
+@dataclass(frozen=True)
+class AnyConvex:
+    """All convex functions with this strong convexity, which answer with new vectors."""
+
+    mu: Any
+    ledger: Ledger | None = field(default=None, compare=False, repr=False)
+
+    def prox(self, theta: np.ndarray, step: Any) -> np.ndarray:
+        """Return the proximal point: where the subgradient is (theta - x)/step."""
+        assert self.ledger is not None
+        if step == 0:
+            return theta
+        return self.ledger.minimiser(self.ledger.n_clients, -theta / step, 1 / step)
+
+    def value(self, theta: np.ndarray) -> Any:
+        """Return a number that means nothing; where vectors are tracked, whoever uses it is found out."""
+        assert self.ledger is not None
+        return np.zeros(()).view(Measured if self.ledger.tracked else np.ndarray)
 
 
 class World(Objective):
@@ -199,6 +226,8 @@ class World(Objective):
         Their weights in the mean.
     ids : sequence of int, optional
         Which clients these are; all when not given.
+    convexity : float, optional
+        Strong convexity of a regulariser, which may be any such function; there is none when not given.
     """
 
     def __init__(
@@ -208,10 +237,13 @@ class World(Objective):
         L: Sequence[float],
         weights: Sequence[float] | None = None,
         ids: Iterable[int] | None = None,
+        convexity: float | None = None,
     ) -> None:
         self.ledger, self.constants, self._weights = ledger, (tuple(mu), tuple(L)), weights
         self.ids = tuple(range(ledger.n_clients) if ids is None else ids)
         self.weights = None if weights is None else tuple(weights[j] for j in self.ids)
+        self.convexity = convexity
+        self.regulariser = Zero() if convexity is None else AnyConvex(convexity, ledger)
 
     @property
     def n_clients(self) -> int:
@@ -264,16 +296,19 @@ class World(Objective):
         return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
 
     def set_minimiser(self, theta: np.ndarray) -> np.ndarray:
-        """Let the clients know the minimiser of their mean, and return their gradients there.
+        """Let the clients know the minimiser of their mean and the regulariser, and return their gradients there.
 
-        With their weights these add up to zero: that of the last client is made of the others.
+        With their weights, and the subgradient of the regulariser, these add up to zero: that of the last client is
+        made of the others.
         """
         gradients = self.ledger.family()
-        if self._weights is None:
-            gradients[-1] = -gradients[:-1].sum(axis=0)
-        else:
-            *others, last = self._weights
-            gradients[-1] = -sum((w / last * g for w, g in zip(others, gradients, strict=False)), self.zeros())
+        *others, last = self._weights or (1,) * self.n_clients
+        rest = [w / last * g if w != last else g for w, g in zip(others, gradients, strict=False)]
+        if self.convexity is not None:
+            subgradient = self.ledger.vector()
+            self.ledger.set_gradient(self.ledger.n_clients, theta, subgradient)
+            rest.append((sum(others) + last) / last * subgradient)
+        gradients[-1] = -sum(rest, self.zeros())
         for j, gradient in enumerate(gradients):
             self.ledger.set_gradient(j, theta, gradient)
         return gradients
@@ -285,7 +320,7 @@ class World(Objective):
 
     def select(self, ids: Any) -> Self:
         """Return some of the clients."""
-        return type(self)(self.ledger, *self.constants, self._weights, [self.ids[i] for i in ids])
+        return type(self)(self.ledger, *self.constants, self._weights, [self.ids[i] for i in ids], self.convexity)
 
 
 def is_vector(x: Any, f: World) -> bool:

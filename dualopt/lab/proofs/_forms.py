@@ -79,12 +79,17 @@ class Space:
         The vectors.
     classes : sequence of Class
         The classes of clients.
+    others : sequence of Class
+        A regulariser, if there is one: its subgradient at the minimiser has a share in that sum.
     deviations : sequence of int
         Families that add up to zero in every class.
     """
 
-    def __init__(self, ledger: Ledger, classes: Sequence[Class], *, deviations: Sequence[int] = ()) -> None:
+    def __init__(
+        self, ledger: Ledger, classes: Sequence[Class], others: Sequence[Class] = (), *, deviations: Sequence[int] = ()
+    ) -> None:
         self.ledger, self.classes, self.n_points = ledger, list(classes), ledger.n_kinds
+        self.functions = [*classes, *others]
         one = _one(ledger)
         sums = [(k, c) for k in range(len(ledger.families)) if k not in deviations for c in range(len(classes))]
         rows, width = [], len(ledger.shared)
@@ -95,9 +100,11 @@ class Space:
             row = _zeros(ledger, width + len(kept))
             if (k, c) in place:
                 row[place[k, c]] = one
-            else:  # sum_c w_c S_c = 0
+            else:  # sum_c w_c S_c + w s = 0, with w the sum of all weights and s the subgradient of the regulariser
                 for d, other in enumerate(self.classes[:-1]):
                     row[place[k, d]] = -_ratio(other.weight, last.weight, ledger)
+                for other in others:
+                    row[_subgradient(ledger, *other.clients)] = -_ratio(other.weight, last.weight, ledger)
             rows.append(row)
         shared = _zeros(ledger, width, width + len(kept))
         for i in range(width):
@@ -127,7 +134,7 @@ class Space:
     @property
     def no_values(self) -> np.ndarray:
         """Coefficients zero for all values of functions."""
-        return _zeros(self.ledger, len(self.classes) * self.n_points)
+        return _zeros(self.ledger, len(self.functions) * self.n_points)
 
     @property
     def zero(self) -> Form:
@@ -135,7 +142,7 @@ class Space:
         return Form(tuple(_zeros(self.ledger, n, n) for n in self.sizes), self.no_values)
 
     def value(self, c: int, number: int) -> np.ndarray:
-        """Return the value of the functions of a class at a point, above that at the minimiser."""
+        """Return the value of the functions of a class at a point, above that at the minimiser of all."""
         found = self.no_values
         if number:
             found[c * self.n_points + number - 1] = _one(self.ledger)
@@ -157,7 +164,7 @@ class Space:
     def inequalities_of(self, c: int, points: Sequence[Answer]) -> list[Form]:
         """Return those between points of one client of a class."""
         at = [(self.value(c, p.number), self.split(p.x), self.split(p.gradient)) for p in points]
-        return [_interpolation(self.classes[c], p, q) for p, q in permutations(at, 2)]
+        return [_interpolation(self.functions[c], p, q) for p, q in permutations(at, 2)]
 
 
 def _interpolation(own: Class, p: Any, q: Any) -> Form:
@@ -176,14 +183,20 @@ def _products(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> tuple[np.ndar
     return tuple((M + M.T) / 2 for M in (first, *(x @ y.T for x, y in zip(a[1:], b[1:], strict=True))))
 
 
-def points_of(ledger: Ledger, classes: Sequence[Class], theta: np.ndarray, gradients: np.ndarray) -> list[list[Answer]]:
-    """Return the points of that client of each class which was asked most, with the one at the minimiser."""
+def points_of(ledger: Ledger, functions: Sequence[Class], theta: np.ndarray) -> list[list[Answer]]:
+    """Return the points of that member of each class which was asked most, with the one at the minimiser ``theta``."""
     found = []
-    for c in classes:
+    for c in functions:
         own = {j: [a for a in ledger.answers if a.client == j] for j in c.clients}
         j = max(own, key=lambda j: len(own[j]))
-        found.append([Answer(j, 0, theta, gradients[j]), *own[j]])
+        found.append([ledger.at(j, theta), *own[j]])
     return found
+
+
+def _subgradient(ledger: Ledger, regulariser: int) -> int:
+    """Return the place of the subgradient of the regulariser at the minimiser among the single vectors."""
+    first = next(a for a in ledger.known(regulariser) if a.number == 0)
+    return ledger.shared.index(int(np.flatnonzero(first.gradient)[0]))
 
 
 def _zeros(ledger: Ledger, *shape: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -12,6 +13,7 @@ from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.proofs._setting import Setting
 from dualopt.lab.proofs._states import fixed_point
+from dualopt.methods import Algorithm
 from dualopt.objectives import Quadratic
 
 __all__ = ["lower_bound", "mean_square_factor"]
@@ -27,18 +29,33 @@ PART = 1e-9
 """Of the largest singular value: what is smaller is taken for rounding."""
 
 
+@dataclass(frozen=True)
+class Parabola:
+    r"""The regulariser :math:`\gamma x^2/2 + sx`."""
+
+    gamma: float
+    slope: Any = 0.0
+
+    def prox(self, theta: np.ndarray, step: float) -> np.ndarray:
+        """Return the proximal point."""
+        return (theta - step * self.slope) / (1.0 + step * self.gamma)
+
+
 def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float:
     r"""Return the factor per round of the mean square of the states in late rounds on clients :math:`h_jx^2/2 - b_jx`.
+
+    With a regulariser there is one curvature more.
 
     A round is a linear map :math:`A_w` of the state less the fixed point, one of a few. On the smallest subspace that
     holds all starts and is mapped into itself, the factor is the spectral radius of :math:`\sum_w p_w A_w \otimes A_w`:
     its eigenvector is the mean of states times their transposes, and some start has a part in it.
     """
     N = setting.n_clients
-    A = np.array(curvatures)[:, None, None]
-    starts = [_start(setting, A, theta0, b) for theta0, b in _beginnings(setting)]
+    A, gamma = np.array(curvatures[:N])[:, None, None], curvatures[N:]
+    starts = [_start(setting, A, gamma, theta0, b) for theta0, b in _beginnings(setting)]
     n = len(starts[0])
-    begin = initial_state(setting.algorithm, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
+    method = _method(setting, gamma)
+    begin = initial_state(method, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
     sizes = [np.size(x) for x in leaves(begin) if _is_vector(x, N, 1)]
     many = Quadratic(A=A * np.eye(n), b=np.zeros((N, n)), weights=setting.weights)
     told, rows = iter(setting.limits.numbers), iter(np.split(np.eye(n), np.cumsum(sizes)[:-1]))
@@ -47,28 +64,35 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
         return next(rows).reshape(*np.shape(x)[:-1], n) if _is_vector(x, N, 1) else next(told)
 
     state = tree_map(unit, begin)
-    maps = [(p, _flat(advance(setting.algorithm, many, state, round)[0], N, n)) for p, round in setting.events()]
+    maps = [(p, _flat(advance(method, many, state, round)[0], N, n)) for p, round in setting.events()]
     Q = _reached(np.stack(starts, axis=1), [M for _, M in maps])
     second = sum(p * np.kron(Q.T @ M @ Q, Q.T @ M @ Q) for p, M in maps)
     return float(np.abs(np.linalg.eigvals(second)).max(initial=0.0))
 
 
+def _method(setting: Setting, gamma: tuple[float, ...], slope: Any = 0.0) -> Algorithm:
+    return replace(setting.algorithm, regulariser=Parabola(*gamma, slope)) if gamma else setting.algorithm
+
+
 def _beginnings(setting: Setting) -> list[tuple[float, np.ndarray]]:
-    """Return first models and linear terms that span all: the minimiser is zero, so that the terms add up to zero."""
+    """Return first models and linear terms that span all: the minimiser is zero, so that all linear terms cancel."""
     weights = np.array(setting.weights or (1.0,) * setting.n_clients)
     found = [(1.0, np.zeros(len(weights)))]
-    for j in range(1, len(weights)):
+    for j in range(1 if setting.regulariser is None else 0, len(weights)):
         b = np.zeros(len(weights))
-        b[0], b[j] = 1.0 / weights[0], -1.0 / weights[j]
+        b[j] = -1.0 / weights[j]
+        if setting.regulariser is None:
+            b[0] = 1.0 / weights[0]
         found.append((0.0, b))
     return found
 
 
-def _start(setting: Setting, A: np.ndarray, theta0: float, b: np.ndarray) -> np.ndarray:
+def _start(setting: Setting, A: np.ndarray, gamma: tuple[float, ...], theta0: float, b: np.ndarray) -> np.ndarray:
     """Return where a run starts, less the fixed point."""
     f = Quadratic(A=A, b=b[:, None], weights=setting.weights)
-    begin = initial_state(setting.algorithm, f, np.full(1, theta0))
-    fixed = fixed_point(setting, f, np.zeros(1))
+    method = _method(setting, gamma, f.mean(f.b))
+    begin = initial_state(method, f, np.full(1, theta0))
+    fixed = fixed_point(method, f, np.zeros(1))
     return (_flat(begin, setting.n_clients, 1) - _flat(fixed, setting.n_clients, 1))[:, 0]
 
 
@@ -100,7 +124,8 @@ def lower_bound(setting: Setting) -> tuple[float | None, tuple[float, ...]]:
 
 def _candidates(setting: Setting) -> list[tuple[float, ...]]:
     """Return curvatures to try: the same place between mu and L for all clients, and all corners."""
-    grids = [np.geomspace(*_ends(m, M), GRID).tolist() for m, M in zip(setting.mu, setting.L, strict=True)]
+    bounds = [*zip(setting.mu, setting.L, strict=True), *((own.mu, own.L) for own in setting.others)]
+    grids = [np.geomspace(*_ends(m, M), GRID).tolist() for m, M in bounds]
     corners = product(*((grid[0], grid[-1]) for grid in grids))
     return list(dict.fromkeys([*zip(*grids, strict=True), *corners]))
 

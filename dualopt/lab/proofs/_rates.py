@@ -42,7 +42,7 @@ class Rate:
     lower_bound : float or None
         Some quadratic clients are as slow as that: none is below; None where there are too many clients for the search.
     slowest : tuple of float
-        The curvatures of these clients.
+        The curvatures of these clients, and of the regulariser.
     claimed : float or None
         The least factor that a theorem of the method promises for a potential of its own.
     asymptotic : bool
@@ -78,7 +78,8 @@ class Rate:
         late = ", in late rounds" if self.asymptotic else ""
         if self.proved:
             return f"proved: the mean of V falls by a factor of {self.factor:.6f} per round{late}"
-        clients = ", ".join(f"{h:g}" for h in self.slowest)
+        clients = ", ".join(f"{h:g}" for h in self.slowest[: self.setting.n_clients])
+        clients += "".join(f" and a regulariser of {h:g}" for h in self.slowest[self.setting.n_clients :])
         if self.lower_bound is not None and not self.setting.bounded and abs(self.lower_bound - 1.0) < NEARLY:
             least = math.floor(1e4 * min(self.lower_bound, 1.0 - 1e-5)) / 1e4
             least = f"no factor below {least} is provable: such are quadratic clients of curvatures {clients}"
@@ -110,6 +111,9 @@ class Rate:
         """
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)
+        require(
+            self.setting.regulariser is None, "proof must be of a class without a regulariser: the checker has none"
+        )
         system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
         factor = Fraction(math.ceil((self.factor + slack) * 1e5), 10**5)
         found = LyapunovProgram(system).at(float(factor))
@@ -131,6 +135,7 @@ class Rate:
             "mu": list(s.mu),
             "L": [x if math.isfinite(x) else "inf" for x in s.L],
             "weights": s.weights and list(s.weights),
+            "regulariser": s.regulariser,
             "participation": None if s.participation is None else Spec.of(s.participation).to_json(),
             "sentence": str(self),
             "factor": self.factor if self.proved else None,
@@ -154,6 +159,7 @@ def prove(
     weights: Sequence[float] | None = None,
     memory: bool | None = None,
     tolerance: float = 1e-5,
+    regulariser: float | None = None,
     literal: bool = False,
 ) -> Rate:
     r"""Return the least factor per round that is provable of a method, from its own code.
@@ -170,7 +176,7 @@ def prove(
 
     Parameters
     ----------
-    algorithm, mu, L, clients, participation, weights, literal
+    algorithm, mu, L, clients, participation, weights, regulariser, literal
         As in :func:`worst_case`.
     memory : bool, optional
         Whether V has the points too where the clients were asked last, and the values of the functions there:
@@ -202,7 +208,7 @@ def prove(
     True
     """
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", tolerance)
-    setting = Setting.of(algorithm, mu, L, clients, participation, weights, literal=literal)
+    setting = Setting.of(algorithm, mu, L, clients, participation, weights, regulariser, literal=literal)
     with_room(lambda dimension: setting.require_linear(dimension=dimension))
     (bound, slowest), wrong = lower_bound(setting), math.inf
     best: tuple[float, Lyapunov | None, OneRound] | None = None

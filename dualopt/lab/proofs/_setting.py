@@ -16,13 +16,14 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
-from dualopt.lab.proofs._formal import Ledger, World, is_vector, require_vectors, vectors
+from dualopt.lab.proofs._formal import AnyConvex, Ledger, World, is_vector, require_vectors, vectors, with_room
 from dualopt.lab.proofs._forms import Class, classes_of
 from dualopt.lab.proofs._rational import Rational, rational, simplest
 from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Full, Round, WeightedSubset, first_round
 from dualopt.objectives import Quadratic
+from dualopt.regularisers import Zero
 
 __all__ = ["Limits", "Setting", "numbers"]
 
@@ -83,6 +84,8 @@ class Setting:
         Who takes part.
     literal : bool
         Whether each client is a class of its own.
+    regulariser : float or None
+        Strong convexity of a regulariser, if there is one.
     rounded : Setting, optional
         Where the numbers of this one are rational: the same with floating-point numbers.
     """
@@ -93,6 +96,7 @@ class Setting:
     weights: tuple[float, ...] | None
     participation: Any
     literal: bool
+    regulariser: float | None = None
     rounded: Setting | None = None
 
     @classmethod
@@ -104,6 +108,7 @@ class Setting:
         clients: int | None,
         participation: Any = None,
         weights: Sequence[float] | None = None,
+        regulariser: float | None = None,
         *,
         literal: bool = False,
     ) -> Setting:
@@ -125,8 +130,16 @@ class Setting:
         who = as_participation(participation)
         if isinstance(who, WeightedSubset) and who.weights is None:
             who = replace(who, weights=w)
-        found = cls(algorithm, m, M, w, who, literal)  # pyright: ignore[reportArgumentType]
-        return replace(found, algorithm=resolve(algorithm, found.world(1), who))
+        g = regulariser
+        require(g is None or 0 <= g < np.inf, "regulariser must be a finite number of at least 0: its convexity", g)
+        found = cls(algorithm, m, M, w, who, literal, g)  # pyright: ignore[reportArgumentType]
+        method = resolve(algorithm, found.world(1), who)
+        if g is None:
+            return replace(found, algorithm=method)
+        mine = method.regulariser == AnyConvex(g)
+        require(mine, "algorithm must be given without a regulariser: worst cases and rates are over all of them")
+        found = replace(found, algorithm=replace(method, regulariser=Zero()))
+        return replace(found, literal=literal or not with_room(found._asks_alike))
 
     def in_rationals(self) -> Setting:
         """Return the setting with the simplest fractions in place of all its numbers: its arithmetic is exact.
@@ -156,12 +169,34 @@ class Setting:
     def world(self, dimension: int, *, tracked: bool = False) -> World:
         """Return the clients in formal coordinates, with an empty ledger."""
         ledger = Ledger(self.n_clients, dimension, exact=self.exact, tracked=tracked)
-        return World(ledger, self.mu, self.L, self.weights)
+        return World(ledger, self.mu, self.L, self.weights, convexity=self.regulariser)
+
+    def on(self, f: World) -> Algorithm:
+        """Return the method with the regulariser of these clients, if they have one."""
+        return self.algorithm if self.regulariser is None else replace(self.algorithm, regulariser=f.regulariser)
+
+    def _asks_alike(self, dimension: int) -> bool:
+        """Tell whether exchanges of clients with equal constants leave what a regulariser is asked as it is."""
+        if self.branched:  # it depends on who takes part
+            return False
+        f = self.world(dimension)
+        self.play(f, 2)
+        asked = [v for a in f.ledger.answers if a.client == self.n_clients for v in (a.x, a.gradient)]
+        groups = [ids[list(own.clients)] for ids in f.ledger.families for own in self.classes]
+        return not any(np.ptp(v[ids]) for v in asked for ids in groups)
 
     @cached_property
     def classes(self) -> list[Class]:
         """The classes of clients that may be exchanged."""
         return classes_of(self.world(1), literal=self.literal)
+
+    @cached_property
+    def others(self) -> list[Class]:
+        """The regulariser as one more client, whose weight is that of all clients together."""
+        if self.regulariser is None:
+            return []
+        weight = sum(own.weight * len(own) for own in self.classes)
+        return [Class((self.n_clients,), self.regulariser, math.inf, weight)]
 
     def events(self, n: int = 0) -> list[Event]:
         """Return everything that may happen in a round."""
@@ -236,10 +271,11 @@ class Setting:
 
     def play(self, f: World, rounds: int) -> list[tuple[float, list[State]]]:
         """Return the states before and after each of some rounds from the model zero, with their probabilities."""
-        runs = [(1.0, [initial_state(self.algorithm, f, f.zeros())])]
+        method = self.on(f)
+        runs = [(1.0, [initial_state(method, f, f.zeros())])]
         for n in range(rounds):
             todo = self.events(n) if self.branched else self.events(n)[:1]
-            runs = [(p * q, [*run, advance(self.algorithm, f, run[-1], r)[0]]) for p, run in runs for q, r in todo]
+            runs = [(p * q, [*run, advance(method, f, run[-1], r)[0]]) for p, run in runs for q, r in todo]
         return runs
 
     def require_linear(self, rounds: int = SHOWN, *, dimension: int) -> None:
@@ -253,7 +289,8 @@ class Setting:
         ValueError
             If it is not.
         """
-        f, method = self.world(dimension, tracked=True), self.algorithm
+        f = self.world(dimension, tracked=True)
+        method = self.on(f)
         state = initial_state(method, f, f.zeros())
         for n, (_, round) in enumerate(islice(cycle(self.events()), rounds)):
             now = replace(round, n=n)

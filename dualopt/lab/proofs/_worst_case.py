@@ -74,6 +74,7 @@ def worst_case(
     start: tuple[float, float] = (1.0, 0.0),
     weights: Sequence[float] | None = None,
     point: Point | None = None,
+    regulariser: float | None = None,
     literal: bool = False,
 ) -> WorstCase:
     r"""Return the largest mean error over all federations of such clients, in any dimension.
@@ -107,6 +108,9 @@ def worst_case(
     point : callable, optional
         Where the error is measured: a linear function of the states before the first round and after each one, such as
         the mean of their models; the last model when not given.
+    regulariser : float, optional
+        The strong convexity, 0 or more, of a convex function g at the server, which may be any; :math:`\theta^*` is
+        the minimiser of E + g, and "value" includes g. There is none when not given.
     literal : bool, default False
         Write down all clients, in place of classes of those that can be exchanged.
 
@@ -142,9 +146,9 @@ def worst_case(
     require_at_least(1, rounds=rounds)
     require(measure in MEASURES, f"measure must be one of {', '.join(MEASURES)}", measure)
     require(min(start) >= 0 and max(start) > 0, "start must be two numbers of at least 0, not both 0", start)
-    setting = Setting.of(algorithm, mu, L, clients, participation, weights, literal=literal)
+    setting = Setting.of(algorithm, mu, L, clients, participation, weights, regulariser, literal=literal)
     if setting.branched and rounds > 1 and not literal:  # a client's questions depend on the rounds that it was in
-        setting = Setting(setting.algorithm, setting.mu, setting.L, setting.weights, setting.participation, True)
+        setting = replace(setting, literal=True)
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
     where = _last_model if point is None else point
@@ -161,7 +165,7 @@ def _require_point(setting: Setting, where: Point, rounds: int, dimension: int) 
     """Refuse a point that is no vector, or no linear function of the states."""
     f = setting.world(dimension, tracked=True)
     any_vector = f.ledger.vector()
-    begin = initial_state(setting.algorithm, f, f.zeros())
+    begin = initial_state(setting.on(f), f, f.zeros())
     begin = tree_map(lambda x: x + any_vector if is_vector(x, f) else x, begin)
     x = where([begin] * (rounds + 1))
     require(np.shape(x) == f.shape, "point must be one vector, of the shape of the model", np.shape(x))
@@ -179,24 +183,26 @@ def _solved(
     gradients = f.set_minimiser(star)
     ends = [(p, where(states)) for p, states in setting.play(f, rounds)]
     if measure == "value":
-        if not all(_bounded(f, x) for _, x in ends):
+        if not all(_bounded(f, x, setting) for _, x in ends):
             return WorstCase(math.inf, math.inf, np.zeros(0), 0, ())
         for _, theta in ends:
             f.gradient(theta)
-    space = Space(f.ledger, setting.classes)
+            for own in setting.others:
+                f.ledger.gradient(*own.clients, theta)
+    space = Space(f.ledger, setting.classes, setting.others)
     begin = reduce(add, (b * space.square(g) for g in gradients), a * space.square(star))
     if measure == "distance":
         error = reduce(add, (p * space.square(theta - star) for p, theta in ends))
     else:
         error = reduce(add, (p * _energy(setting, space, f, theta) for p, theta in ends))
-    points = points_of(f.ledger, setting.classes, star, gradients)
+    points = points_of(f.ledger, space.functions, star)
     count = sum(len(own) * (len(own) - 1) for own in points)
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
     found = _largest(error, begin, space.inequalities(points), 1.0)
-    return _largest(error, begin, space.inequalities(points), found.value) if found.value > 0 else found
+    return _largest(error, begin, space.inequalities(points), found.value) if 0 < found.value < math.inf else found
 
 
-def _bounded(f: World, x: Array) -> bool:
+def _bounded(f: World, x: Array, setting: Setting) -> bool:
     r"""Tell whether the points at which clients were asked bound their values at ``x``.
 
     With infinite L they do on the convex hull alone: elsewhere :math:`M\,\mathrm{dist}^2` to it, with any M, may be
@@ -205,7 +211,7 @@ def _bounded(f: World, x: Array) -> bool:
     """
     from scipy.optimize import nnls  # CVXPY needs SciPy too
 
-    for j in (j for j in f.ids if math.isinf(f.L[j])):
+    for j in (j for own in (*setting.classes, *setting.others) if math.isinf(own.L) for j in own.clients):
         hull = np.stack([a.x for a in f.ledger.known(j)], axis=1)
         A = np.concatenate([hull, np.ones((1, hull.shape[1]))])
         if nnls(A, np.append(x, 1.0))[1] > INSIDE:
@@ -214,12 +220,12 @@ def _bounded(f: World, x: Array) -> bool:
 
 
 def _energy(setting: Setting, space: Space, f: Any, theta: np.ndarray) -> Form:
-    """Return ``E(theta) - E*``."""
+    """Return ``E(theta) - E*``, with the regulariser."""
     total = sum(f.weights) if f.weights else f.n_clients
     found = space.no_values
-    for c, own in enumerate(setting.classes):
+    for c, own in enumerate(space.functions):
         share = len(own) * own.weight / total
-        found = found + share * space.value(c, f.ledger.number(own.clients[0], theta))
+        found = found + share * space.value(c, f.ledger.at(own.clients[0], theta).number)
     return Form(space.zero.blocks, found)
 
 
