@@ -148,6 +148,16 @@ def test_any_regulariser(program):
     assert "feddyn" in refusal(program, *common[:2], "feddyn", "--regulariser", "0").lower()
 
 
+def test_inexact_local_solutions(program):
+    common = ("prove", "--algorithm", "feddyn", "-p", "alpha=3", "--clients", "2", "--kappa", "9", "--inexact")
+    code, _, err = program(*common, "--stop", "reduction=0.05")
+    assert (code, err) == (0, "")
+    (rate,) = json.loads(Path("out/prove.json").read_text())["rates"]
+    assert 0.5625 < rate["factor"] < 0.65
+    assert (rate["inexact"], rate["claimed"]) == (True, None)
+    assert "stop must be the rule 'reduction'" in refusal(program, *common, "--stop", "steps=3")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -51,6 +51,8 @@ class ClassOptions:
         Who takes part: full, subset=2, importance=2; or communicate=0.5.
     regulariser : float, optional
         Any convex regulariser at the server with this strong convexity, 0 or more.
+    inexact : bool
+        Local problems are solved just as well as the rule --stop reduction=0.1 demands, in place of exactly.
     exact : bool
         Write proof.json too: a proof in rational numbers for the largest kappa.
     rounds : int, optional
@@ -64,6 +66,7 @@ class ClassOptions:
     clients: int = 4
     participation: str = "full"
     regulariser: float | None = None
+    inexact: bool = False
     exact: bool = False
     rounds: int | None = None
     out: Path = Path("out")
@@ -82,7 +85,7 @@ class ClassOptions:
         """Return the class of problems as arguments of :mod:`dualopt.lab.proofs`."""
         who = as_participation(self.participation)
         own = {"mu": self.mu, "L": self.L, "clients": self.clients, "regulariser": self.regulariser}
-        return own | {"participation": who}
+        return own | {"participation": who, "inexact": self.inexact}
 
     def start(self) -> tuple[tuple[float, float], str]:
         """Return where worst cases start, and its size in words: distance and gradients in the units of the class."""

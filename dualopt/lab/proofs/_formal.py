@@ -21,10 +21,12 @@ from dualopt.lab.proofs._tracked import SENTENCE, Measured, Vectors
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import per_client
 from dualopt.regularisers import Zero
+from dualopt.solvers._loop import LocalSolution, evaluated
 
 __all__ = [
     "Answer",
     "AnyConvex",
+    "AnySolver",
     "Ledger",
     "World",
     "is_vector",
@@ -67,6 +69,15 @@ class Answer(NamedTuple):
     gradient: np.ndarray
 
 
+class Accuracy(NamedTuple):
+    """How a client solved a local problem: ``|residual| <= factor |first|``, residuals of its answer and its start."""
+
+    client: int
+    residual: np.ndarray
+    first: np.ndarray
+    factor: Any
+
+
 class Ledger:
     """The formal basis, and all questions and answers.
 
@@ -89,10 +100,11 @@ class Ledger:
         self.shared: list[int] = []  # coordinates of single vectors
         self.families: list[np.ndarray] = []  # coordinates of families of vectors, one for each client
         self.answers: list[Answer] = []  # new ones
+        self.accuracies: list[Accuracy] = []  # of answers that solve no problem exactly
         self.latest: dict[int, Answer] = {}  # to the latest question of each client, new or not
         self._known: dict[Any, Answer] = {}
         self._numbers = [0] * (n_clients + 1)
-        self._kinds: dict[int, np.ndarray] = {}  # the families of answers
+        self._kinds: dict[Any, np.ndarray] = {}  # the families of answers
         self.used = 0
 
     def zeros(self, *shape: int) -> np.ndarray:
@@ -165,6 +177,21 @@ class Ledger:
         self.latest[client] = self._known[question]
         return self._known[question].x
 
+    def nearly(self, client: int, linear: np.ndarray, weight: Any, start: np.ndarray, factor: Any) -> np.ndarray:
+        r"""Return any point where :math:`\nabla f + b + wx` is at most ``factor`` times what it is at ``start``.
+
+        Point and gradient are two new vectors. The same question has the same answer.
+        """
+        question = client, self.key(linear), weight, self.key(start), factor
+        if question not in self._known:
+            first = self.gradient(client, start) + linear + weight * start
+            number, x = self._new(client)
+            gradient = self._family((number, "gradient"))[client]
+            self._known[question] = self.set_gradient(client, x, gradient, number)
+            self.accuracies.append(Accuracy(client, gradient + linear + weight * x, first, factor))
+        self.latest[client] = self._known[question]
+        return self._known[question].x
+
     def note(self, client: int, x: np.ndarray, gradient: np.ndarray) -> None:
         """Note a gradient of a client that was asked before anything else, as its next answer."""
         self._numbers[client] += 1
@@ -183,9 +210,13 @@ class Ledger:
         number = self._numbers[client] = self._numbers[client] + 1
         if client == self.n_clients:
             return number, self.vector()
-        if number not in self._kinds:
-            self._kinds[number] = self.family()
-        return number, self._kinds[number][client]
+        return number, self._family(number)[client]
+
+    def _family(self, kind: Any) -> np.ndarray:
+        """Return the family of answers of a kind."""
+        if kind not in self._kinds:
+            self._kinds[kind] = self.family()
+        return self._kinds[kind]
 
     @property
     def n_kinds(self) -> int:
@@ -287,13 +318,21 @@ class World(Objective):
 
     def exact_minimiser(self, problem: LocalProblem) -> np.ndarray:
         """Return the solutions of local problems."""
+        asked = zip(self.ids, *self._terms(problem), strict=True)
+        return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
+
+    def near_minimiser(self, problem: LocalProblem, start: np.ndarray, factor: Any) -> np.ndarray:
+        """Return points where the gradients of local problems are at most ``factor`` times those at the start."""
+        asked = zip(self.ids, *self._terms(problem), start, strict=True)
+        return np.stack([self.ledger.nearly(j, b, w, x, factor) for j, b, w, x in asked])
+
+    def _terms(self, problem: LocalProblem) -> tuple[np.ndarray, list[Any]]:
+        """Return the linear terms of local problems, and their weights."""
         linear = self.ledger.zeros(self.n_clients) if problem.linear is None else problem.linear
         weight = np.broadcast_to(np.asarray(problem.weight), (self.n_clients,))
         if problem.center is not None:
             linear = linear - per_client(weight, linear) * problem.center
-        linear = np.broadcast_to(linear, (self.n_clients, *self.shape))
-        asked = zip(self.ids, linear, weight.tolist(), strict=True)
-        return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
+        return np.broadcast_to(linear, (self.n_clients, *self.shape)), weight.tolist()
 
     def set_minimiser(self, theta: np.ndarray) -> np.ndarray:
         """Let the clients know the minimiser of their mean and the regulariser, and return their gradients there.
@@ -321,6 +360,22 @@ class World(Objective):
     def select(self, ids: Any) -> Self:
         """Return some of the clients."""
         return type(self)(self.ledger, *self.constants, self._weights, [self.ids[i] for i in ids], self.convexity)
+
+
+@dataclass(frozen=True)
+class AnySolver:
+    """A local solver that returns any point at which the rule :class:`GradientReduction` lets it stop."""
+
+    def initial_state(self, objective: Any) -> Any:
+        """Return ``()``."""
+        return ()
+
+    def __call__(
+        self, problem: LocalProblem, start: np.ndarray, stop: Any, solver_state: Any = (), round: Any = None
+    ) -> LocalSolution:
+        """Return such points."""
+        world: Any = problem.objective
+        return evaluated(problem, world.near_minimiser(problem, start, stop.first if round.n == 0 else stop.factor))
 
 
 def is_vector(x: Any, f: World) -> bool:

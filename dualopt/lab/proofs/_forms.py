@@ -157,9 +157,16 @@ class Space:
             f(x) - f(y) - \langle g_y, x - y\rangle - \tfrac\mu2|x - y|^2
             - \tfrac1{2(L - \mu)} |g_x - g_y - \mu(x - y)|^2 ,
 
-        for the points of one client of each class, two by two.
+        for the points of one client of each class, two by two; and what the accuracy of local solutions demands.
         """
-        return [found for c, own in enumerate(points) for found in self.inequalities_of(c, own)]
+        found = [form for c, own in enumerate(points) for form in self.inequalities_of(c, own)]
+        return found + self.accuracies(points)
+
+    def accuracies(self, points: Sequence[Sequence[Answer]]) -> list[Form]:
+        """Return what the accuracy of local solutions keeps from being negative, for one client of each class."""
+        clients = {own[0].client for own in points}
+        own = (a for a in self.ledger.accuracies if a.client in clients)
+        return [a.factor**2 * self.square(a.first) - self.square(a.residual) for a in own]
 
     def inequalities_of(self, c: int, points: Sequence[Answer]) -> list[Form]:
         """Return those between points of one client of a class."""

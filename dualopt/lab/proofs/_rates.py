@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -111,9 +111,8 @@ class Rate:
         """
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)
-        require(
-            self.setting.regulariser is None, "proof must be of a class without a regulariser: the checker has none"
-        )
+        exact = self.setting.regulariser is None and not self.setting.inexact
+        require(exact, "proof must be of exact local solutions without a regulariser: the checker knows nothing else")
         system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
         factor = Fraction(math.ceil((self.factor + slack) * 1e5), 10**5)
         found = LyapunovProgram(system).at(float(factor))
@@ -136,6 +135,7 @@ class Rate:
             "L": [x if math.isfinite(x) else "inf" for x in s.L],
             "weights": s.weights and list(s.weights),
             "regulariser": s.regulariser,
+            "inexact": s.inexact,
             "participation": None if s.participation is None else Spec.of(s.participation).to_json(),
             "sentence": str(self),
             "factor": self.factor if self.proved else None,
@@ -160,6 +160,7 @@ def prove(
     memory: bool | None = None,
     tolerance: float = 1e-5,
     regulariser: float | None = None,
+    inexact: bool = False,
     literal: bool = False,
 ) -> Rate:
     r"""Return the least factor per round that is provable of a method, from its own code.
@@ -176,7 +177,7 @@ def prove(
 
     Parameters
     ----------
-    algorithm, mu, L, clients, participation, weights, regulariser, literal
+    algorithm, mu, L, clients, participation, weights, regulariser, inexact, literal
         As in :func:`worst_case`.
     memory : bool, optional
         Whether V has the points too where the clients were asked last, and the values of the functions there:
@@ -208,9 +209,13 @@ def prove(
     True
     """
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", tolerance)
-    setting = Setting.of(algorithm, mu, L, clients, participation, weights, regulariser, literal=literal)
+    setting = Setting.of(
+        algorithm, mu, L, clients, participation, weights, regulariser, inexact=inexact, literal=literal
+    )
     with_room(lambda dimension: setting.require_linear(dimension=dimension))
     (bound, slowest), wrong = lower_bound(setting), math.inf
+    if inexact:  # whose own first round has another accuracy
+        one_round(replace(setting, inexact=False))
     best: tuple[float, Lyapunov | None, OneRound] | None = None
     for own in (False, True) if memory is None else (memory,):
         system = one_round(setting, memory=own)
@@ -228,7 +233,7 @@ def prove(
         factor=factor,
         lower_bound=bound,
         slowest=slowest,
-        claimed=claimed_factor(setting),
+        claimed=None if inexact else claimed_factor(setting),
         asymptotic=setting.limits.late,
         lyapunov=() if found is None else tuple(zip(system.names, found.weights, strict=True)),
         heights=() if found is None else tuple(found.heights.tolist()),

@@ -16,7 +16,16 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
-from dualopt.lab.proofs._formal import AnyConvex, Ledger, World, is_vector, require_vectors, vectors, with_room
+from dualopt.lab.proofs._formal import (
+    AnyConvex,
+    AnySolver,
+    Ledger,
+    World,
+    is_vector,
+    require_vectors,
+    vectors,
+    with_room,
+)
 from dualopt.lab.proofs._forms import Class, classes_of
 from dualopt.lab.proofs._rational import Rational, rational, simplest
 from dualopt.lab.proofs._tracked import Vectors
@@ -24,6 +33,8 @@ from dualopt.methods import Algorithm
 from dualopt.methods.participation import Full, Round, WeightedSubset, first_round
 from dualopt.objectives import Quadratic
 from dualopt.regularisers import Zero
+from dualopt.solvers import Exact
+from dualopt.solvers.stopping import GradientReduction
 
 __all__ = ["Limits", "Setting", "numbers"]
 
@@ -86,6 +97,8 @@ class Setting:
         Whether each client is a class of its own.
     regulariser : float or None
         Strong convexity of a regulariser, if there is one.
+    inexact : bool
+        Whether local problems are solved as the stopping rule demands, in place of exactly.
     rounded : Setting, optional
         Where the numbers of this one are rational: the same with floating-point numbers.
     """
@@ -97,6 +110,7 @@ class Setting:
     participation: Any
     literal: bool
     regulariser: float | None = None
+    inexact: bool = False
     rounded: Setting | None = None
 
     @classmethod
@@ -110,6 +124,7 @@ class Setting:
         weights: Sequence[float] | None = None,
         regulariser: float | None = None,
         *,
+        inexact: bool = False,
         literal: bool = False,
     ) -> Setting:
         """Return the setting, with the parameters of the method that are open as suggested for it.
@@ -132,8 +147,11 @@ class Setting:
             who = replace(who, weights=w)
         g = regulariser
         require(g is None or 0 <= g < np.inf, "regulariser must be a finite number of at least 0: its convexity", g)
-        found = cls(algorithm, m, M, w, who, literal, g)  # pyright: ignore[reportArgumentType]
+        found = cls(algorithm, m, M, w, who, literal, g, inexact)  # pyright: ignore[reportArgumentType]
         method = resolve(algorithm, found.world(1), who)
+        if inexact:
+            require(isinstance(method.solver, Exact), "algorithm must solve local problems, and have no solver given")
+            require(isinstance(method.stop, GradientReduction), "stop must be the rule 'reduction'", method.stop)
         if g is None:
             return replace(found, algorithm=method)
         mine = method.regulariser == AnyConvex(g)
@@ -172,8 +190,10 @@ class Setting:
         return World(ledger, self.mu, self.L, self.weights, convexity=self.regulariser)
 
     def on(self, f: World) -> Algorithm:
-        """Return the method with the regulariser of these clients, if they have one."""
-        return self.algorithm if self.regulariser is None else replace(self.algorithm, regulariser=f.regulariser)
+        """Return the method with the regulariser of these clients, and their way to solve local problems."""
+        given: dict[str, Any] = {} if self.regulariser is None else {"regulariser": f.regulariser}
+        given |= {"solver": AnySolver()} if self.inexact else {}
+        return replace(self.algorithm, **given) if given else self.algorithm
 
     def _asks_alike(self, dimension: int) -> bool:
         """Tell whether exchanges of clients with equal constants leave what a regulariser is asked as it is."""
@@ -216,7 +236,7 @@ class Setting:
     def orbits(self) -> list[Event]:
         """One round for all that exchanges of clients in classes make of it, with the probability of these."""
         found: dict[Any, Event] = {}
-        for chance, round in self.events():
+        for chance, round in self.events(1 if self.inexact else 0):  # the first round has an accuracy of its own
             counts = tuple(len(set(c.clients) & set(round.clients)) for c in self.classes)
             known = found.get((counts, round.communicate))
             found[counts, round.communicate] = Event(chance + (known.probability if known else 0), round)

@@ -236,7 +236,9 @@ def observable(general: FormalState, outcomes: Sequence[Outcome]) -> list[np.nda
     singles = [x for x in vectors(general.state, f) if x.ndim == 1]
     theta = [k for k, x in enumerate(singles) if x is general.state.server.theta]
     models = [o.blocks[0].rows[k, 0] for o in outcomes for k in theta]
-    V = np.stack([*(x for a in f.ledger.answers for x in (a.x, a.gradient)), *models])
+    asked = [x for a in f.ledger.answers for x in (a.x, a.gradient)]
+    asked += [x for a in f.ledger.accuracies for x in (a.residual, a.first)]
+    V = np.stack([*asked, *models])
     known = wider([bases[0][theta], *(basis[:0] for basis in bases[1:])], V)
     while True:
         blocks = [own for o in outcomes for own in zip(o.blocks, known, bases, strict=True)]

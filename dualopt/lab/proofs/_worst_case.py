@@ -75,6 +75,7 @@ def worst_case(
     weights: Sequence[float] | None = None,
     point: Point | None = None,
     regulariser: float | None = None,
+    inexact: bool = False,
     literal: bool = False,
 ) -> WorstCase:
     r"""Return the largest mean error over all federations of such clients, in any dimension.
@@ -111,6 +112,9 @@ def worst_case(
     regulariser : float, optional
         The strong convexity, 0 or more, of a convex function g at the server, which may be any; :math:`\theta^*` is
         the minimiser of E + g, and "value" includes g. There is none when not given.
+    inexact : bool, default False
+        Local problems are solved just as well as the stopping rule of the method demands, which must be
+        :class:`GradientReduction`: answers are any points whose gradients are small enough beside those at the start.
     literal : bool, default False
         Write down all clients, in place of classes of those that can be exchanged.
 
@@ -146,14 +150,16 @@ def worst_case(
     require_at_least(1, rounds=rounds)
     require(measure in MEASURES, f"measure must be one of {', '.join(MEASURES)}", measure)
     require(min(start) >= 0 and max(start) > 0, "start must be two numbers of at least 0, not both 0", start)
-    setting = Setting.of(algorithm, mu, L, clients, participation, weights, regulariser, literal=literal)
+    setting = Setting.of(
+        algorithm, mu, L, clients, participation, weights, regulariser, inexact=inexact, literal=literal
+    )
     if setting.branched and rounds > 1 and not literal:  # a client's questions depend on the rounds that it was in
         setting = replace(setting, literal=True)
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
     where = _last_model if point is None else point
     found = with_room(lambda dimension: _solved(setting, rounds, measure, start, where, dimension))
-    of_model = measure == "distance" and point is None
+    of_model = measure == "distance" and point is None and not inexact
     return replace(found, claimed=claimed_bound(setting, rounds, start) if of_model else None)
 
 
