@@ -109,7 +109,8 @@ class Space:
         shared = _zeros(ledger, width, width + len(kept))
         for i in range(width):
             shared[i, i] = one
-        self._sums = sums
+        self._sums, self._kept = sums, kept
+        self._start = ledger.shared[: 1 + len(others)]
         self._map = np.concatenate([shared, *(row[None] for row in rows)])
         self.sizes = (width + len(kept), *(len(ledger.families) if len(c) > 1 else 0 for c in classes))
 
@@ -121,6 +122,24 @@ class Space:
         for c in self.classes:
             A = np.stack([x[list(c.clients)] for x in own]) if len(c) > 1 and own else _zeros(self.ledger, 0, len(c))
             found.append(A - A.sum(axis=1, keepdims=True) / len(c))
+        return found
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The family and class of each coordinate of the first block; for single vectors -1, or the number of families.
+
+        It is -1 for the minimiser and the subgradient there, and the other for answers of the regulariser.
+        """
+        return [(-1 if i in self._start else len(self.ledger.families), i) for i in self.ledger.shared] + self._kept
+
+    def values_of(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return rows whose squares add up to Gram matrices, block by block, where all vectors have these values."""
+        families = self.ledger.families
+        sums = [values[families[k]][list(self.classes[c].clients)].sum() for k, c in self._kept]
+        found = [np.array([[*values[self.ledger.shared], *sums]])]
+        for c, size in zip(self.classes, self.sizes[1:], strict=True):
+            rows = np.stack([values[ids][list(c.clients)] for ids in families]) if size else np.zeros((0, 1))
+            found.append((rows - rows.mean(axis=1, keepdims=True)).T)
         return found
 
     def product(self, a: np.ndarray, b: np.ndarray) -> Form:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 from operator import add
 from typing import Any
 
@@ -19,6 +20,7 @@ from dualopt.lab.proofs._formal import World, is_vector, require_vectors, with_r
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
 from dualopt.lab.proofs._promised import claimed_bound
+from dualopt.lab.proofs._scaling import LEAST, coordinates, in_coordinates, sizes_of
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
 
@@ -28,6 +30,10 @@ GAP = 1e-4
 """Largest difference of primal and dual value that is accepted, relative to the value."""
 LARGEST = 800
 """Most inequalities of a program."""
+TOLERANCES = ((1e-9, 1e-8), (1e-7, 1e-6))
+"""Of the solver: in all coordinates the tight ones come first."""
+NEAR = 1e2
+"""How far the value may be from the size of the error in the solver's coordinates."""
 MEASURES = ("distance", "value")
 INSIDE = 1e-9
 """How far a point may be from a convex hull that it lies in: coefficients are rounded."""
@@ -204,8 +210,28 @@ def _solved(
     points = points_of(f.ledger, space.functions, star)
     count = sum(len(own) * (len(own) - 1) for own in points)
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
-    found = _largest(error, begin, space.inequalities(points), 1.0)
-    return _largest(error, begin, space.inequalities(points), found.value) if 0 < found.value < math.inf else found
+    forms, said = [error, begin, *space.inequalities(points)], ""
+    for tolerances, parts in product(TOLERANCES, LEAST):
+        maps = coordinates(setting, f, space, start, parts)
+        try:
+            return _certified(tolerances, *(in_coordinates(form, maps) for form in forms))
+        except RuntimeError as uncertain:
+            said = str(uncertain)
+    raise RuntimeError(said)
+
+
+def _certified(tolerances: Sequence[float], error: Form, begin: Form, *slacks: Form) -> WorstCase:
+    """Solve the program, anew if the units of the error were not those of the value."""
+    typical = max(np.abs(B).max(initial=0.0) for B in error.blocks)
+    found = _largest(error, begin, slacks, typical or 1.0, tolerances)
+    if not 0 < found.value < math.inf:
+        return found
+    if not typical / NEAR < found.value < NEAR * typical:
+        found = _largest(error, begin, slacks, found.value, tolerances)
+    if abs(found.value - found.example) > GAP * abs(found.value):
+        low, high = sorted((found.value, found.example))
+        raise RuntimeError(f"the solver certifies no worst case: it lies between {low:.6g} and {high:.6g}.")
+    return found
 
 
 def _bounded(f: World, x: Array, setting: Setting) -> bool:
@@ -235,28 +261,42 @@ def _energy(setting: Setting, space: Space, f: Any, theta: np.ndarray) -> Form:
     return Form(space.zero.blocks, found)
 
 
-def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float) -> WorstCase:
+def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tolerances: Sequence[float]) -> WorstCase:
     """Solve the program, with an error in such units that the solver's tolerances make sense."""
     cvxpy = program()
     grams = [cvxpy.Variable((n, n), PSD=True) if n else None for n in map(len, error.blocks)]
     heights = cvxpy.Variable(len(error.values))
+    sizes, weights = sizes_of(slacks)
 
     def of(forms: Sequence[Form]) -> Any:
-        total = values(forms) @ heights
+        total = (values(forms) / weights) @ heights
         for k, G in enumerate(grams):
             if G is not None:
                 total = total + columns(forms, k) @ cvxpy.vec(G, order="C")
         return total
 
-    demands = [of([begin]) <= 1.0, of(slacks) >= 0.0]
-    problem = cvxpy.Problem(cvxpy.Maximize(of([error])[0] / unit), demands)
-    status = solved(problem)
+    demands = [of([begin]) <= 1.0, of([(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)]) >= 0.0]
+    problem = cvxpy.Problem(cvxpy.Maximize(of([(1.0 / unit) * error])[0]), demands)
+    status = solved(problem, tolerances)
     if status in ("unbounded", "unbounded_inaccurate"):
         return WorstCase(math.inf, math.inf, np.zeros(0), len(slacks), tuple(map(len, error.blocks)))
     if status != "optimal":
         raise RuntimeError(f"the solver of the semidefinite program certifies no worst case: {status}.")
     dual, primal = unit * float(demands[0].dual_value[0]), unit * float(problem.value)
-    if unit != 1.0 and abs(dual - primal) > GAP * abs(dual):
-        raise RuntimeError(f"the solver certifies no worst case: it lies between {primal:.6g} and {dual:.6g}.")
-    multipliers = unit * np.asarray(demands[1].dual_value)
+    multipliers = unit * np.asarray(demands[1].dual_value) / sizes
+    if _missing(error, begin, slacks, dual, multipliers, grams) > GAP * abs(dual):
+        raise RuntimeError("the solver of the semidefinite program certifies no worst case: it is too inexact.")
     return WorstCase(dual, primal, multipliers, len(slacks), tuple(map(len, error.blocks)))
+
+
+def _missing(
+    error: Form, begin: Form, slacks: Sequence[Form], dual: float, multipliers: np.ndarray, grams: Sequence[Any]
+) -> float:
+    """Return by how much the multipliers fail to be a proof, at the Gram matrices that were found."""
+    total = 0.0
+    for k, G in enumerate(grams):
+        if G is not None:
+            n = len(error.blocks[k])
+            proof = dual * begin.blocks[k] - error.blocks[k] - (multipliers @ columns(slacks, k)).reshape(n, n)
+            total += max(0.0, -float(np.linalg.eigvalsh(proof)[0])) * float(np.trace(G.value))
+    return total

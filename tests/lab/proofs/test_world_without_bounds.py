@@ -29,7 +29,7 @@ def test_proximal_points_of_one_client(mu: float, rounds: int) -> None:
     weight = 2.0
     measure, expected = ("distance", (1 + mu / weight) ** (-2 * rounds)) if mu else ("value", weight / (4 * rounds))
     found = worst_case(f"fedprox: mu_prox={weight}", mu=mu, L=INF, clients=1, rounds=rounds, measure=measure)
-    assert found.value == pytest.approx(expected, rel=1e-6)
+    assert found.value == pytest.approx(expected, rel=2e-5)
 
 
 def mean_of_active(alpha: float):
@@ -43,7 +43,7 @@ def test_feddyn_of_one_client_is_the_proximal_point_method(rounds: int) -> None:
     x = mean_of_active(2.0)
     what = {"mu": 0, "L": INF, "clients": 1, "rounds": rounds, "measure": "value"}
     found = worst_case(FedDyn(alpha=2.0), point=lambda states: x(states[-1]), **what)
-    assert found.value == pytest.approx(2.0 / (4 * rounds), rel=1e-6)
+    assert found.value == pytest.approx(2.0 / (4 * rounds), rel=2e-5)
     assert worst_case(FedDyn(alpha=2.0), **what).value == INF
 
 
