@@ -11,7 +11,7 @@ from typing import Any
 from dualopt.app.cli.record import Record, load, search_progress
 from dualopt.arrays.xp import array_namespace
 from dualopt.problem.options import ProblemOptions, build_problem
-from dualopt.runs.tuning import Outcome, tune
+from dualopt.runs.tuning import Trial, tune
 from dualopt.solvers.stopping import GradientReduction
 from dualopt.spec import described
 from figures._cached import CachedObjective
@@ -37,12 +37,12 @@ class Tuned:
     ----------
     point : dict of str to str
         The parameters.
-    outcome : Outcome
+    outcome : Trial
         How its run on the part of the rows went.
     """
 
     point: Point
-    outcome: Outcome
+    outcome: Trial
 
     @property
     def reached(self) -> int | None:
@@ -71,7 +71,7 @@ class Search:
         winner = best(outcomes)
         return Tuned(point=points[winner], outcome=outcomes[winner])
 
-    def outcomes(self, name: str) -> Mapping[int, Outcome]:
+    def outcomes(self, name: str) -> Mapping[int, Trial]:
         """Return how the run of every point went, by its number; what is not stored is run and stored."""
         settings, points = self.settings, self.points(name)
         record = self._record(name, points)
@@ -169,14 +169,14 @@ class Search:
         return record
 
 
-def best(outcomes: Mapping[int, Outcome]) -> int:
+def best(outcomes: Mapping[int, Trial]) -> int:
     """Return the number of the winner: the cheapest that reached the target, else the lowest error at the end.
 
     Of several equally cheap ones it is that with the lowest error.
 
     Examples
     --------
-    >>> first = Outcome(status="converged", costs=(1.0,), errors=(1e-7,), seconds=0.0)
+    >>> first = Trial(status="converged", costs=(1.0,), errors=(1e-7,), seconds=0.0)
     >>> best({0: replace(first, errors=(math.nan,), status="diverged"), 1: first, 2: replace(first, errors=(1e-8,))})
     2
     """

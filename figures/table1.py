@@ -40,7 +40,6 @@ from dualopt.methods import (
     LazyAFedPD,
     OptimizedDualFL,
     SampledDualFL,
-    Scaffnew,
     Scaffold,
     ScaffoldI,
 )
@@ -67,7 +66,7 @@ from theory.baselines._communications import (
     planes,
     with_coins,
 )
-from theory.baselines.table_1 import paper_5gcs, short_step
+from theory.baselines.table_1 import paper_5gcs, paper_scaffnew, short_step
 from theory.dualfl.regularised import plain_case
 from theory.dualfl.regularised import theorem_4_2_rounds as rounds_to_gradient
 from theory.lower_bounds._convex_chain import power
@@ -121,8 +120,8 @@ ROWS = {
     "DualFL": Row(lambda f: DualFL(), one_by_one, "yes", lambda f: DualFL(**ACCURATE), "dualfl"),
     "OptimizedDualFL": Row(lambda f: OptimizedDualFL(), one_by_one, look="optimized-dualfl"),
     "SampledDualFL": Row(lambda f: SampledDualFL(), one_by_one),
-    "Scaffnew": Row(lambda f: Scaffnew(), with_coins, "yes", look="scaffnew"),
-    "RandProx": Row(lambda f: Scaffnew(probability=1.0 / (1.0 + _omega(f))), with_coins, "yes"),
+    "Scaffnew": Row(paper_scaffnew, with_coins, "yes", look="scaffnew"),
+    "RandProx": Row(lambda f: paper_scaffnew(f, 1.0 / (1.0 + _omega(f))), with_coins, "yes"),
     "5GCS": Row(lambda f: paper_5gcs(f, solver=AtOnce()), in_matrices, "yes", look="fivegcs"),
     "APDA-Inexact, exact": Row(
         lambda f: APDAInexact(solver=Exact()), in_matrices, "yes", lambda f: APDAInexact(**ACCURATE), "apda-inexact"

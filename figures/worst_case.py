@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -10,20 +12,21 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dualopt.engine.rounds import iterate
-from dualopt.methods import DualFL, OptimizedDualFL
+from dualopt.lab.proofs import worst_case
+from dualopt.methods import Algorithm, DualFL, OptimizedDualFL
 from dualopt.objectives import Quadratic
 from dualopt.runs.plotting import style, style_axes
 from dualopt.runs.trace import Trace
 from dualopt.solvers import Exact
 from figures._settings import Settings
-from theory.worst_case.dualfl import worst_case
+from theory.optimized_dualfl._runs import growths
 
 __all__ = ["compute", "draw"]
 
 TIME = "12 seconds"
 ROUNDS = {False: 20, True: 6}
 PROBLEMS = {False: 300, True: 30}
-METHODS = {"DualFL": ("paper", DualFL), "OptimizedDualFL": ("optimized", OptimizedDualFL)}
+METHODS = {"DualFL": DualFL(rho=0.0, nu=1.0), "OptimizedDualFL": OptimizedDualFL(rho=0.0, nu=1.0)}
 STYLES = {"DualFL": style("dualfl"), "OptimizedDualFL": style("optimized-dualfl")}
 
 
@@ -35,18 +38,16 @@ def compute(settings: Settings) -> dict[str, Trace]:
     """
     rounds, problems = ROUNDS[settings.quick], PROBLEMS[settings.quick]
     traces: dict[str, Trace] = {}
-    for method, (momentum, algorithm) in METHODS.items():
-        curves: dict[str, Callable[[], list[Any]]] = {
-            f"{method}: theorem": lambda m=momentum: [
-                worst_case(n, momentum=m).bound or np.nan for n in _up_to(rounds)
-            ],
-            f"{method}: worst case": lambda m=momentum: [worst_case(n, momentum=m).value for n in _up_to(rounds)],
+    for method, algorithm in METHODS.items():
+        curves: dict[str, Callable[[], list[float]]] = {
+            f"{method}: theorem": lambda m=method: promised(m, rounds),
+            f"{method}: worst case": lambda a=algorithm: [largest(a, n) for n in range(1, rounds + 1)],
             f"{method}: measured": lambda a=algorithm: _measured(a, rounds, problems),
         }
         for label, values in curves.items():
 
-            def columns(values: Callable[[], list[Any]] = values) -> dict[str, Any]:
-                return {"round": list(_up_to(rounds)), "error": values()}
+            def columns(values: Callable[[], list[float]] = values) -> dict[str, Any]:
+                return {"round": list(range(1, rounds + 1)), "error": values()}
 
             description = {"figure": "worst_case", "curve": label, "rounds": rounds, "problems": problems}
             traces[label] = settings.stored_columns(f"the curve {label!r}", description, columns)
@@ -76,15 +77,26 @@ def draw(traces: Mapping[str, Trace], settings: Settings) -> Figure:
     return figure
 
 
-def _up_to(rounds: int) -> range:
-    return range(1, rounds + 1)
+def promised(method: str, rounds: int) -> list[float]:
+    """Return the bounds of Theorem 3.2, or of the theorem of OptimizedDualFL, in the unit of the figure."""
+    if method == "DualFL":
+        return [2.0 / (n + 1) ** 2 for n in range(1, rounds + 1)]
+    return [1.0 / A for A in islice(growths(0.0), rounds)]
 
 
-def _measured(algorithm: Callable[..., Any], rounds: int, problems: int) -> list[float]:
+def largest(algorithm: Algorithm, n: int) -> float:
+    r"""Return the worst case over all convex losses, where :math:`\sum_j|\xi_j^*|^2 \le 1`.
+
+    That sum is :math:`2|\theta^*|^2 + \sum_j|\nabla f_j(\theta^*)|^2`, because the gradients add up to zero.
+    """
+    return worst_case(algorithm, mu=1.0, L=math.inf, clients=2, rounds=n, start=(2.0, 1.0)).value
+
+
+def _measured(algorithm: Algorithm, rounds: int, problems: int) -> list[float]:
     """Return the largest error of every round over random quadratics of two clients."""
     rng = np.random.default_rng(0)
     worst = np.zeros(rounds)
-    method = algorithm(rho=0.0, nu=1.0, solver=Exact())
+    method = replace(algorithm, solver=Exact())
     for _ in range(problems):
         d = int(rng.integers(1, 4))
         shape = (2, d)

@@ -512,8 +512,11 @@ def worst(promise: Promise, n: int, rounding: float) -> Iterator[tuple[float, fl
         if any(abs(trial @ f @ trial - value) > unit * np.abs(f).max() for f, value in forms):
             yield values[0], values[1], rounding  # not quadratic: any combination will do
             return
-    excess = float(np.linalg.eigvalsh(after - promise.printed * before)[-1])
-    yield 0.0, excess, 1e3 * ROUNDED * float(np.abs(before).max()) + rounding
+    rounding += 1e3 * ROUNDED * float(np.abs(before).max())
+    if np.linalg.eigvalsh(before)[0] < -rounding:
+        yield values[0], values[1], rounding  # a norm whose sign has not changed: nothing quadratic is negative
+        return
+    yield 0.0, float(np.linalg.eigvalsh(after - promise.printed * before)[-1]), rounding
 
 
 def form(promise: Promise, states: Sequence[State], n: int) -> np.ndarray:

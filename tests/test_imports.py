@@ -284,7 +284,7 @@ def test_a_run_loads_what_it_uses(code: str, most: int) -> None:
 
 
 def test_the_check_sees_hidden_imports() -> None:
-    assert imported("def f():\n    import theory.worst_case\n") == {"theory"}
+    assert imported("def f():\n    import theory.attack\n") == {"theory"}
     assert imported("from figures.fig1 import draw") == {"figures"}
 
 

@@ -102,7 +102,7 @@ def write_all() -> None:
 def documents() -> Iterator[tuple[Path, str]]:
     """Yield the pages of ``docs/``."""
     for page in sorted((ROOT / "docs").glob("*.md")):
-        yield GENERATED / "docs" / page.name, linked(page.read_text())
+        yield GENERATED / "docs" / page.name, linked(page.read_text()).replace("](lessons/", "](../lessons/")
     others = [
         page.stem for page in sorted((ROOT / "docs").glob("*.md")) if page.stem not in ("which_method", "methods")
     ]

@@ -23,12 +23,12 @@ from dualopt.engine.journal import Journal, known_types
 from dualopt.engine.rounds import ResumePoint
 from dualopt.runs._sources import sources
 
-__all__ = ["Checkpoint", "Progress", "table"]
+__all__ = ["Checkpoint", "RunProgress", "table"]
 
 SHARE = 20.0  # a checkpoint is made after so many times what the last one took: at most 5% of the time
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """A run after a round: what its further rounds and rows depend on."""
 
     columns: tuple[str, ...]  # of the trace
@@ -93,7 +93,9 @@ class Checkpoint(Journal):
         self._sources = ""
         self._saved, self._took, self._tried = time.monotonic(), 0.0, False
 
-    def begin(self, description: Mapping[str, Any], parts: Iterable[Any], initial: Any, like: Array) -> Progress | None:
+    def begin(
+        self, description: Mapping[str, Any], parts: Iterable[Any], initial: Any, like: Array
+    ) -> RunProgress | None:
         """Return what the file holds of the run; None where it begins.
 
         Parameters
@@ -118,7 +120,7 @@ class Checkpoint(Journal):
         self.rounds = progress.resume_point.rounds
         return progress
 
-    def keep(self, progress: Callable[[], Progress], *, now: bool = False) -> None:
+    def keep(self, progress: Callable[[], RunProgress], *, now: bool = False) -> None:
         """Write a checkpoint if the last one is old, or ``now``.
 
         A disk that is full costs a checkpoint, not the run: it is a warning.
@@ -140,7 +142,7 @@ class Checkpoint(Journal):
         self._saved = time.monotonic()
         self._took = self._saved - start
 
-    def _read(self, known: Known, like: Array) -> tuple[str, str, Progress] | None:
+    def _read(self, known: Known, like: Array) -> tuple[str, str, RunProgress] | None:
         """Return the hash of the code, the description of the run and its state; None where there is no file."""
         found = self.read(known, like)
         if found is None:
@@ -150,7 +152,7 @@ class Checkpoint(Journal):
             right = progress.rows.shape == (progress.resume_point.rounds + 1, len(progress.columns))
         except (AttributeError, TypeError, ValueError):
             raise self.damaged() from None
-        if not (right and isinstance(progress, Progress) and isinstance(run, str)):
+        if not (right and isinstance(progress, RunProgress) and isinstance(run, str)):
             raise self.damaged()
         return code, run, progress
 

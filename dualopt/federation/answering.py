@@ -105,5 +105,5 @@ class Answering:
 
         with refusing("settings"):
             identity = KitIdentity(self._kit)
-        told = {"largest": project.secure_range, "identity": identity, "file": file.with_suffix(".sums")}
-        return SecureHost(host, self._site, project.sites, **told)
+        given = {"largest": project.secure_range, "identity": identity, "file": file.with_suffix(".sums")}
+        return SecureHost(host, self._site, project.sites, **given)

@@ -145,8 +145,8 @@ class Project(Typed):
         require(0 < self.deadline < math.inf, "deadline must be a positive number of seconds", self.deadline)
         if self.regulariser is not None:
             _ = self.regulariser_object
-        told = {"participation": self.participation, "compressor": self.compressor}
-        supported(self._method, **told, regulariser=self.regulariser is not None, types=())
+        given = {"participation": self.participation, "compressor": self.compressor}
+        supported(self._method, **given, regulariser=self.regulariser is not None, types=())
         self._check_secure()
         try:
             next(as_participation(self.participation).rounds(self.n_clients, self.seed))

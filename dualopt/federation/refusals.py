@@ -94,8 +94,8 @@ def said(failed: Failed) -> Failed:
     'it refuses in words that are not known here'
     """
     sentence = SENTENCES.get(failed.reason)
-    told = UNKNOWN if sentence is None else f"{sentence} ({failed.reason}); its own log says more"
-    return failed._replace(reason=told)
+    reason = UNKNOWN if sentence is None else f"{sentence} ({failed.reason}); its own log says more"
+    return failed._replace(reason=reason)
 
 
 @contextmanager

@@ -159,9 +159,13 @@ def site_objective(project: Project, site: str, data: str | Path, *, label: str 
     X, y = _rows(project, data, label)
     rows = X.shape[0]
     if project.rows:
-        told = project.rows[project.sites.index(site)]
+        expected = project.rows[project.sites.index(site)]
         with refusing("rows"):
-            require(rows == told, f"data {str(data)!r} must have the {told} rows that the project says of {site}", rows)
+            require(
+                rows == expected,
+                f"data {str(data)!r} must have the {expected} rows that the project says of {site}",
+                rows,
+            )
     with refusing("problem"):
         return objective_of(project, X, y, project.sites.index(site))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["LostError", "Outcome", "Session", "UnfinishedError", "submit_until_whole"]
+__all__ = ["DisconnectedError", "JobResult", "Session", "UnfinishedError", "submit_until_whole"]
 
 POLL = 1.0  # seconds
 ATTEMPTS = 5  # jobs in a row that may fail without a round
@@ -24,7 +24,7 @@ SILENCE = 10  # polls in which a job that has answered before does not: the serv
 OUTCOME = "outcome.json"
 
 
-class LostError(Exception):
+class DisconnectedError(Exception):
     """The server cannot be reached, or did not do what it was asked."""
 
 
@@ -69,7 +69,7 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class JobResult:
     """How a run ended, and what it left.
 
     Attributes
@@ -98,13 +98,13 @@ def submit_until_whole(
     patience: float = 600.0,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Outcome:
+) -> JobResult:
     """Submit a job, again where it fails, until the run has ended.
 
     Parameters
     ----------
     connect : callable
-        Returns a `Session`, or raises `LostError`.
+        Returns a `Session`, or raises `DisconnectedError`.
     job : Path
         What is submitted; a job of this name that runs already, for an administrator whose program has fallen, is
         taken up instead.
@@ -137,7 +137,7 @@ def submit_until_whole(
                 seen = clock()
                 if outcome is not None:
                     return outcome
-            except LostError as error:
+            except DisconnectedError as error:
                 pursuit.lose(error)
                 if clock() - seen > patience:
                     raise UnfinishedError(
@@ -175,7 +175,7 @@ class _Pursuit:
         self.running = 0.0  # since when the job is said to run
         self.answered = False  # the job, at least once
 
-    def step(self) -> Outcome | None:
+    def step(self) -> JobResult | None:
         """Do the next thing; return the outcome where the run has ended."""
         if self.session is None:
             self.session = self.connect()
@@ -197,10 +197,10 @@ class _Pursuit:
     def abort(self) -> None:
         """End the job, if there is one; what is done is kept by sites and server."""
         if self.session is not None and self.number is not None:
-            with suppress(LostError):
+            with suppress(DisconnectedError):
                 self.session.abort(self.number)
 
-    def lose(self, error: LostError) -> None:
+    def lose(self, error: DisconnectedError) -> None:
         """Forget the session."""
         if self.session is not None:
             self.say(f"the connection to the server is lost ({error}); trying again")
@@ -227,7 +227,7 @@ class _Pursuit:
         assert self.number is not None
         try:
             progress = self.session.progress(self.number)
-        except LostError as error:
+        except DisconnectedError as error:
             if not self.answered and self.silent == 0:
                 self.running = self.clock()
             self.silent += 1
@@ -254,7 +254,7 @@ class _Pursuit:
         self.abort()  # what a fallen server has left of it
         self.number = None
 
-    def _fetched(self) -> Outcome | None:
+    def _fetched(self) -> JobResult | None:
         """Return the outcome of a job that has ended by itself."""
         assert self.session is not None
         assert self.number is not None
@@ -266,4 +266,4 @@ class _Pursuit:
             return None
         if said.get("refused"):
             raise UnfinishedError(f"{str(said['refused']).rstrip('.')}.")
-        return Outcome(folder=folder, jobs=self.jobs, said=said)
+        return JobResult(folder=folder, jobs=self.jobs, said=said)

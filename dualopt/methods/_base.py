@@ -13,7 +13,7 @@ from dualopt.methods._theorem import Known, Theorem, guarantee
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.oracle import Oracle
-from dualopt.methods.participation import Participation, Round, law_of
+from dualopt.methods.participation import EVERYBODY, SKIPPED, Participation, Round, law_of
 from dualopt.objectives import Objective
 from dualopt.objectives.scales import common_scales
 from dualopt.solvers.stopping import GradientReduction, Stop
@@ -262,9 +262,9 @@ def with_participation(
     participation: Participation | None,
     compressor: Compressor | None = None,
 ) -> Algorithm:
-    """Return the method with its parameter ``fraction``, where open, as the participation has it.
+    """Return the method with ``fraction`` and ``probability``, where it has them open, as the participation has them.
 
-    A compressor leaves the part 1/(1 + omega) of it.
+    A compressor leaves the part 1/(1 + omega) of the fraction; the probability is that of a round to communicate.
 
     Examples
     --------
@@ -277,10 +277,12 @@ def with_participation(
     """
     open_ = {name for name in parameters(type(algorithm)) if getattr(algorithm, name, None) is None}
     known: dict[str, Any] = {}
+    law = law_of(participation, objective.n_clients)
     if "fraction" in open_ and (participation is not None or compressor is not None):
         part = kept_part(compressor, objective.shape, objective.n_clients)
-        law = law_of(participation, objective.n_clients)
         known["fraction"] = law.fraction * part or None  # nobody, ever: nothing depends on it
+    if "probability" in open_ and law.name in (EVERYBODY, SKIPPED):
+        known["probability"] = law.communication
     return replace(algorithm, **known) if known else algorithm
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 from dualopt.arrays._checks import require_kept
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, to_numpy, zeros_like
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, epsilon, to_numpy, zeros_like
 from dualopt.methods._anderson import empty_history, mixture
 from dualopt.methods._base import AUTO, Algorithm
 from dualopt.methods._dual_parameters import Duality
@@ -21,6 +21,8 @@ from dualopt.objectives.local_problem import client_dot
 
 __all__ = ["DualLBFGS", "next_gram"]
 
+ROUNDING = 32.0  # units in the last place of |theta| + |zeta|, by which theta_j may be wrong: it moves less than zeta_j
+
 
 class Server(NamedTuple):
     """State of the server."""
@@ -31,6 +33,7 @@ class Server(NamedTuple):
     gram: Array  # (2 m + 1, 2 m + 1)  inner products of the s^i, the y^i and q
     weights: tuple[float, ...]  # (2 m + 1)  of these in the step to the latest point
     plain: bool  # whether that step is -q, which is not refused
+    path: Array  # ()  the length of all accepted steps, hence at least |zeta|
 
 
 class Message(NamedTuple):
@@ -84,10 +87,11 @@ class DualLBFGS(Algorithm):
     :math:`-q`, which for :math:`\nu \le \mu` does by :math:`\frac12|q|^2` and is accepted. Hence for exact solutions
     the accepted values of ``D`` fall, with every accepted point by the factor :math:`1 - 0.2\,\nu/L`, and
     :math:`\frac\mu{2\nu}|\theta - \theta^*|^2 \le D - D^*` (``dual_lbfgs_descent``). The points are those of L-BFGS
-    with all parts in one place (``dual_lbfgs_is_central``). With exact line searches it would be the conjugate gradient
-    method on quadratics; it takes steps of length one, so that this is not claimed. The model is the mean of the
-    :math:`\theta_j` at the latest accepted point, at first that of the minimisers of the :math:`f_j`. All clients must
-    take part. The duals start at zero, whatever ``theta0`` is, which is only where the local solvers start.
+    with all parts in one place (``dual_lbfgs_is_central``). Pairs whose :math:`y` is no more than rounding are left
+    out, so that a run that goes on after convergence stays there. With exact line searches it would be the conjugate
+    gradient method on quadratics; it takes steps of length one, so that this is not claimed. The model is the mean of
+    the :math:`\theta_j` at the latest accepted point, at first that of the minimisers of the :math:`f_j`. All clients
+    must take part. The duals start at zero, whatever ``theta0`` is, which is only where the local solvers start.
 
     Parameters
     ----------
@@ -125,7 +129,7 @@ class DualLBFGS(Algorithm):
         """All zero but the model; the first point is accepted whatever its value is."""
         size, zeros = 2 * self.history + 1, zeros_like(copies)
         gram, weights = empty_history(theta0, 2 * self.history).gram, (0.0,) * size
-        server = Server(theta0, theta0, infinite(theta0), gram, weights, True)
+        server = Server(theta0, theta0, infinite(theta0), gram, weights, True, zeros_like(infinite(theta0)))
         none = (zeros,) * self.history
         return server, Message(theta0, False, weights), Client(copies, zeros, zeros, zeros, none, none)
 
@@ -158,14 +162,17 @@ class DualLBFGS(Algorithm):
             plain = (0.0,) * (2 * self.history) + (-1.0,)
             server = server._replace(latest=mean.theta, weights=plain, plain=True)
             return server, Message(mean.theta, False, plain)
+        path = server.path + xp.sqrt(xp.maximum(inner(weights, server.gram @ weights), xp.zeros_like(slope)))
         gram = next_gram(server.gram, weights, products, size)
-        step = tuple(map(float, to_numpy(self._direction(gram))))
-        return Server(mean.theta, mean.theta, mean.value, gram, step, False), Message(mean.theta, True, step)
+        rounding = ROUNDING * epsilon(mean.theta) * (path + xp.sqrt(inner(mean.theta, mean.theta)))
+        step = tuple(map(float, to_numpy(self._direction(gram, rounding))))
+        return Server(mean.theta, mean.theta, mean.value, gram, step, False, path), Message(mean.theta, True, step)
 
-    def _direction(self, gram: Array) -> Array:
-        """Return the weights of L-BFGS."""
+    def _direction(self, gram: Array, rounding: Array) -> Array:
+        """Return the weights of L-BFGS, from the pairs whose ``y`` is more than rounding."""
         m = self.history
         s, y = ([_unit(m, first + i, gram) for i in range(m)] for first in (0, m))
+        y = [v * asarray_like(gram[m + i, m + i] > rounding**2, v) for i, v in enumerate(y)]
         return -inverse_hessian_product(s, y, _unit(m, 2 * m, gram), lambda u, v: u @ gram @ v)
 
     def fixed_point(self, objective: Objective, theta: Array) -> tuple[Server, Message, Client]:

@@ -49,16 +49,23 @@ class Scaffnew(Algorithm):
               \Psi = \textstyle\sum_j |x_j - \theta^*|^2 + \tfrac{s^2}{p^2} \sum_j |h_j - \nabla f_j(\theta^*)|^2,
 
     since gradient steps are Lipschitz and averages orthogonal projections; quadratics attain it. For :math:`s \le 1/L`
-    it is at most the paper's :math:`1 - \min(s\mu, p^2)`. The probability stands in the update and in the rule of
-    participation, and the theorem needs both to be the same: give both the same number, as below. With every round
-    communicating it is gradient descent. Start: no controls, every client at ``theta0``. The paper was not at hand.
+    it is at most the paper's :math:`1 - \min(s\mu, p^2)`. The best step is :math:`2/(L + \mu)`, and
+    :math:`p = 2\sqrt\kappa/(\kappa + 1)` is the least probability at which all three are
+    :math:`((\kappa - 1)/(\kappa + 1))^2`: a quarter of the rounds, and half of the communications, that the bound takes
+    with the paper's :math:`1/L` and :math:`1/\sqrt\kappa`. The probability stands in the update and in the rule of
+    participation, and the theorem needs both to be the same; left open, it is that of the participation. With every
+    round communicating it is gradient descent. Start: no controls, every client at ``theta0``. The paper was not at
+    hand.
 
     Parameters
     ----------
     probability : float, optional
-        ``p`` in (0, 1], that of :class:`dualopt.CommunicateWithProbability`; suggested: :math:`1/\sqrt\kappa`.
+        ``p`` in (0, 1]; in a run that of :class:`dualopt.CommunicateWithProbability`, 1 where every round communicates.
+        Where no law is known ``suggested`` has the least p that does not slow down its step,
+        :math:`p^2 = 1 - \max(|1 - s\mu|, |1 - sL|)^2`.
     solver : Gradient or SGD, optional
-        The step ``s``, one for all clients and rounds; suggested: ``Gradient(step=1/max L)``.
+        The step ``s``, one for all clients and rounds; suggested: ``Gradient(step=2/(max L + min mu))``, and
+        ``1/max L`` for clients that are not strongly convex.
 
     Raises
     ------
@@ -71,8 +78,11 @@ class Scaffnew(Algorithm):
     >>> from dualopt import CommunicateWithProbability, Quadratic, run
     >>> f = Quadratic(A=np.stack([np.eye(2), 4 * np.eye(2)]), b=np.array([[5.0, 0.0], [0.0, 10.0]]))
     >>> rare = CommunicateWithProbability(probability=0.5)
-    >>> run(Scaffnew(probability=0.5), f, rounds=200, participation=rare).theta.round(6).tolist()
+    >>> run(Scaffnew(), f, rounds=200, participation=rare).theta.round(6).tolist()
     [1.0, 2.0]
+    >>> best = Scaffnew().suggested(f)
+    >>> round(best.probability, 9), best.solver.step
+    (0.8, 0.4)
     """
 
     supports: ClassVar[frozenset[str]] = frozenset({"skip"})
@@ -88,12 +98,18 @@ class Scaffnew(Algorithm):
             raise ValueError("solver must take one step of one length in every round: SGD without epochs and decay.")
 
     def suggested(self, objective: Objective) -> Self:
-        """Fill in the step ``1/L`` and the probability that balances it."""
-        solver, mu = common_step(objective, self.solver), smallest(objective.mu)
-        if self.probability is None and not mu > 0:
-            raise ValueError("probability must be given: it is suggested for strongly convex clients only.")
-        probability = math.sqrt(mu / largest(objective.L)) if self.probability is None else self.probability
-        return replace(self, probability=probability, solver=solver)
+        """Fill in the step and the probability that go together."""
+        mu, L = smallest(objective.mu), largest(objective.L)
+        solver = common_step(objective, self.solver, 2.0 * L / (L + mu) if mu > 0 else 1.0)
+        if self.probability is not None:
+            return replace(self, solver=solver)
+        step = step_of(solver)
+        kept = max(abs(1.0 - step * mu), abs(1.0 - step * L))
+        if not (mu > 0 and kept < 1.0):
+            raise ValueError(
+                "probability must be given: it is suggested for strongly convex clients and steps below 2/L only."
+            )
+        return replace(self, probability=math.sqrt((1.0 - kept) * (1.0 + kept)), solver=solver)
 
     def init(self, theta0: Array, copies: Array) -> tuple[Server, Array, Client]:
         """No controls; every client at ``theta0``."""

@@ -18,7 +18,7 @@ from dualopt.arrays.xp import Array, array_namespace, device, epsilon, limits, w
 from dualopt.engine._errors import LostError
 from dualopt.engine._everywhere import everywhere
 from dualopt.engine._server import Server
-from dualopt.engine.checkpoint import Checkpoint, Progress, table
+from dualopt.engine.checkpoint import Checkpoint, RunProgress, table
 from dualopt.engine.rounds import (
     Clustered,
     Snapshot,
@@ -405,16 +405,16 @@ class _Recorder:
         if self.best is None or energy < self.least:
             self.best, self.least = theta, energy if energy == energy else math.inf
 
-    def progress(self, still: int) -> Progress:
+    def progress(self, still: int) -> RunProgress:
         """Return what a checkpoint holds of the run after the latest row."""
         snapshot, names = self.snapshot, tuple(self.rows[0])
         assert snapshot is not None
         rows = table([[row[name] for name in names] for row in self.rows])
-        return Progress(
+        return RunProgress(
             names, rows, self.gradients, self.hosts.solutions, still, self.theta, self.best, snapshot.resume_point
         )
 
-    def resume(self, kept: Progress, checkpoint: Checkpoint) -> None:
+    def resume(self, kept: RunProgress, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint, whose first row must be that of this run: data are not in the file."""
         first, start = dict(zip(kept.columns, kept.rows[0].tolist(), strict=True)), self.rows[0]
         for name in start:

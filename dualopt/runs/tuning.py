@@ -18,7 +18,7 @@ from dualopt.runs._workers import Limit, Workers
 from dualopt.runs.recording import run
 from dualopt.spec.discover import unknown_name
 
-__all__ = ["METRICS", "Candidate", "Outcome", "check", "pruned", "tune", "winner"]
+__all__ = ["METRICS", "Candidate", "Trial", "check", "pruned", "tune", "winner"]
 
 METRICS = {
     "rounds": ("round",),
@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Trial:
     """How the run of a candidate went.
 
     Attributes
@@ -80,7 +80,7 @@ class Outcome:
 
     Examples
     --------
-    >>> o = Outcome(status="converged", costs=(1.0, 2.0, 3.0), errors=(0.1, 0.01, 0.001), seconds=0.5)
+    >>> o = Trial(status="converged", costs=(1.0, 2.0, 3.0), errors=(0.1, 0.01, 0.001), seconds=0.5)
     >>> o.cost, o.within(1.0).status, o.within(1.0).error
     (3.0, 'dominated', 0.01)
     """
@@ -100,7 +100,7 @@ class Outcome:
         """The relative error at the end."""
         return self.errors[-1]
 
-    def within(self, budget: float) -> Outcome:
+    def within(self, budget: float) -> Trial:
         """Return the outcome if the run had been stopped in the first round that exceeds ``budget``.
 
         A run that ends in that very round, other than for want of rounds, keeps its status, and one with a false
@@ -114,12 +114,12 @@ class Outcome:
         return replace(self, status=DOMINATED, costs=self.costs[:spent], errors=self.errors[:spent])
 
 
-def winner(outcomes: Mapping[int, Outcome]) -> int | None:
+def winner(outcomes: Mapping[int, Trial]) -> int | None:
     """Return the number of the cheapest candidate that reached the target, the first of several; None if none did.
 
     Examples
     --------
-    >>> reached = Outcome(status="converged", costs=(1.0,), errors=(0.0,), seconds=0.0)
+    >>> reached = Trial(status="converged", costs=(1.0,), errors=(0.0,), seconds=0.0)
     >>> winner({2: reached, 1: reached, 0: replace(reached, status="stalled")})
     1
     """
@@ -127,15 +127,15 @@ def winner(outcomes: Mapping[int, Outcome]) -> int | None:
     return min(reached)[1] if reached else None
 
 
-def pruned(outcomes: Mapping[int, Outcome]) -> dict[int, Outcome]:
+def pruned(outcomes: Mapping[int, Trial]) -> dict[int, Trial]:
     """Return the outcomes, by number, as if every run had stopped once it had cost more than the winner.
 
     So they do not depend on which run happened to end first; only ``seconds`` still does.
 
     Examples
     --------
-    >>> fast = Outcome(status="converged", costs=(1.0,), errors=(0.0,), seconds=0.0)
-    >>> slow = Outcome(status="converged", costs=(1.0, 2.0, 3.0), errors=(0.2, 0.1, 0.0), seconds=0.0)
+    >>> fast = Trial(status="converged", costs=(1.0,), errors=(0.0,), seconds=0.0)
+    >>> slow = Trial(status="converged", costs=(1.0, 2.0, 3.0), errors=(0.2, 0.1, 0.0), seconds=0.0)
     >>> [(outcome.status, outcome.cost) for outcome in pruned({1: fast, 0: slow}).values()]
     [('dominated', 2.0), ('converged', 1.0)]
     """
@@ -156,10 +156,10 @@ def tune(
     prepare: Preparation | Sequence[Preparation] | None = None,
     early_stopping: bool = True,
     jobs: int = 1,
-    known: Mapping[int, Outcome] | None = None,
-    report: Callable[[Mapping[int, Outcome]], Any] | None = None,
+    known: Mapping[int, Trial] | None = None,
+    report: Callable[[Mapping[int, Trial]], Any] | None = None,
     interrupted: Callable[[], bool] | None = None,
-) -> dict[int, Outcome]:
+) -> dict[int, Trial]:
     """Run candidates until each has reached the target or is dominated by another.
 
     A run stops once it has cost more than the cheapest one that reached the target. Costs never fall, so the winner is
@@ -194,7 +194,7 @@ def tune(
         Whether runs that cannot win any more are stopped; without it all are complete.
     jobs : int, default 1
         Number of processes; 1 computes in this one. More need a main module that can be imported.
-    known : dict of int to Outcome, optional
+    known : dict of int to Trial, optional
         Outcomes of an earlier search with these arguments, by number of the candidate; they are not run again.
     report : callable, optional
         Called after each run with what is known so far.
@@ -203,7 +203,7 @@ def tune(
 
     Returns
     -------
-    dict of int to Outcome
+    dict of int to Trial
         By number of the candidate, in that order.
 
     Raises
@@ -264,7 +264,7 @@ class _Search:
     check_assumptions: bool
     prepare: Preparation | Sequence[Preparation] | None
 
-    def run(self, numbered: tuple[int, Candidate], budget: Limit) -> Outcome:
+    def run(self, numbered: tuple[int, Candidate], budget: Limit) -> Trial:
         """Run one candidate as long as its cost does not exceed the budget, which may fall meanwhile."""
         _, candidate = numbered
         certified = self.reference is None
@@ -287,7 +287,7 @@ class _Search:
             interruptible=False,
         )
         errors = trace["certified_error" if certified else "error"][1:].tolist()
-        return Outcome(
+        return Trial(
             status=DOMINATED if trace.status == "stopped" else trace.status,
             costs=tuple(_cost(trace.columns, self.metric)[1:].tolist()),
             errors=tuple(e if math.isfinite(e) else math.nan for e in errors),
@@ -295,7 +295,7 @@ class _Search:
         )
 
 
-def _budget(outcomes: Mapping[int, Outcome]) -> float:
+def _budget(outcomes: Mapping[int, Trial]) -> float:
     best = winner(outcomes)
     return math.inf if best is None else outcomes[best].cost
 

@@ -1,16 +1,21 @@
 r"""The worst problem: how much the theorem promises, how bad it can be at all, and how bad you can make it.
 
 Theorems: ``theorem_3_2`` (DualFL without smoothness, :math:`|\theta^n - \theta^*|^2 \le 4|\xi^*|^2/(N\nu^2(n+1)^2)`),
-and the exact worst case of n rounds over all convex losses, a semidefinite program (``theory/worst_case``). Two clients
-:math:`s_j|x - m_j| + x^2/2` attain it in the first round; later the worst losses have more than one kink.
+and the exact worst case of n rounds over all convex losses, a semidefinite program made from the code of DualFL. Two
+clients :math:`s_j|x - m_j| + x^2/2` attain it in the first round; later the worst losses have more than one kink.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+
 import numpy as np
 
+from dualopt.lab.claims import Inequality, claim
 from dualopt.losses import AbsoluteDeviation
-from dualopt.methods import CorrectedDualFL
+from dualopt.methods import CorrectedDualFL, DualFL
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.solvers import DualCoordinate
 from dualopt.solvers.stopping import Gap
@@ -21,7 +26,6 @@ from figures.lessons._scene import Scene, Slider
 from figures.lessons._words import Answer, Table, asked, judge
 from theory._cases import Case
 from theory.dualfl.exact_solutions import theorem_3_2
-from theory.worst_case._exact import exact_worst_case, largest, promised
 
 TITLE = "The worst problem"
 QUESTION = (
@@ -40,7 +44,41 @@ SLIDERS = (
 )
 ROUNDS = 8
 EXACTLY = {"solver": DualCoordinate(max_iter=20_000), "stop": Gap(schedule=lambda _: 1e-13)}
+CERTIFIED = 1e-5  # of the value: how far primal and dual value of the program may differ
 ERROR = "|θⁿ − θ*|² / |ξ*|²"
+
+
+@cache
+def largest(n: int) -> float:
+    r"""Return the worst :math:`|\theta^n - \theta^*|^2` where :math:`\sum_j|\xi_j^*|^2 = 1` and N = 2, nu = 1.
+
+    Examples
+    --------
+    >>> round(largest(1), 6)
+    0.125
+    """
+    from dualopt.lab.proofs import worst_case  # its solver takes a second to be imported
+
+    method = DualFL(rho=0.0, nu=1.0)
+    return worst_case(method, mu=1.0, L=math.inf, clients=2, rounds=n, start=(2.0, 1.0)).value
+
+
+def promised(n: int) -> float:
+    """Return the bound of Theorem 3.2 in the same unit."""
+    return 2.0 / (n + 1) ** 2
+
+
+@claim(
+    source="Taylor, Hendrickx and Glineur 2017, on DualFL",
+    statement=r"$|\theta^n - \theta^*|^2/|\xi^*|^2$ is at most the value of the semidefinite program, and that at most"
+    r" the bound of Theorem 3.2.",
+    rtol=CERTIFIED,
+)
+def exact_worst_case(errors: Sequence[float]) -> Iterator[Inequality]:
+    """Compare errors of rounds 1, 2, ..., in the unit of the theorem, with the worst ones, and those with it."""
+    for n, error in enumerate(errors, start=1):
+        yield Inequality(n, error, largest(n), "error")
+        yield Inequality(n, largest(n), promised(n), "worst case")
 
 
 def clients(m1: float, s1: float, m2: float, s2: float) -> LinearModel:

@@ -261,7 +261,7 @@ CHANGES = {
     "strides out of memory": lambda tree, layout, arrays: layout[0].extend([[0, 1], layout[0][1], [2**30, 1]]),
     "objects": lambda tree, layout, arrays: layout[0].__setitem__(0, "|O"),
 }
-PROGRESS = ".engine.checkpoint:Progress"
+PROGRESS = ".engine.checkpoint:RunProgress"
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))

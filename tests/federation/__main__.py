@@ -365,7 +365,7 @@ def code_in_a_job(folder: Path) -> str:
     """A job that brings code, or names a class that is not on the list, is refused by server and sites."""
     from dualopt.federation.flare.session import FlareSession
     from dualopt.federation.job import write_job
-    from dualopt.federation.submission import LostError
+    from dualopt.federation.submission import DisconnectedError
 
     project = project_of()
     with Loopback(folder, project) as loopback:
@@ -383,7 +383,7 @@ def code_in_a_job(folder: Path) -> str:
                     end = time.monotonic() + 90
                     while not (status := session.status(number)).startswith("FINISHED") and time.monotonic() < end:
                         time.sleep(1)
-                except LostError as error:
+                except DisconnectedError as error:
                     status = str(error)
                 ends.append(status)
         finally:

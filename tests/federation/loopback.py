@@ -129,7 +129,7 @@ class Loopback:
                 tree, _ = json.loads(codec.read(file, size - journal.PREFIX, exact=True).header)
         except OSError:
             return 0
-        progress = tree[-1][".engine.checkpoint:Progress"]
+        progress = tree[-1][".engine.checkpoint:RunProgress"]
         return progress["resume_point"][".engine.rounds:ResumePoint"]["rounds"]
 
     def wait_for_server(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dualopt.federation.submission import LostError, Outcome, UnfinishedError, submit_until_whole
+from dualopt.federation.submission import DisconnectedError, JobResult, UnfinishedError, submit_until_whole
 
 
 class Script:
@@ -25,7 +25,7 @@ class Script:
 
     def connect(self) -> Script:
         if not self.reachable:
-            raise LostError("no connection")
+            raise DisconnectedError("no connection")
         self.opened += 1
         return self
 
@@ -45,13 +45,13 @@ class Script:
 
     def status(self, job: str) -> str:
         self.now = next(self.steps)
-        if isinstance(self.now, LostError):
+        if isinstance(self.now, DisconnectedError):
             raise self.now
         return "RUNNING" if isinstance(self.now, int | type(None)) else self.now
 
     def progress(self, job: str) -> dict[str, Any]:
         if self.now is None:
-            raise LostError("not running")
+            raise DisconnectedError("not running")
         return {"round": float(self.now)}
 
     def result(self, job: str, folder: Path) -> Path:
@@ -69,7 +69,7 @@ class Script:
         self.closed += 1
 
 
-def pursue(script: Script, **options: Any) -> tuple[Outcome, list[float], list[str]]:
+def pursue(script: Script, **options: Any) -> tuple[JobResult, list[float], list[str]]:
     shown: list[float] = []
     said: list[str] = []
     seconds = iter(range(10**6))
@@ -103,7 +103,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "sites slow to start": ([[*[None] * 40, 1, DONE]], 1, [1], [], {}),
     "it never answers": ([[None] * 40, [1, DONE]], 2, [1], ["has not answered in 20 s"], {"patience": 20.0}),
     "a lost connection": (
-        *([[1, LostError("broken"), 2, DONE]], 1, [1, 2]),
+        *([[1, DisconnectedError("broken"), 2, DONE]], 1, [1, 2]),
         *(["the connection to the server is lost (broken); trying again"], {}),
     ),
     "rounds earn new attempts": ([*([n, FAILED] for n in range(12)), [DONE]], 13, [*range(12)], [AGAIN] * 12, {}),

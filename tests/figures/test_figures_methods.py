@@ -16,7 +16,7 @@ from dualopt.objectives import Quadratic
 from dualopt.runs import plotting, recording
 from dualopt.runs.reference import newton
 from dualopt.runs.trace import Trace
-from dualopt.runs.tuning import Outcome
+from dualopt.runs.tuning import Trial
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import GradientReduction
 from figures import _methods, _tuned, fig1a_floats, fig1a_gradients, fig1a_methods, table2_tuning
@@ -62,9 +62,9 @@ def settings(out: Path, **options: Any) -> Settings:
     return Settings(**{"data": "small.npz", "out": out, "rounds": 8, **options})
 
 
-def outcome(*errors: float, status: str = "max_rounds") -> Outcome:
+def outcome(*errors: float, status: str = "max_rounds") -> Trial:
     costs = tuple(float(n) for n in range(1, len(errors) + 1))
-    return Outcome(status=status, costs=costs, errors=errors, seconds=0.0)
+    return Trial(status=status, costs=costs, errors=errors, seconds=0.0)
 
 
 def test_a_poor_value_loses_whatever_the_order(few, tmp_path, monkeypatch):

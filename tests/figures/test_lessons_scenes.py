@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from dualopt.lab.claims import check
-from dualopt.methods import AFedPD, FedADMM
+from dualopt.methods import AFedPD, DualFL, FedADMM
+from dualopt.methods._theorem import Known
+from dualopt.objectives import Quadratic
 from dualopt.solvers import Exact
 from figures.lessons import averaging, chain, coin, drift, load, momentum, names, oracle, phases, stopping, worst, wrong
 from figures.lessons.phases import KINDS
@@ -25,15 +27,18 @@ from theory.dualfl._runs import local_energies, path
 from theory.limits import fedavg_limit
 from theory.lower_bounds._couplings import Couplings
 from theory.lower_bounds._races import zero_chain
-from theory.worst_case._exact import exact_worst_case, promised
-from theory.worst_case.dualfl import worst_case
 
 # The worst problem.
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_dashed_line_is_the_theorem_of_the_program(n: int) -> None:
-    assert promised(n) == pytest.approx(worst_case(n).bound, rel=1e-14)
+def test_the_dashed_line_is_the_bound_of_the_method(n: int) -> None:
+    f = Quadratic(A=np.array([[[1.0]], [[3.0]]]), b=np.array([[1.0], [-2.0]]))
+    theta, method = f.minimiser(), DualFL(rho=0.0, nu=1.0)
+    bound = method.theorems[0].bound
+    assert bound is not None
+    unit = float(np.sum((f.gradient(theta) - theta) ** 2))
+    assert worst.promised(n) == pytest.approx(bound(method, Known.of(f), theta, n) / unit, rel=1e-12)
 
 
 def test_clients_touch_the_worst_case_in_the_first_round_alone() -> None:
@@ -50,8 +55,8 @@ def test_clients_touch_the_worst_case_in_the_first_round_alone() -> None:
 
 def test_an_error_above_the_worst_case_is_noticed() -> None:
     """One percent more than 1/8, or the worst case without the factor of the theorem."""
-    assert check(exact_worst_case, (0.125,)).verdict == "holds"
-    assert check(exact_worst_case, (1.01 * 0.125,)).verdict == "violated"
+    assert check(worst.exact_worst_case, (0.125,)).verdict == "holds"
+    assert check(worst.exact_worst_case, (1.01 * 0.125,)).verdict == "violated"
 
 
 # Duals that drift.

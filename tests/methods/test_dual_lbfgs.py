@@ -12,12 +12,13 @@ from dualopt.methods import DualAscent, DualLBFGS
 from dualopt.solvers import LBFGS, Exact
 from dualopt.solvers.stopping import GradientNorm
 from tests.problems import logistic, lopsided, quadratic
+from tests.promises import quadratics
 
 
 class Plain(DualLBFGS):
     """No pairs are used."""
 
-    def _direction(self, gram):
+    def _direction(self, gram, rounding):
         weights = np.zeros(len(gram))
         weights[-1] = -1.0
         return weights
@@ -42,6 +43,17 @@ def test_plain_steps_are_dualfl_without_momentum(build) -> None:
     others = [s.server.theta for s in seen(DualLBFGS(solver=Exact()), f, 9)]
     np.testing.assert_allclose(others[:2], theirs[:2], rtol=1e-10)  # there is no pair yet
     assert np.linalg.norm(others[3] - theirs[3]) > 1e-3
+
+
+def test_a_run_that_goes_on_after_convergence_stays_there() -> None:
+    """Pairs of rounding alone once gave steps of any length: models were off by 1e-5 to 1 after 80 rounds."""
+    for seed in range(12):
+        f = quadratics(3, 1, 50.0, seed)
+        run = seen(DualLBFGS(solver=Exact()), f, 80)
+        off = [np.abs(s.server.theta - f.minimiser()).max() for s in run[25:]]
+        assert max(off) <= 1e-13 * np.abs(f.minimiser()).max()
+        assert len({tuple(s.server.weights) for s in run[5:20]}) > 1  # before, pairs are used
+        np.testing.assert_array_less(np.linalg.norm(run[-1].clients.zeta) * 3**-0.5, run[-1].server.path * (1 + 1e-12))
 
 
 def test_the_gradient_is_what_dualfl_subtracts_and_that_of_the_dual_function() -> None:
@@ -90,8 +102,8 @@ def test_values_that_rise_are_refused_and_a_plain_step_follows() -> None:
     class Far(DualLBFGS):
         """A hundred times the step, once."""
 
-        def _direction(self, gram):
-            step = super()._direction(gram)
+        def _direction(self, gram, rounding):
+            step = super()._direction(gram, rounding)
             return 100.0 * step if gram[0, 0] == 0 and gram[self.history - 1, self.history - 1] > 0 else step
 
     history = 2

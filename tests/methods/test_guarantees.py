@@ -326,12 +326,15 @@ SAID = [
     ("gradient-descent", CONCAVE, {}, "none: its theorem needs a strongly convex mean"),
     ("distributed-lbfgs", STRONG, {}, "none: no rate proven here"),
     ("distributed-newton-cg", STRONG, {}, "none: no rate proven here"),
-    ("scaffnew", STRONG, {"probability": 1.0}, FALLS.format(up(0.95**2))),
+    ("scaffnew", STRONG, {}, FALLS.format(up((9.5 / 10.5) ** 2))),
+    ("scaffnew", STRONG, {"who": CommunicateWithProbability(probability=0.42)}, FALLS.format(up(1.0 - 0.42**2))),
+    ("scaffnew", STRONG, {"who": CommunicateWithProbability(probability=0.43)}, FALLS.format(up((9.5 / 10.5) ** 2))),
+    ("scaffnew", STRONG, {"probability": 1.0, "solver": Gradient(step=0.1)}, FALLS.format(up(0.95**2))),
     ("scaffnew", STRONG, {"probability": 0.2, "who": COIN}, FALLS.format(up(0.96))),
     (
         "scaffnew",
         STRONG,
-        {"probability": 0.32, "who": CommunicateWithProbability(probability=0.32)},
+        {"solver": Gradient(step=0.1), "who": CommunicateWithProbability(probability=0.32)},
         FALLS.format(up(0.95**2)),
     ),
     (
@@ -437,7 +440,8 @@ SUGGESTED = [
     ("fedspeed", STRONG, {}, {"server_step": 1.0}),
     ("fedspeed", STRONG, {"server_step": 0.5}, {"server_step": 0.5}),
     ("fedpd", hinge(mu=0.25), {}, {"eta": 4.0}),
-    ("scaffnew", STRONG, {}, {"probability": math.sqrt(0.05)}),
+    ("scaffnew", STRONG, {}, {"probability": math.sqrt(20.0) / 10.5}),
+    ("scaffnew", STRONG, {"solver": Gradient(step=0.19)}, {"probability": math.sqrt(1.0 - 0.905**2)}),
     ("scaffnew", FLAT, {"probability": 0.5}, {"probability": 0.5}),
     ("fivegcs", STRONG, {}, {"gamma": 1.0 / math.sqrt(0.5 * 9.5), "tau": 0.5 * math.sqrt(0.5 * 9.5), "mu": 0.5}),
     ("fivegcs", STRONG, {"gamma": 0.1, "mu": 0.25}, {"gamma": 0.1, "tau": 5.0, "mu": 0.25}),
@@ -466,7 +470,7 @@ PLAIN = [
     ("feddualavg", {}, 0.1),
     ("fedsam", {}, 0.1),
     ("fedspeed", {"rho": 5.0}, 1.0 / 15.0),
-    ("scaffnew", {}, 0.1),
+    ("scaffnew", {}, 2.0 / 10.5),
     ("scaffold", {"stop": Steps(steps=4)}, 0.1 / 12.0),
 ]
 

@@ -73,5 +73,5 @@ def test_sampled_steps_keep_the_sum_of_the_controls() -> None:
 def test_the_step_is_common_where_smoothness_differs() -> None:
     f = Quadratic(A=np.stack([np.eye(2), 4 * np.eye(2)]), b=np.ones((2, 2)))
     for method in (Scaffnew(), Scaffnew(solver=Gradient())):
-        assert method.suggested(f).solver == Gradient(step=0.25)
+        assert method.suggested(f).solver == Gradient(step=0.4)
     assert Scaffnew(solver=Gradient(step=0.1)).suggested(f).solver == Gradient(step=0.1)

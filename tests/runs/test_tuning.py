@@ -9,7 +9,7 @@ import pytest
 
 from dualopt import CommunicateWithProbability, FedPD
 from dualopt.runs import tuning
-from dualopt.runs.tuning import METRICS, Candidate, Outcome, pruned, tune, winner
+from dualopt.runs.tuning import METRICS, Candidate, Trial, pruned, tune, winner
 from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from tests.problems import quadratic
@@ -31,7 +31,7 @@ def timeless(outcomes):
 
 
 def outcome(*costs, status="converged"):
-    return Outcome(status=status, costs=costs, errors=(0.5,) * len(costs), seconds=0.0)
+    return Trial(status=status, costs=costs, errors=(0.5,) * len(costs), seconds=0.0)
 
 
 @pytest.mark.parametrize(("metric", "reference"), [("rounds", None), ("gradients", None), ("gradients", MINIMUM)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 import sympy
 
 from dualopt.lab.claims import Claim
-from dualopt.methods.optimized_dualfl import growth
+from dualopt.lab.proofs import worst_case
+from dualopt.methods import DualFL, OptimizedDualFL
+from dualopt.methods.optimized_dualfl import coefficients, growth
 from tests.theory.mutation_table import is_violated, telling
 from theory._cases import Case
 from theory._claims import discover
@@ -66,18 +70,62 @@ def test_the_bound_of_the_dual_error_is_attained(n: int) -> None:
     np.testing.assert_allclose(instance.subgradients[:, 0], subgradients)
 
 
-@pytest.mark.parametrize(("kappa", "measure"), [(None, "distance"), (10.0, "distance"), (None, "dual")])
-def test_the_exact_worst_case_is_below_the_bound_but_not_far(kappa: float | None, measure: str) -> None:
-    """The dual error attains the bound without smoothness; the distance comes to half of it and more."""
-    pytest.importorskip("PEPit")
-    pytest.importorskip("clarabel")
-    from theory.worst_case.dualfl import worst_case
+# ---- exact worst cases ----
 
+ANY_LOSS, KAPPA_10 = (math.inf, 0.0), (10.0, 0.1)
+
+
+def largest(method: OptimizedDualFL | DualFL, L: float, rounds: int, measure: str) -> float:
+    """Return the worst case of two clients with mu = 1 where |zeta*|^2 <= 1, summed over the clients."""
+    pytest.importorskip("clarabel")
+    found = worst_case(method, mu=1.0, L=L, clients=2, rounds=rounds, measure=measure, start=(0.0, 1.0))
+    return 2.0 * found.value
+
+
+@pytest.mark.parametrize(("L", "rho"), [ANY_LOSS, KAPPA_10])
+def test_the_exact_worst_case_is_below_the_bound_but_not_far(L: float, rho: float) -> None:
+    """The dual error attains the bound without smoothness; the distance comes to half of it and more."""
     for n in (2, 5):
-        found = worst_case(n, kappa=kappa, momentum="optimized", measure=measure)
-        assert found.bound is not None
-        least = 1.0 - 1e-4 if measure == "dual" else 0.5
-        assert least * found.bound <= found.value <= (1.0 + 1e-4) * found.bound
+        bound = 1.0 / next(islice(growths(rho), n - 1, None))
+        assert 0.5 * bound <= largest(OptimizedDualFL(rho=rho, nu=1.0), L, n, "distance") / 2.0 <= bound
+    if not rho:
+        for n in (2, 4):
+            bound = 1.0 / next(islice(growths(rho), n - 1, None))
+            assert largest(OptimizedDualFL(rho=rho, nu=1.0), L, n, "dual") == pytest.approx(bound, rel=1e-6)
+            assert largest(DualFL(rho=rho, nu=1.0), L, n, "dual") > 1.3 * bound
+
+
+def test_dualfl_breaks_the_optimized_bound() -> None:
+    """kappa = 10: the exponent of DualFL is half of the optimized one, on functions that are not quadratic."""
+    (L, rho), bound = KAPPA_10, 2.0 / next(islice(growths(KAPPA_10[1]), 5, None))
+    assert largest(OptimizedDualFL(rho=rho, nu=1.0), L, 6, "distance") < 0.6 * bound
+    assert largest(DualFL(rho=rho, nu=1.0), L, 6, "distance") > 1.5 * bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen(OptimizedDualFL):
+    """With coefficients b and c of its own, those of the first rounds."""
+
+    pairs: tuple[tuple[float, float], ...]
+
+    def server(self, server, mean, round):
+        server, message = super().server(server, mean, round)
+        return server, message._replace(**dict(zip("bc", (*self.pairs, (0.0, 0.0))[round.n], strict=True)))
+
+
+@pytest.mark.parametrize("change", [-0.02, 0.02])
+def test_optimized_coefficients_cannot_be_improved_one_at_a_time(change: float) -> None:
+    """Nonsmooth dual error of three rounds: any change of one coefficient makes the worst case larger."""
+    A, pairs = 0.0, []
+    for _ in range(2):
+        A, *pair = coefficients(A, 0.0)
+        pairs.append(pair)
+    best = largest(OptimizedDualFL(rho=0.0, nu=1.0), math.inf, 3, "dual")
+    for round, which in ((0, 1), (1, 0), (1, 1)):  # b of the first round multiplies v - 0, as c does
+        changed = [list(pair) for pair in pairs]
+        changed[round][which] += change
+        other = Chosen(rho=0.0, nu=1.0, pairs=tuple((b, c) for b, c in changed))
+        assert largest(other, math.inf, 3, "dual") > best * (1.0 + 1e-4)
 
 
 # ---- the identity of the potential ----

@@ -52,7 +52,7 @@ from theory.baselines._communications import (
     planes,
     with_coins,
 )
-from theory.baselines.table_1 import ACCELERATED, GRADIENT, Growth, dualfl_table_1, paper_5gcs
+from theory.baselines.table_1 import ACCELERATED, GRADIENT, Growth, dualfl_table_1, paper_5gcs, paper_scaffnew
 
 Build = Callable[[Case], Any]
 
@@ -116,13 +116,13 @@ def test_coins_are_those_of_a_run() -> None:
         rng, coins = np.random.default_rng(seed), []
         while len(coins) < 2000:
             coins += [False] * (int(rng.geometric(p)) - 1) + [True]
-        shots = iterate(Scaffnew(), f.objective, participation=Coins(coins))
+        shots = iterate(paper_scaffnew(f), f.objective, participation=Coins(coins))
         unit = float(np.sum(f.theta**2))
         for n, s in enumerate(shots, start=1):
             if np.sum((s.server.theta - f.theta) ** 2) <= ACCURACY * unit:
                 found.append((sum(coins[:n]), n / sum(coins[:n])))
                 break
-    counted = with_coins(Scaffnew(), f, seeds=seeds)
+    counted = with_coins(paper_scaffnew(f), f, seeds=seeds)
     assert (counted.communications, counted.gradients) == pytest.approx(tuple(np.mean(found, axis=0)), rel=1e-12)
 
 
@@ -227,7 +227,7 @@ def one_coin(algorithm: Any, f: Case) -> Count:
 
 WRONG: dict[str, tuple[Build, Counter]] = {
     "DualFL: half the momentum": (lambda f: HalfMomentum(), one_by_one),
-    "Scaffnew: communication with probability 1/3": (lambda f: Scaffnew(probability=1.0 / 3.0), one_coin),
+    "Scaffnew: communication with probability 1/3": (lambda f: paper_scaffnew(f, 1.0 / 3.0), one_coin),
     "5GCS: gamma = 1/L": (lambda f: replace(paper_5gcs(f, solver=AtOnce()), gamma=1.0 / f.L), in_matrices),
     "APDA-Inexact: eta_x = 1/L": (lambda f: APDAInexact(eta_x=1.0 / f.L, solver=AtOnce()), in_matrices),
     "FedSplit: step 1/L": (lambda f: FedSplit(step=1.0 / f.L), in_matrices),

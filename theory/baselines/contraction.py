@@ -238,6 +238,12 @@ def scaffnew_case(f: Case, times: float, p: float, attained: bool = False) -> Ca
     return baseline_case(f, method, ROUNDS, f"s = {times:g}/L, p = {p:g}", participation=coin, attained=attained)
 
 
+def best_scaffnew_case(f: Case, attained: bool = False) -> Case:
+    """Return Scaffnew with the best step and the least probability at which the controls are no slower."""
+    kappa = f.L / f.mu
+    return scaffnew_case(f, 2.0 * kappa / (kappa + 1.0), 2.0 * math.sqrt(kappa) / (kappa + 1.0), attained)
+
+
 def scaffnew_errors(case: Case) -> Errors:
     """Return the errors of the models and, s/p times, of the controls, which have sum zero."""
     f, method = case.objective, case.algorithm
@@ -268,6 +274,8 @@ def scaffnew_one_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     """Rare and certain communication, short steps and long ones; a step that is too long."""
     for times, p in ((1.0, 0.05), (1.0, 0.2), (1.9, 0.7), (0.3, 1.0)):
         yield ExpectedVerdict(scaffnew_case(quadratic(), times, p, attained=True))
+    yield ExpectedVerdict(best_scaffnew_case(quadratic(), attained=True))
+    yield ExpectedVerdict(best_scaffnew_case(lopsided()))
     yield ExpectedVerdict(scaffnew_case(lopsided(), 1.0, 0.3))
     yield ExpectedVerdict(scaffnew_case(logistic(), 1.0, 0.3))
     if not quick:
@@ -282,7 +290,8 @@ def scaffnew_one_step_cases(quick: bool) -> Iterator[ExpectedVerdict]:
     r" + (1 - p^2)\frac{s^2}{p^2}\sum_j |h_j - \nabla f_j(\theta^*)|^2"
     r" \le \max((1 - s\mu)^2, (1 - sL)^2, 1 - p^2)\,\Psi$ with"
     r" $\Psi = \sum_j |x_j - \theta^*|^2 + \frac{s^2}{p^2}\sum_j |h_j - \nabla f_j(\theta^*)|^2$. Quadratics that have"
-    r" the curvatures $\mu$ and $L$ attain it. For $s \le 1/L$ it is at most the paper's $1 - \min(s\mu, p^2)$.",
+    r" the curvatures $\mu$ and $L$ attain it. For $s \le 1/L$ it is at most the paper's $1 - \min(s\mu, p^2)$."
+    r" It is least, $((\kappa - 1)/(\kappa + 1))^2$, for $s = 2/(L + \mu)$, from $p = 2\sqrt\kappa/(\kappa + 1)$ on.",
     assumptions=steps_contract,
     rtol=ROUNDING,
     cases=scaffnew_one_step_cases,

@@ -43,7 +43,7 @@ from dualopt.methods import (
     Scaffold,
 )
 from dualopt.methods._parameters import fedpd_step_limit
-from dualopt.solvers import Exact
+from dualopt.solvers import Exact, Gradient
 from dualopt.solvers.stopping import Steps
 from theory._cases import Case
 from theory._claims import ExpectedVerdict
@@ -76,10 +76,15 @@ def paper_5gcs(f: Case, **solver: Any) -> FiveGCS:
     return FiveGCS(gamma=gamma, tau=0.5 / (gamma * f.n_clients), stop=Steps(steps=steps), **solver)
 
 
+def paper_scaffnew(f: Case, p: float | None = None) -> Scaffnew:
+    """Return Scaffnew as its paper has it: the step 1/L and, unless another one is given, the coin 1/sqrt(kappa)."""
+    return Scaffnew(probability=math.sqrt(f.mu / f.L) if p is None else p, solver=Gradient(step=1.0 / f.L))
+
+
 ACCELERATED: dict[str, tuple[Callable[[Case], Any], Counter]] = {
     "DualFL": (lambda f: DualFL(), one_by_one),
     "OptimizedDualFL": (lambda f: OptimizedDualFL(), one_by_one),
-    "Scaffnew": (lambda f: Scaffnew(), with_coins),
+    "Scaffnew": (paper_scaffnew, with_coins),
     "5GCS": (lambda f: paper_5gcs(f, solver=AtOnce()), in_matrices),
     "APDA-Inexact, exact proximal maps": (lambda f: APDAInexact(solver=Exact()), in_matrices),
     "FedSplit": (lambda f: ConsensusFedSplit(), in_matrices),

@@ -31,8 +31,8 @@ In the sum over the clients the inner products vanish, as all :math:`\zeta` sum 
           = \tfrac{\nu N}{2(1-\rho)}|\theta^n-\theta^*|^2. \tag{2}
 
 Both together are the theorem, :math:`|\theta^n-\theta^*|^2 \le 2|\zeta^*|^2/(NA_n)`. The first half is attained
-(:func:`bent`); the exact worst case of the distance, by :mod:`theory.worst_case`, is 0.54 to 0.64 of its bound for
-2 and 5 rounds.
+(:func:`bent`); the exact worst case of the distance, by :func:`dualopt.lab.proofs.worst_case`,
+is 0.55 and 0.64 of its bound after 2 and 5 rounds without smoothness.
 
 **The rate.** :math:`A_{n+1}` is the larger root of :math:`(A_n - (1-\rho)A_{n+1})^2 = 4A_{n+1}(1+\rho A_n)`. Hence
 :math:`A_{n+1} \ge A_n/(1-\sqrt\rho)^2`, with equality in the limit, and :math:`A_1 = 4/(1-\rho)^2`; for

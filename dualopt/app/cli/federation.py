@@ -26,7 +26,7 @@ from dualopt.federation.job import write_job
 from dualopt.federation.provision import provision_text, write_provision
 from dualopt.federation.questions import QUESTIONS
 from dualopt.federation.settings import site_name, site_objective
-from dualopt.federation.submission import Outcome, Session, submit_until_whole
+from dualopt.federation.submission import JobResult, Session, submit_until_whole
 from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 
@@ -202,7 +202,7 @@ def _shown(console: Any, project: Project) -> Iterator[tuple[Any, Any]]:
         yield show, say
 
 
-def _results(project: Project, outcome: Outcome) -> dict[str, str]:
+def _results(project: Project, outcome: JobResult) -> dict[str, str]:
     said = outcome.said
     resubmitted = "" if outcome.jobs == 1 else f", submitted {outcome.jobs} times"
     return {
@@ -213,7 +213,7 @@ def _results(project: Project, outcome: Outcome) -> dict[str, str]:
     }
 
 
-def _record(project: Project, outcome: Outcome, trace: Trace) -> dict[str, Any]:
+def _record(project: Project, outcome: JobResult, trace: Trace) -> dict[str, Any]:
     described = {f.name: getattr(project, f.name) for f in fields(project)}
     said = json.loads(json.dumps(dict(outcome.said)))
     return {

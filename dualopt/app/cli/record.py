@@ -18,7 +18,7 @@ from dualopt.app.cli.progress import make_progress
 from dualopt.arrays._files import locked
 from dualopt.problem.data._files import is_file
 from dualopt.runs.trace import write_atomically
-from dualopt.runs.tuning import Outcome, pruned, winner
+from dualopt.runs.tuning import Trial, pruned, winner
 
 __all__ = ["Record", "load", "search_progress"]
 
@@ -33,7 +33,7 @@ class Record:
     folder: Path
     search: Mapping[str, Any]  # what all points have in common
     points: Sequence[Point]
-    known: Mapping[int, Outcome]
+    known: Mapping[int, Trial]
     stale: bool = False  # whether other code has computed a part
 
     def names(self) -> list[str]:
@@ -48,7 +48,7 @@ class Record:
             record._write(record.known)
         return record
 
-    def save(self, outcomes: Mapping[int, Outcome]) -> tuple[Record, Mapping[int, Outcome]]:
+    def save(self, outcomes: Mapping[int, Trial]) -> tuple[Record, Mapping[int, Trial]]:
         """Write both files, each whole whatever happens; return what they hold.
 
         Points that another process has written meanwhile, of the same search in the same folder, stay in them.
@@ -60,12 +60,12 @@ class Record:
             record._write(together)
         return record, together
 
-    def _write(self, outcomes: Mapping[int, Outcome]) -> None:
+    def _write(self, outcomes: Mapping[int, Trial]) -> None:
         found = [{"parameters": self.points[n], **asdict(outcome)} for n, outcome in sorted(outcomes.items())]
         output.write_json(self.folder / "tune.json", {"command": "tune", "search": self.search, "points": found})
         write_atomically(self.folder / "tune.csv", lambda file: self._table(file, outcomes))
 
-    def _table(self, file: IO[Any], outcomes: Mapping[int, Outcome]) -> None:
+    def _table(self, file: IO[Any], outcomes: Mapping[int, Trial]) -> None:
         names = self.names()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*names, "status", self.search["metric"], "error", "seconds"])
@@ -127,12 +127,12 @@ def load(
 @contextmanager
 def search_progress(
     console: Console, label: str, points: int, record: Record
-) -> Iterator[Callable[[Mapping[int, Outcome]], None]]:
+) -> Iterator[Callable[[Mapping[int, Trial]], None]]:
     """Show how many points are done; yields the callback that saves them."""
     with make_progress(console, f"best {{task.fields[best]}} {record.search['metric']}") as progress:
         task = progress.add_task(label, total=points, best="none")
 
-        def advance(outcomes: Mapping[int, Outcome]) -> None:
+        def advance(outcomes: Mapping[int, Trial]) -> None:
             record.save(outcomes)
             best = winner(outcomes)
             cost = "none" if best is None else f"{outcomes[best].cost:.12g}"
@@ -141,10 +141,10 @@ def search_progress(
         yield advance
 
 
-def _outcome(entry: Mapping[str, Any]) -> Outcome:
+def _outcome(entry: Mapping[str, Any]) -> Trial:
     errors = tuple(math.nan if error is None else float(error) for error in entry["errors"])
     costs = tuple(map(float, entry["costs"]))
     if not costs or len(costs) != len(errors):
         raise ValueError
     status = str(entry["status"])
-    return Outcome(status=status, costs=costs, errors=errors, seconds=float(entry["seconds"]))
+    return Trial(status=status, costs=costs, errors=errors, seconds=float(entry["seconds"]))

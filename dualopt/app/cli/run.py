@@ -75,30 +75,30 @@ def run(
     with placed(engine, problem, method, preparation, loop, algorithm=algorithm, param=param or []) as place:
         if place.first(lambda: _is_done(results)):
             return
-        with _prepared(problem, preparation, loop, {algorithm: spec}, place) as session:
-            exit_code = 0 if session is None else _run(session, results, algorithm)
+        with _prepared(problem, preparation, loop, {algorithm: spec}, place) as runs:
+            exit_code = 0 if runs is None else _run(runs, results, algorithm)
     if exit_code:
         raise Exit(exit_code)
 
 
-def _run(session: Session, results: Results, algorithm: str) -> int:
+def _run(runs: PreparedRuns, results: Results, algorithm: str) -> int:
     """Run the method, write and show the results, and return the exit code."""
     trace_npz, trace_csv, record_json, picture = results.files
-    with results.opened(session.problem, session.parts()) as kept:
-        (result,), ending = session.compute(kept, {algorithm: "run"})
+    with results.opened(runs.problem, runs.parts()) as kept:
+        (result,), ending = runs.compute(kept, {algorithm: "run"})
         trace, out = result.trace, results.folder
         trace.to_npz(out / trace_npz)  # the model first, the picture last
         trace.to_csv(out / trace_csv)
-        output.write_json(out / record_json, session.record(results, ending) | result.record())
+        output.write_json(out / record_json, runs.record(results, ending) | result.record())
         ending.close(kept)
-    title = f"{algorithm} on {session.problem_title()}"
+    title = f"{algorithm} on {runs.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
-    lines = session.described() | output.parameters_in_words(result.algorithm)
-    clients = session.clients[result.label]
-    lines["theory"] = result.algorithm.guarantee(clients, session.participation, session.compressor)
+    lines = runs.described() | output.parameters_in_words(result.algorithm)
+    clients = runs.clients[result.label]
+    lines["theory"] = result.algorithm.guarantee(clients, runs.participation, runs.compressor)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines["files"] = f"{out}: {', '.join(results.files)}"
-    output.show_pairs(session.console, f"dualopt run: {algorithm}", lines)
+    output.show_pairs(runs.console, f"dualopt run: {algorithm}", lines)
     ending.tell()
     return ending.exit_code
 
@@ -138,34 +138,34 @@ def compare(
     with placed(engine, problem, method, preparation, loop, algorithm=algorithm) as place:
         if place.first(lambda: _is_done(results)):
             return
-        with _prepared(problem, preparation, loop, specs, place) as session:
-            exit_code = 0 if session is None else _compare(session, results, names, plot)
+        with _prepared(problem, preparation, loop, specs, place) as runs:
+            exit_code = 0 if runs is None else _compare(runs, results, names, plot)
     if exit_code:
         raise Exit(exit_code)
 
 
-def _compare(session: Session, place: Results, names: Mapping[str, str], plot: str | None) -> int:
+def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot: str | None) -> int:
     """Run the methods, write and show the results, and return the exit code."""
     out = place.folder
-    with place.opened(session.problem, session.parts()) as kept:
-        results, ending = session.compute(kept, names)
+    with place.opened(runs.problem, runs.parts()) as kept:
+        results, ending = runs.compute(kept, names)
         for result in results:
             result.trace.to_csv(out / f"{names[result.label]}.csv")
-        runs = {result.label: result.record() for result in results}
-        output.write_json(out / "compare.json", session.record(place, ending) | {"runs": runs})
+        recorded = {result.label: result.record() for result in results}
+        output.write_json(out / "compare.json", runs.record(place, ending) | {"runs": recorded})
         ending.close(kept)
     figure = plotting.convergence(
         {_escape(result.label): result.trace for result in results},
         x=("communications", "gradients", "bits_up"),
-        y=plot or session.quality_column([result.trace for result in results]),
-        title=session.problem_title(),
+        y=plot or runs.quality_column([result.trace for result in results]),
+        title=runs.problem_title(),
     )
     plotting.save(figure, out / "compare.png")
     files = [*(f"{names[result.label]}.csv" for result in results), "compare.json", "compare.png"]
-    lines = session.described() | {"files": f"{out}: {', '.join(files)}"}
-    output.show_pairs(session.console, "dualopt compare", lines)
+    lines = runs.described() | {"files": f"{out}: {', '.join(files)}"}
+    output.show_pairs(runs.console, "dualopt compare", lines)
     rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
-    output.show_table(session.console, "", rows)
+    output.show_table(runs.console, "", rows)
     ending.tell()
     return ending.exit_code
 
@@ -251,7 +251,7 @@ class Ending:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class PreparedRuns:
     """A problem with the methods to run on it."""
 
     problem: Problem
@@ -416,7 +416,7 @@ def _prepared(
     loop: LoopOptions,
     specs: Mapping[str, Spec],
     place: Place,
-) -> Iterator[Session | None]:
+) -> Iterator[PreparedRuns | None]:
     """Refuse whatever is wrong, cheapest check first, before anything is computed; yield None where others go on."""
     with place.peers.together():
         check_run(**loop.numbers, seed=options.seed)
@@ -441,7 +441,7 @@ def _session(
     own: Mapping[str, Any],
     problem: Problem,
     place: Place,
-) -> Session:
+) -> PreparedRuns:
     """Refuse what does not fit the problem, and make the methods."""
     next(participation.rounds(problem.objective.n_clients, options.seed))  # refuses more clients than there are
     changed = preparation.changed(problem.objective, options.seed)
@@ -456,7 +456,7 @@ def _session(
     if loop.reference and not problem.is_convex:
         raise ValueError("reference must not be asked for when E is not convex: its minimum cannot be certified.")
     output.prepare_folder(loop.out)  # last, so that a mistake leaves no empty folder behind
-    return Session(
+    return PreparedRuns(
         problem=problem,
         prepare=preparation.steps(options.seed),
         clients=clients,

@@ -28,7 +28,7 @@ from dualopt.runs import tuning
 from dualopt.runs._data_hash import data_hash
 from dualopt.runs._sources import sources
 from dualopt.runs.recording import versions
-from dualopt.runs.tuning import Candidate, Outcome, winner
+from dualopt.runs.tuning import Candidate, Trial, winner
 from dualopt.spec import Spec, built, pairs
 
 __all__ = ["SearchOptions", "parse_grid", "tune"]
@@ -265,7 +265,7 @@ def _common(problem: Problem, options: ProblemOptions, method: MethodOptions, lo
     }
 
 
-def _show(console: Console, title: str, record: Record, outcomes: Mapping[int, Outcome]) -> None:
+def _show(console: Console, title: str, record: Record, outcomes: Mapping[int, Trial]) -> None:
     """Print the table, the best first: those that reached the target by cost, the others by error."""
 
     def merit(n: int) -> tuple[bool, float, int]:

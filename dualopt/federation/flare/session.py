@@ -13,13 +13,13 @@ from nvflare.fuel.flare_api.flare_api import new_secure_session  # pyright: igno
 
 from dualopt.federation.provision import ADMIN
 from dualopt.federation.serving import PROGRESS
-from dualopt.federation.submission import LostError
+from dualopt.federation.submission import DisconnectedError
 
 __all__ = ["FlareSession"]
 
 
 class FlareSession:
-    """What `dualopt.federation.submission` needs of FLARE; whatever fails there is a `LostError`.
+    """What `dualopt.federation.submission` needs of FLARE; whatever fails there is a `DisconnectedError`.
 
     Parameters
     ----------
@@ -88,4 +88,4 @@ def _lost() -> Iterator[None]:
             yield
     except Exception as error:
         logging.getLogger(__name__).debug("session", exc_info=True)
-        raise LostError(f"{type(error).__name__}: {error}") from error
+        raise DisconnectedError(f"{type(error).__name__}: {error}") from error

@@ -98,9 +98,7 @@ def in_coordinates(form: Form, maps: Sequence[np.ndarray]) -> Form:
     return Form(tuple(C.T @ B @ C for C, B in zip(maps, form.blocks, strict=True)), form.values)
 
 
-def sizes_of(forms: Sequence[Form]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes of forms, and those of the coefficients of each value of a function."""
+def sizes_of(forms: Sequence[Form]) -> np.ndarray:
+    """Return the sizes of forms."""
     sizes = np.array([max(np.abs(B).max(initial=0.0) for B in form.blocks) for form in forms])
-    sizes = np.where(sizes > 0, sizes, 1.0)
-    largest = np.max([np.abs(form.values) / size for form, size in zip(forms, sizes, strict=True)], axis=0)
-    return sizes, np.where(largest > 0, largest, 1.0)
+    return np.where(sizes > 0, sizes, 1.0)

@@ -34,7 +34,7 @@ TOLERANCES = ((1e-9, 1e-8), (1e-7, 1e-6))
 """Of the solver: in all coordinates the tight ones come first."""
 NEAR = 1e2
 """How far the value may be from the size of the error in the solver's coordinates."""
-MEASURES = ("distance", "value")
+MEASURES = ("distance", "value", "dual")
 INSIDE = 1e-9
 """How far a point may be from a convex hull that it lies in: coefficients are rounded."""
 Point = Callable[[Sequence[State]], Array]
@@ -104,10 +104,14 @@ def worst_case(
         Number n.
     participation : Participation or str, optional
         Who takes part; the error is the mean over everything that may happen, all of which is played.
-    measure : {"distance", "value"}
-        :math:`|\theta^n - \theta^*|^2`, or :math:`E(\theta^n) - E^*`. The latter is infinite where a client with
-        infinite ``L`` may be asked its value outside of the convex hull of the minimiser and of the points that it has
-        been asked at: nothing bounds how steep it is there.
+    measure : {"distance", "value", "dual"}
+        :math:`|\theta^n - \theta^*|^2`; :math:`E(\theta^n) - E^*`; or how far the dual energy is from its optimum,
+        :math:`E_d(\xi) - E_d^*`, :math:`E_d(\xi) = \sum_j\omega_jg_j^*(\xi_j) + |\sum_j\omega_j\xi_j|^2/(2\bar\mu)`,
+        with :math:`g_j = f_j - \frac{\mu_j}2|\cdot|^2`, shares :math:`\omega_j` of the weights,
+        :math:`\bar\mu = \sum_j\omega_j\mu_j > 0`, at the :math:`\xi_j = \nabla g_j(\theta_j)` of the last answers
+        :math:`\theta_j` of all clients. The sum of the last two is a duality gap. The energy
+        is infinite where a client with infinite ``L`` may be asked its value outside of the convex hull of the
+        minimiser and of the points that it has been asked at: nothing bounds how steep it is there.
     start : pair of float
         (a, b) in :math:`a|\theta^0 - \theta^*|^2 + b\sum_j|\nabla f_j(\theta^*)|^2 \le 1`.
     weights : sequence of float, optional
@@ -161,6 +165,11 @@ def worst_case(
     )
     if setting.branched and rounds > 1 and not literal:  # a client's questions depend on the rounds that it was in
         setting = replace(setting, literal=True)
+    if measure == "dual":
+        require(not setting.branched, "measure must be distance or value where chance has a part", measure)
+        require(max(setting.mu) > 0, "mu must be positive for a client, for the dual energy", mu)
+        plain = not inexact and regulariser is None
+        require(plain, "measure must be distance or value with a regulariser or inexact solutions", measure)
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
     where = _last_model if point is None else point
@@ -205,6 +214,8 @@ def _solved(
     begin = reduce(add, (b * space.square(g) for g in gradients), a * space.square(star))
     if measure == "distance":
         error = reduce(add, (p * space.square(theta - star) for p, theta in ends))
+    elif measure == "dual":
+        error = _dual_energy(setting, space, f)
     else:
         error = reduce(add, (p * _energy(setting, space, f, theta) for p, theta in ends))
     points = points_of(f.ledger, space.functions, star)
@@ -261,15 +272,29 @@ def _energy(setting: Setting, space: Space, f: Any, theta: np.ndarray) -> Form:
     return Form(space.zero.blocks, found)
 
 
+def _dual_energy(setting: Setting, space: Space, f: Any) -> Form:
+    """Return ``E_d(xi) - E_d*`` at the last answers, with conjugates by Fenchel's equality."""
+    total = sum(f.weights) if f.weights else f.n_clients
+    found, mean, convexity = space.zero, f.zeros(), 0.0
+    for c, own in enumerate(setting.classes):
+        for j in own.clients:
+            share, answer = own.weight / total, f.ledger.latest[j]
+            x, xi = answer.x, answer.gradient - own.mu * answer.x
+            value = Form(space.zero.blocks, space.value(c, answer.number))  # above that at the minimiser
+            found = found + share * (space.product(xi, x) - value + (own.mu / 2) * space.square(x))
+            mean, convexity = mean + share * xi, convexity + share * own.mu
+    return found + (1 / (2 * convexity)) * space.square(mean)
+
+
 def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tolerances: Sequence[float]) -> WorstCase:
     """Solve the program, with an error in such units that the solver's tolerances make sense."""
     cvxpy = program()
     grams = [cvxpy.Variable((n, n), PSD=True) if n else None for n in map(len, error.blocks)]
     heights = cvxpy.Variable(len(error.values))
-    sizes, weights = sizes_of(slacks)
+    sizes = sizes_of(slacks)
 
     def of(forms: Sequence[Form]) -> Any:
-        total = (values(forms) / weights) @ heights
+        total = values(forms) @ heights
         for k, G in enumerate(grams):
             if G is not None:
                 total = total + columns(forms, k) @ cvxpy.vec(G, order="C")

@@ -6,14 +6,16 @@ import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dualopt.methods
 from dualopt.engine.rounds import advance, initial_state
-from dualopt.lab.proofs import worst_case
+from dualopt.lab.proofs import _worst_case, worst_case
 from dualopt.lab.proofs._linear import echelon, null_space, solve_in
 from dualopt.lab.proofs._rational import Rational, rational
 from dualopt.lab.proofs._setting import Setting
@@ -21,6 +23,7 @@ from dualopt.methods import DualFL, GradientDescent, OptimizedDualFL
 from dualopt.methods.participation import UniformSubset, first_round
 from dualopt.objectives import Quadratic
 from dualopt.spec.discover import discover
+from theory import mutations
 
 INF = math.inf
 REFUSED = {
@@ -44,22 +47,90 @@ REFUSED = {
     "scaffold",  # many local steps
     "scaffold-i",  # many local steps
 }
-KNOWN = [  # by the formulas of gradient descent, and by independent programs for DualFL (MATH.md, worst cases)
+ANY_LOSS, OPTIMIZED = DualFL(rho=0.0, nu=1.0), partial(OptimizedDualFL, nu=1.0)
+XI: dict[str, Any] = {"start": (2, 1)}
+ZETA: dict[str, Any] = {"start": (0, 1)}
+KNOWN = [  # by the formulas of gradient descent, and by two programs for DualFL, one of them PEPit's
     (GradientDescent(step=2 / 11), {"L": 10, "clients": 3, "rounds": 3}, (9 / 11) ** 6),
     (GradientDescent(step=1.0), {"mu": 0, "L": 1, "clients": 3, "rounds": 3, "measure": "value"}, 1 / 14),
-    (DualFL(rho=0.0, nu=1.0), {"L": INF, "rounds": 5, "start": (2, 1)}, 0.0200703),
-    (DualFL(rho=0.0, nu=1.0), {"L": INF, "clients": 3, "rounds": 3, "start": (3, 1)}, 0.0257922),
-    (DualFL(rho=0.1, nu=1.0), {"L": 10, "rounds": 5, "start": (2, 1)}, 0.00657307),
-    (OptimizedDualFL(rho=0.01, nu=1.0), {"L": 100, "rounds": 3, "start": (0, 1)}, 0.0282105),
+    (ANY_LOSS, {"L": INF, "rounds": 1, **XI}, 0.125),
+    (ANY_LOSS, {"L": INF, "rounds": 2, **XI}, 0.0625),
+    (ANY_LOSS, {"L": INF, "rounds": 5, **XI}, 0.0200703),
+    (ANY_LOSS, {"L": INF, "rounds": 8, **XI}, 0.010391),
+    (ANY_LOSS, {"L": INF, "clients": 3, "rounds": 3, "start": (3, 1)}, 0.0257922),
+    (ANY_LOSS, {"L": INF, "clients": 3, "rounds": 8, "start": (3, 1)}, 0.0069271),
+    (DualFL(rho=0.1, nu=1.0), {"L": 10, "rounds": 5, **XI}, 0.00657307),
+    (DualFL(rho=0.1, nu=1.0), {"L": 10, "rounds": 8, **XI}, 0.0012200),
+    (DualFL(rho=0.01, nu=1.0), {"L": 100, "rounds": 8, **XI}, 0.0083507),
+    (OPTIMIZED(rho=0.1), {"L": 10, "rounds": 8, **ZETA}, 0.00027195),
+    (OPTIMIZED(rho=0.01), {"L": 100, "rounds": 3, **ZETA}, 0.0282105),
+    (OPTIMIZED(rho=0.0), {"L": INF, "rounds": 3, "measure": "dual", **ZETA}, 0.5 / 19.2462443),  # |zeta*|^2/(N A_3)
 ]
 
 
 @pytest.mark.parametrize(("method", "what", "expected"), KNOWN, ids=[type(m).__name__ for m, *_ in KNOWN])
 def test_known_values(method, what: dict, expected: float) -> None:
     found = worst_case(method, **{"mu": 1, **what})
-    assert found.value == pytest.approx(expected, rel=2e-5)
-    assert found.example == pytest.approx(found.value, rel=1e-4)
+    assert found.value == pytest.approx(expected, rel=5e-5)  # half of the last digit
+    assert found.example == pytest.approx(found.value, rel=1e-6)
     assert (found.multipliers >= -1e-9).all()
+
+
+MOMENTA = [  # of the bound of Theorem 3.2: no beta, that of the next round, and that of the last
+    (mutations.dualfl.MUTATIONS["momentum dropped"], 14, 1.02876),
+    (mutations.dualfl.MUTATIONS["beta early"], 10, 0.41468),
+    (mutations.dualfl.MUTATIONS["beta late"], 10, 0.49216),
+]
+
+
+@pytest.mark.parametrize(("variant", "rounds", "expected"), MOMENTA, ids=["none", "early", "late"])
+def test_momenta_beside_theorem_3_2(variant, rounds: int, expected: float) -> None:
+    """Without momentum it is broken in round 14; one that is a round early or late shows in no bound."""
+    wrong = variant.wrong()(rho=0.0, nu=1.0)
+    found = worst_case(wrong, mu=1, L=INF, rounds=rounds, **XI).value
+    assert found * (rounds + 1) ** 2 / 2 == pytest.approx(expected, rel=5e-5)
+
+
+def test_how_clients_differ_is_all_that_counts() -> None:
+    """|xi*|^2 <= 1 and |zeta*|^2 <= 1 have the same worst case: a translation moves theta* to 0."""
+    one, other = (worst_case(ANY_LOSS, mu=1, L=INF, rounds=4, **start).value for start in (XI, ZETA))
+    assert one == pytest.approx(other, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "L", "measure"),
+    [(ANY_LOSS, INF, "distance"), (DualFL(rho=0.1, nu=1.0), 10, "dual"), ("fedsplit: step=0.3", 10, "value")],
+)
+def test_multipliers_are_a_proof(method, L: float, measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """value * start - error - sum of multipliers * inequalities is a sum of squares."""
+    forms, program = [], _worst_case._largest
+
+    def kept(*given):
+        forms[:] = given[:3]
+        return program(*given)
+
+    monkeypatch.setattr(_worst_case, "_largest", kept)
+    found = worst_case(method, mu=1, L=L, rounds=3, measure=measure, **XI)
+    error, begin, slacks = forms
+    left = found.value * begin - error
+    for multiplier, slack in zip(found.multipliers, slacks, strict=True):
+        left = left - multiplier * slack
+    assert np.abs(left.values).max() <= 1e-6 * found.value
+    for block in left.blocks:
+        assert np.linalg.eigvalsh(block)[0] >= -1e-6 * found.value
+
+
+def test_what_is_not_certified_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value is refused whose primal and dual value differ."""
+    program = _worst_case._largest
+
+    def lies(*given):
+        found = program(*given)
+        return replace(found, value=1.001 * found.value)
+
+    monkeypatch.setattr(_worst_case, "_largest", lies)
+    with pytest.raises(RuntimeError, match="the solver certifies no worst case: it lies between"):
+        worst_case("fedsplit: step=0.3", mu=1, L=10, rounds=2, **XI)
 
 
 LOPSIDED = {"mu": (1.0, 1.0, 2.0), "L": (10.0, 10.0, 5.0), "weights": (1.0, 1.0, 3.0), "start": (1.0, 0.1)}
@@ -152,8 +223,10 @@ def test_what_is_not_linear_is_refused(method) -> None:
         ({"L": 1}, "L must be greater than mu, for every client, not 1."),
         ({"mu": (1, 1, 1)}, "mu must be a number, or 2, one for each client, not 3."),
         ({"rounds": 0}, "rounds must be at least 1, not 0."),
-        ({"measure": "energy"}, "measure must be one of distance, value, not energy."),
+        ({"measure": "energy"}, "measure must be one of distance, value, dual, not energy."),
         ({"start": (0, 0)}, "start must be two numbers of at least 0, not both 0, not (0, 0)."),
+        ({"measure": "dual", "participation": "subset=1"}, "measure must be distance or value where chance has a part"),
+        ({"measure": "dual", "mu": 0}, "mu must be positive for a client, for the dual energy, not 0."),
         ({"weights": (1, 0)}, "weights must be positive finite numbers, not (1, 0)."),
     ],
 )

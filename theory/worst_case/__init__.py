@@ -1,1 +1,0 @@
-"""Exact worst cases of the methods, by semidefinite programming (needs PEPit and Clarabel)."""
