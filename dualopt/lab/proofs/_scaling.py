@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def coordinates(
         if not X.shape[1]:
             found.append(np.zeros((0, 0)))
             continue
-        C = np.linalg.qr(X, mode="r").T
+        C: Any = np.asarray(np.linalg.qr(X, mode="r")).T
         Q = np.linalg.qr(X[:, of_start])[0]
         apart = X - Q @ (Q.T @ X)  # from what is known before the first round
         apart[:, of_start] = X[:, of_start]

@@ -148,7 +148,7 @@ class Setting:
         g = regulariser
         require(g is None or 0 <= g < np.inf, "regulariser must be a finite number of at least 0: its convexity", g)
         found = cls(algorithm, m, M, w, who, literal, g, inexact)  # pyright: ignore[reportArgumentType]
-        method = resolve(algorithm, found.world(1), who)
+        method: Any = resolve(algorithm, found.world(1), who)
         if inexact:
             require(isinstance(method.solver, Exact), "algorithm must solve local problems, and have no solver given")
             require(isinstance(method.stop, GradientReduction), "stop must be the rule 'reduction'", method.stop)

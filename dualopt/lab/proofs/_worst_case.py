@@ -222,8 +222,8 @@ def _solved(
     count = sum(len(own) * (len(own) - 1) for own in points)
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
     forms, said = [error, begin, *space.inequalities(points)], ""
-    for tolerances, parts in product(TOLERANCES, LEAST):
-        maps = coordinates(setting, f, space, start, parts)
+    for tolerances, parts in product(TOLERANCES, (*LEAST, None)):
+        maps = [np.eye(n) for n in space.sizes] if parts is None else coordinates(setting, f, space, start, parts)
         try:
             return _certified(tolerances, *(in_coordinates(form, maps) for form in forms))
         except RuntimeError as uncertain:
