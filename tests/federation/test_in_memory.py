@@ -134,6 +134,25 @@ def test_every_field_that_leaves_a_site_has_a_row_on_the_page() -> None:
     assert all(len(row) == 5 and row[2].strip() and row[3].strip() for row in rows)
 
 
+def test_what_the_page_names_as_shown_is_there() -> None:
+    """Scenarios, tests by their functions, and files of tests."""
+    from tests.federation.__main__ import SCENARIOS
+
+    root = Path(__file__).parents[2]
+    page = root.joinpath("docs", "security.md").read_text()
+    functions = {
+        name
+        for path in root.joinpath("tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    names = [name for line in re.findall(r"scenarios? (`[^|]*)", page) for name in re.findall(r"`([a-z-]+)`", line)]
+    tests, files = re.findall(r"`(test_\w+)`", page), re.findall(r"`(tests/\w[\w/]*\.py)`", page)
+    assert all((names, tests, files))
+    assert set(names) <= SCENARIOS.keys()
+    assert set(tests) <= functions
+    assert all(root.joinpath(file).is_file() for file in files)
+
+
 def test_a_tolerance_is_met_in_the_same_round(tmp_path: Path) -> None:
     project = project_of(tol=1e-6, rounds=200)
     with memory(tmp_path, project) as m:
