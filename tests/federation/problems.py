@@ -138,16 +138,16 @@ def whole(project: Project) -> Objective:
 
 
 def in_one_process(project: Project, who: Any = None) -> Trace:
-    """Run the project where all data are at hand, with others than it draws where they are given."""
-    f, who = whole(project), who or as_participation(project.participation)
+    """Run the project where all data are at hand; ``who``, if given, takes part in place of those that it draws."""
+    f, drawn = whole(project), as_participation(project.participation)
     return run(
-        resolve(project.method, f, who),
+        resolve(project.method, f, drawn),
         f,
         rounds=project.rounds,
         tol=project.tol,
         certify_every=project.certify_every,
         measure_every=max(1, project.certify_every),
-        participation=who,
+        participation=who or drawn,
         seed=project.seed,
     )
 
