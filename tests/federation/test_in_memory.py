@@ -29,6 +29,7 @@ from tests.federation.problems import (
     METHODS,
     SITES,
     differing,
+    elsewhere,
     in_one_process,
     plant,
     project_of,
@@ -121,6 +122,26 @@ def test_no_file_of_the_server_has_a_number_of_the_data(tmp_path: Path, algorith
         own = texts_in(m.data["lyon"])
     assert not any(number in text for number in planted for text in texts)
     assert any(number in text for number in planted for text in own)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "text", "archive", "log"])
+def test_a_row_that_is_at_another_party_is_found(tmp_path: Path, kind: str) -> None:
+    """Were it not, the long tests could not fail of it."""
+    row = np.load(write_shards(tmp_path)["basel"])["X"][3]
+    for name in ("server", "basel", "bern"):
+        (folder := tmp_path / "kits" / "trio" / "prod_00" / name).mkdir(parents=True)
+        (folder / "empty").touch()
+        match kind:
+            case "bytes":
+                (folder / "kept").write_bytes(b"journal" + row.tobytes())
+            case "text":
+                (folder / "kept").write_text(" ".join(f"{x:.8g}" for x in row))
+            case "archive":
+                with (folder / "kept").open("wb") as file:
+                    np.savez_compressed(file, row)
+            case _:
+                (folder / "kept").write_text(f"could not convert {row.tolist()}")
+    assert [path.parent.name for path in elsewhere(tmp_path)] == ["bern", "server"]
 
 
 def test_every_field_that_leaves_a_site_has_a_row_on_the_page() -> None:
