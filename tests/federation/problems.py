@@ -102,7 +102,7 @@ def plant(data: Path) -> list[bytes]:
 
 def shown(row: np.ndarray) -> list[bytes]:
     """Return how files may show the numbers of a row: with four bytes each, some would be there by chance."""
-    return [form for x in row for form in (x.tobytes(), f"{x:.8g}".encode(), repr(float(x)).encode())]
+    return [form for x in row for form in (x.tobytes(), f"{x:.8g}".encode())]
 
 
 def elsewhere(folder: Path, **planted: list[bytes]) -> list[Path]:
