@@ -23,6 +23,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,9 +59,11 @@ def whole(loopback: Loopback, project: Project) -> str:
     return f"equal to one process bit for bit, {project.rounds} rounds, {record['jobs']} jobs"
 
 
-def disturbed(folder: Path, algorithm: str, disturb: Callable[[Loopback], None], rounds: tuple[int, ...]) -> str:
+def disturbed(
+    folder: Path, algorithm: str, disturb: Callable[[Loopback], None], rounds: tuple[int, ...], **changes: Any
+) -> str:
     """Run a method, and do something to its processes at some rounds."""
-    project = project_of(algorithm, rounds=ROUNDS)
+    project = project_of(algorithm, rounds=ROUNDS, **changes)
     with Loopback(folder, project) as loopback:
         code, said = loopback.run_with(disturb, *rounds)
         require(code == 0, said)
@@ -84,7 +87,10 @@ def job_of_a_site_killed_with_scaffnew(folder: Path) -> str:
 
 @scenario
 def job_of_a_site_killed_while_it_is_asked(folder: Path) -> str:
-    """A call that nobody will answer is under way when FLARE ends the job: the site is not late, and not left out."""
+    """A call that nobody will answer is under way when FLARE ends the job: the site is not late, and not left out.
+
+    Without certificates, before which a job that has ended would be noticed: the round would be in the checkpoint.
+    """
 
     def fall(loopback: Loopback) -> None:
         for pid in loopback.jobs("bern"):
@@ -92,7 +98,7 @@ def job_of_a_site_killed_while_it_is_asked(folder: Path) -> str:
         time.sleep(2)
         loopback.kill_job("bern")
 
-    return disturbed(folder, "feddyn", fall, (50,))
+    return disturbed(folder, "feddyn", fall, (50,), certify_every=1000)
 
 
 def again(name: str) -> Callable[[Loopback], None]:
