@@ -174,6 +174,7 @@ def test_the_command_writes_the_same_files(folder):
     assert three.pop("engine") == "MPI, 3 processes"
     assert three["parameters"].pop("hosts") == 3
     assert three["parameters"].pop("reduce") == "client order"
+    assert three["parameters"].pop("contradictions_looked_for") == "yes"
     for record in (one, three):
         record["options"].pop("out")
         record.pop("wall_seconds")
