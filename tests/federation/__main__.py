@@ -1,8 +1,8 @@
 """What may fall in a federation, one after the other, with real processes and certificates: the long tests.
 
-``python -m tests.federation`` runs all of them (a quarter of an hour), ``python -m tests.federation NAME ...`` some,
-``python -m tests.federation --measure`` times rounds. After each, no file of another party may hold a row of a site.
-Every process is ended, and the folder removed.
+``python -m tests.federation`` runs all of them (25 minutes on a busy machine), ``python -m tests.federation NAME ...``
+some, ``python -m tests.federation --measure`` times rounds. After each, no file of another party may hold a row
+of a site. Every process is ended, and the folder removed.
 """
 
 from __future__ import annotations
