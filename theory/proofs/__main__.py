@@ -1,4 +1,4 @@
-"""``python -m theory.proofs`` writes proofs anew, ``--table`` the table of rates; ``--search`` looks for better methods."""
+"""``python -m theory.proofs`` writes proofs anew; ``--table`` the table of rates; ``--search`` seeks better methods."""
 
 from __future__ import annotations
 
