@@ -9,6 +9,7 @@ from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._parameters import fedpd_step_limit, step_of
 from dualopt.methods._splitting_theorems import everybody_averages
 from dualopt.methods._theorem import (
+    ALL,
     COIN,
     EQUALLY_WEIGHTED,
     SMOOTH_STRONG,
@@ -133,6 +134,21 @@ def _errors(method: Any, known: Known, theta: Array, state: Any) -> tuple[float,
     return away, squares(state.clients.dual - duals)
 
 
+def _full(method: Any, known: Known) -> float:
+    """Return r of Theorem H."""
+    rise = method.gamma * (known.L - method.mu)
+    return max(1.0 / (1.0 + method.gamma * method.mu), rise / (1.0 + rise))
+
+
+def _in_the_long_run(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return V of Theorem H, for the duals times N."""
+    xp, m = array_namespace(theta), method.gamma * method.mu
+    duals = known.N * state.clients.dual - known.objective.gradient(theta) + method.mu * theta
+    moved = state.server.theta - theta + method.gamma * m * xp.mean(duals, axis=0)
+    weight = (1.0 - m) / _full(method, known) * method.gamma**2 / known.N
+    return float(xp.sum(moved**2)) + weight * squares(duals)
+
+
 def _curvature(method: Any, known: Known) -> float:
     return (known.L - method.mu) / known.N
 
@@ -154,19 +170,24 @@ _OF_FIVEGCS = (
     SPLIT_OFF,
     Need("mu < max L_j", lambda m, k: m.mu < k.L, lambda m, k: k.L),
 )
+RIDGE = Need("gamma tau N = 1", lambda m, k: math.isclose(m.gamma * m.tau * k.N, 1.0, rel_tol=1e-9))
 OF_FIVEGCS = (
     Theorem(
         source="Theorem G",
         rate="E Psi falls by a factor of {factor} per round",
-        needs=(
-            *_OF_FIVEGCS,
-            Need("gamma tau N = 1", lambda m, k: math.isclose(m.gamma * m.tau * k.N, 1.0, rel_tol=1e-9)),
-            at_most("gamma", "gamma*", _longest),
-        ),
+        needs=(*_OF_FIVEGCS, RIDGE, at_most("gamma", "gamma*", _longest)),
         laws=SUBSETS,
         factor=lambda m, k: 1.0 / (1.0 + 2.0 * m.gamma * m.mu),
         potential=_with_ridge,
         best=_best_steps,
+    ),
+    Theorem(
+        source="Theorem H",
+        rate="V falls by a factor of {factor} per round",
+        needs=(*_OF_FIVEGCS, RIDGE, Need("gamma < 1/mu", lambda m, k: m.gamma * m.mu < 1.0, lambda m, k: 1.0 / m.mu)),
+        laws=ALL,
+        factor=lambda m, k: _full(m, k) ** 2,
+        potential=_in_the_long_run,
     ),
     Theorem(
         source="",

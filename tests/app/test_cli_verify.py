@@ -46,7 +46,7 @@ def test_the_claims_of_dualfl_hold_and_the_words_say_what_that_means(program):
 
 @pytest.mark.usefixtures("undrawn")
 def test_nothing_that_can_tell_is_a_code_of_its_own(program):
-    code, out, _ = program("verify", "--algorithm", "scaffnew", "--rate", "1/n")
+    code, out, _ = program("verify", "--algorithm", "fivegcs", "--rate", "1/n")
     assert code == 3
     assert "undecided: no instance could tell; the table says why." in out
 

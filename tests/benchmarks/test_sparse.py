@@ -40,7 +40,7 @@ def rows_of(name: str, m: int, d: int, per_row: int, labels: int) -> tuple[Any, 
         data = load(name, storage="sparse")
     except ValueError:
         rng = np.random.default_rng(0)
-        X = sparse.random_array((m, d), density=per_row / d, rng=rng, format="csr")
+        X = sparse.random_array((m, d), density=per_row / d, random_state=rng, format="csr")
         return X, rng.integers(0, labels, m), "random rows"
     return data.X, data.y, name
 

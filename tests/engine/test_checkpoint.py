@@ -122,7 +122,7 @@ def test_sparse_rows_and_regularisers_are_kept(tmp_path):
 
     def rows() -> Any:
         rng = np.random.default_rng(1)
-        X = sparse.random(30, 50, density=0.1, rng=rng, format="csr")
+        X = sparse.random(30, 50, density=0.1, random_state=rng, format="csr")
         y = np.sign(rng.standard_normal(30))
         return linear_model(X, y, loss=Logistic(), mu=0.1, clients=3, storage="sparse", intercept=False)
 

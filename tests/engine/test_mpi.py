@@ -174,6 +174,7 @@ def test_the_command_writes_the_same_files(folder):
     assert three.pop("engine") == "MPI, 3 processes"
     assert three["parameters"].pop("hosts") == 3
     assert three["parameters"].pop("reduce") == "client order"
+    assert three["parameters"].pop("contradictions_looked_for") == "yes"
     for record in (one, three):
         record["options"].pop("out")
         record.pop("wall_seconds")
@@ -249,6 +250,8 @@ AGREE = "dualopt: processes must agree, but "
     [
         ([], ["--seed", 1], f"{AGREE}seed is 0 in process 0 and 1 in process 1."),
         (["--scale", "none"], ["--scale", "max"], f"{AGREE}scale is 'none' in process 0 and 'max' in process 1."),
+        ([], ["--partition", "dirichlet"], f"{AGREE}partition is 'auto' in process 0 and 'dirichlet' in process 1."),
+        ([], ["--client-weights", "rows"], f"{AGREE}client_weights is 'equal' in process 0 and 'rows' in process 1."),
         ([], ["--nonsense"], "dualopt: process 1 refuses its options: No such option: --nonsense"),
         (["--nonsense"], [], "dualopt: No such option: --nonsense"),
         ([], None, f"dualopt: process 1 refuses its options: {ALONE}"),

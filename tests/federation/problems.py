@@ -21,6 +21,7 @@ __all__ = [
     "METHODS",
     "SIZES",
     "differing",
+    "elsewhere",
     "in_one_process",
     "plant",
     "project_of",
@@ -32,6 +33,7 @@ __all__ = [
 
 SITES: tuple[str, ...] = ("lyon", "basel", "bern")
 SIZES = (30, 70, 80)
+ROW = 3  # of each site, which is looked for elsewhere
 METHODS: dict[str, dict[str, Any]] = {
     "dualfl": {},
     "feddyn": {"participation": "subset=2"},
@@ -93,9 +95,28 @@ def plant(data: Path) -> list[bytes]:
     """Put a row of numbers that occur nowhere else into the data of a site; return how files may show them."""
     found = dict(np.load(data))
     X = found["X"]
-    X[3] = 4711.08150815 + np.arange(X.shape[1]) / 7.0
+    X[ROW] = 4711.08150815 + np.arange(X.shape[1]) / 7.0
     np.savez(data, X=X, y=found["y"])
-    return [form for x in X[3] for form in (x.tobytes(), np.float32(x).tobytes(), f"{x:.8g}".encode())]
+    return [*shown(X[ROW]), *(np.float32(x).tobytes() for x in X[ROW])]
+
+
+def shown(row: np.ndarray) -> list[bytes]:
+    """Return how files may show the numbers of a row: with four bytes each, some would be there by chance."""
+    return [form for x in row for form in (x.tobytes(), f"{x:.8g}".encode())]
+
+
+def elsewhere(folder: Path, **planted: list[bytes]) -> list[Path]:
+    """Return the files below a folder that show a row of a site, or what is planted in it, and are not its own."""
+    found = set()
+    files = {path: texts_in(path) for path in folder.rglob("*") if path.is_file()}
+    for data in folder.glob("*.npz"):
+        site, own = data.stem, list(folder.rglob(f"prod_00/{data.stem}"))
+        forms = shown(np.load(data)["X"][ROW]) + planted.get(site, [])
+        for path, texts in files.items():
+            its = path.name == data.name or any(path.is_relative_to(kit) for kit in own)
+            if not its and any(form in text for text in texts for form in forms):
+                found.add(path)
+    return sorted(found)
 
 
 def texts_in(path: Path) -> list[bytes]:
@@ -116,17 +137,17 @@ def whole(project: Project) -> Objective:
     return Composite(objective=f, regulariser=project.regulariser_object)
 
 
-def in_one_process(project: Project) -> Trace:
-    """Run the project where all data are at hand."""
-    f, who = whole(project), as_participation(project.participation)
+def in_one_process(project: Project, who: Any = None) -> Trace:
+    """Run the project where all data are at hand; ``who``, if given, takes part in place of those that it draws."""
+    f, drawn = whole(project), as_participation(project.participation)
     return run(
-        resolve(project.method, f, who),
+        resolve(project.method, f, drawn),
         f,
         rounds=project.rounds,
         tol=project.tol,
         certify_every=project.certify_every,
         measure_every=max(1, project.certify_every),
-        participation=who,
+        participation=who or drawn,
         seed=project.seed,
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import dualopt.methods
+from dualopt.arrays.tree import tree_map
 from dualopt.engine import RefusedError, wire
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.rounds import as_compressor, resolve
@@ -22,10 +23,10 @@ from dualopt.federation import Project, SiteSettings
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.questions import NEEDED
 from dualopt.federation.settings import objective_of
-from dualopt.methods.participation import as_participation
+from dualopt.methods.participation import Schedule, as_participation
 from dualopt.spec import Spec
 from dualopt.spec.discover import discover
-from tests.federation.problems import METHODS, SITES, in_one_process, project_of, whole
+from tests.federation.problems import METHODS, SITES, differing, in_one_process, project_of, whole
 from tests.federation.test_in_memory import KEYS, MARK, Memory, Seal, memory
 
 
@@ -71,6 +72,24 @@ def test_a_census_that_does_not_follow_from_the_project_is_refused(name: str, tm
     assert "basel" in refused or name == "clients"
     assert name.split()[0] in refused or "shape" in refused
     assert not (tmp_path / "server").exists() or not list((tmp_path / "server").glob("*.journal"))
+
+
+def test_a_site_that_uploads_infinity_is_absent_in_that_round(tmp_path: Path) -> None:
+    project = project_of("feddyn", participation="full")
+
+    def infinite(answer: Any) -> Any:
+        if not isinstance(answer, protocol.Uploaded):
+            return answer
+        return answer._replace(upload=tree_map(lambda x: x + np.inf, answer.upload))
+
+    with memory(tmp_path, project) as m:
+        m.faults = {("basel", n): lying(m, infinite) for n in (9, 10)}
+        outcome = m.serve()
+        rounds = [int(lost.split(":")[0].split()[1]) for lost in outcome["lost"]]
+        assert rounds
+        assert all("host basel" in lost and "is not finite" in lost for lost in outcome["lost"])
+        absent = Schedule(clients=tuple((0, 2) if n in rounds else (0, 1, 2) for n in range(project.rounds)))
+        assert differing(m.trace, in_one_process(project, absent)) == []
 
 
 def test_two_sites_that_change_places_are_refused(tmp_path: Path) -> None:

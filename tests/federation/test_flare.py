@@ -51,6 +51,29 @@ def test_a_job_of_a_site_that_is_killed_is_submitted_again(loopback: Loopback) -
     assert differing(Trace.from_npz(loopback.out / "trace.npz"), in_one_process(project)) == []
 
 
+@pytest.mark.parametrize("aborted", [True, False])
+def test_an_abort_is_not_taken_for_a_late_site(aborted: bool) -> None:
+    """FLARE gives the calls that it breaks off as timeouts: one would be an absence in the checkpoint."""
+    from nvflare.collab import CollabCallError  # pyright: ignore[reportMissingImports]
+    from nvflare.collab.api.exceptions import RunAborted  # pyright: ignore[reportMissingImports]
+
+    from dualopt.federation.flare.coordinator import _asked
+
+    class Proxy:
+        def __call__(self, timeout: float) -> Proxy:
+            return self
+
+        def answer(self, data: bytes) -> bytes:
+            raise CollabCallError("bern.client", "answer", TimeoutError("timed out after 30 seconds"))
+
+    class Job:
+        def is_aborted(self) -> bool:
+            return aborted
+
+    with pytest.raises(RunAborted if aborted else TimeoutError):
+        _asked(Job(), {"bern": Proxy()}, "bern", b"", 30.0)
+
+
 def test_keys_and_storage_are_for_their_owner_alone(loopback: Loopback) -> None:
     state = loopback.kits.parent / "state"
     secrets = [*loopback.kits.rglob("*.key"), *state.iterdir()]

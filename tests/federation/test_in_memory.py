@@ -29,6 +29,7 @@ from tests.federation.problems import (
     METHODS,
     SITES,
     differing,
+    elsewhere,
     in_one_process,
     plant,
     project_of,
@@ -123,6 +124,26 @@ def test_no_file_of_the_server_has_a_number_of_the_data(tmp_path: Path, algorith
     assert any(number in text for number in planted for text in own)
 
 
+@pytest.mark.parametrize("kind", ["bytes", "text", "archive", "log"])
+def test_a_row_that_is_at_another_party_is_found(tmp_path: Path, kind: str) -> None:
+    """Were it not, the long tests could not fail of it."""
+    row = np.load(write_shards(tmp_path)["basel"])["X"][3]
+    for name in ("server", "basel", "bern"):
+        (folder := tmp_path / "kits" / "trio" / "prod_00" / name).mkdir(parents=True)
+        (folder / "empty").touch()
+        match kind:
+            case "bytes":
+                (folder / "kept").write_bytes(b"journal" + row.tobytes())
+            case "text":
+                (folder / "kept").write_text(" ".join(f"{x:.8g}" for x in row))
+            case "archive":
+                with (folder / "kept").open("wb") as file:
+                    np.savez_compressed(file, row)
+            case _:
+                (folder / "kept").write_text(f"could not convert {row.tolist()}")
+    assert [path.parent.name for path in elsewhere(tmp_path)] == ["bern", "server"]
+
+
 def test_every_field_that_leaves_a_site_has_a_row_on_the_page() -> None:
     page = Path(__file__).parents[2].joinpath("docs", "security.md").read_text()
     table = page.partition("## What leaves a site")[2].partition("\n## ")[0]
@@ -132,6 +153,25 @@ def test_every_field_that_leaves_a_site_has_a_row_on_the_page() -> None:
     answers = {kind for kinds in requests.values() for kind in (*kinds, protocol.Failed)}
     assert sorted(told) == sorted(f"{kind.__name__}.{name}" for kind in answers for name in kind._fields)
     assert all(len(row) == 5 and row[2].strip() and row[3].strip() for row in rows)
+
+
+def test_what_the_page_names_as_shown_is_there() -> None:
+    """Scenarios, tests by their functions, and files of tests."""
+    from tests.federation.__main__ import SCENARIOS
+
+    root = Path(__file__).parents[2]
+    page = root.joinpath("docs", "security.md").read_text()
+    functions = {
+        name
+        for path in root.joinpath("tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    names = [name for line in re.findall(r"scenarios? (`[^|]*)", page) for name in re.findall(r"`([a-z-]+)`", line)]
+    tests, files = re.findall(r"`(test_\w+)`", page), re.findall(r"`(tests/\w[\w/]*\.py)`", page)
+    assert all((names, tests, files))
+    assert set(names) <= SCENARIOS.keys()
+    assert set(tests) <= functions
+    assert all(root.joinpath(file).is_file() for file in files)
 
 
 def test_a_tolerance_is_met_in_the_same_round(tmp_path: Path) -> None:

@@ -193,6 +193,16 @@ SIDES: list[tuple[Assumptions, str, Algorithm, Quadratic, Participation]] = [
             FiveGCS(gamma=0.1, tau=2.5 * (1.0 - NEAR)),
         )
     ),
+    *(
+        (sampled_fivegcs.everybody, "Theorem H", method, LOPSIDED, who)
+        for method, who in (
+            (FiveGCS(gamma=2.0 * (1.0 - NEAR), mu=0.5), Full()),
+            (FiveGCS(gamma=2.0 * (1.0 + NEAR), mu=0.5), Full()),
+            (FiveGCS(gamma=0.1, tau=2.5 * (1.0 - NEAR)), Full()),
+            (FiveGCS(gamma=0.1, mu=0.5 * (1.0 + NEAR)), Full()),
+            (FiveGCS(gamma=0.1), TWO),
+        )
+    ),
     (weighted_feddyn.admitted, "Theorem A'", FedDyn(), HEAVY, WeightedSubset(size=2)),
     (weighted_feddyn.admitted, "Theorem A'", FedDyn(), HEAVY, TWO),
     (sampled_dualfl.admitted, "Theorem F", SampledDualFL(nu=0.4), LOPSIDED, TWO),

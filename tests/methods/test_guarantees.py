@@ -368,20 +368,21 @@ SAID = [
         "fivegcs",
         STRONG,
         {"gamma": 0.01, "tau": 50.0},
-        f"Theorem G: {FALLS.format(up(1.0 / 1.01))}; {FALLS.format(up(1.0 / 1.005))}",
+        f"Theorem G: {FALLS.format(up(1.0 / 1.01))}; Theorem H: V falls by a factor of {up(1.0 / 1.005**2)} per round; "
+        f"{FALLS.format(up(1.0 / 1.005))}",
     ),
     (
         "fivegcs",
         STRONG,
         {"gamma": 0.01, "tau": 50.1},
-        "none: Theorem G needs gamma tau N = 1; its theorem needs tau <= 1/(gamma N) = 50",
+        "none: Theorem G and Theorem H need gamma tau N = 1; its theorem needs tau <= 1/(gamma N) = 50",
     ),
     ("fivegcs", STRONG, {"gamma": 1.0, "tau": 0.5, "who": ONE}, FALLS.format(up(1.0 - 0.25 / (9.5 / 2.0 + 0.5)))),
     (
         "fivegcs",
         STRONG,
         {"who": Bernoulli(probability=0.5)},
-        "none: Theorem G and its theorem need uniform cohorts",
+        "none: Theorem G and its theorem need uniform cohorts of one size",
     ),
 ]
 

@@ -197,7 +197,7 @@ def test_clients_without_any_feature():
 
 @pytest.mark.parametrize(("density", "columns", "is_sparse"), [(0.05, 100, True), (0.5, 100, False), (0.05, 20, False)])
 def test_storage(density, columns, is_sparse):
-    X = sparse.random_array((80, columns), density=density, rng=np.random.default_rng(0))
+    X = sparse.random_array((80, columns), density=density, random_state=np.random.default_rng(0))
     options = {"loss": Logistic(), "mu": 0.1, "clients": 4}
     assert linear_model(X, np.ones(80), **options).rows.is_sparse == is_sparse
     assert linear_model(X, np.ones(80), storage="sparse", **options).rows.is_sparse

@@ -96,7 +96,7 @@ def test_references(folder):
 
 
 def test_the_default_solver_of_wide_sparse_rows():
-    X = sparse.random_array((1200, 3000), density=0.002, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random_array((1200, 3000), density=0.002, random_state=np.random.default_rng(0), format="csr")
     y = np.random.default_rng(0).integers(0, 3, 1200)
     loss = Multinomial(classes=3)
     wide = linear_model(X, y, loss=loss, mu=1e-2, clients=2)

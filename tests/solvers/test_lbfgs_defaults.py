@@ -47,7 +47,7 @@ def test_vectors_live_in_the_space_of_the_rows_where_they_are_shorter_there(
 
 def test_the_default_of_wide_sparse_rows_needs_a_smooth_loss_and_not_the_scales_of_the_clients() -> None:
     rows = 2 * LARGEST_GRAM + 2
-    X = sparse.random_array((rows, LARGEST_GRAM + 3), density=0.002, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random(rows, LARGEST_GRAM + 3, 0.002, "csr", None, np.random.default_rng(0))  # rng has two names
     common = {"y": np.resize([1.0, -1.0, -1.0], rows), "mu": 0.1, "clients": 2, "storage": "sparse"}
     smooth, kinks = (linear_model(X, loss=loss, **common) for loss in (Logistic(), Hinge()))
     found = [default_solver(f) for f in (smooth, reweighted(smooth, [3.0, 1.0]), kinks, quadratic())]

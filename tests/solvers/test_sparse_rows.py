@@ -112,7 +112,7 @@ def test_row_lbfgs_stops_by_the_energy_and_the_gradient_of_the_problem(terms):
 
 def long_solve():
     """Return the norms of the gradients after some hundred steps, and the largest that the rule allows."""
-    X = sparse.random_array((120, 300), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random_array((120, 300), density=0.1, random_state=np.random.default_rng(0), format="csr")
     X = (X @ sparse.diags_array(np.logspace(0, -3, 300))).tocsr()
     y = np.random.default_rng(1).normal(size=120)
     f = linear_model(X, y, loss=Squared(), mu=1e-6, clients=2, intercept=False, storage="sparse")

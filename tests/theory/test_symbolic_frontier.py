@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,30 @@ def test_theorem_g() -> None:
     condition = p - mu * (L - mu) * gamma**2 - 2 * (1 - p) * mu * gamma
     ratio = sp.simplify(slack / condition - 2 * gamma / (p * (1 + 2 * gamma * mu) * (L - mu)))
     assert ratio == 0
+
+
+def test_theorem_h() -> None:
+    """What is left of r^2 V - V+ - 2 (1 - m) S is a sum of squares: means, and deviations of one of two clients."""
+    m, r, A = positive("m r A")
+    beta, eps, beta_j, eps_j = sp.symbols("beta epsilon beta_j epsilon_j", real=True)
+    q, k = 1 + m, (1 - m) / r
+    a = A - m * beta
+    d = (a - beta) / q + beta - eps  # the mean of the y_j, which is x+
+    assert sp.simplify(d - (A / q - eps)) == 0
+    after = d + m * eps
+    assert sp.simplify(after - (A / q - (1 - m) * eps)) == 0
+    S = A * eps / q + beta_j * eps_j - (eps**2 + eps_j**2) / r
+    products = (d * eps + (beta_j - eps_j) * eps_j) - (1 / r - 1) * (eps**2 + eps_j**2)
+    assert sp.simplify(S - products) == 0  # [<d, e>] less [|e|^2] (1/r - 1), which is at most that over L - mu
+    V, new = A**2 + k * (beta**2 + beta_j**2), after**2 + k * (eps**2 + eps_j**2)
+    rest = (r**2 - 1 / q**2) * A**2 + r * (1 - m) * beta**2 + (1 - m) * (1 / r - (1 - m)) * eps**2
+    rest += (1 - m) * (sp.sqrt(r) * beta_j - eps_j / sp.sqrt(r)) ** 2
+    assert sp.simplify(r**2 * V - new - 2 * (1 - m) * S - rest) == 0
+    case = stand_in(gamma=1 / math.sqrt(2 * 5), L=7, algorithm=stand_in(mu=2))  # the best step
+    best = math.sqrt(7 / 2 - 1)
+    assert theorem_g.slower(case) == pytest.approx(best / (1 + best), rel=1e-14)
+    for times in (0.5, 2.0):
+        assert theorem_g.slower(stand_in(gamma=times * case.gamma, L=7, algorithm=case.algorithm)) > best / (1 + best)
 
 
 def test_constants_of_theorem_c() -> None:

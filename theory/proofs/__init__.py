@@ -47,6 +47,10 @@ SETTINGS = {
     "scaffnew": Proved(
         "scaffnew: probability=0.3, solver=(gradient: step=0.1)", 10, 4, "communicate=0.3", claim="scaffnew_one_step"
     ),
+    "scaffnew_best": Proved(
+        "scaffnew: probability=0.6, solver=(gradient: step=0.2)", 9, 4, "communicate=0.6", claim="scaffnew_one_step"
+    ),
+    "fivegcs": Proved("fivegcs: gamma=0.5, tau=0.5, mu=1", 5, 4, claim="full_fivegcs"),
 }
 
 

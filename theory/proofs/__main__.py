@@ -1,4 +1,4 @@
-"""``python -m theory.proofs [NAME]...`` writes proofs anew, ``python -m theory.proofs --table`` the table of rates."""
+"""``python -m theory.proofs`` writes proofs anew; ``--table`` the table of rates; ``--search`` seeks better methods."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 from typer import Argument, Option, Typer
 
-from dualopt.app.cli import program
+from dualopt.app.cli import output, program
 from dualopt.app.cli.progress import make_progress
 from dualopt.app.cli.usage import OneSentence
 from dualopt.lab.proofs import prove
 from theory.proofs import FOLDER, SETTINGS
 from theory.proofs._page import PAGE, page
+from theory.proofs._search import CASES, FAMILIES, search
 from theory.proofs._table import complete, keys
 
 __all__ = ["main"]
@@ -28,10 +29,15 @@ def write(
     table: Annotated[
         bool, Option("--table", help="The rows that docs/proved_rates.csv lacks, and docs/proved_rates.md.")
     ] = False,
+    better: Annotated[
+        bool, Option("--search", help="Look for better methods, in families around two of ours.")
+    ] = False,
 ) -> None:
-    """Write proofs in rational numbers anew, or the table of all proved rates."""
+    """Write proofs in rational numbers anew, or the table of all proved rates; or look for better methods."""
     if table:
         return _write_table()
+    if better:
+        return _search()
     for name in names or SETTINGS:
         what = SETTINGS[name]
         rate = prove(
@@ -59,6 +65,17 @@ def _write_table() -> None:
                 task, description=f"{about.method}, {about.law}, N = {about.clients}, {about.kappa:g}", advance=1
             )
     PAGE.write_text(page(found), encoding="utf-8")
+
+
+def _search() -> None:
+    """Search all families, and show the best member of each."""
+    rows = []
+    with threadpool_limits(limits=1), make_progress(Console(stderr=True)) as progress:
+        task = progress.add_task("", total=len(CASES) * len(FAMILIES))
+        for found in search():
+            rows.append(found.cells())
+            progress.update(task, description=f"{found.family}, {found.active} of {found.clients}", advance=1)
+    output.show_table(Console(), "the best members of families, by what some clients need", rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
