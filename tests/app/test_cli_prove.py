@@ -116,14 +116,56 @@ def test_a_proof_is_written_and_checked_with_its_code(program):
         assert out.startswith(f"out/proof.json: refused: {sentence}")
 
 
+def test_worst_cases_of_clients_without_bounds(program):
+    """One client and FedProx are the proximal point method, whose worst case is w/(4n)."""
+    common = ("prove", "--algorithm", "fedprox", "-p", "mu_prox=2", "--clients", "1", "--rounds", "3")
+    code, out, err = program(*common, "--kappa", "inf", "--mu", "0")
+    assert (code, err) == (0, "")
+    assert "The size of the start is (|theta0 - theta*|^2 + the mean of |grad f_j(theta*)|^2)." in out
+    record = json.loads(Path("out/prove.json").read_text())
+    assert [round(row["value"], 6) for row in record["worst_cases"]] == [0.5, 0.25, 0.166667]
+    assert (record["measure"], record["start"]) == ("value", [1.0, 1.0])
+    assert image.imread("out/prove.png").shape[1] > 400
+    dual = ("prove", "--algorithm", "dual-ascent", "--kappa", "inf", "--clients", "2")
+    code, out, err = program(*dual, "--rounds", "2")
+    assert (code, err) == (0, "")
+    assert "/ mu^2)." in out
+    rows = json.loads(Path("out/prove.json").read_text())["worst_cases"]
+    assert [row["claimed"] for row in rows] == pytest.approx([1.0, 1.0 / 3.0])
+    assert [row["value"] for row in rows] == pytest.approx([0.25, 0.125], rel=1e-5)
+    code, out, _ = program(*dual)
+    assert code == 3
+    assert "kappa = inf: no factor below 0.9999 is provable" in out
+
+
+def test_any_regulariser(program):
+    common = ("prove", "--algorithm", "feddr", "-p", "eta=0.3", "-p", "relaxation=1", "--clients", "2")
+    code, _, err = program(*common, "--kappa", "10", "--regulariser", "0")
+    assert (code, err) == (0, "")
+    (rate,) = json.loads(Path("out/prove.json").read_text())["rates"]
+    assert rate["regulariser"] == 0.0
+    assert rate["factor"] == pytest.approx((10 / 13) ** 2, abs=2e-5)
+    assert "feddyn" in refusal(program, *common[:2], "feddyn", "--regulariser", "0").lower()
+
+
+def test_inexact_local_solutions(program):
+    common = ("prove", "--algorithm", "feddyn", "-p", "alpha=3", "--clients", "2", "--kappa", "9", "--inexact")
+    code, _, err = program(*common, "--stop", "reduction=0.05")
+    assert (code, err) == (0, "")
+    (rate,) = json.loads(Path("out/prove.json").read_text())["rates"]
+    assert 0.5625 < rate["factor"] < 0.65
+    assert (rate["inexact"], rate["claimed"]) == (True, None)
+    assert "stop must be the rule 'reduction'" in refusal(program, *common, "--stop", "steps=3")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ((), "algorithm must be given, or a proof to --check"),
         (("--algorithm", "fedsam"), "algorithm must be linear algebra on models and answers of clients"),
-        (("--algorithm", "feddyn", "--kappa", "1"), "kappa must be a finite number greater than 1, not 1"),
+        (("--algorithm", "feddyn", "--kappa", "1"), "kappa must be greater than 1, not 1"),
+        (("--algorithm", "feddyn", "--mu", "-1"), "mu must be a finite number of at least 0, not -1"),
         (("--algorithm", "feddyn", "--clients", "0"), "clients must be at least 1, not 0"),
-        (("--algorithm", "feddyn", "--participation", "bernoulli=0.5"), "participation must be one whose rounds"),
     ],
 )
 def test_bad_arguments(program, arguments: tuple, sentence: str):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dualopt.lab.proofs._rates import claimed
+from dualopt.lab.proofs._promised import claimed_factor
 from dualopt.lab.proofs._setting import Setting
 from dualopt.spec import Spec
 from theory._claims import discover
@@ -29,7 +29,7 @@ def test_proofs_are_of_the_code_as_it_is(name: str) -> None:
     assert {c["L"] for c in statement["clients"]} == {str(int(what.L))}
     assert len(statement["clients"]) == what.clients
     assert statement["late"] == name.endswith("_late")
-    theorem = claimed(setting)
+    theorem = claimed_factor(setting)
     if what.claim and not statement["late"]:
         assert theorem is not None
     assert theorem is None or factor <= theorem + 3e-5

@@ -14,7 +14,7 @@ import pytest
 import dualopt.methods
 from dualopt.engine.rounds import resolve
 from dualopt.lab.proofs import Rate, prove
-from dualopt.lab.proofs._rates import promised
+from dualopt.lab.proofs._promised import promised
 from dualopt.methods import Algorithm, Known, Theorem, parameters
 from dualopt.methods.participation import as_participation
 from dualopt.objectives import Quadratic
@@ -28,7 +28,7 @@ LINEAR = [name for name, kind in METHODS.items() if any(t.factor is not None for
 
 REFUSED = {
     "acc-s-dane": "settle",
-    "anderson-dane": "settle",
+    "anderson-dane": "linear algebra",
     "anderson-fedsplit": "linear algebra",
     "dual-lbfgs": "linear algebra",
     "giant": "Hessian",

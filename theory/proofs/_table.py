@@ -21,8 +21,8 @@ import numpy as np
 import dualopt.methods
 from dualopt.engine.rounds import resolve
 from dualopt.lab.proofs import Rate, checker, prove
+from dualopt.lab.proofs._promised import promised
 from dualopt.lab.proofs._quadratics import lower_bound
-from dualopt.lab.proofs._rates import promised
 from dualopt.lab.proofs._setting import Setting
 from dualopt.lab.proofs._tracked import SENTENCE
 from dualopt.methods import Known

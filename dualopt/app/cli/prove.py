@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from rich.console import Console
 from typer import Exit, Option
 
 from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.arrays._checks import require
-from dualopt.lab.proofs import Rate, check_proof, checker, worst_case
+from dualopt.lab.proofs import Rate, WorstCase, check_proof, checker, worst_case
 from dualopt.lab.proofs import prove as least_rate
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
@@ -26,7 +28,7 @@ from dualopt.runs.recording import versions
 from dualopt.runs.trace import write_atomically
 from dualopt.spec import Spec, pairs
 
-__all__ = ["ClassOptions", "picture", "prove"]
+__all__ = ["ClassOptions", "picture", "picture_of_errors", "prove"]
 
 PROVED, SLOW, UNKNOWN = 0, 1, 3
 """Exit codes: proved; quadratic clients do not converge, or a proof is none; no proof was found."""
@@ -40,25 +42,58 @@ class ClassOptions:
     Parameters
     ----------
     kappa : float
-        The largest L/mu; the picture has smaller ones too.
+        The largest L/mu; the picture has smaller ones too. With inf clients need not be smooth.
+    mu : float
+        Strong convexity of the clients; those with 0 have L = kappa. With 0, or kappa inf, ask for --rounds.
     clients : int
         Number of clients.
     participation : str
         Who takes part: full, subset=2, importance=2, bernoulli=0.5; or communicate=0.5.
+    regulariser : float, optional
+        Any convex regulariser at the server with this strong convexity, 0 or more.
+    inexact : bool
+        Local problems are solved just as well as the rule --stop reduction=0.1 demands, in place of exactly.
     exact : bool
         Write proof.json too: a proof in rational numbers for the largest kappa.
     rounds : int, optional
-        Print the exact worst case after so many rounds too.
+        Print the exact worst case after so many rounds too; after 1, 2, ... rounds where no rate is asked for.
     out : Path
         Folder for the results.
     """
 
     kappa: float = 100.0
+    mu: float = 1.0
     clients: int = 4
     participation: str = "full"
+    regulariser: float | None = None
+    inexact: bool = False
     exact: bool = False
     rounds: int | None = None
     out: Path = Path("out")
+
+    @property
+    def L(self) -> float:
+        """Smoothness of the clients."""
+        return self.kappa * (self.mu or 1.0)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all curvatures lie between two positive numbers, so that there may be a rate."""
+        return self.mu > 0 and math.isfinite(self.kappa)
+
+    def given(self) -> dict[str, Any]:
+        """Return the class of problems as arguments of :mod:`dualopt.lab.proofs`."""
+        who = as_participation(self.participation)
+        own = {"mu": self.mu, "L": self.L, "clients": self.clients, "regulariser": self.regulariser}
+        return own | {"participation": who, "inexact": self.inexact}
+
+    def start(self) -> tuple[tuple[float, float], str]:
+        """Return where worst cases start, and its size in words: distance and gradients in the units of the class."""
+        mean = "the mean of |grad f_j(theta*)|^2"
+        units = {(True, True): (self.mu * self.L, " / (mu L)"), (True, False): (self.mu**2, " / mu^2")}
+        units[False, True] = self.L**2, " / L^2"
+        unit, words = units.get((self.mu > 0, math.isfinite(self.L)), (1.0, ""))
+        return (1.0, 1.0 / (self.clients * unit)), f"(|theta0 - theta*|^2 + {mean}{words})"
 
 
 @option_groups
@@ -78,34 +113,45 @@ def prove(
 
     For all mu-strongly convex clients with L-smooth functions, L = kappa mu, in any dimension, in the mean over
     everything that may happen: a Lyapunov function by semidefinite programming, to the tolerance of the solver.
-    Exit code 0: proved; 1: quadratic clients on which the method does not converge, or --check refuses; 3: no proof
-    was found.
+    Where mu is 0, or kappa infinite, --rounds N prints the worst cases after 1 to N rounds instead.
+    Exit code 0: proved; 1: quadratic clients on which the method does not converge, or an infinite worst case, or
+    --check refuses; 3: no proof was found.
     """
     if check is not None:
         return _check(check, algorithm)
     require(algorithm is not None, "algorithm must be given, or a proof to --check")
     assert algorithm is not None
-    require(1 < what.kappa < math.inf, "kappa must be a finite number greater than 1", what.kappa)
+    require(what.kappa > 1, "kappa must be greater than 1", what.kappa)
+    require(0 <= what.mu < math.inf, "mu must be a finite number of at least 0", what.mu)
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
-    template = supported(spec, participation=what.participation)
-    who = as_participation(what.participation)
-    output.prepare_folder(what.out)
-    console = output.make_console()
-    kappas = _grid(what.kappa)
-    found: dict[float, Rate] = {}
-    with console.status("") as status:
-        for kappa in kappas:
-            status.update(f"L = {kappa:g} mu")
-            found[kappa] = least_rate(template, mu=1.0, L=kappa, clients=what.clients, participation=who)
-    title = f"{algorithm}, {what.clients} clients, {what.participation}"
-    plotting.save(picture(found, title=title), what.out / "prove.png")
+    template = supported(spec, participation=what.participation, regulariser=what.regulariser is not None)
     record = {
         "command": "prove",
         "options": output.options_record(method, what) | {"algorithm": algorithm, "param": param or []},
         "versions": dict(versions()),
         "plug_ins": plug_ins(ProblemOptions(), [spec]),
-        "rates": [{"kappa": kappa, **rate.to_json()} for kappa, rate in found.items()],
     }
+    title = f"{algorithm}, {what.clients} clients, {what.participation}"
+    output.prepare_folder(what.out)
+    work = _rates if what.bounded or what.rounds is None else _errors
+    code = work(output.make_console(), template, what, title, record)
+    if code:
+        raise Exit(code)
+
+
+def _rates(console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any]) -> int:
+    """Prove a factor for each of some condition numbers, and return the exit code."""
+    kappas = _grid(what.kappa) if what.bounded else [what.kappa]
+    found: dict[float, Rate] = {}
+    with console.status("") as status:
+        for kappa in kappas:
+            status.update(f"kappa = {kappa:g}")
+            found[kappa] = least_rate(template, **replace(what, kappa=kappa).given())
+    files = "prove.json"
+    if what.bounded:
+        plotting.save(picture(found, title=title), what.out / "prove.png")
+        files = "prove.png, prove.json"
+    record["rates"] = [{"kappa": kappa, **rate.to_json()} for kappa, rate in found.items()]
     output.write_json(what.out / "prove.json", record)
     rows = [_row(kappa, rate) for kappa, rate in found.items()]
     output.show_table(console, f"dualopt prove: {title}; factor per round of the mean square", rows)
@@ -116,25 +162,54 @@ def prove(
         value = "its value" if len(weighed) == 1 else "their values"
         lines.append(f"V weighs {'; '.join(weighed)}, less {value} at the fixed point.")
     if what.rounds is not None:
-        given: Any = {"mu": 1.0, "L": what.kappa, "clients": what.clients, "participation": who}
-        start = (1.0, 1.0 / (what.clients * what.kappa))
-        worst = worst_case(template, rounds=what.rounds, start=start, **given).value
+        start, words = what.start()
+        worst = worst_case(template, rounds=what.rounds, start=start, **what.given()).value
         lines.append(
-            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times (|theta0 - theta*|^2 + "
-            "the mean of |grad f_j(theta*)|^2 / (mu L)), and no less in the worst case."
+            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times {words}, and no less in the "
+            "worst case."
         )
-    files = "prove.png, prove.json"
     if what.exact and last.proved:
         text = last.proof_text()
         write_atomically(what.out / "proof.json", lambda file: file.write(text))
         files += ", proof.json"
         lines.append(f"Proved in rational numbers: the factor {json.loads(text)['factor']}.")
-    lines.append(f"{what.out}: {files}")
+    _say(console, [*lines, f"{what.out}: {files}"])
+    return PROVED if last.proved else SLOW if (last.lower_bound or 0.0) >= 1.0 else UNKNOWN
+
+
+def _errors(console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any]) -> int:
+    """Print the worst cases after 1, 2, ... rounds, for a class in which there need not be a rate."""
+    assert what.rounds is not None
+    measure, symbol = ("distance", "E|theta - theta*|^2") if what.mu > 0 else ("value", "E(theta) - E*")
+    (start, words), found = what.start(), {}
+    with console.status("") as status:
+        for n in range(1, what.rounds + 1):
+            status.update(f"{n} rounds")
+            found[n] = worst_case(template, rounds=n, measure=measure, start=start, **what.given())
+    record["start"], record["measure"] = start, measure
+    record["worst_cases"] = [{"rounds": n, "value": _finite(w.value), "claimed": w.claimed} for n, w in found.items()]
+    output.write_json(what.out / "prove.json", record)
+    plotting.save(picture_of_errors(found, title=title, symbol=symbol), what.out / "prove.png")
+    rows = [
+        {
+            "rounds": str(n),
+            "worst case": f"{worst.value:.6g}",
+            "theorem": "none" if worst.claimed is None else f"{worst.claimed:.6g}",
+        }
+        for n, worst in found.items()
+    ]
+    output.show_table(console, f"dualopt prove: {title}; {symbol} over the size of the start", rows)
+    _say(console, [f"The size of the start is {words}.", f"{what.out}: prove.png, prove.json"])
+    return PROVED if math.isfinite(found[what.rounds].value) else SLOW
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def _say(console: Console, lines: Sequence[str]) -> None:
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    code = PROVED if last.proved else SLOW if (last.lower_bound or 0.0) >= 1.0 else UNKNOWN
-    if code:
-        raise Exit(code)
 
 
 def _check(path: Path, algorithm: str | None) -> None:
@@ -145,17 +220,12 @@ def _check(path: Path, algorithm: str | None) -> None:
         proof = checker.read(str(path))
         factor = check_proof(proof, own)
     except checker.RefusedError as error:
-        console.print(f"{path}: refused: {error}", highlight=False, markup=False, soft_wrap=True)
+        _say(console, [f"{path}: refused: {error}"])
         raise Exit(SLOW) from None
     statement = proof["statement"]
     late = ", in late rounds" if statement["late"] else ""
-    console.print(
-        f"{path}: proved of the code of {statement['code']}: the mean of V falls by a factor of {factor} = "
-        f"{float(factor):.6f} per round{late}.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    falls = f"the mean of V falls by a factor of {factor} = {float(factor):.6f} per round{late}."
+    _say(console, [f"{path}: proved of the code of {statement['code']}: {falls}"])
 
 
 def _grid(kappa: float) -> list[float]:
@@ -208,6 +278,29 @@ def picture(rates: dict[float, Rate], *, title: str) -> Figure:
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(r"$\kappa = L/\mu$")
     axes.set_ylabel("rounds to a tenth of the mean square")
+    if axes.lines:
+        axes.legend(frameon=False)
+    return figure
+
+
+def picture_of_errors(found: dict[int, WorstCase], *, title: str, symbol: str) -> Figure:
+    """Draw worst cases against rounds, with what a theorem allows."""
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure.suptitle(title.replace("$", r"\$"), fontsize="medium")
+    axes = figure.subplots()
+    plotting.style_axes(axes)
+    curves = {
+        "theorem": {n: w.claimed for n, w in found.items() if w.claimed is not None and math.isfinite(w.claimed)},
+        "worst case": {n: w.value for n, w in found.items() if math.isfinite(w.value)},
+    }
+    for (name, curve), marker, dash, colour in zip(curves.items(), "so", ("--", "-"), plotting.COLOURS, strict=False):
+        if curve:
+            numbers = list(curve.values())
+            axes.plot(list(curve), numbers, dash, marker=marker, label=name, color=colour, fillstyle="none")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("rounds")
+    axes.set_ylabel(f"{symbol}, over the size of the start")
     if axes.lines:
         axes.legend(frameon=False)
     return figure

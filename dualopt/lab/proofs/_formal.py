@@ -7,116 +7,36 @@ algebra on rows. Questions and answers are kept in a ledger, from which semidefi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
-from dataclasses import fields, is_dataclass
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from dualopt.arrays.tree import leaves
 from dualopt.engine.rounds import State
-from dualopt.lab.proofs._tracked import ALWAYS, SENTENCE, Measured, Vectors
+from dualopt.lab.proofs._rational import Rational, Rationals
+from dualopt.lab.proofs._tracked import SENTENCE, Measured, Vectors
 from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import per_client
+from dualopt.regularisers import Zero
+from dualopt.solvers._loop import LocalSolution, evaluated
 
 __all__ = [
     "Answer",
+    "AnyConvex",
+    "AnySolver",
     "Ledger",
-    "Rational",
     "World",
     "is_vector",
-    "rational",
     "require_vectors",
-    "simplest",
     "vectors",
     "with_room",
 ]
 
 ROOM = (24, 64, 256, 1024, 4096)
 DIGITS = 12  # to which coefficients of equal questions agree, where they are rounded
-
-
-@lru_cache(maxsize=1024)
-def simplest(x: float) -> Fraction:
-    """Return a fraction with few digits that rounds to a number.
-
-    Examples
-    --------
-    >>> simplest(0.1), simplest(2 / 3), simplest(2.0**-20)
-    (Fraction(1, 10), Fraction(2, 3), Fraction(1, 1048576))
-    """
-    found = (Fraction(x).limit_denominator(10**k) for k in range(1, 17))
-    return next((q for q in found if float(q) == x), Fraction(x))
-
-
-class Rational(Fraction):
-    """A rational number that takes a float for the simplest fraction that rounds to it: P/N is what it says.
-
-    Examples
-    --------
-    >>> 0.5 * Rational(1, 3) + np.float64(0.1)
-    Rational(4, 15)
-    """
-
-    def sqrt(self) -> Rational:
-        """Return the square root, rounded; only measures of work, which no proof reads, ask for it."""
-        return Rational(simplest(math.sqrt(self)))
-
-    def __bool__(self) -> bool:
-        return self.numerator != 0
-
-
-def _rational(operation: str) -> Callable[[Any, Any], Any]:
-    def found(self: Any, other: Any) -> Any:
-        if isinstance(other, float | np.floating | np.integer):
-            other = simplest(float(other))
-        result = getattr(Fraction, operation)(self, other)
-        return result if result is NotImplemented else Rational(result)
-
-    return found
-
-
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"):
-    setattr(Rational, f"__{_name}__", _rational(f"__{_name}__"))
-for _name in ("neg", "pos", "abs"):
-    setattr(Rational, f"__{_name}__", lambda self, _name=f"__{_name}__": Rational(getattr(Fraction, _name)(self)))
-
-
-class Rationals(np.ndarray):
-    """An array of rational numbers, all of which are finite."""
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if ufunc in ALWAYS:
-            return np.full(np.shape(inputs[0]), ALWAYS[ufunc])
-        plain = (np.asarray(x) if isinstance(x, Rationals) else x for x in inputs)
-        if "out" in kwargs:
-            kwargs["out"] = tuple(np.asarray(x) for x in kwargs["out"])
-        found = getattr(ufunc, method)(*plain, **kwargs)
-        return found.view(Rationals) if isinstance(found, np.ndarray) and found.dtype == object else found
-
-
-def rational(value: Any) -> Any:
-    """Return a number, or numbers and parameters of an object, as rational numbers; what is infinite stays.
-
-    Examples
-    --------
-    >>> rational((0.5, 2 / 3, math.inf))
-    (Rational(1, 2), Rational(2, 3), inf)
-    """
-    if isinstance(value, float) and math.isfinite(value):
-        return Rational(simplest(value))
-    if isinstance(value, tuple):
-        return tuple(map(rational, value))
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    found = copy(value)
-    for field in fields(value):
-        object.__setattr__(found, field.name, rational(getattr(value, field.name)))
-    return found
 
 
 class FullError(ValueError):
@@ -149,8 +69,19 @@ class Answer(NamedTuple):
     gradient: np.ndarray
 
 
+class Accuracy(NamedTuple):
+    """How a client solved a local problem: ``|residual| <= factor |first|``, residuals of its answer and its start."""
+
+    client: int
+    residual: np.ndarray
+    first: np.ndarray
+    factor: Any
+
+
 class Ledger:
     """The formal basis, and all questions and answers.
+
+    Where there is a regulariser, it is asked like one more client, with the number N.
 
     Parameters
     ----------
@@ -169,10 +100,11 @@ class Ledger:
         self.shared: list[int] = []  # coordinates of single vectors
         self.families: list[np.ndarray] = []  # coordinates of families of vectors, one for each client
         self.answers: list[Answer] = []  # new ones
+        self.accuracies: list[Accuracy] = []  # of answers that solve no problem exactly
         self.latest: dict[int, Answer] = {}  # to the latest question of each client, new or not
         self._known: dict[Any, Answer] = {}
-        self._numbers = [0] * n_clients
-        self._kinds: dict[int, np.ndarray] = {}  # the families of answers
+        self._numbers = [0] * (n_clients + 1)
+        self._kinds: dict[Any, np.ndarray] = {}  # the families of answers
         self.used = 0
 
     def zeros(self, *shape: int) -> np.ndarray:
@@ -234,8 +166,9 @@ class Ledger:
         """
         question = client, self.key(linear), weight
         if question not in self._known:
-            known = (a for a in self._known.values() if a.client == client)
-            residual = (a for a in known if self.key(a.gradient + linear + weight * a.x) == self.key(self.zeros()))
+            residual = (
+                a for a in self.known(client) if self.key(a.gradient + linear + weight * a.x) == self.key(self.zeros())
+            )
             found = next(residual, None)
             if found is None:
                 number, x = self._new(client)
@@ -244,26 +177,75 @@ class Ledger:
         self.latest[client] = self._known[question]
         return self._known[question].x
 
+    def nearly(self, client: int, linear: np.ndarray, weight: Any, start: np.ndarray, factor: Any) -> np.ndarray:
+        r"""Return any point where :math:`\nabla f + b + wx` is at most ``factor`` times what it is at ``start``.
+
+        Point and gradient are two new vectors, but where it is zero at ``start``, that is the answer. The same question
+        has the same answer.
+        """
+        question = client, self.key(linear), weight, self.key(start), factor
+        if question not in self._known:
+            first = self.gradient(client, start) + linear + weight * start
+            if self.key(first) == self.key(self.zeros()):
+                self._known[question] = self.at(client, start)
+            else:
+                number, x = self._new(client)
+                gradient = self._family((number, "gradient"))[client]
+                self._known[question] = self.set_gradient(client, x, gradient, number)
+                self.accuracies.append(Accuracy(client, gradient + linear + weight * x, first, factor))
+        self.latest[client] = self._known[question]
+        return self._known[question].x
+
     def note(self, client: int, x: np.ndarray, gradient: np.ndarray) -> None:
         """Note a gradient of a client that was asked before anything else, as its next answer."""
         self._numbers[client] += 1
         self.set_gradient(client, x, gradient, self._numbers[client])
 
-    def number(self, client: int, x: np.ndarray) -> int:
-        """Return the number of the answer of a client at ``x``."""
-        return self._known[client, self.key(x)].number
+    def known(self, client: int) -> list[Answer]:
+        """Return all that is known of the gradients of a client, that at the minimiser included."""
+        return [a for a in self._known.values() if a.client == client]
+
+    def at(self, client: int, x: np.ndarray) -> Answer:
+        """Return the answer of a client at ``x``."""
+        return self._known[client, self.key(x)]
 
     def _new(self, client: int) -> tuple[int, np.ndarray]:
         """Return the number of a new question, and the vector of its answer."""
         number = self._numbers[client] = self._numbers[client] + 1
-        if number not in self._kinds:
-            self._kinds[number] = self.family()
-        return number, self._kinds[number][client]
+        if client == self.n_clients:
+            return number, self.vector()
+        return number, self._family(number)[client]
+
+    def _family(self, kind: Any) -> np.ndarray:
+        """Return the family of answers of a kind."""
+        if kind not in self._kinds:
+            self._kinds[kind] = self.family()
+        return self._kinds[kind]
 
     @property
     def n_kinds(self) -> int:
         """The largest number of questions to one client."""
         return max(self._numbers)
+
+
+@dataclass(frozen=True)
+class AnyConvex:
+    """All convex functions with this strong convexity, which answer with new vectors."""
+
+    mu: Any
+    ledger: Ledger | None = field(default=None, compare=False, repr=False)
+
+    def prox(self, theta: np.ndarray, step: Any) -> np.ndarray:
+        """Return the proximal point: where the subgradient is (theta - x)/step."""
+        assert self.ledger is not None
+        if step == 0:
+            return theta
+        return self.ledger.minimiser(self.ledger.n_clients, -theta / step, 1 / step)
+
+    def value(self, theta: np.ndarray) -> Any:
+        """Return a number that means nothing; where vectors are tracked, whoever uses it is found out."""
+        assert self.ledger is not None
+        return np.zeros(()).view(Measured if self.ledger.tracked else np.ndarray)
 
 
 class World(Objective):
@@ -279,6 +261,8 @@ class World(Objective):
         Their weights in the mean.
     ids : sequence of int, optional
         Which clients these are; all when not given.
+    convexity : float, optional
+        Strong convexity of a regulariser, which may be any such function; there is none when not given.
     """
 
     def __init__(
@@ -288,10 +272,13 @@ class World(Objective):
         L: Sequence[float],
         weights: Sequence[float] | None = None,
         ids: Iterable[int] | None = None,
+        convexity: float | None = None,
     ) -> None:
         self.ledger, self.constants, self._weights = ledger, (tuple(mu), tuple(L)), weights
         self.ids = tuple(range(ledger.n_clients) if ids is None else ids)
         self.weights = None if weights is None else tuple(weights[j] for j in self.ids)
+        self.convexity = convexity
+        self.regulariser: Any = Zero() if convexity is None else AnyConvex(convexity, ledger)
 
     @property
     def n_clients(self) -> int:
@@ -335,25 +322,36 @@ class World(Objective):
 
     def exact_minimiser(self, problem: LocalProblem) -> np.ndarray:
         """Return the solutions of local problems."""
+        asked = zip(self.ids, *self._terms(problem), strict=True)
+        return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
+
+    def near_minimiser(self, problem: LocalProblem, start: np.ndarray, factor: Any) -> np.ndarray:
+        """Return points where the gradients of local problems are at most ``factor`` times those at the start."""
+        asked = zip(self.ids, *self._terms(problem), start, strict=True)
+        return np.stack([self.ledger.nearly(j, b, w, x, factor) for j, b, w, x in asked])
+
+    def _terms(self, problem: LocalProblem) -> tuple[np.ndarray, list[Any]]:
+        """Return the linear terms of local problems, and their weights."""
         linear = self.ledger.zeros(self.n_clients) if problem.linear is None else problem.linear
         weight = np.broadcast_to(np.asarray(problem.weight), (self.n_clients,))
         if problem.center is not None:
             linear = linear - per_client(weight, linear) * problem.center
-        linear = np.broadcast_to(linear, (self.n_clients, *self.shape))
-        asked = zip(self.ids, linear, weight.tolist(), strict=True)
-        return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
+        return np.broadcast_to(linear, (self.n_clients, *self.shape)), weight.tolist()
 
     def set_minimiser(self, theta: np.ndarray) -> np.ndarray:
-        """Let the clients know the minimiser of their mean, and return their gradients there.
+        """Let the clients know the minimiser of their mean and the regulariser, and return their gradients there.
 
-        With their weights these add up to zero: that of the last client is made of the others.
+        With their weights, and the subgradient of the regulariser, these add up to zero: that of the last client is
+        made of the others.
         """
         gradients = self.ledger.family()
-        if self._weights is None:
-            gradients[-1] = -gradients[:-1].sum(axis=0)
-        else:
-            *others, last = self._weights
-            gradients[-1] = -sum((w / last * g for w, g in zip(others, gradients, strict=False)), self.zeros())
+        *others, last = self._weights or (1,) * self.n_clients
+        rest = [w / last * g if w != last else g for w, g in zip(others, gradients, strict=False)]
+        if self.convexity is not None:
+            subgradient = self.ledger.vector()
+            self.ledger.set_gradient(self.ledger.n_clients, theta, subgradient)
+            rest.append((sum(others) + last) / last * subgradient)
+        gradients[-1] = -sum(rest, self.zeros())
         for j, gradient in enumerate(gradients):
             self.ledger.set_gradient(j, theta, gradient)
         return gradients
@@ -365,7 +363,23 @@ class World(Objective):
 
     def select(self, ids: Any) -> Self:
         """Return some of the clients."""
-        return type(self)(self.ledger, *self.constants, self._weights, [self.ids[i] for i in ids])
+        return type(self)(self.ledger, *self.constants, self._weights, [self.ids[i] for i in ids], self.convexity)
+
+
+@dataclass(frozen=True)
+class AnySolver:
+    """A local solver that returns any point at which the rule :class:`GradientReduction` lets it stop."""
+
+    def initial_state(self, objective: Any) -> Any:
+        """Return ``()``."""
+        return ()
+
+    def __call__(
+        self, problem: LocalProblem, start: np.ndarray, stop: Any, solver_state: Any = (), round: Any = None
+    ) -> LocalSolution:
+        """Return such points."""
+        world: Any = problem.objective
+        return evaluated(problem, world.near_minimiser(problem, start, stop.first if round.n == 0 else stop.factor))
 
 
 def is_vector(x: Any, f: World) -> bool:

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.lab.proofs._formal import Answer, Ledger, Rational, World
+from dualopt.lab.proofs._formal import Answer, Ledger, World
+from dualopt.lab.proofs._rational import Rational
 
 __all__ = ["Class", "Form", "Space", "classes_of", "points_of"]
 
@@ -78,12 +79,17 @@ class Space:
         The vectors.
     classes : sequence of Class
         The classes of clients.
+    others : sequence of Class
+        A regulariser, if there is one: its subgradient at the minimiser has a share in that sum.
     deviations : sequence of int
         Families that add up to zero in every class.
     """
 
-    def __init__(self, ledger: Ledger, classes: Sequence[Class], *, deviations: Sequence[int] = ()) -> None:
+    def __init__(
+        self, ledger: Ledger, classes: Sequence[Class], others: Sequence[Class] = (), *, deviations: Sequence[int] = ()
+    ) -> None:
         self.ledger, self.classes, self.n_points = ledger, list(classes), ledger.n_kinds
+        self.functions = [*classes, *others]
         one = _one(ledger)
         sums = [(k, c) for k in range(len(ledger.families)) if k not in deviations for c in range(len(classes))]
         rows, width = [], len(ledger.shared)
@@ -94,14 +100,17 @@ class Space:
             row = _zeros(ledger, width + len(kept))
             if (k, c) in place:
                 row[place[k, c]] = one
-            else:  # sum_c w_c S_c = 0
+            else:  # sum_c w_c S_c + w s = 0, with w the sum of all weights and s the subgradient of the regulariser
                 for d, other in enumerate(self.classes[:-1]):
                     row[place[k, d]] = -_ratio(other.weight, last.weight, ledger)
+                for other in others:
+                    row[_subgradient(ledger, *other.clients)] = -_ratio(other.weight, last.weight, ledger)
             rows.append(row)
         shared = _zeros(ledger, width, width + len(kept))
         for i in range(width):
             shared[i, i] = one
-        self._sums = sums
+        self._sums, self._kept = sums, kept
+        self._start = ledger.shared[: 1 + len(others)]
         self._map = np.concatenate([shared, *(row[None] for row in rows)])
         self.sizes = (width + len(kept), *(len(ledger.families) if len(c) > 1 else 0 for c in classes))
 
@@ -115,6 +124,24 @@ class Space:
             found.append(A - A.sum(axis=1, keepdims=True) / len(c))
         return found
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The family and class of each coordinate of the first block; for single vectors -1, or the number of families.
+
+        It is -1 for the minimiser and the subgradient there, and the other for answers of the regulariser.
+        """
+        return [(-1 if i in self._start else len(self.ledger.families), i) for i in self.ledger.shared] + self._kept
+
+    def values_of(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return rows whose squares add up to Gram matrices, block by block, where all vectors have these values."""
+        families = self.ledger.families
+        sums = [values[families[k]][list(self.classes[c].clients)].sum() for k, c in self._kept]
+        found = [np.array([[*values[self.ledger.shared], *sums]])]
+        for c, size in zip(self.classes, self.sizes[1:], strict=True):
+            rows = np.stack([values[ids][list(c.clients)] for ids in families]) if size else np.zeros((0, 1))
+            found.append((rows - rows.mean(axis=1, keepdims=True)).T)
+        return found
+
     def product(self, a: np.ndarray, b: np.ndarray) -> Form:
         """Return the inner product of two vectors."""
         return Form(_products(self.split(a), self.split(b)), self.no_values)
@@ -126,7 +153,7 @@ class Space:
     @property
     def no_values(self) -> np.ndarray:
         """Coefficients zero for all values of functions."""
-        return _zeros(self.ledger, len(self.classes) * self.n_points)
+        return _zeros(self.ledger, len(self.functions) * self.n_points)
 
     @property
     def zero(self) -> Form:
@@ -134,7 +161,7 @@ class Space:
         return Form(tuple(_zeros(self.ledger, n, n) for n in self.sizes), self.no_values)
 
     def value(self, c: int, number: int) -> np.ndarray:
-        """Return the value of the functions of a class at a point, above that at the minimiser."""
+        """Return the value of the functions of a class at a point, above that at the minimiser of all."""
         found = self.no_values
         if number:
             found[c * self.n_points + number - 1] = _one(self.ledger)
@@ -149,14 +176,21 @@ class Space:
             f(x) - f(y) - \langle g_y, x - y\rangle - \tfrac\mu2|x - y|^2
             - \tfrac1{2(L - \mu)} |g_x - g_y - \mu(x - y)|^2 ,
 
-        for the points of one client of each class, two by two.
+        for the points of one client of each class, two by two; and what the accuracy of local solutions demands.
         """
-        return [found for c, own in enumerate(points) for found in self.inequalities_of(c, own)]
+        found = [form for c, own in enumerate(points) for form in self.inequalities_of(c, own)]
+        return found + self.accuracies(points)
+
+    def accuracies(self, points: Sequence[Sequence[Answer]]) -> list[Form]:
+        """Return what the accuracy of local solutions keeps from being negative, for one client of each class."""
+        clients = {own[0].client for own in points}
+        own = (a for a in self.ledger.accuracies if a.client in clients)
+        return [a.factor**2 * self.square(a.first) - self.square(a.residual) for a in own]
 
     def inequalities_of(self, c: int, points: Sequence[Answer]) -> list[Form]:
         """Return those between points of one client of a class."""
         at = [(self.value(c, p.number), self.split(p.x), self.split(p.gradient)) for p in points]
-        return [_interpolation(self.classes[c], p, q) for p, q in permutations(at, 2)]
+        return [_interpolation(self.functions[c], p, q) for p, q in permutations(at, 2)]
 
 
 def _interpolation(own: Class, p: Any, q: Any) -> Form:
@@ -175,14 +209,20 @@ def _products(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> tuple[np.ndar
     return tuple((M + M.T) / 2 for M in (first, *(x @ y.T for x, y in zip(a[1:], b[1:], strict=True))))
 
 
-def points_of(ledger: Ledger, classes: Sequence[Class], theta: np.ndarray, gradients: np.ndarray) -> list[list[Answer]]:
-    """Return the points of that client of each class which was asked most, with the one at the minimiser."""
+def points_of(ledger: Ledger, functions: Sequence[Class], theta: np.ndarray) -> list[list[Answer]]:
+    """Return the points of that member of each class which was asked most, with the one at the minimiser ``theta``."""
     found = []
-    for c in classes:
+    for c in functions:
         own = {j: [a for a in ledger.answers if a.client == j] for j in c.clients}
         j = max(own, key=lambda j: len(own[j]))
-        found.append([Answer(j, 0, theta, gradients[j]), *own[j]])
+        found.append([ledger.at(j, theta), *own[j]])
     return found
+
+
+def _subgradient(ledger: Ledger, regulariser: int) -> int:
+    """Return the place of the subgradient of the regulariser at the minimiser among the single vectors."""
+    first = next(a for a in ledger.known(regulariser) if a.number == 0)
+    return ledger.shared.index(int(np.flatnonzero(first.gradient)[0]))
 
 
 def _zeros(ledger: Ledger, *shape: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -18,6 +19,7 @@ from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.proofs._setting import Setting
 from dualopt.lab.proofs._states import fixed_point
+from dualopt.methods import Algorithm
 from dualopt.objectives import Quadratic
 
 __all__ = ["lower_bound", "mean_square_factor"]
@@ -30,12 +32,28 @@ GRID = 5
 """Curvatures of a client that are tried: between mu and L in equal ratios."""
 DIGITS = 9
 """After the point, of a factor; the first of those that agree counts, of equal clients where it can be."""
+FAR = 1e5
+"""How far curvatures reach, where L is infinite above mu, and where mu is 0 below L; from 1 where neither is there."""
 PART = 1e-9
 """Of the largest singular value: what is smaller is taken for rounding."""
 
 
+@dataclass(frozen=True)
+class Parabola:
+    r"""The regulariser :math:`\gamma x^2/2 + sx`."""
+
+    gamma: float
+    slope: Any = 0.0
+
+    def prox(self, theta: np.ndarray, step: float) -> np.ndarray:
+        """Return the proximal point."""
+        return (theta - step * self.slope) / (1.0 + step * self.gamma)
+
+
 def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float:
     r"""Return the factor per round of the mean square of the states in late rounds on clients :math:`h_jx^2/2 - b_jx`.
+
+    With a regulariser there is one curvature more.
 
     A round is a linear map :math:`A_w` of the state less the fixed point, one of a few. On the smallest subspace that
     holds all starts and is mapped into itself, the factor is the spectral radius of the positive map :math:`S \mapsto
@@ -44,10 +62,10 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
     among the S that they leave as they are, and one round stands for all that are the same up to an exchange.
     """
     N, groups = setting.n_clients, _groups(setting, curvatures)
-    A = np.array(curvatures)[:, None, None]
-    starts = np.stack([_start(setting, A, theta0, b) for theta0, b in _beginnings(setting)], axis=1)
-    n = len(starts)
-    begin = initial_state(setting.algorithm, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
+    A, gamma = np.array(curvatures[:N])[:, None, None], curvatures[N:]
+    starts = np.stack([_start(setting, A, gamma, theta0, b) for theta0, b in _beginnings(setting)], axis=1)
+    n, method = len(starts), _method(setting, gamma)
+    begin = initial_state(method, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
     sizes = [np.size(x) for x in leaves(begin) if _is_vector(x, N, 1)]
     many = Quadratic(A=A * np.eye(n), b=np.zeros((N, n)), weights=setting.weights)
     told, rows = iter(setting.limits.numbers), iter(np.split(np.eye(n), np.cumsum(sizes)[:-1]))
@@ -57,35 +75,42 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
 
     state = tree_map(unit, begin)
     orbits = setting.orbits_of(groups)
-    maps = np.stack([_flat(advance(setting.algorithm, many, state, round)[0], N, n) for _, round in orbits])
+    maps = np.stack([_flat(advance(method, many, state, round)[0], N, n) for _, round in orbits])
     return _radius(_reached(_bases(sizes, groups), starts, maps), maps, [p for p, _ in orbits])
 
 
 def _groups(setting: Setting, curvatures: Sequence[float]) -> list[list[int]]:
     """Return the clients that can be exchanged."""
     found: dict[Any, list[int]] = {}
-    for c, own in enumerate(setting.classes):
+    for c, own in enumerate(setting.equals):
         for j in own.clients:
             found.setdefault((c, curvatures[j]), []).append(j)
     return list(found.values())
 
 
+def _method(setting: Setting, gamma: tuple[float, ...], slope: Any = 0.0) -> Algorithm:
+    return replace(setting.algorithm, regulariser=Parabola(gamma[0], slope)) if gamma else setting.algorithm
+
+
 def _beginnings(setting: Setting) -> list[tuple[float, np.ndarray]]:
-    """Return first models and linear terms that span all: the minimiser is zero, so that the terms add up to zero."""
+    """Return first models and linear terms that span all: the minimiser is zero, so that all linear terms cancel."""
     weights = np.array(setting.weights or (1.0,) * setting.n_clients)
     found = [(1.0, np.zeros(len(weights)))]
-    for j in range(1, len(weights)):
+    for j in range(1 if setting.regulariser is None else 0, len(weights)):
         b = np.zeros(len(weights))
-        b[0], b[j] = 1.0 / weights[0], -1.0 / weights[j]
+        b[j] = -1.0 / weights[j]
+        if setting.regulariser is None:
+            b[0] = 1.0 / weights[0]
         found.append((0.0, b))
     return found
 
 
-def _start(setting: Setting, A: np.ndarray, theta0: float, b: np.ndarray) -> np.ndarray:
+def _start(setting: Setting, A: np.ndarray, gamma: tuple[float, ...], theta0: float, b: np.ndarray) -> np.ndarray:
     """Return where a run starts, less the fixed point."""
     f = Quadratic(A=A, b=b[:, None], weights=setting.weights)
-    begin = initial_state(setting.algorithm, f, np.full(1, theta0))
-    fixed = fixed_point(setting, f, np.zeros(1))
+    method = _method(setting, gamma, f.mean(f.b))
+    begin = initial_state(method, f, np.full(1, theta0))
+    fixed = fixed_point(method, f, np.zeros(1))
     return (_flat(begin, setting.n_clients, 1) - _flat(fixed, setting.n_clients, 1))[:, 0]
 
 
@@ -161,9 +186,8 @@ def _flat(state: State, n_clients: int, dimension: int) -> np.ndarray:
 
 def lower_bound(setting: Setting) -> tuple[float | None, tuple[float, ...]]:
     """Return the largest factor that a search among quadratic clients finds, and whose it is; None for too many."""
-    bounded = all(np.isfinite(setting.L)) and min(setting.mu) > 0
-    corners = math.prod(len(own) + 1 for own in setting.classes)
-    if setting.n_clients > CLIENTS or not bounded or corners > CORNERS:
+    corners = math.prod(len(own) + 1 for own in setting.equals)
+    if setting.n_clients > CLIENTS or corners > CORNERS:
         return None, ()
     candidates = _candidates(setting)
     if max(len(setting.orbits_of(_groups(setting, h))) for h in candidates) > ORBITS:
@@ -174,9 +198,22 @@ def lower_bound(setting: Setting) -> tuple[float | None, tuple[float, ...]]:
 
 def _candidates(setting: Setting) -> list[tuple[float, ...]]:
     """Return curvatures to try: the same place between mu and L for all clients, and all corners but for exchanges."""
-    grids = [np.geomspace(m, M, GRID).tolist() for m, M in zip(setting.mu, setting.L, strict=True)]
-    found = dict.fromkeys(zip(*grids, strict=True))
-    for counts in product(*(range(len(own) + 1) for own in setting.classes)):
-        low = {j for own, n in zip(setting.classes, counts, strict=True) for j in own.clients[:n]}
-        found[tuple(grid[0 if j in low else -1] for j, grid in enumerate(grids))] = None
+    bounds = [*zip(setting.mu, setting.L, strict=True), *((own.mu, own.L) for own in setting.others)]
+    grids = [np.geomspace(*_ends(m, M), GRID).tolist() for m, M in bounds]
+    found, regulariser = dict.fromkeys(zip(*grids, strict=True)), grids[setting.n_clients :]
+    for counts in product(*(range(len(own) + 1) for own in setting.equals)):
+        low = {j for own, n in zip(setting.equals, counts, strict=True) for j in own.clients[:n]}
+        clients = [grid[0 if j in low else -1] for j, grid in enumerate(grids[: setting.n_clients])]
+        for ends in product(*((grid[0], grid[-1]) for grid in regulariser)):
+            found[*clients, *ends] = None
     return list(found)
+
+
+def _ends(mu: float, L: float) -> tuple[float, float]:
+    """Return the least and the largest curvature that is tried.
+
+    >>> _ends(1.0, 10.0), _ends(0.0, 10.0), _ends(1.0, math.inf), _ends(0.0, math.inf)
+    ((1.0, 10.0), (0.0001, 10.0), (1.0, 100000.0), (1e-05, 100000.0))
+    """
+    unit = L if math.isfinite(L) else mu or 1.0
+    return mu or unit / FAR, L if math.isfinite(L) else (mu or 1.0) * FAR

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,16 +15,18 @@ from dualopt.arrays._checks import require
 from dualopt.lab.proofs._exact import as_proof
 from dualopt.lab.proofs._formal import with_room
 from dualopt.lab.proofs._lyapunov import Lyapunov, LyapunovProgram
+from dualopt.lab.proofs._promised import claimed_factor
 from dualopt.lab.proofs._quadratics import lower_bound
 from dualopt.lab.proofs._round import OneRound, one_round
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
-from dualopt.methods._theorem import Known, Theorem
 from dualopt.spec import Spec
 
-__all__ = ["Rate", "claimed", "promised", "prove"]
+__all__ = ["Rate", "prove"]
 
 NEAR_ONE = 1.0 - 1e-6
+NEARLY = 1e-3
+"""How near to 1 a factor is as good as none, where curvatures are not bounded: rounding may carry it over 1."""
 ROOM = 1e-6
 """By how much, relatively, a proof may be below what happens: rounding."""
 
@@ -40,7 +42,7 @@ class Rate:
     lower_bound : float or None
         Some quadratic clients are as slow as that: none is below; None where there are too many clients for the search.
     slowest : tuple of float
-        The curvatures of these clients.
+        The curvatures of these clients, and of the regulariser.
     claimed : float or None
         The least factor that a theorem of the method promises for a potential of its own, made of squares of distances.
     asymptotic : bool
@@ -76,8 +78,13 @@ class Rate:
         late = ", in late rounds" if self.asymptotic else ""
         if self.proved:
             return f"proved: the mean of V falls by a factor of {self.factor:.6f} per round{late}"
+        clients = ", ".join(f"{h:g}" for h in self.slowest[: self.setting.n_clients])
+        clients += "".join(f" and a regulariser of {h:g}" for h in self.slowest[self.setting.n_clients :])
+        if self.lower_bound is not None and not self.setting.bounded and abs(self.lower_bound - 1.0) < NEARLY:
+            least = math.floor(1e4 * min(self.lower_bound, 1.0 - 1e-5)) / 1e4
+            least = f"no factor below {least} is provable: such are quadratic clients of curvatures {clients}"
+            return f"{least}, and curvatures are not bounded here"
         if self.lower_bound is not None and self.lower_bound >= 1.0:
-            clients = ", ".join(f"{h:g}" for h in self.slowest)
             word = "diverges on" if self.lower_bound > 1.0 + 1e-9 else "does not converge on"
             return f"{word} quadratic clients of curvatures {clients}"
         return "not provable with a quadratic Lyapunov function of this kind"
@@ -104,6 +111,8 @@ class Rate:
         """
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)
+        exact = self.setting.regulariser is None and not self.setting.inexact
+        require(exact, "proof must be of exact local solutions without a regulariser: the checker knows nothing else")
         system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
         factor = Fraction(math.ceil(round((self.factor + slack) * 1e5, 6)), 10**5)
         found = LyapunovProgram(system).at(float(factor))
@@ -125,6 +134,8 @@ class Rate:
             "mu": list(s.mu),
             "L": [x if math.isfinite(x) else "inf" for x in s.L],
             "weights": s.weights and list(s.weights),
+            "regulariser": s.regulariser,
+            "inexact": s.inexact,
             "participation": None if s.participation is None else Spec.of(s.participation).to_json(),
             "sentence": str(self),
             "factor": self.factor if self.proved else None,
@@ -148,6 +159,8 @@ def prove(
     weights: Sequence[float] | None = None,
     memory: bool | None = None,
     tolerance: float = 1e-5,
+    regulariser: float | None = None,
+    inexact: bool = False,
     literal: bool = False,
 ) -> Rate:
     r"""Return the least factor per round that is provable of a method, from its own code.
@@ -164,7 +177,7 @@ def prove(
 
     Parameters
     ----------
-    algorithm, mu, L, clients, participation, weights, literal
+    algorithm, mu, L, clients, participation, weights, regulariser, inexact, literal
         As in :func:`worst_case`.
     memory : bool, optional
         Whether V has the points too where the clients were asked last, and the values of the functions there:
@@ -196,9 +209,13 @@ def prove(
     True
     """
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", tolerance)
-    setting = Setting.of(algorithm, mu, L, clients, participation, weights, literal=literal)
+    setting = Setting.of(
+        algorithm, mu, L, clients, participation, weights, regulariser, inexact=inexact, literal=literal
+    )
     with_room(lambda dimension: setting.require_linear(dimension=dimension))
     (bound, slowest), wrong = lower_bound(setting), math.inf
+    if inexact:  # whose own first round has another accuracy
+        one_round(replace(setting, inexact=False))
     best: tuple[float, Lyapunov | None, OneRound] | None = None
     for own in (False, True) if memory is None else (memory,):
         system = one_round(setting, memory=own)
@@ -218,37 +235,13 @@ def prove(
         factor=factor,
         lower_bound=bound,
         slowest=slowest,
-        claimed=claimed(setting),
+        claimed=None if inexact else claimed_factor(setting),
         asymptotic=setting.limits.late,
         lyapunov=() if found is None else tuple(zip(system.names, found.weights, strict=True)),
         heights=() if found is None else tuple(found.heights.tolist()),
         multipliers=np.zeros(0) if found is None else found.multipliers,
         setting=setting,
     )
-
-
-def claimed(setting: Setting) -> float | None:
-    """Return the least factor per round that a theorem promises for the mean of its potential."""
-    found = promised(setting.algorithm, Known.of(setting.world(1), setting.participation))
-    return min((factor for theorem, factor in found if theorem.potential is not None), default=None)
-
-
-def promised(method: Algorithm, known: Known) -> list[tuple[Theorem, float]]:
-    """Return the theorems with a factor that apply, and their factors per round for squares of distances.
-
-    Examples
-    --------
-    By gradient descent a distance falls by 0.9:
-
-    >>> setting = Setting.of("gradient-descent", 1, 10, 2)
-    >>> [round(factor, 2) for _, factor in promised(setting.algorithm, Known.of(setting.world(1)))]
-    [0.81]
-    """
-    return [
-        (theorem, theorem.factor(method, known) ** (2.0 / (theorem.power * theorem.rounds)))
-        for theorem in method.theorems
-        if theorem.factor is not None and theorem.concerns(method, known) and not theorem.fails(method, known)
-    ]
 
 
 def _least(system: OneRound, tolerance: float, bound: float | None) -> tuple[Lyapunov | None, float]:

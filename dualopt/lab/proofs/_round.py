@@ -46,7 +46,7 @@ def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
     general, outcomes = general_state(setting, dimension, memory=memory)
     weighed, bases, ledger = observable(general, outcomes), general.bases, general.f.ledger
     deviations = range(1, 1 + sum(basis.shape[1] for basis in bases[1:]))  # families from which deviations were made
-    space = Space(ledger, setting.classes, deviations=deviations)
+    space = Space(ledger, setting.classes, setting.others, deviations=deviations)
     chances = [p for p, _ in setting.orbits]
 
     def maps(blocks: Sequence[Block]) -> list[list[np.ndarray]]:
@@ -58,7 +58,7 @@ def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
     def expected(k: int, b: int) -> np.ndarray:
         return reduce(add, (p * end[k][b] for p, end in zip(chances, ends, strict=True)))
 
-    points = points_of(ledger, setting.classes, general.theta, general.gradients)
+    points = points_of(ledger, space.functions, general.theta)
     heights, of_latest = ([], []) if general.latest is None else _heights(general, space, points, chances, outcomes)
     return OneRound(
         before=maps(general.blocks(setting.alike())),
@@ -94,7 +94,7 @@ def _heights(
 ) -> tuple[list[tuple[Form, Form]], list[Form]]:
     """Return f(x) - f* - <grad f*, x - theta*> at the latest points of a class, and the mean of it after a round."""
     found, of_latest = [], []
-    for c, (own, met) in enumerate(zip(general.setting.classes, points, strict=True)):
+    for c, (own, met) in enumerate(zip(general.setting.classes, points, strict=False)):
         first = next(a for a in met if a.number == 1)
 
         def height(a: Any, c: int = c) -> Form:

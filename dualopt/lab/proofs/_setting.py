@@ -16,12 +16,25 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
-from dualopt.lab.proofs._formal import Ledger, Rational, World, is_vector, rational, require_vectors, simplest, vectors
+from dualopt.lab.proofs._formal import (
+    AnyConvex,
+    AnySolver,
+    Ledger,
+    World,
+    is_vector,
+    require_vectors,
+    vectors,
+    with_room,
+)
 from dualopt.lab.proofs._forms import Class, classes_of
+from dualopt.lab.proofs._rational import Rational, rational, simplest
 from dualopt.lab.proofs._tracked import Vectors
 from dualopt.methods import Algorithm
 from dualopt.methods.participation import Bernoulli, Full, Round, UniformSubset, WeightedSubset, first_round
 from dualopt.objectives import Quadratic
+from dualopt.regularisers import Zero
+from dualopt.solvers import Exact
+from dualopt.solvers.stopping import GradientReduction
 
 __all__ = ["Limits", "Setting", "numbers"]
 
@@ -82,6 +95,10 @@ class Setting:
         Who takes part.
     literal : bool
         Whether each client is a class of its own.
+    regulariser : float or None
+        Strong convexity of a regulariser, if there is one.
+    inexact : bool
+        Whether local problems are solved as the stopping rule demands, in place of exactly.
     rounded : Setting, optional
         Where the numbers of this one are rational: the same with floating-point numbers.
     """
@@ -92,6 +109,8 @@ class Setting:
     weights: tuple[float, ...] | None
     participation: Any
     literal: bool
+    regulariser: float | None = None
+    inexact: bool = False
     rounded: Setting | None = None
 
     @classmethod
@@ -103,7 +122,9 @@ class Setting:
         clients: int | None,
         participation: Any = None,
         weights: Sequence[float] | None = None,
+        regulariser: float | None = None,
         *,
+        inexact: bool = False,
         literal: bool = False,
     ) -> Setting:
         """Return the setting, with the parameters of the method that are open as suggested for it.
@@ -124,8 +145,18 @@ class Setting:
         who = as_participation(participation)
         if isinstance(who, WeightedSubset) and who.weights is None:
             who = replace(who, weights=w)
-        found = cls(algorithm, m, M, w, who, literal)  # pyright: ignore[reportArgumentType]
-        return replace(found, algorithm=resolve(algorithm, found.world(1), who))
+        g = regulariser
+        require(g is None or 0 <= g < np.inf, "regulariser must be a finite number of at least 0: its convexity", g)
+        found = cls(algorithm, m, M, w, who, literal, g, inexact)  # pyright: ignore[reportArgumentType]
+        method: Any = resolve(algorithm, found.world(1), who)
+        if inexact:
+            require(isinstance(method.solver, Exact), "algorithm must solve local problems, and have no solver given")
+            require(isinstance(method.stop, GradientReduction), "stop must be the rule 'reduction'", method.stop)
+        if g is None:
+            return replace(found, algorithm=method)
+        mine = method.regulariser == AnyConvex(g)
+        require(mine, "algorithm must be given without a regulariser: worst cases and rates are over all of them")
+        return replace(found, algorithm=replace(method, regulariser=Zero()))
 
     def in_rationals(self) -> Setting:
         """Return the setting with the simplest fractions in place of all its numbers: its arithmetic is exact.
@@ -143,6 +174,11 @@ class Setting:
         return self.rounded is not None
 
     @property
+    def bounded(self) -> bool:
+        """Whether curvatures lie between two positive numbers."""
+        return min(self.mu) > 0 and max(self.L) < math.inf
+
+    @property
     def n_clients(self) -> int:
         """Number N of clients."""
         return len(self.mu)
@@ -150,12 +186,47 @@ class Setting:
     def world(self, dimension: int, *, tracked: bool = False) -> World:
         """Return the clients in formal coordinates, with an empty ledger."""
         ledger = Ledger(self.n_clients, dimension, exact=self.exact, tracked=tracked)
-        return World(ledger, self.mu, self.L, self.weights)
+        return World(ledger, self.mu, self.L, self.weights, convexity=self.regulariser)
+
+    def on(self, f: World) -> Algorithm:
+        """Return the method with the regulariser of these clients, and their way to solve local problems."""
+        given: dict[str, Any] = {} if self.regulariser is None else {"regulariser": f.regulariser}
+        given |= {"solver": AnySolver()} if self.inexact else {}
+        return replace(self.algorithm, **given) if given else self.algorithm
+
+    def _asks_alike(self, dimension: int) -> bool:
+        """Tell whether exchanges of clients with equal constants leave what a regulariser is asked as it is."""
+        if self.branched:  # it depends on who takes part
+            return False
+        f = self.world(dimension)
+        self.play(f, 2)
+        asked = [v for a in f.ledger.answers if a.client == self.n_clients for v in (a.x, a.gradient)]
+        groups = [ids[list(own.clients)] for ids in f.ledger.families for own in self.equals]
+        return not any(np.ptp(v[ids]) for v in asked for ids in groups)
+
+    @cached_property
+    def equals(self) -> list[Class]:
+        """The classes of clients with equal constants, which may be exchanged where a regulariser is one function."""
+        return classes_of(self.world(1), literal=self.literal)
 
     @cached_property
     def classes(self) -> list[Class]:
-        """The classes of clients that may be exchanged."""
-        return classes_of(self.world(1), literal=self.literal)
+        """The classes of clients that may be exchanged, whatever a regulariser answers."""
+        alike = self.regulariser is None or with_room(self._asks_alike)
+        return self.equals if alike else classes_of(self.world(1), literal=True)
+
+    @cached_property
+    def others(self) -> list[Class]:
+        """The regulariser as one more client, whose weight is that of all clients together."""
+        if self.regulariser is None:
+            return []
+        weight = sum(own.weight * len(own) for own in self.classes)
+        return [Class((self.n_clients,), self.regulariser, math.inf, weight)]
+
+    @property
+    def _number(self) -> int:
+        """The number of a round like all others: the first has an accuracy of its own where solutions are inexact."""
+        return 1 if self.inexact else 0
 
     def events(self, n: int = 0) -> list[Event]:
         """Return everything that may happen in a round."""
@@ -182,7 +253,7 @@ class Setting:
         if counted is not None:
             return counted
         found: dict[Any, Event] = {}
-        for chance, round in self.events():
+        for chance, round in self.events(self._number):
             counts = tuple(len(set(own) & set(round.clients)) for own in groups)
             known = found.get((counts, round.communicate))
             found[counts, round.communicate] = Event(chance + (known.probability if known else 0), round)
@@ -202,11 +273,12 @@ class Setting:
             return None
         kind: type[Round] = _ExactRound if self.exact else Round
         found: list[Event] = []
+        common: Any = {"n": self._number, "n_clients": N, "communicate": True, "seed": 0}
         for counts in product(*(range(n, -1, -1) for n in sizes)):
             chance: Any = math.prod(map(math.comb, sizes, counts)) * chances.get(sum(counts), 0)
             if chance > 0:
                 clients = tuple(sorted(j for own, n in zip(groups, counts, strict=True) for j in own[:n]))
-                found.append(Event(chance, kind(n=0, n_clients=N, clients=clients, communicate=True, seed=0)))
+                found.append(Event(chance, kind(clients=clients, **common)))
         return found
 
     def alike(self, active: Sequence[int] | None = None) -> list[dict[int, int]]:
@@ -258,13 +330,14 @@ class Setting:
         late = not _close(first, last)
         return Limits(last if late else first, late)
 
-    def play(self, f: World, rounds: int) -> list[tuple[float, State]]:
-        """Return the states after some rounds from the model zero, with their probabilities."""
-        states = [(1.0, initial_state(self.algorithm, f, f.zeros()))]
+    def play(self, f: World, rounds: int) -> list[tuple[float, list[State]]]:
+        """Return the states before and after each of some rounds from the model zero, with their probabilities."""
+        method = self.on(f)
+        runs = [(1.0, [initial_state(method, f, f.zeros())])]
         for n in range(rounds):
             todo = self.events(n) if self.branched else self.events(n)[:1]
-            states = [(p * q, advance(self.algorithm, f, s, r)[0]) for p, s in states for q, r in todo]
-        return states
+            runs = [(p * q, [*run, advance(method, f, run[-1], r)[0]]) for p, run in runs for q, r in todo]
+        return runs
 
     def require_linear(self, rounds: int = SHOWN, *, dimension: int) -> None:
         """Refuse a method that is not linear algebra on vectors, by a run in which arrays know what they are.
@@ -277,7 +350,8 @@ class Setting:
         ValueError
             If it is not.
         """
-        f, method = self.world(dimension, tracked=True), self.algorithm
+        f = self.world(dimension, tracked=True)
+        method = self.on(f)
         state = initial_state(method, f, f.zeros())
         for n, (_, round) in enumerate(islice(cycle(self.orbits), rounds)):
             now = replace(round, n=n)

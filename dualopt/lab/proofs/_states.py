@@ -23,6 +23,7 @@ from dualopt.engine.rounds import State, advance, initial_state
 from dualopt.lab.proofs._formal import Answer, World, is_vector, vectors
 from dualopt.lab.proofs._linear import TOLERANCE, echelon, left_null_space, null_space, solve_in
 from dualopt.lab.proofs._setting import Setting
+from dualopt.methods import Algorithm
 from dualopt.methods._base import UNKNOWN
 from dualopt.methods.participation import Round
 
@@ -94,11 +95,12 @@ class FormalState:
         """Do a round; clients that are alike in it are represented by one unless others are asked for."""
         seen = self.f.ledger.latest
         seen.clear()
-        state = advance(self.setting.algorithm, self.f, self.state, round)[0]
+        state = advance(self.setting.on(self.f), self.f, self.state, round)[0]
         latest = self.latest
         if latest is not None:
             latest = Points(latest.x.copy(), latest.gradient.copy())
-            for j, answer in seen.items():
+            for j in seen.keys() & set(self.f.ids):  # not the regulariser
+                answer = seen[j]
                 latest.x[j], latest.gradient[j] = answer.x, answer.gradient
         return Outcome(self._blocks(state, latest, members or self.setting.alike(round.clients)), dict(seen), state)
 
@@ -118,7 +120,7 @@ class FormalState:
         return [Block(np.stack(means)[:, None], (1,)), *blocks]
 
 
-def fixed_point(setting: Setting, f: Any, theta: np.ndarray) -> State:
+def fixed_point(method: Algorithm, f: Any, theta: np.ndarray) -> State:
     """Return the state at the minimiser.
 
     Raises
@@ -126,12 +128,12 @@ def fixed_point(setting: Setting, f: Any, theta: np.ndarray) -> State:
     ValueError
         If the method has no fixed point there, or does not say which.
     """
-    parts: Any = setting.algorithm.fixed_point(f, theta)
+    parts: Any = method.fixed_point(f, theta)
     if parts is None or parts is UNKNOWN:
         raise ValueError("algorithm must have the minimiser as a fixed point, and say so by fixed_point.")
     server, message, clients = parts
     clients = tree_map(lambda x: np.broadcast_to(x, (f.n_clients, *f.shape)) if np.shape(x) == f.shape else x, clients)
-    return State(server, message, clients, solver_states(setting.algorithm, f))
+    return State(server, message, clients, solver_states(method, f))
 
 
 def first_state(setting: Setting, dimension: int, *, memory: bool) -> FormalState:
@@ -143,8 +145,8 @@ def first_state(setting: Setting, dimension: int, *, memory: bool) -> FormalStat
     if memory:
         latest = Points(f.ledger.family(), f.ledger.family())
         f.note(*latest)
-    begin = initial_state(setting.algorithm, f, f.zeros())
-    return FormalState(setting, f, star, gradients, fixed_point(setting, f, star), begin, latest)
+    begin = initial_state(setting.on(f), f, f.zeros())
+    return FormalState(setting, f, star, gradients, fixed_point(setting.on(f), f, star), begin, latest)
 
 
 def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, memory: bool) -> FormalState:
@@ -152,11 +154,12 @@ def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, mem
     f = setting.world(dimension)
     zero, ledger = f.zeros(), f.ledger
     gradients = f.set_minimiser(zero)
-    fixed = fixed_point(setting, f, zero)
+    fixed = fixed_point(setting.on(f), f, zero)
     bases = [null_space(relations) for relations in invariants]
+    known = len(ledger.shared)
     own = [ledger.vector() for _ in range(bases[0].shape[1])]
     means = bases[0] @ (np.stack(own) if own else ledger.zeros(0))
-    free, kinds = [np.array(ledger.shared, dtype=int)], len(bases[1])
+    free, kinds = [np.array(ledger.shared[known:], dtype=int)], len(bases[1])
     n_single = len(means) - kinds * len(setting.classes)
     rows: list[Any] = [*means[:n_single], *(ledger.zeros(f.n_clients) for _ in range(kinds))]
     for c, (of_class, basis) in enumerate(zip(setting.classes, bases[1:], strict=True)):
@@ -236,7 +239,9 @@ def observable(general: FormalState, outcomes: Sequence[Outcome]) -> list[np.nda
     singles = [x for x in vectors(general.state, f) if x.ndim == 1]
     theta = [k for k, x in enumerate(singles) if x is general.state.server.theta]
     models = [o.blocks[0].rows[k, 0] for o in outcomes for k in theta]
-    V = np.stack([*(x for a in f.ledger.answers for x in (a.x, a.gradient)), *models])
+    asked = [x for a in f.ledger.answers for x in (a.x, a.gradient)]
+    asked += [x for a in f.ledger.accuracies for x in (a.residual, a.first)]
+    V = np.stack([*asked, *models])
     known = wider([bases[0][theta], *(basis[:0] for basis in bases[1:])], V)
     while True:
         blocks = [own for o in outcomes for own in zip(o.blocks, known, bases, strict=True)]

@@ -52,6 +52,11 @@ class _Tracked(np.ndarray):
         own = [_tagged(x, Vectors if moved else Measured) for x in many]
         return type(found)(own) if many is found else own[0]
 
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        whole = isinstance(found, np.ndarray) and found.shape[-1:] == self.shape[-1:]
+        return found if whole else np.asarray(found).view(Measured)  # a coordinate is no vector
+
     def dot(self, *others: Any, **kwargs: Any) -> Any:
         """Return the inner products, which are no vectors."""
         return np.asarray(self).dot(*map(np.asarray, others), **kwargs).view(Measured)

@@ -17,7 +17,7 @@ from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm, FedDyn, FedSplit, GradientDescent, Scaffnew
 from dualopt.methods.feddyn import Server as FedDynServer
 from dualopt.methods.fedsplit import Client as FedSplitClient
-from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, UniformSubset
+from dualopt.methods.participation import Bernoulli, CommunicateWithProbability, Schedule, UniformSubset
 from dualopt.solvers import Gradient
 
 COIN = 1.0 / math.sqrt(10.0)
@@ -230,6 +230,11 @@ class Restless(Algorithm):
 def test_what_cannot_be_proved_is_refused(method, sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         prove(method, mu=1, L=10, clients=3)
+
+
+def test_given_rounds_are_no_law() -> None:
+    with pytest.raises(ValueError, match="participation must have rounds that can be listed"):
+        prove("feddyn", mu=1, L=10, clients=3, participation=Schedule(clients=((0, 1), (2,))))
 
 
 def test_a_round_that_moves_the_fixed_point_is_refused() -> None:

@@ -1,0 +1,146 @@
+"""Local solutions that are as good as the stopping rule demands: PEPit finds the same, and runs are not worse."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.engine.rounds import advance, initial_state
+from dualopt.lab.proofs import prove, worst_case
+from dualopt.methods import FedDyn, FedProx, FedSplit, GradientDescent
+from dualopt.methods.participation import UniformSubset, first_round
+from dualopt.objectives import Quadratic
+from dualopt.solvers import Gradient
+from dualopt.solvers.stopping import GradientReduction, Steps
+
+ALPHA = 3.0
+START = (1.0, 1.0 / (2 * ALPHA**2))
+
+
+def rule(factor: float, first: float | None = None) -> GradientReduction:
+    return GradientReduction(factor=factor, first=factor if first is None else first)
+
+
+def feddyn_by_pepit(factors: list[float], N: int) -> float:
+    """Return the worst case of FedDyn, written a second time in PEPit's words."""
+    pepit = pytest.importorskip("PEPit")
+    functions = pytest.importorskip("PEPit.functions")
+    problem = pepit.PEP()
+    fs = [problem.declare_function(functions.SmoothStronglyConvexFunction, mu=1.0, L=10.0) for _ in range(N)]
+    mean: Any = sum(fs[1:], fs[0]) / N
+    star, theta = mean.stationary_point(), problem.set_initial_point()
+    gradients = [f.gradient(star) for f in fs]
+    size = sum((v**2 for v in gradients), 0 * star**2)
+    problem.set_initial_condition((theta - star) ** 2 + START[1] * size <= 1)
+    zero = 0 * theta
+    memories, h = [zero] * N, zero
+    for factor in factors:
+        moved = zero
+        for j, f in enumerate(fs):
+            x = pepit.Point()
+            residual = f.gradient(x) - memories[j] + ALPHA * (x - theta)
+            problem.add_constraint(residual**2 <= factor**2 * (f.gradient(theta) - memories[j]) ** 2)
+            memories[j] = memories[j] - ALPHA * (x - theta)
+            moved = moved + (x - theta) / N
+        h = h - ALPHA * moved
+        theta = theta + moved - h / ALPHA
+    problem.set_performance_metric((theta - star) ** 2)
+    return problem.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0)
+
+
+@pytest.mark.parametrize(("factors", "N"), [([0.3], 1), ([0.01, 0.1], 2), ([0.2, 0.05, 0.05], 1)])
+def test_worst_cases_are_those_of_pepit(factors: list[float], N: int) -> None:
+    method = FedDyn(alpha=ALPHA, stop=rule(factors[-1], factors[0]))
+    found = worst_case(method, mu=1, L=10, clients=N, rounds=len(factors), inexact=True, start=START)
+    assert found.value == pytest.approx(feddyn_by_pepit(factors, N), rel=1e-5)
+    assert found.claimed is None
+
+
+@pytest.mark.parametrize("who", [None, UniformSubset(size=1)])
+def test_what_is_nearly_exact_is_nearly_as_good(who) -> None:
+    what = {"mu": 1, "L": 10, "clients": 2, "participation": who, "start": START}
+    exact = worst_case(FedDyn(alpha=ALPHA), **what).value
+    nearly = worst_case(FedDyn(alpha=ALPHA, stop=rule(1e-3)), inexact=True, **what).value
+    assert exact < nearly < 1.02 * exact
+
+
+def slowest_run(method, rounds: int) -> float:
+    """Return the largest error of runs of a real local solver, over the size of its start."""
+    rng, worst = np.random.default_rng(1), 0.0
+    for _ in range(60):
+        A = np.stack([np.diag(rng.choice([1.0, 10.0], size=2)) for _ in range(2)])
+        f = Quadratic(A=A, b=3.0 * rng.normal(size=(2, 2)))
+        theta0, star = rng.normal(size=2), f.minimiser()
+        state = initial_state(method, f, theta0)
+        for n in range(rounds):
+            state = advance(method, f, state, replace(first_round(2), n=n))[0]
+        size = np.sum((theta0 - star) ** 2) + START[1] * np.sum(f.gradient(star) ** 2)
+        worst = max(worst, float(np.sum((state.server.theta - star) ** 2) / size))
+    return worst
+
+
+def test_runs_of_a_solver_are_not_worse() -> None:
+    def bound(factor: float) -> float:
+        method = FedDyn(alpha=ALPHA, stop=rule(factor))
+        return worst_case(method, mu=1, L=10, clients=2, rounds=3, inexact=True, start=START).value
+
+    run = slowest_run(FedDyn(alpha=ALPHA, stop=rule(0.3), solver=Gradient(step=0.02)), rounds=3)
+    assert run <= bound(0.3)
+    assert run > bound(0.01)  # so that a bound for another rule is seen to fail
+
+
+def test_rates_of_inexact_rounds() -> None:
+    what: dict[str, Any] = {"mu": 1, "L": 10, "clients": 3}
+    exact = prove(FedDyn(alpha=ALPHA), memory=False, **what)
+    rates = [prove(FedDyn(alpha=ALPHA, stop=rule(c)), memory=False, inexact=True, **what) for c in (1e-3, 0.03, 0.1)]
+    factors = [exact.factor, *(rate.factor for rate in rates)]
+    assert factors == sorted(factors)
+    assert factors[1] < factors[0] + 1e-3
+    assert factors[2:] == pytest.approx([0.6030, 0.8137], abs=1e-3)
+    assert all(rate.claimed is None and rate.to_json()["inexact"] for rate in rates)
+    assert not prove(FedDyn(alpha=ALPHA, stop=rule(0.5)), memory=False, inexact=True, **what).proved
+    with pytest.raises(ValueError, match="proof must be of exact local solutions"):
+        rates[0].proof()
+
+
+def test_rates_of_cohorts_are_about_later_rounds() -> None:
+    """The rounds in which two of four are active are counted, and two of two are listed."""
+    for N in (2, 4):
+        what: dict[str, Any] = {"mu": 1, "L": 10, "clients": N, "participation": UniformSubset(size=2)}
+        rates = [
+            prove(FedDyn(alpha=ALPHA, stop=rule(0.03, first)), **what, memory=False, inexact=True)
+            for first in (0.03, 1e-6)
+        ]
+        assert rates[0].factor == pytest.approx(rates[1].factor, abs=2e-5)
+
+
+def test_a_warm_start_needs_the_gradient_of_the_last_round() -> None:
+    """FedSplit's clients start from where they ended: V with the gradients there proves more."""
+    what: dict[str, Any] = {"mu": 1, "L": 10, "clients": 2, "inexact": True, "tolerance": 1e-4}
+    without, with_ = (prove(FedSplit(step=0.3, stop=rule(0.03)), memory=own, **what) for own in (False, True))
+    assert with_.factor < without.factor - 0.05
+    assert with_.factor > ((1 - 0.3) / (1 + 0.3)) ** 2
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (GradientDescent(step=0.1), "algorithm must solve local problems, and have no solver given."),
+        (FedProx(mu_prox=1.0, solver=Gradient()), "algorithm must solve local problems, and have no solver given."),
+        (FedProx(mu_prox=1.0, stop=Steps(steps=3)), "stop must be the rule 'reduction', not Steps(steps=3)."),
+    ],
+)
+def test_what_does_not_apply_is_refused(method, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        worst_case(method, mu=1, L=10, clients=2, inexact=True)
+
+
+def test_clients_that_are_not_smooth_may_start_anywhere() -> None:
+    """A gradient at the start that nothing bounds admits any answer."""
+    found = worst_case(FedProx(mu_prox=1.0), mu=1, L=math.inf, clients=1, inexact=True)
+    assert found.value == math.inf
