@@ -48,7 +48,7 @@ clients), or has **no fixed point** at the minimiser. kept: it is not, and the c
 """
 MU, L, N = 1.0, 10.0, 4
 SAME = 2e-4
-"""Twice the tolerance of the bisection."""
+"""Twenty times the tolerance of the bisection."""
 ROUNDS = 12
 """In which a variant must show."""
 
@@ -98,7 +98,7 @@ class Answer(NamedTuple):
 def answer(right: Right, least: float | None = None) -> Answer:
     """Ask the prover about a method; ``least`` is the factor of the right one, where another is judged."""
     method, participation, memory = right
-    asked = {"mu": MU, "L": L, "clients": N, "participation": participation, "tolerance": 1e-4}
+    asked = {"mu": MU, "L": L, "clients": N, "participation": participation, "tolerance": 1e-5}
     try:
         found = prove(method, memory=memory, **asked)
     except ValueError as error:

@@ -299,18 +299,18 @@ def full_share(method: Any, right: Any, server: Any, mean: Any) -> Any:
     return full._replace(search=new.search._replace(share=full.search.share)), message
 
 
-def plain_steps(times: float, method: Any, right: Any, gram: Any) -> Any:
+def plain_steps(times: float, method: Any, right: Any, gram: Any, rounding: Any) -> Any:
     """Take plain steps of another length."""
-    step = right(gram)
+    step = right(gram, rounding)
     return step if np.any(step[:-1]) else times * step
 
 
-def old_pairs(method: Any, right: Any, gram: Any) -> Any:
+def old_pairs(method: Any, right: Any, gram: Any, rounding: Any) -> Any:
     """Leave out the newest pair."""
     wrong, newest = gram.copy(), [method.history - 1, 2 * method.history - 1]
     wrong[newest, :] = 0.0
     wrong[:, newest] = 0.0
-    return right(wrong)
+    return right(wrong, rounding)
 
 
 LINE, SENT = (GIANT, "server", "step = t *"), (GIANT, "server", "step=-mean, asked=SLOPES), Message(mean, SLOPES)")

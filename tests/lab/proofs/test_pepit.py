@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
@@ -23,7 +24,7 @@ from PEPit.primitive_steps import proximal_step
 
 INF = math.inf
 EQUAL = 1e-6
-TOLERANCES = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-8)
+TOLERANCES = (1e-8, 3e-8, 1e-7)  # the first one that Clarabel reaches: on some processors it stops before 1e-8
 
 
 class Clients:
@@ -265,14 +266,24 @@ CASES = {
 
 def of_pepit(case: Case) -> tuple[float, float]:
     """Return the values of the program and of its dual: the worst case lies between them."""
+    for tolerance in TOLERANCES:
+        status, *values = solved_by_pepit(case, tolerance)
+        if status == "optimal":
+            return values[0], values[1]
+    raise AssertionError(f"Clarabel says {status} at {tolerance}")
+
+
+def solved_by_pepit(case: Case, tolerance: float) -> tuple[str, float, float]:
+    """Return the status, and the values of the program and of its dual."""
     c, (a, b) = Clients(case.constants, case.what.get("weights")), case.what.get("start", (1.0, 0.0))
     size = reduce(add, [b * g**2 for g in c.slopes], a * c.star**2)
     c.problem.set_initial_condition(size <= 1.0)
     c.problem.set_performance_metric(case.error(c))
     answer: Any = c.problem  # it gets its attributes when it is solved
-    dual = answer.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0, **TOLERANCES)
-    assert answer.wrapper.prob.status == "optimal"
-    return float(answer.objective.eval()), float(dual)
+    given = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+    with warnings.catch_warnings(action="ignore"):  # of a solution that may be inaccurate, as the status says
+        dual = answer.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0, **given)
+    return answer.wrapper.prob.status, float(answer.objective.eval()), float(dual)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

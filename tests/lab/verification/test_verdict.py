@@ -18,10 +18,10 @@ from dualopt.methods import (
     FedDyn,
     FedPD,
     FedSplit,
+    FiveGCS,
     GradientDescent,
     OptimizedDualFL,
     SampledDualFL,
-    Scaffnew,
 )
 from dualopt.methods.participation import UniformSubset
 
@@ -84,7 +84,7 @@ def judged(method, text, **options):
         (FedPD(), "1/n", "holds"),
         (FedSplit(), "1/n^2", "contradicted"),
         (FedSplit(), "1/n^1.5", "contradicted"),
-        (Scaffnew(), "1/n", "undecided"),
+        (FiveGCS(), "1/n", "undecided"),
     ],
     ids=lambda x: x if isinstance(x, str) else type(x).__name__,
 )
