@@ -20,6 +20,8 @@ __all__ = ["Lyapunov", "LyapunovProgram"]
 
 POSITIVE = 1e-6
 """Least eigenvalue of a Lyapunov function of trace 1 that the tolerances of the solver leave no doubt about."""
+MISSED = 1e-5
+"""Of the least eigenvalue: by how much a solution that the solver calls inaccurate may miss what is asked for."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,13 @@ class LyapunovProgram:
     def at(self, factor: float) -> Lyapunov | None:
         """Return the function that falls by a factor, if there is one."""
         self._factor.value = factor
-        if solved(self._problem, (1e-9, 1e-8)) not in ("optimal", "optimal_inaccurate"):
+        status = solved(self._problem, (1e-9, 1e-8))
+        if status not in ("optimal", "optimal_inaccurate"):
             return None
         least = float(self._least.value)
         if not (float(self._goal.value) > 0.0 and least > POSITIVE):
+            return None
+        if status != "optimal" and max(np.max(c.violation()) for c in self._problem.constraints) > MISSED * least:
             return None
         x = np.asarray(self._x.value) / least
         pairs = zip(self.system.weights, self._weights, strict=True)
