@@ -70,6 +70,7 @@ def _theorems(module: str, methods: str, *claims: str) -> Judges:
         Selected("tests/methods/test_theorems.py", rf"\[({methods})-(\d+|two|weights)|(?i:wrong.*({title}))|laws"),
         Selected("tests/methods/test_guarantees.py", rf"\[({methods})[\]-]"),
         Selected("tests/methods/test_borders.py", rf"(?i:{title})|agree_on_forms|suggested"),
+        Selected("tests/methods/test_bounds.py"),
         Selected("tests/methods/test_base.py"),
     )
     return Judges(found, claims)
@@ -435,6 +436,7 @@ TABLE |= {
             (
                 Selected(f"dualopt/engine/{name}.py"),
                 Selected("tests/engine/test_one_host.py"),
+                Selected("tests/engine/test_census.py"),
                 Selected("tests/engine/test_two_phases.py"),
                 Selected("tests/engine/test_wire.py"),
                 Selected("tests/engine/test_kills.py", "refused|disk|kept|survive|go_on"),
