@@ -437,6 +437,7 @@ TABLE |= {
                 Selected(f"dualopt/engine/{name}.py"),
                 Selected("tests/engine/test_one_host.py"),
                 Selected("tests/engine/test_census.py"),
+                Selected("tests/engine/test_states.py"),
                 Selected("tests/engine/test_two_phases.py"),
                 Selected("tests/engine/test_wire.py"),
                 Selected("tests/engine/test_kills.py", "refused|disk|kept|survive|go_on"),
