@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "Judges", "Selected", "files", "judges", "mathematics"]
+__all__ = ["ROOT", "UNJUDGED", "Judges", "Selected", "files", "judges", "mathematics"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -731,6 +731,11 @@ TABLE |= {
             Selected("tests/engine/test_rounds.py"),
         )
     ),
+}
+
+UNJUDGED = {  # files that compute and have no mutants here, and why
+    f"dualopt/engine/{name}.py": "their tests start processes with mpiexec, which a mutant in memory does not reach"
+    for name in ("_mpi_communicator", "_mpi_wire", "_mpi_words", "mpi")
 }
 
 
