@@ -442,6 +442,7 @@ TABLE |= {
                 Selected("tests/engine/test_wire.py"),
                 Selected("tests/engine/test_kills.py", "refused|disk|kept|survive|go_on"),
                 Selected("tests/engine/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
+                Selected("tests/methods/compressors/test_contract.py", r"\[(feddyn|a-fedpd)-rand-k"),
             )
         )
         for name in (
