@@ -307,6 +307,9 @@ def _compressor(module: str) -> Judges:
     return Judges(found, ("compressor_moments",) if module not in ("rounding", "top_k") else ())
 
 
+ENGINE = {"kills": "refused|disk|kept|survive|go_on"}  # of some tests of the engine, those that take little time
+
+
 def _solver(module: str, *tests: Selected) -> Judges:
     name = {
         "lbfgs": "lbfgs|LBFGS",
@@ -435,31 +438,26 @@ TABLE |= {
         f"dualopt/engine/{name}.py": Judges(
             (
                 Selected(f"dualopt/engine/{name}.py"),
-                Selected("tests/engine/test_one_host.py"),
-                Selected("tests/engine/test_census.py"),
-                Selected("tests/engine/test_states.py"),
-                Selected("tests/engine/test_two_phases.py"),
-                Selected("tests/engine/test_wire.py"),
-                Selected("tests/engine/test_kills.py", "refused|disk|kept|survive|go_on"),
+                *(Selected(f"tests/engine/test_{about}.py", ENGINE.get(about, "")) for about in ("census", *tests)),
                 Selected("tests/engine/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
                 Selected("tests/methods/compressors/test_contract.py", r"\[(feddyn|a-fedpd)-rand-k"),
             )
         )
-        for name in (
-            "_agreement",
-            "_errors",
-            "_host",
-            "_host_data",
-            "_host_file",
-            "_inline",
-            "_places",
-            "_protocol",
-            "_remote",
-            "_rows",
-            "_server",
-            "_states",
-            "_steps",
-            "_uploads",
+        for name, tests in (
+            ("_agreement", ("agreement",)),
+            ("_errors", ("kills",)),
+            ("_host", ("one_host", "two_phases", "wire", "kills")),
+            ("_host_data", ("one_host", "wire")),
+            ("_host_file", ("kills",)),
+            ("_inline", ("one_host",)),
+            ("_places", ()),
+            ("_protocol", ("wire",)),
+            ("_remote", ("one_host", "wire", "kills")),
+            ("_rows", ()),
+            ("_server", ("one_host", "two_phases", "wire", "kills")),
+            ("_states", ("states", "one_host")),
+            ("_steps", ("steps", "one_host", "rounds")),
+            ("_uploads", ("two_phases", "lies")),
         )
     },
     "dualopt/engine/_contradictions.py": Judges(
