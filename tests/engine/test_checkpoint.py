@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import signal
 from dataclasses import dataclass
 from functools import partial
@@ -339,6 +340,13 @@ def test_a_state_that_cannot_be_kept_is_refused_in_the_first_round(tmp_path):
     with pytest.raises(ValueError, match=r"^state must consist of what .*, but a dict cannot be written: .*\."):
         run(Named(), clients(), rounds=3, **options)
     assert len(rounds) == 1
+
+
+def test_what_is_in_a_file_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    path, seen, right = tmp_path / "a.journal", [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (seen.append(path.exists()), right(handle)))
+    journal.Journal(path, "checkpoint").write("a run")
+    assert seen == [False, True]  # the file, and the folder
 
 
 def test_a_slow_disk_has_a_twentieth_of_the_time(tmp_path, monkeypatch):
