@@ -721,7 +721,7 @@ TABLE |= {
         for name in ("_grammar", "_kinds", "_spec")
     },
     "dualopt/methods/_support.py": Judges(
-        (Selected("dualopt/methods/_support.py"), Selected("tests/app/test_cli.py", "refused"))
+        (Selected("dualopt/methods/_support.py"), Selected("tests/methods/test_support.py"))
     ),
     "dualopt/methods/oracle.py": Judges(
         (
