@@ -307,7 +307,7 @@ def _compressor(module: str) -> Judges:
     return Judges(found, ("compressor_moments",) if module not in ("rounding", "top_k") else ())
 
 
-ENGINE = {"kills": "refused|disk|kept|survive|go_on"}  # of some tests of the engine, those that take little time
+ENGINE = {"kills": "other_things|wrong_projects"}  # of some tests of the engine, those that take little time
 
 
 def _solver(module: str, *tests: Selected) -> Judges:
@@ -445,16 +445,16 @@ TABLE |= {
         )
         for name, tests in (
             ("_agreement", ("agreement",)),
-            ("_errors", ("kills",)),
-            ("_host", ("one_host", "two_phases", "wire", "kills")),
+            ("_errors", ("two_phases",)),
+            ("_host", ("one_host", "two_phases", "wire")),
             ("_host_data", ("one_host", "wire")),
             ("_host_file", ("kills",)),
             ("_inline", ("one_host",)),
             ("_places", ()),
             ("_protocol", ("wire",)),
-            ("_remote", ("one_host", "wire", "kills")),
+            ("_remote", ("one_host", "wire")),
             ("_rows", ()),
-            ("_server", ("one_host", "two_phases", "wire", "kills")),
+            ("_server", ("one_host", "two_phases", "wire")),
             ("_states", ("states", "one_host")),
             ("_steps", ("steps", "one_host", "rounds")),
             ("_uploads", ("two_phases", "lies")),
