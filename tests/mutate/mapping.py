@@ -598,6 +598,7 @@ TABLE |= {
         (
             Selected("dualopt/methods/preparation/sketched_metric.py"),
             Selected("tests/methods/test_preparation.py", "sketch|server|trace|seed|ranks|objectives|l2"),
+            Selected("tests/methods/test_arguments.py", "docstring_names.*Sketched"),
         )
     ),
     "dualopt/objectives/_weights.py": Judges(
@@ -651,6 +652,7 @@ TABLE |= {
             (
                 Selected(f"dualopt/objectives/{name}.py"),
                 *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+                Selected("tests/methods/test_arguments.py", "docstring_names.*(Nonconvex|Sharpness)"),
             )
         )
         for name, tests in (
