@@ -9,6 +9,7 @@ import pytest
 
 from dualopt.engine import Blocks, Host, Inline
 from dualopt.engine import _protocol as protocol
+from dualopt.engine._errors import RefusedError
 from dualopt.engine._rows import under_each_other
 from dualopt.methods import DualFL, FedDyn
 from dualopt.methods.participation import UniformSubset
@@ -91,6 +92,13 @@ def test_hosts_learn_more_classes() -> None:
     hosts = [Host(problems()["quadratic"], types=(FedDyn,)), Host(problems()["smooth"])]
     Inline(hosts).learn([int, float])
     assert [host.types for host in hosts] == [(FedDyn, int, float), (int, float)]
+
+
+def test_a_refusal_is_final_unless_it_says_so() -> None:
+    refused = [RefusedError("it cannot", code="asked", **how) for how in ({}, {"final": True}, {"final": False})]
+    assert [(str(error), error.code, error.final) for error in refused] == [
+        ("it cannot", "asked", final) for final in (True, True, False)
+    ]
 
 
 def test_there_is_a_block() -> None:

@@ -445,7 +445,7 @@ TABLE |= {
         )
         for name, tests in (
             ("_agreement", ("agreement",)),
-            ("_errors", ("two_phases",)),
+            ("_errors", ()),
             ("_host", ("one_host", "two_phases", "wire")),
             ("_host_data", ("one_host", "wire")),
             ("_host_file", ("kills",)),
