@@ -446,7 +446,7 @@ TABLE |= {
         for name, tests in (
             ("_agreement", ("agreement",)),
             ("_errors", ()),
-            ("_host", ("one_host", "two_phases", "wire")),
+            ("_host", ("one_host", "two_phases", "wire", "kills")),
             ("_host_data", ("one_host", "wire")),
             ("_host_file", ("kills",)),
             ("_inline", ("one_host",)),
