@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,19 @@ def test_rows_that_stand_under_each_other_are_seen_as_they_are() -> None:
     found = under_each_other([whole[2:4], whole[4:6]])
     assert np.shares_memory(found, whole)
     np.testing.assert_array_equal(found, whole[2:6])
+
+
+def test_what_a_host_has_answered_is_in_its_file(tmp_path: Path) -> None:
+    f, path = problems()["quadratic"], tmp_path / "host.journal"
+    method = '{"feddyn": {"alpha": 1.0, "solver": {"exact": {}}}}'
+    begin = protocol.Start("run", 0, 6, tuple(range(6)), method, f.zeros(), None, "", "")
+    host = Host(f, file=path)
+    host.answer([begin, protocol.Propose("run", 0, 6, 0, True, None, 0, f.zeros())])
+    host.answer([protocol.Commit("run", 0, True, None, 1, f.zeros() + 1.0)])
+    again = Host(f, file=path)
+    (now,), (then,) = (some.answer([protocol.States("run", 1)]) for some in (host, again))
+    np.testing.assert_array_equal(then.clients.gradient, now.clients.gradient)
+    assert np.any(now.clients.gradient != 0)
 
 
 def test_hosts_learn_more_classes() -> None:

@@ -310,7 +310,9 @@ class Understated(ObjectiveWrapper):
         return 1e-160 * self.objective.L
 
 
-@pytest.mark.parametrize("solver", [Nesterov(), Gradient(), Gradient(step=1e160)], ids=["nesterov", "gradient", "gradient-step"])
+@pytest.mark.parametrize(
+    "solver", [Nesterov(), Gradient(), Gradient(step=1e160)], ids=["nesterov", "gradient", "gradient-step"]
+)
 def test_values_that_overflow_end_a_call(solver):
     """At the first one, of a call that would go on."""
     problem = LocalProblem(objective=Understated(Quadratic(A=2.0 * np.eye(3)[None], b=np.ones((1, 3)))))
