@@ -342,7 +342,8 @@ def test_wrong_projects_methods_and_files_are_refused(tmp_path: Path) -> None:
 def test_host_files_of_other_things_or_code_are_refused(tmp_path: Path) -> None:
     federation = interrupted(tmp_path)
     file = HostFile(federation.file(1))
-    code, start, kept = file.read(known_types((FedDyn,))) or ()
+    found: Any = file.read(known_types((FedDyn,)))
+    code, start, kept = found
     for parts, why in (
         ((code, start, start), r"is damaged, or no host file of this method\.$"),
         ((code, kept, kept), r"is damaged, or no host file of this method\.$"),
