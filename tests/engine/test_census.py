@@ -13,7 +13,7 @@ from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._rows import under_each_other
 from dualopt.methods import DualFL, FedDyn
-from dualopt.methods.participation import UniformSubset
+from dualopt.methods.participation import Schedule
 from dualopt.runs.recording import run
 from tests.engine.problems import problems
 from tests.engine.wired import elsewhere
@@ -76,7 +76,7 @@ def test_dual_points_are_asked_for_by_certificates_alone() -> None:
 
 
 def test_hosts_whose_clients_were_not_yet_active_have_no_dual_points() -> None:
-    options: dict[str, Any] = {"participation": UniformSubset(size=1), "rounds": 1}
+    options: dict[str, Any] = {"participation": Schedule(clients=((0,),)), "rounds": 1}  # a host of its own has it
     f = problems()["smooth"]
     alone, added = (run(FedDyn(), f, engine=e, **options) for e in (None, Blocks(number=3, partial_sums=True)))
     np.testing.assert_allclose(added["certificate"], alone["certificate"], rtol=1e-12)
