@@ -108,7 +108,8 @@ def test_hosts_learn_more_classes() -> None:
     assert [host.types for host in hosts] == [(FedDyn, int, float), (int, float)]
 
 
-def test_a_refusal_is_final_unless_it_says_so() -> None:
+def test_a_refusal_is_final_unless_it_says_so_and_a_failure_is_not() -> None:
+    assert not protocol.Failed("its disk is full").final
     refused = [RefusedError("it cannot", code="asked", **how) for how in ({}, {"final": True}, {"final": False})]
     assert [(str(error), error.code, error.final) for error in refused] == [
         ("it cannot", "asked", final) for final in (True, True, False)
