@@ -65,8 +65,8 @@ def with_max_rows(objective: Any, max_rows: int | None) -> Any:
     >>> from dualopt import linear_model
     >>> from dualopt.losses import Squared
     >>> f = linear_model(np.eye(4), np.ones(4), loss=Squared(), mu=0.1, clients=2)
-    >>> with_max_rows(f, 5).rows.max_rows, with_max_rows(f, None) is f
-    (5, True)
+    >>> with_max_rows(f, 5).rows.max_rows, with_max_rows(f, None) is f, with_max_rows(f, 2) is f
+    (5, True, True)
     """
     rows = getattr(objective, "rows", None)
     if max_rows is None or rows is None or rows.max_rows == max_rows:

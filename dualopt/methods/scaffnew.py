@@ -105,7 +105,7 @@ class Scaffnew(Algorithm):
             return replace(self, solver=solver)
         step = step_of(solver)
         kept = max(abs(1.0 - step * mu), abs(1.0 - step * L))
-        if not (mu > 0 and kept < 1.0):
+        if not kept < 1.0:
             raise ValueError(
                 "probability must be given: it is suggested for strongly convex clients and steps below 2/L only."
             )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import signal
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -338,6 +340,34 @@ def test_a_state_that_cannot_be_kept_is_refused_in_the_first_round(tmp_path):
     with pytest.raises(ValueError, match=r"^state must consist of what .*, but a dict cannot be written: .*\."):
         run(Named(), clients(), rounds=3, **options)
     assert len(rounds) == 1
+
+
+def test_what_is_in_a_file_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    path, seen, right = tmp_path / "a.journal", [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (seen.append(path.exists()), right(handle)))
+    journal.Journal(path, "checkpoint").write("a run")
+    assert seen == [False, True]  # the file, and the folder
+
+
+def test_a_slow_disk_has_a_twentieth_of_the_time(tmp_path, monkeypatch):
+    """A file is written after ten seconds, or twenty times what the last one took; without a time, when it is said."""
+    clock, took, written = [0.0], 0.25, []
+    progress: Any = tuple
+
+    def write(self, *parts):
+        written.append(clock[0])
+        clock[0] += took
+
+    monkeypatch.setattr(checkpoints, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(Checkpoint, "write", write)
+    kept, never = (Checkpoint(tmp_path / "a.journal", seconds=seconds) for seconds in (10.0, 0.0))
+    for second in range(1, 60):
+        clock[0], took = max(clock[0], float(second)), 0.25 if second < 30 else 1.0
+        kept.keep(progress)
+        never.keep(progress)
+    assert written == [10.0, 21.0, 32.0, 53.0]
+    never.keep(progress, now=True)
+    assert len(written) == 5
 
 
 # Interrupts.

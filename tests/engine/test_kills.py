@@ -18,7 +18,9 @@ from dualopt.arrays import codec
 from dualopt.arrays._files import SUFFIX
 from dualopt.engine import Blocks, Host, LostError, RemoteClients, journal
 from dualopt.engine import _protocol as protocol
+from dualopt.engine._host_file import HostFile
 from dualopt.engine.checkpoint import Checkpoint
+from dualopt.engine.journal import known_types
 from dualopt.engine.rounds import resolve
 from dualopt.methods import AFedPD, CorrectedDualFL, FedAvg, FedDR, FedDyn, Scaffnew, Scaffold
 from dualopt.methods.participation import Full, UniformSubset
@@ -335,6 +337,23 @@ def test_wrong_projects_methods_and_files_are_refused(tmp_path: Path) -> None:
     engine.learn = lambda types: None  # type: ignore[method-assign]
     with pytest.raises(ValueError, match=r"^host 0 refuses round 0: .*Unknown', which is not known here.*\.$"):
         run(Unknown(), RemoteClients(engine), rounds=1)
+
+
+def test_host_files_of_other_things_or_code_are_refused(tmp_path: Path) -> None:
+    federation = interrupted(tmp_path)
+    file = HostFile(federation.file(1))
+    found: Any = file.read(known_types((FedDyn,)))
+    code, start, kept = found
+    for parts, why in (
+        ((code, start, start), r"is damaged, or no host file of this method\.$"),
+        ((code, kept, kept), r"is damaged, or no host file of this method\.$"),
+        (("of yesterday", start, kept), "was written by other code of dualopt, .*: start over"),
+    ):
+        file.write(*parts)
+        with pytest.raises(ValueError, match=rf"^host file '.*host1.journal' {why}"):
+            federation.restart(1)
+    file.write(code, start, kept)
+    federation.restart(1)
 
 
 def test_hosts_that_do_not_fit_together_are_refused() -> None:

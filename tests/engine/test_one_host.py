@@ -10,6 +10,7 @@ import pytest
 
 from dualopt.arrays.tree import leaves
 from dualopt.engine import Blocks, Host
+from dualopt.engine import _protocol as protocol
 from dualopt.engine._host import HostState
 from dualopt.engine.rounds import advance, initial_state, iterate, on_engine, resolve
 from dualopt.methods import AndersonFedSplit, DualFL, FedDyn, Scaffnew
@@ -147,3 +148,5 @@ def test_certificates_are_asked_for_by_runs_alone() -> None:
     for hosts in states:
         hosts.begin(resolve(FedDyn(), f), f.zeros())
     assert [hosts._host.state.latest is None for hosts in states] == [False, True]
+    found = [hosts._host.answer([protocol.States(hosts._host.run, 0)])[0].latest for hosts in states]
+    assert found == [None, None]  # before the first round

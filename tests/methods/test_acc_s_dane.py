@@ -272,3 +272,10 @@ def test_what_is_refused() -> None:
             kind(mu=2.0).suggested(f).check(f)
         with pytest.raises(ValueError, match=rf"^objective must be smooth for {kind.__name__}"):
             kind().suggested(hinge())
+
+
+def test_a_bound_that_is_as_high_as_the_model_everywhere_has_the_whole_share() -> None:
+    """Where the new point is worse than the old one: the estimate is the energy of the old one for every share."""
+    alpha, _ = growth(1.0, 0.5, 0.0)
+    found = advanced(1.0, Bound(height=-1.0, square=0.0, fall=-1.0, rounding=0.0), 0.5, 0.0)
+    assert found == (alpha, 1.0 - alpha, False, False)

@@ -14,7 +14,8 @@ import pytest
 import dualopt.losses
 import dualopt.methods
 import dualopt.solvers
-from dualopt.objectives import Quadratic
+from dualopt.methods.preparation import SketchedMetric
+from dualopt.objectives import NonconvexPenalty, Quadratic, SharpnessAware
 from dualopt.solvers import LBFGS, SGD, Exact, Gradient, Sarah
 from dualopt.solvers.stopping import Gap, GradientNorm, GradientReduction, Steps
 from dualopt.spec.discover import discover
@@ -23,6 +24,7 @@ from tests.problems import one_concave_client
 ALGORITHMS = discover(dualopt.methods)
 LOCAL_RULES = {kind.__name__: kind for kind in (GradientReduction, Gap)}
 PARTS: dict[str, Any] = {**ALGORITHMS, **discover(dualopt.solvers), **discover(dualopt.losses), **LOCAL_RULES}
+PARTS |= {kind.__name__: kind for kind in (NonconvexPenalty, SharpnessAware, SketchedMetric)}
 
 DUAL = [
     *("corrected-dualfl", "corrected-optimized-dualfl", "gap-restarted-dualfl"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
+import pytest
 
 from dualopt.engine.rounds import State, iterate
 from dualopt.lab.chance import coin, worst_growth
@@ -75,3 +76,10 @@ def test_the_step_is_common_where_smoothness_differs() -> None:
     for method in (Scaffnew(), Scaffnew(solver=Gradient())):
         assert method.suggested(f).solver == Gradient(step=0.4)
     assert Scaffnew(solver=Gradient(step=0.1)).suggested(f).solver == Gradient(step=0.1)
+
+
+def test_clients_that_are_not_strongly_convex_have_the_step_of_the_paper() -> None:
+    flat = Quadratic(A=np.stack([np.diag([0.0, 2.0]), np.diag([1.0, 4.0])]), b=np.zeros((2, 2)))
+    assert Scaffnew(probability=0.5).suggested(flat).solver == Gradient(step=0.25)
+    with pytest.raises(ValueError, match=r"^probability must be given: it is suggested for strongly convex clients"):
+        Scaffnew().suggested(flat)

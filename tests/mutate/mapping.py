@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "Judges", "Selected", "files", "judges", "mathematics"]
+__all__ = ["ROOT", "UNJUDGED", "Judges", "Selected", "files", "judges", "mathematics"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,6 +70,7 @@ def _theorems(module: str, methods: str, *claims: str) -> Judges:
         Selected("tests/methods/test_theorems.py", rf"\[({methods})-(\d+|two|weights)|(?i:wrong.*({title}))|laws"),
         Selected("tests/methods/test_guarantees.py", rf"\[({methods})[\]-]"),
         Selected("tests/methods/test_borders.py", rf"(?i:{title})|agree_on_forms|suggested"),
+        Selected("tests/methods/test_bounds.py"),
         Selected("tests/methods/test_base.py"),
     )
     return Judges(found, claims)
@@ -306,6 +307,9 @@ def _compressor(module: str) -> Judges:
     return Judges(found, ("compressor_moments",) if module not in ("rounding", "top_k") else ())
 
 
+ENGINE = {"kills": "other_things|wrong_projects"}  # of some tests of the engine, those that take little time
+
+
 def _solver(module: str, *tests: Selected) -> Judges:
     name = {
         "lbfgs": "lbfgs|LBFGS",
@@ -434,28 +438,26 @@ TABLE |= {
         f"dualopt/engine/{name}.py": Judges(
             (
                 Selected(f"dualopt/engine/{name}.py"),
-                Selected("tests/engine/test_one_host.py"),
-                Selected("tests/engine/test_two_phases.py"),
-                Selected("tests/engine/test_wire.py"),
-                Selected("tests/engine/test_kills.py", "refused|disk|kept|survive|go_on"),
+                *(Selected(f"tests/engine/test_{about}.py", ENGINE.get(about, "")) for about in ("census", *tests)),
                 Selected("tests/engine/test_equal.py", "feddyn-quadratic|dualfl-smooth|scaffnew-quadratic|fedpd-reg"),
+                Selected("tests/methods/compressors/test_contract.py", r"\[(feddyn|a-fedpd)-rand-k"),
             )
         )
-        for name in (
-            "_agreement",
-            "_errors",
-            "_host",
-            "_host_data",
-            "_host_file",
-            "_inline",
-            "_places",
-            "_protocol",
-            "_remote",
-            "_rows",
-            "_server",
-            "_states",
-            "_steps",
-            "_uploads",
+        for name, tests in (
+            ("_agreement", ("agreement",)),
+            ("_errors", ()),
+            ("_host", ("one_host", "two_phases", "wire", "kills")),
+            ("_host_data", ("one_host", "wire")),
+            ("_host_file", ("kills",)),
+            ("_inline", ("one_host",)),
+            ("_places", ()),
+            ("_protocol", ("wire",)),
+            ("_remote", ("one_host", "wire")),
+            ("_rows", ()),
+            ("_server", ("one_host", "two_phases", "wire")),
+            ("_states", ("states", "one_host")),
+            ("_steps", ("steps", "one_host", "rounds")),
+            ("_uploads", ("two_phases", "lies")),
         )
     },
     "dualopt/engine/_contradictions.py": Judges(
@@ -596,6 +598,7 @@ TABLE |= {
         (
             Selected("dualopt/methods/preparation/sketched_metric.py"),
             Selected("tests/methods/test_preparation.py", "sketch|server|trace|seed|ranks|objectives|l2"),
+            Selected("tests/methods/test_arguments.py", "docstring_names.*Sketched"),
         )
     ),
     "dualopt/objectives/_weights.py": Judges(
@@ -649,6 +652,7 @@ TABLE |= {
             (
                 Selected(f"dualopt/objectives/{name}.py"),
                 *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+                Selected("tests/methods/test_arguments.py", "docstring_names.*(Nonconvex|Sharpness)"),
             )
         )
         for name, tests in (
@@ -719,7 +723,7 @@ TABLE |= {
         for name in ("_grammar", "_kinds", "_spec")
     },
     "dualopt/methods/_support.py": Judges(
-        (Selected("dualopt/methods/_support.py"), Selected("tests/app/test_cli.py", "refused"))
+        (Selected("dualopt/methods/_support.py"), Selected("tests/methods/test_support.py"))
     ),
     "dualopt/methods/oracle.py": Judges(
         (
@@ -728,6 +732,11 @@ TABLE |= {
             Selected("tests/engine/test_rounds.py"),
         )
     ),
+}
+
+UNJUDGED = {  # files that compute and have no mutants here, and why
+    f"dualopt/engine/{name}.py": "their tests start processes with mpiexec, which a mutant in memory does not reach"
+    for name in ("_mpi_communicator", "_mpi_wire", "_mpi_words", "mpi")
 }
 
 

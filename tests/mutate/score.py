@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.mutate.mapping import ROOT, Judges, mathematics
+from tests.mutate.mapping import ROOT, UNJUDGED, Judges, mathematics
 from tests.mutate.operators import Mutant
 
 __all__ = [
@@ -190,10 +190,14 @@ def rows(page: Path = SCORE) -> dict[str, Score]:
     return {file: Score._make(map(int, of[:-1])) for file, of in found.items() if (ROOT / file).exists()}
 
 
+def _missing(known: Mapping[str, Score]) -> list[str]:
+    return [file for file in mathematics() if file not in known and file not in UNJUDGED]
+
+
 def lacking(page: Path = SCORE) -> list[str]:
     """Return the files of the mathematics that have no row in the table, and those whose rows have survivors."""
     known = rows(page)
-    found = [f"{file}: no row" for file in mathematics() if file not in known]
+    found = [f"{file}: no row" for file in _missing(known)]
     return found + [f"{file}: {of.survivors} survivors" for file, of in known.items() if of.survivors]
 
 
@@ -205,7 +209,13 @@ def update(scores: Mapping[str, Score], page: Path = SCORE) -> None:
     table = [head, ["---", *["---:"] * (len(head) - 1)]]
     table += [[f"`{file}`", *map(str, of), of.share] for file, of in known.items()]
     table.append(["all", *map(str, total), total.share])
-    missing = [f"`{file}`" for file in mathematics() if file not in known]
-    text = textwrap.fill(f"Without a row: {', '.join(missing)}.", 120, break_long_words=False, break_on_hyphens=False)
-    tail = f"\n{text}\n" if missing else ""
+    missing = _missing(known)
+    told = [f"Without a row: {_listed(missing)}."] if missing else []
+    for why in dict.fromkeys(UNJUDGED.values()):
+        told.append(f"Not judged ({why}): {_listed(file for file in UNJUDGED if UNJUDGED[file] == why)}.")
+    tail = "".join(f"\n{textwrap.fill(x, 120, break_long_words=False, break_on_hyphens=False)}\n" for x in told)
     page.write_text(HEADER + "\n".join("| " + " | ".join(row) + " |" for row in table) + "\n" + tail)
+
+
+def _listed(files: Iterable[str]) -> str:
+    return ", ".join(f"`{file}`" for file in files)

@@ -298,7 +298,7 @@ def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:
     one, two = "dualopt/methods/dualfl.py", "dualopt/methods/fedpd.py"
     scores.update({one: scores.Score(30, 10, 8, 1, 1, 1)}, page)
     scores.update({two: scores.Score(4, 4, 4, 0, 0, 0)}, page)
-    table, _, missing = page.read_text().rpartition("\n\n")
+    table, missing, unjudged = page.read_text().rsplit("\n\n", 2)
     assert table.splitlines()[-3:] == [
         f"| `{one}` | 30 | 10 | 8 | 1 | 1 | 1 | 88.9 % |",
         f"| `{two}` | 4 | 4 | 4 | 0 | 0 | 0 | 100.0 % |",
@@ -307,6 +307,8 @@ def test_the_table_of_scores_keeps_other_files(tmp_path: Path) -> None:
     assert missing.startswith("Without a row: ")
     assert "`dualopt/methods/feddr.py`" in missing
     assert one not in missing
+    assert "`dualopt/engine/mpi.py`" in unjudged
+    assert "dualopt/engine/mpi.py" not in missing
     lacking = scores.lacking(page)
     assert f"{one}: 1 survivors" in lacking
     assert "dualopt/methods/feddr.py: no row" in lacking

@@ -16,7 +16,7 @@ from model_instances import EPS, LOSSES, assert_close, model, points, rows
 from dualopt.arrays.xp import device, to_numpy
 from dualopt.losses import Hinge, Squared
 from dualopt.objectives import LocalProblem, Quadratic
-from dualopt.objectives.local_problem import client_dot
+from dualopt.objectives.local_problem import client_dot, gap_bound
 from tests.conftest import rounds_as_numpy
 
 LONG = 2**17
@@ -76,6 +76,11 @@ def test_value_gradient_and_hessian_are_the_formula(loss, backend):
     np.testing.assert_allclose(to_numpy(f.L), reference.L, rtol=64 * EPS)
     L = reference.L if rounds_as_numpy(like) else to_numpy(f.L)  # an eigenvalue
     assert np.array_equal(to_numpy(problem.L), L + weight)
+
+
+def test_flat_clients_have_no_bound_wherever_they_are():
+    found = gap_bound(np.array([0.0, 4.0, 8.0]), np.array([0.0, 0.0, 2.0]))
+    assert found.tolist() == [math.inf, math.inf, 2.0]
 
 
 def test_each_term_alone():

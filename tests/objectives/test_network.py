@@ -210,3 +210,7 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match=r"^y must hold integers"):
         mlp(DATA.X, DATA.y + 0.5)
     assert mlp(DATA.X, DATA.y).layers == (4, 200, 100, 3)
+
+
+def test_layers_that_are_not_given_are_those_of_the_docstring() -> None:
+    assert mlp(DATA.X, DATA.y).layers[1:-1] == (200, 100)

@@ -211,6 +211,8 @@ def test_dense_features_stored_without_their_zeros():
     f = linear_model(X, np.ones(12), loss=Logistic(), mu=0.1, clients=3, storage="sparse")
     assert f.rows.is_sparse
     np.testing.assert_array_equal(np.concatenate([rows.toarray()[:, :-1] for rows, _, _ in f.client_rows()]), X)
+    with pytest.raises(ValueError, match=r"^X must be a matrix with at least one row and one column, not of"):
+        linear_model(X[:, 0], np.ones(12), loss=Logistic(), mu=0.1, storage="sparse")
 
 
 def _with(value):

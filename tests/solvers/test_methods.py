@@ -148,9 +148,10 @@ def test_gradient_descent_is_its_recursion_and_says_how_far_it_went(step, unit):
         found = Gradient(step=step)(problem, starts(problem), Steps(steps=k))
         np.testing.assert_allclose(found.theta, theta, rtol=1e-12)
         np.testing.assert_allclose(found.length, k * lengths, rtol=1e-14)
-        assert found.gradients == (float(k),) * 5
+        assert (found.gradients, found.charged) == ((float(k),) * 5, False)
     found = Gradient(step=step)(problem, starts(problem), GradientNorm(tol=0.1))
     np.testing.assert_allclose(found.length, (np.array(found.gradients) - 1.0) * lengths, rtol=1e-14)
+    assert found.charged
 
 
 def test_aogm_is_accelerated():
@@ -309,7 +310,9 @@ class Understated(ObjectiveWrapper):
         return 1e-160 * self.objective.L
 
 
-@pytest.mark.parametrize("solver", [Nesterov(), Gradient(), Gradient(step=1e160)], ids=["nesterov", "own", "given"])
+@pytest.mark.parametrize(
+    "solver", [Nesterov(), Gradient(), Gradient(step=1e160)], ids=["nesterov", "gradient", "gradient-step"]
+)
 def test_values_that_overflow_end_a_call(solver):
     """At the first one, of a call that would go on."""
     problem = LocalProblem(objective=Understated(Quadratic(A=2.0 * np.eye(3)[None], b=np.ones((1, 3)))))

@@ -1,0 +1,121 @@
+"""What a server knows of clients elsewhere is what they are, and what a request does not ask for is not done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.engine import Blocks, Host, Inline
+from dualopt.engine import _protocol as protocol
+from dualopt.engine._errors import RefusedError
+from dualopt.engine._rows import under_each_other
+from dualopt.methods import DualFL, FedDyn
+from dualopt.methods.participation import Schedule
+from dualopt.runs.recording import run
+from tests.engine.problems import problems
+from tests.engine.wired import elsewhere
+
+INTERLEAVED = {"smooth": [(1, 3), (0, 2, 4)], "quadratic": [(1, 3), (0, 2, 4, 5)]}
+
+
+@pytest.mark.parametrize("name", INTERLEAVED)
+def test_a_census_says_what_the_clients_are(name: str) -> None:
+    f, there = problems()[name], elsewhere(problems()[name], INTERLEAVED[name])
+    assert there.n_clients == f.n_clients
+    for known in ("shape", "weights", "offers", "gradient_cost", "usual_weight"):
+        assert getattr(there, known) == getattr(f, known)
+    for known in ("mu", "mu_rounding", "L"):
+        np.testing.assert_array_equal(getattr(there, known), getattr(f, known))
+    assert there.sizes == (tuple(f.sizes) if name == "smooth" else ())
+    assert there.is_linear == (name == "smooth")
+    assert getattr(there, "ridge", None) == getattr(f, "ridge", None)
+
+
+@pytest.mark.parametrize("ask", ["value", "gradient", "value_and_gradient", "certificate_sums"])
+def test_clients_elsewhere_are_asked_for_one_model(ask: str) -> None:
+    f = problems()["smooth"]
+    there = elsewhere(f, INTERLEAVED["smooth"])
+    if ask != "certificate_sums":  # which needs a run
+        getattr(there, ask)(f.zeros())
+    with pytest.raises(ValueError, match=r"^objective must be in this process: clients elsewhere are asked for one "):
+        getattr(there, ask)(np.stack([f.zeros()] * 5))
+
+
+def test_rows_are_asked_for_unless_sums_are() -> None:
+    f = problems()["smooth"]
+    host: Any = Host(f)
+    method = '{"feddyn": {"alpha": 1.0, "solver": {"gradient": {}}}}'
+    begin = protocol.Start("run", 0, 5, (0, 1, 2, 3, 4), method, f.zeros(), None, "", "")
+    _, uploaded, rows, sums = host.answer(
+        [
+            begin,
+            protocol.Propose("run", 0, 5, 0, True, None, 0, f.zeros()),
+            protocol.Evaluate("run", 0, f.zeros(), False),
+            protocol.Evaluate("run", 0, f.zeros(), False, True),
+        ]
+    )
+    assert uploaded.upload.shape == (5, *f.shape)
+    np.testing.assert_array_equal(rows.value, f.value(f.zeros()))
+    np.testing.assert_allclose(sums.gradient, np.sum(rows.gradient, axis=0), rtol=1e-13)
+    assert not Inline([host]).partial_sums
+    assert protocol.Uploaded("run", 0, None, None).vectors == 0
+
+
+def test_dual_points_are_asked_for_by_certificates_alone() -> None:
+    there = elsewhere(problems()["smooth"], INTERLEAVED["smooth"])
+    run(DualFL(), there, rounds=3)
+    known = there.server.remote_state.hosts
+    assert [(host.rounds, host.pending) for host in known] == [(3, ())] * 2  # the certificate was asked for after that
+    there.value_and_gradient(there.zeros())
+    assert all(answers[-1].dual is None for _, _, answers in there.engine.log[-2:])
+    there.certificate_sums(there.zeros())
+    assert not any(answers[-1].dual is None for _, _, answers in there.engine.log[-2:])
+
+
+def test_hosts_whose_clients_were_not_yet_active_have_no_dual_points() -> None:
+    options: dict[str, Any] = {"participation": Schedule(clients=((0,),)), "rounds": 1}  # a host of its own has it
+    f = problems()["smooth"]
+    alone, added = (run(FedDyn(), f, engine=e, **options) for e in (None, Blocks(number=3, partial_sums=True)))
+    np.testing.assert_allclose(added["certificate"], alone["certificate"], rtol=1e-12)
+
+
+def test_rows_that_stand_under_each_other_are_seen_as_they_are() -> None:
+    whole = np.array([np.arange(7.0)] * 2).T.copy()
+    found = under_each_other([whole[2:4], whole[4:6]])
+    assert np.shares_memory(found, whole)
+    np.testing.assert_array_equal(found, whole[2:6])
+
+
+def test_what_a_host_has_answered_is_in_its_file(tmp_path: Path) -> None:
+    f, path = problems()["quadratic"], tmp_path / "host.journal"
+    method = '{"feddyn": {"alpha": 1.0, "solver": {"exact": {}}}}'
+    begin = protocol.Start("run", 0, 6, tuple(range(6)), method, f.zeros(), None, "", "")
+    host = Host(f, file=path)
+    host.answer([begin, protocol.Propose("run", 0, 6, 0, True, None, 0, f.zeros())])
+    host.answer([protocol.Commit("run", 0, True, None, 1, f.zeros() + 1.0)])
+    again = Host(f, file=path)
+    (now,), (then,) = (some.answer([protocol.States("run", 1)]) for some in (host, again))
+    np.testing.assert_array_equal(then.clients.gradient, now.clients.gradient)
+    assert np.any(now.clients.gradient != 0)
+
+
+def test_hosts_learn_more_classes() -> None:
+    hosts = [Host(problems()["quadratic"], types=(FedDyn,)), Host(problems()["smooth"])]
+    Inline(hosts).learn([int, float])
+    assert [host.types for host in hosts] == [(FedDyn, int, float), (int, float)]
+
+
+def test_a_refusal_is_final_unless_it_says_so_and_a_failure_is_not() -> None:
+    assert not protocol.Failed("its disk is full").final
+    refused = [RefusedError("it cannot", code="asked", **how) for how in ({}, {"final": True}, {"final": False})]
+    assert [(str(error), error.code, error.final) for error in refused] == [
+        ("it cannot", "asked", final) for final in (True, True, False)
+    ]
+
+
+def test_there_is_a_block() -> None:
+    with pytest.raises(ValueError, match=r"^number must be at least 1, not 0\.$"):
+        Blocks(number=0)

@@ -1,0 +1,42 @@
+"""Weights of clients in the means of a round, and memories of uploads, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualopt.arrays.client_states import ClientStates
+from dualopt.engine._steps import Proposed, averaged, remembered, weighed, weights_in
+from dualopt.methods import FedAvg, FedDyn
+from dualopt.methods.participation import first_round
+
+ROUND = replace(first_round(4), clients=(1, 3), inclusion=(0.1, 0.5, 0.9, 0.25))
+WEIGHTS = (1.0, 2.0, 3.0, 4.0)
+
+
+def test_a_mean_has_the_weights_of_the_clients_and_the_other_one_those_over_their_chances() -> None:
+    assert weights_in(FedDyn(), ROUND, WEIGHTS) == ((2.0, 4.0), (4.0, 16.0))
+    assert weights_in(FedDyn(), ROUND, None) == (None, (2.0, 4.0))
+    assert weights_in(FedAvg(), ROUND, WEIGHTS) == ((2.0, 4.0),)
+    assert weights_in(FedDyn(), replace(ROUND, inclusion=None), WEIGHTS) == ((2.0, 4.0),)
+    means = averaged(FedDyn(), np.array([[3.0], [9.0]]), ROUND, WEIGHTS)
+    assert [mean.tolist() for mean in means] == [pytest.approx([7.0]), pytest.approx([7.8])]
+
+
+def test_the_weight_of_a_round_is_the_part_of_its_clients() -> None:
+    assert weighed(ROUND, WEIGHTS).weight == pytest.approx(0.6)
+    assert weighed(ROUND, None) is ROUND
+    assert weighed(ROUND, None, 0.5).kept == weighed(ROUND, WEIGHTS, 0.5).kept == 0.5
+
+
+def test_memories_are_zero_at_first() -> None:
+    rows = np.arange(1.0, 13.0).reshape(2, 2, 3)
+    proposed = Proposed((0, 2), (), (), (), None, (rows,))
+    found = remembered(ClientStates((), 3), proposed, 3)
+    np.testing.assert_array_equal(found.tree[0], [rows[0], np.zeros((2, 3)), rows[1]])
+    more = remembered(found, proposed._replace(ids=(1,), memory=(rows[1:], rows[:1])), 3)
+    np.testing.assert_array_equal(more.tree[0], [rows[0], rows[1], rows[1]])
+    np.testing.assert_array_equal(more.tree[1], [np.zeros((2, 3)), rows[0], np.zeros((2, 3))])
+    assert remembered(found, None, 3) is found

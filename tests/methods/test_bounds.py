@@ -1,0 +1,100 @@
+"""Bounds and potentials of theorems in numbers: two clients on a line, and what the papers and ``theory`` print.
+
+That an inequality holds leaves room: a bound of another round, or a potential with half of its weights, may hold too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dualopt.methods import (
+    Algorithm,
+    DualAscent,
+    DualFL,
+    FedDyn,
+    FedSplit,
+    GrowingFedDyn,
+    Known,
+    OptimizedDualFL,
+    SampledDualFL,
+)
+from dualopt.methods.participation import Full, Participation, UniformSubset, WeightedSubset
+from dualopt.objectives import Quadratic
+from theory.feddyn import convex
+
+# mu_j = L_j = 2 and 6, the minimiser 1, gradients 1 and -1 there, or 1 and -3 with weights 3 and 1
+EQUAL = Quadratic(A=np.array([[[2.0]], [[6.0]]]), b=np.array([[1.0], [7.0]]))
+UNEQUAL = replace(EQUAL, b=np.array([[1.0], [9.0]]), weights=(3.0, 1.0))
+ONE = UniformSubset(size=1)
+
+# For nu = 1/2 the means of |s_j|^2 and |xi_j|^2, xi_j = s_j - nu theta*, are 3 and 3.25. Delta/N of Theorem F is at
+# most nu/2 |theta*|^2 = 1/4 plus the mean of |xi_j|^2/(2 (mu_j - nu)); t is the root of t^2 + q t = p q, q = 1/15.
+DELTA = 0.25 + 0.75 * 0.25 / 3.0 + 0.25 * 12.25 / 11.0
+t = -1.0 / 30.0 + math.sqrt(1.0 / 900.0 + 1.0 / 60.0)
+START = 0.75 * DELTA + (0.25 + 0.75 / 15.0) * 3.25
+
+BOUNDS: list[tuple[Algorithm, Participation, int, float]] = [
+    (DualFL(nu=0.5, rho=0.0), Full(), 1, 4.0 * 3.25 / 0.25 / 4.0),
+    (DualFL(nu=0.5, rho=0.0), Full(), 3, 4.0 * 3.25 / 0.25 / 16.0),
+    (DualFL(nu=0.5, rho=0.0625), Full(), 3, 0.75**2 * 3.25 / 0.25),
+    (OptimizedDualFL(nu=0.5, rho=0.0), Full(), 3, 2.0 * 3.0 / 0.25 / 16.0),
+    (OptimizedDualFL(nu=0.5, rho=0.0625), Full(), 3, 0.75**4 * 2.0 * 3.0 / 0.25 / 4.0),
+    (SampledDualFL(nu=0.5, rho=0.0), Full(), 3, 4.0 * 3.25 / 0.25 / 16.0),
+    (SampledDualFL(nu=0.5, rho=0.0), WeightedSubset(size=1), 3, 4.0 * 4.0 / 2.5**2 * (0.75 * DELTA + 0.25 * 3.25)),
+    (SampledDualFL(nu=0.5, rho=0.0625), WeightedSubset(size=1), 3, 4.0 * (15.0 / 16.0) * (1.0 - t) ** 2 * START),
+    (SampledDualFL(nu=2.0, rho=0.0), WeightedSubset(size=1), 3, math.inf),
+    (DualAscent(nu=0.5), Full(), 3, 3.0 / 0.25 / 5.0),
+]
+
+
+@pytest.mark.parametrize(("method", "who", "n", "bound"), BOUNDS, ids=[f"{m} {w} {n}" for m, w, n, _ in BOUNDS])
+def test_bounds_are_the_printed_ones(method: Any, who: Participation, n: int, bound: float) -> None:
+    known = Known.of(UNEQUAL, who)
+    (theorem,) = [t for t in method.theorems if t.bound is not None and t.about(method, known)]
+    assert theorem.bound(method, known, UNEQUAL.minimiser(), n) == pytest.approx(bound, rel=1e-12)
+
+
+def of_feddyn(method: Any, f: Quadratic, who: Participation, source: str) -> float:
+    """The potential of a theorem where the model is off by 1, h = alpha/2, and the memories are off by 1 and -2."""
+    theta, off = f.minimiser(), np.array([[1.0], [-2.0]])
+    server = SimpleNamespace(theta=theta + 1.0, h=np.array([0.5 * method.alpha]))
+    state = SimpleNamespace(server=server, clients=SimpleNamespace(gradient=f.gradient(theta) + off))
+    (theorem,) = [t for t in method.theorems if t.source == source and t.potential]
+    return theorem.potential(method, Known.of(f, who), theta, state, 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "alpha", "constants"),
+    [("Theorem 2", 200.0, convex.constants_of_lemma_1), ("Theorem 3", 200.0, convex.constants_of_lemma_8)],
+)
+def test_the_potentials_of_feddyns_paper_are_those_of_the_claims(source: str, alpha: float, constants: Any) -> None:
+    kappa, _ = constants(SimpleNamespace(L=6.0, mu=2.0, alpha=alpha, fraction=0.5))
+    assert of_feddyn(FedDyn(alpha=alpha), EQUAL, ONE, source) == pytest.approx(2.25 + kappa * 2.5, rel=1e-12)
+
+
+def test_the_potentials_of_feddyn_with_few_clients() -> None:
+    """Theorems A, A' and C with alpha = 3: r, p and w_j in the weights of the squares."""
+    a = 0.5 / 0.5 * (1.0 / 9.0 + 2.0 / 3.0 / 8.0) * 2.5  # m = 3/2, and r = 1/2
+    assert of_feddyn(FedDyn(alpha=3.0), EQUAL, ONE, "Theorem A") == pytest.approx(2.25 + a, rel=1e-12)
+    first, second = 1.5 * (1.0 / 9.0 + 2.0 / 3.0 / 4.0), 0.5 * (1.0 / 9.0 + 2.0 / 3.0 / 12.0)  # m_j = 1 and 3, r = 3/5
+    weighted = 2.25 + 0.6 * (first * 1.0 + second * 4.0)
+    assert of_feddyn(FedDyn(alpha=3.0), UNEQUAL, ONE, "Theorem A'") == pytest.approx(weighted, rel=1e-12)
+    growing = 16.0 * 1.375**2 + 1.5 * 1.0 + 0.5 * 4.0  # alpha is 4 after two rounds
+    assert of_feddyn(GrowingFedDyn(alpha=3.0, growth=0.5), UNEQUAL, ONE, "Theorem C") == pytest.approx(growing)
+
+
+def test_weights_of_everybody_are_not_those_of_cohorts() -> None:
+    """Theorem A admits sqrt(L mu), whatever the weights, where all take part, and Theorem A' more where few do."""
+    assert FedDyn().suggested(UNEQUAL).alpha == pytest.approx(math.sqrt(12.0), rel=1e-12)
+
+
+def test_what_is_proved_of_all_clients_needs_all_to_be_active_at_times() -> None:
+    never = WeightedSubset(size=1, weights=(1e-300, 1e300))
+    assert never.inclusion(2) == (0.0, 1.0)
+    assert FedSplit().guarantee(EQUAL, never) == "none: Theorem B needs clients that are all active at times"
