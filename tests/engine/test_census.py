@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from dualopt.engine import Blocks, Host, Inline
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._rows import under_each_other
+from dualopt.engine._uploads import UploadChecks
 from dualopt.methods import DualFL, FedDyn
-from dualopt.methods.participation import Schedule
+from dualopt.methods.participation import Schedule, first_round
 from dualopt.runs.recording import run
 from tests.engine.problems import problems
 from tests.engine.wired import elsewhere
@@ -114,6 +116,24 @@ def test_a_refusal_is_final_unless_it_says_so_and_a_failure_is_not() -> None:
     assert [(str(error), error.code, error.final) for error in refused] == [
         ("it cannot", "asked", final) for final in (True, True, False)
     ]
+
+
+@pytest.mark.parametrize(
+    ("upload", "sums", "fault"),
+    [
+        (np.zeros((1, 3)), False, ""),
+        (np.zeros((1, 7)), False, "its upload has the wrong shapes or types"),  # with none beside it
+        (np.zeros(3), True, ""),
+        (np.array([0.0, np.nan, 0.0]), True, "its upload is not finite"),
+    ],
+)
+def test_an_upload_that_is_alone_looks_like_a_model(upload: Any, sums: bool, fault: str) -> None:
+    engine: Any = SimpleNamespace(partial_sums=sums, in_process=False)
+    faults: dict[int, str] = {}
+    answer = protocol.Uploaded("run", 0, upload, None)
+    kept = UploadChecks(engine, (3,)).sound({0: answer}, {0: (4,)}, first_round(5), faults)
+    assert kept == ({} if fault else {0: (4,)})
+    assert [why.startswith(fault) for why in faults.values()] == [True] * bool(fault)
 
 
 def test_there_is_a_block() -> None:

@@ -260,6 +260,17 @@ def test_bounds_of_rounding_make_up_for_what_they_hide() -> None:
     assert false.last["energy"] + false.last["certificate"] > true.last["energy"]
 
 
+def test_a_conjugate_is_held_to_later_values() -> None:
+    """A bound that is too high near the local models of its round, and right at the model."""
+    f = lopsided_quadratic()
+    far = np.full(4, 5.0)
+    first, found = said(f, np.zeros(4), np.stack([far] * 6)), Contradictions(f.proven_mu, f.L)
+    less = first._replace(conjugate=first.conjugate - 0.01 * (first.value + first.conjugate))
+    assert found.by(1, np.zeros(4), less) is None
+    allowed = "its conjugate after round 1 is less than its value after round 2 allows"
+    assert found.by(2, far, said(f, far)) == (0, allowed)
+
+
 def test_what_is_not_known_is_not_compared() -> None:
     f, at = problems()["quadratic"], np.ones((2, 4))
     unknown = np.full(6, -math.inf)

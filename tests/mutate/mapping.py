@@ -644,7 +644,7 @@ TABLE |= {
             ("finite_sum", ("linear",), "Squared|Multinomial"),
             ("objective", ("objective",), "quadratic|squares"),
             ("composite", ("objective",), "composite"),
-            ("wrapper", ("objective",), "nonconvex|metric|scales"),
+            ("wrapper", ("objective", "sharpness_aware"), "nonconvex|metric|scales"),
         )
     },
     **{

@@ -8,7 +8,7 @@ from model_instances import assert_close, model, on, points, rows
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Logistic, Multinomial
-from dualopt.objectives import LocalProblem, SharpnessAware
+from dualopt.objectives import LocalProblem, SharpnessAware, mlp
 from dualopt.runs.certificates import certificate, dual_point
 from dualopt.solvers import SGD, Gradient, Nesterov
 from dualopt.solvers.stopping import Steps
@@ -96,3 +96,14 @@ def test_bad_arguments_are_refused():
     for name in ("radius", "epsilon"):
         with pytest.raises(ValueError, match=f"^{name} must be a positive finite number, not 0.0\\.$"):
             SharpnessAware(objective=f, **{name: 0.0})
+
+
+def test_what_is_not_wrapped_is_that_of_the_objective():
+    f = mlp(np.random.default_rng(0).normal(size=(6, 3)), np.arange(6) % 2, layers=(2,), clients=2)
+    wrapped = SharpnessAware(objective=f)
+    np.testing.assert_array_equal(wrapped.initial(), f.initial(0))
+    np.testing.assert_array_equal(wrapped.initial(3), f.initial(3))
+    theta = f.initial()
+    value, gradient = f.value_and_gradient(theta)
+    for mine, theirs in zip(wrapped.rounding(theta, value, gradient), f.rounding(theta, value, gradient), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
