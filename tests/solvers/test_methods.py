@@ -84,12 +84,15 @@ def test_conjugate_gradients_limits_and_negative_curvature():
 # Rates. The bounds hold at every step without fitting, and gradient descent breaks them on the same instance.
 
 
+def tridiagonal(d, weight):
+    """Return the matrix of Nesterov's chain, whose eigenvalues lie between ``weight`` and ``1 + weight``."""
+    return 0.25 * (2 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1)) + weight * np.eye(d)
+
+
 def chain(d=200, weight=0.0):
-    """Return Nesterov's tridiagonal quadratic, hard for every first-order method, with ``L = 1`` and minimiser."""
-    A = 0.25 * (2 * np.eye(d) - np.eye(d, k=1) - np.eye(d, k=-1))
-    b = np.zeros(d)
+    """Return Nesterov's tridiagonal quadratic, hard for every first-order method, with its minimiser."""
+    A, b = tridiagonal(d, weight), np.zeros(d)
     b[0] = 0.25
-    A = A + weight * np.eye(d)
     f = Quadratic(A=A[None], b=b[None])
     return LocalProblem(objective=f), np.linalg.solve(A, b)
 
@@ -280,7 +283,7 @@ def test_lbfgs_forgets_the_oldest_pair(history):
 
 @pytest.mark.parametrize(
     "A",
-    [chain(d=30, weight=1e-2)[0].objective.A[0], np.diag(np.linspace(-0.5, 1.0, 30)), 3.0 * np.eye(30)],
+    [tridiagonal(30, 1e-2), np.diag(np.linspace(-0.5, 1.0, 30)), 3.0 * np.eye(30)],
     ids=["convex", "nonconvex", "round"],
 )
 def test_nesterov_is_its_recursion(A):
