@@ -11,6 +11,8 @@ import pytest
 
 from dualopt.engine import Blocks, Host, Inline
 from dualopt.engine import _protocol as protocol
+from dualopt.engine._agreement import numbered
+from dualopt.engine._answers import require_sound, unsound
 from dualopt.engine._errors import RefusedError
 from dualopt.engine._rows import under_each_other
 from dualopt.engine._uploads import UploadChecks
@@ -139,3 +141,39 @@ def test_an_upload_that_is_alone_looks_like_a_model(upload: Any, sums: bool, fau
 def test_there_is_a_block() -> None:
     with pytest.raises(ValueError, match=r"^number must be at least 1, not 0\.$"):
         Blocks(number=0)
+
+
+def _census() -> protocol.ClientInfo:
+    (info,) = Host(problems()["smooth"]).answer([protocol.Describe()])
+    return info
+
+
+def test_what_clients_can_be_at_the_edge_is_taken_from_them() -> None:
+    n = _census().n_clients
+    require_sound(_census()._replace(linear_ridge=0.0, sizes=(1,) * n, max_rows=1, usual_weight=None), "lyon")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"usual_weight": 0.0}, r"usual_weight of host lyon must be a positive finite number"),
+        ({"linear_ridge": -1e-9}, r"linear_ridge of host lyon must be a finite number, at least 0"),
+        ({"sizes": (0, 1, 1, 1, 1)}, r"sizes of host lyon must be 5 numbers, at least 1"),
+    ],
+)
+def test_what_clients_cannot_be_is_not(wrong: dict, said: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{said}"):
+        require_sound(_census()._replace(**wrong), "lyon")
+
+
+@pytest.mark.parametrize(
+    ("gradients", "sound"), [((0.0, 3.0), True), (None, True), ((-1.0,), False), ((1e400,), False)]
+)
+def test_a_client_may_upload_without_a_gradient(gradients: tuple | None, sound: bool) -> None:
+    answer = protocol.Uploaded("run", 0, None, gradients)
+    assert (unsound(None, answer, 2, (3,)) is None) == sound
+
+
+def test_clients_without_numbers_are_counted_through() -> None:
+    found = [_census()._replace(clients=None, n_clients=n) for n in (2, 3, 1)]
+    assert numbered(found, "abc") == [(0, 1), (2, 3, 4), (5,)]
