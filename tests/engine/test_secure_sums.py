@@ -295,6 +295,8 @@ def test_what_would_show_single_numbers_is_refused() -> None:
     damaged[2] = damaged[2] ^ np.uint8(1)
     refused(a, _messages.Add("s", tuple(damaged), work()), "shares of c are damaged", "keys")
     refused(a, _messages.Add("s", (boxes["a"][0], boxes["a"][2], *boxes["a"][2:]), work()), "shares of b", "keys")
+    for wrong in (boxes["a"][:-1], list(boxes["a"]), None):
+        refused(a, _messages.Add("s", wrong, work()), "shares are missing")
 
     (added,) = a.answer([_messages.Add("s", boxes["a"], work())])
     assert a.answer([_messages.Add("s", boxes["a"], work())]) == [added]  # sent again: the same masked numbers
@@ -572,6 +574,19 @@ def test_with_too_few_hosts_a_round_is_one_without_anybody() -> None:
     pair = run("feddyn", f, rounds=2, participation=who, engine=SecureBlocks(number=6), certify_every=1000)
     assert "sums are of at least 3 hosts, and 2 would be added" in pair.parameters["lost"][0]
     assert pair.theta.tolist() == np.zeros(4).tolist()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"number": 2}, "number must be at least 3, the fewest hosts of a secure sum, not 2"),
+        ({"number": 3.5}, "number must be a whole number, not 3.5"),
+        ({"number": 3, "largest": 0.0}, "largest must be"),
+    ],
+)
+def test_blocks_that_cannot_be_are_refused(wrong: dict, said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{said}"):
+        SecureBlocks(**wrong)
 
 
 def test_options_that_sums_cannot_have_say_why() -> None:

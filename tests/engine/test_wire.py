@@ -14,6 +14,7 @@ from dualopt.arrays.codec import pack
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
+from dualopt.engine import wire
 from dualopt.engine.rounds import resolve
 from dualopt.methods import AFedPD, CorrectedDualFL, DualFL, FedDyn, FedSplit, Scaffnew
 from dualopt.methods.participation import UniformSubset
@@ -172,3 +173,9 @@ def test_for_plain_uploads_the_short_cut_is_wrong() -> None:
     assert np.linalg.norm(mean + m * theta) > 0.01 * np.linalg.norm(mean)
     gap = energy + conjugate + 0.5 * m * float((theta * theta).sum())
     assert abs(found.gap - gap) > 0.01 * min(found.gap, abs(gap))
+
+
+@pytest.mark.parametrize(("value", "fits"), [(2**63 - 1, True), (1 - 2**63, True), (2**63, False), (-(2**63), False)])
+def test_integers_of_the_protocol_have_64_bits(value: int, fits: bool) -> None:
+    assert wire._fits(value, int) == fits
+    assert not wire._fits(True, int)

@@ -210,6 +210,13 @@ def test_what_arrives_is_measured_from_what_both_ends_know() -> None:
         assert up.memory is known  # the method has its own
 
 
+def test_the_part_that_arrives_of_cohorts_of_coordinates_is_that_of_all_clients() -> None:
+    c, round = CoordinateCohorts(size=2), of((1, 3))
+    assert kept_part(c, SHAPE, N) != kept_part(c, SHAPE, 2)
+    arrived = kept_part(c, SHAPE, N) * c.compress(X[[1, 3]], round)
+    np.testing.assert_allclose(uplink(c, "nothing", round=round).sent(X[[1, 3]]), arrived, rtol=1e-14)
+
+
 def test_scalars_and_silent_rounds_are_left_alone() -> None:
     up = uplink(TopK(size=1), "nothing")
     x, value, products = up.sent((X, X[:, 0, 0], X[:, 0]))
