@@ -64,7 +64,7 @@ def leads_uphill(slope: Array, theta: Array, before: Array) -> bool:
     --------
     >>> import numpy as np
     >>> before, model = np.zeros(2), np.array([0.5, 0.5])
-    >>> leads_uphill(np.asarray(-0.1), model, before), leads_uphill(np.asarray(-0.6), model, before)
+    >>> leads_uphill(np.asarray(-0.4), model, before), leads_uphill(np.asarray(-0.6), model, before)
     (True, False)
     """
     return float(slope) + squared_norm(theta - before) > 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
+import pytest
 
 from dualopt.engine.rounds import iterate
 from dualopt.methods import FedAvg, FedSAM
@@ -48,3 +49,11 @@ def test_one_step_is_biased_by_the_radius_alone() -> None:
     g = f.gradient(start)
     uphill = g / (np.linalg.norm(g, axis=1, keepdims=True) + 1e-2)
     np.testing.assert_allclose(moved, -0.02 * 0.1 * np.einsum("jab,jb->a", f.A, uphill) / 5, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("radius", "sharp"), [(0.0, False), (0.1, True), (1.0, True)])
+def test_gradients_are_sharpness_aware_unless_the_radius_is_zero(radius: float, sharp: bool) -> None:
+    f = quadratic()
+    found = FedSAM(radius=radius).local_objective(f)
+    assert (found is f) != sharp
+    assert FedSAM().radius == 0.1
