@@ -118,3 +118,16 @@ def test_what_the_objective_lacks_is_not_there():
     np.testing.assert_array_equal(quadratics.initial(seed=1), quadratics.zeros())
     with pytest.raises(ValueError, match="needs an objective with draw"):
         SGD(step=0.1).initial_state(quadratics)
+
+
+def test_the_penalty_adds_to_the_bounds_of_rounding():
+    """What its own value and slope are wrong by comes on top of that of the losses."""
+    data = rows(Logistic())
+    f, plain = penalised(Logistic(), data), model(Logistic(), data)
+    theta = 3.0 * points(plain)
+    penalty, slope, _ = literal(theta)
+    value, gradient = plain.value_and_gradient(theta)
+    found, own = f.rounding(theta, value + penalty, gradient + slope), plain.rounding(theta, value, gradient)
+    eps = np.finfo(float).eps
+    assert (found.value - own.value >= eps * penalty).all()
+    assert (found.gradient - own.gradient >= eps * np.linalg.norm(slope.reshape(len(slope), -1), axis=1)).all()

@@ -107,3 +107,8 @@ def test_what_is_not_wrapped_is_that_of_the_objective():
     value, gradient = f.value_and_gradient(theta)
     for mine, theirs in zip(wrapped.rounding(theta, value, gradient), f.rounding(theta, value, gradient), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_each_layer_costs_a_gradient_more():
+    plain = model(Logistic())
+    assert (plain.gradient_cost, aware(plain).gradient_cost, aware(aware(plain)).gradient_cost) == (1.0, 2.0, 4.0)
