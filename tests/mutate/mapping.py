@@ -485,6 +485,7 @@ TABLE |= {
     "dualopt/engine/_answers.py": Judges(
         (
             Selected("dualopt/engine/_answers.py"),
+            Selected("tests/engine/test_census.py"),
             Selected("tests/engine/test_lies.py"),
             Selected("tests/engine/test_two_phases.py"),
         )
@@ -510,6 +511,7 @@ TABLE |= {
     "dualopt/engine/wire.py": Judges(
         (
             Selected("dualopt/engine/wire.py"),
+            Selected("tests/engine/test_wire.py", "integers"),
             Selected("tests/engine/test_wire_format.py"),
             Selected("tests/engine/test_wire_runs.py", "dualfl|feddyn|scaffnew|dual-lbfgs"),
         )
