@@ -144,16 +144,22 @@ def errors(case: Case, C: float, moved: float = 0.0) -> Errors:
     return Errors(size + limits.size, of, state)
 
 
+def ridge_at_the_server(case: Case) -> list[str]:
+    """Return what fails of the parameters that both theorems need."""
+    method = case.algorithm
+    some = [] if 0 < method.mu <= case.mu * UP_TO_ROUNDING and method.mu < case.L else ["0 < mu < L"]
+    product = method.gamma * method.tau * case.objective.n_clients
+    return some + ([] if abs(product - 1.0) <= 1e-9 else ["gamma tau N = 1"])
+
+
 def admitted(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem G."""
-    wrong, method = smooth_and_strongly_convex(case), case.algorithm
+    wrong = smooth_and_strongly_convex(case)
     if wrong:
         return wrong
-    mu, gamma, p = method.mu, method.gamma, case.fraction
-    some = [] if 0 < mu <= case.mu * UP_TO_ROUNDING and mu < case.L else ["0 < mu < L"]
-    some += [] if abs(gamma * method.tau * case.objective.n_clients - 1.0) <= 1e-9 else ["gamma tau N = 1"]
+    mu, gamma, p = case.algorithm.mu, case.gamma, case.fraction
     fits = mu * (case.L - mu) * gamma**2 + 2.0 * (1.0 - p) * mu * gamma <= p * UP_TO_ROUNDING
-    return some + ([] if fits else ["mu (L - mu) gamma^2 + 2 (1 - p) mu gamma <= p"])
+    return ridge_at_the_server(case) + ([] if fits else ["mu (L - mu) gamma^2 + 2 (1 - p) mu gamma <= p"])
 
 
 def sampled_fivegcs_cases(quick: bool) -> Iterator[ExpectedVerdict]:
@@ -201,13 +207,11 @@ def slower(case: Case) -> float:
 
 def everybody(case: Case) -> list[str]:
     """Return what fails of the assumptions of Theorem H."""
-    wrong, method = smooth_and_strongly_convex(case), case.algorithm
+    wrong = smooth_and_strongly_convex(case)
     if wrong:
         return wrong
-    some = [] if 0 < method.mu <= case.mu * UP_TO_ROUNDING and method.mu < case.L else ["0 < mu < L"]
-    some += [] if abs(case.gamma * method.tau * case.objective.n_clients - 1.0) <= 1e-9 else ["gamma tau N = 1"]
-    some += [] if case.fraction == 1.0 else ["all clients active"]
-    return some + ([] if case.gamma * method.mu < 1.0 else ["gamma mu < 1"])
+    some = ridge_at_the_server(case) + ([] if case.fraction == 1.0 else ["all clients active"])
+    return some + ([] if case.gamma * case.algorithm.mu < 1.0 else ["gamma mu < 1"])
 
 
 def full_fivegcs_cases(quick: bool) -> Iterator[ExpectedVerdict]:
