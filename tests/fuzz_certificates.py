@@ -39,7 +39,7 @@ from dualopt.objectives import (
     Quadratic,
     linear_model,
 )
-from dualopt.regularisers import L1, L2
+from dualopt.regularisers import L1, L2, WithoutIntercept
 from dualopt.runs.certificates import Certificate, LatestSolutions, certificate
 from dualopt.solvers import DualCoordinate, LocalSolution
 from dualopt.solvers._loop import solution
@@ -49,6 +49,7 @@ __all__ = ["Case", "Failure", "check", "draw", "failures", "main"]
 
 DIGITS = 60
 NEWTON_STEPS, SECANTS = 30, 8
+FAR = 1e100  # a step that leads nowhere: there is no minimiser
 CLOSE = 1e-45  # a relative step at which Newton's method has converged
 SMOOTHINGS = (1e-1, 1e-3, 1e-8, 1e-16, 1e-30)  # of kinks, relative to the scale of the data
 
@@ -181,6 +182,7 @@ class Truth:
     rows: list[Row]
     entries: list[Term]
     kinks: bool
+    apart: frozenset[int] = frozenset()  # entries that these functions leave out
     best: Any = None
 
     def predictors(self, x: Vector, theta: Vector) -> Vector:
@@ -191,7 +193,7 @@ class Truth:
         n = len(theta)
         quadratic = mp.fsum(theta[i] * mp.fdot(self.A[i], theta) for i in range(n)) / 2
         losses = mp.fsum(r.weight * r.term.value(self.predictors(r.x, theta)) for r in self.rows)
-        separate = mp.fsum(term.value([t]) for term in self.entries for t in theta)
+        separate = mp.fsum(term.value([theta[i]]) for term in self.entries for i in range(n) if i not in self.apart)
         return quadratic - mp.fdot(self.b, theta) + self.c + losses + separate
 
     def derivatives(self, theta: Vector, smoothing: float) -> tuple[Vector, list[Vector]]:
@@ -212,7 +214,7 @@ class Truth:
                             for j in range(p):
                                 H[o * p + i][q * p + j] += part * r.x[j]
         for term in self.entries:
-            for i in range(n):
+            for i in (i for i in range(n) if i not in self.apart):
                 slope, curvature = term.slopes([theta[i]], smoothing)
                 g[i] += slope[0]
                 H[i][i] += curvature[0][0]
@@ -227,7 +229,7 @@ class Truth:
             for _ in range(NEWTON_STEPS):
                 g, H = self.derivatives(theta, smoothing)
                 step = eliminate(H, [-t for t in g])
-                if step is None or (slope := mp.fdot(g, step)) >= 0:
+                if step is None or max(map(abs, step)) > FAR or (slope := mp.fdot(g, step)) >= 0:
                     break
                 theta = self.advance(theta, step, slope, smoothing)
                 if (energy := self.energy(theta)) < self.best:
@@ -297,7 +299,9 @@ def truth_of(objective: Any) -> Truth:
         for share, (X, y, w) in zip(shares, objective.client_rows(), strict=True):
             for x, label, weight in zip(numbers(X), numbers(y), numbers(w), strict=True):
                 rows.append(Row(share * mpf(float(weight)), exactly(x), loss_term(objective.loss, float(label))))
-    entries = []
+    entries, p = [], objective.shape[-1]
+    apart = frozenset(range(p - 1, n, p)) if objective.free_intercept else frozenset()
+    h = h.regulariser if isinstance(h, WithoutIntercept) else h
     if isinstance(h, L2):
         ridge += mpf(h.weight)
     if isinstance(h, L1) and h.weight:
@@ -305,11 +309,11 @@ def truth_of(objective: Any) -> Truth:
         entries.append(quadratic_pieces(mpf(0), mpf(1), -weight, weight, mpf(0)))
     if lam:
         entries.append(penalty_term(lam, alpha))
-    for i in range(n):
+    for i in set(range(n)) - apart:
         A[i][i] += ridge
     loss = getattr(objective, "loss", None)
     kinks = isinstance(loss, Hinge | AbsoluteDeviation) or isinstance(h, L1)
-    return Truth(outputs, A, b, c, rows, entries, kinks)
+    return Truth(outputs, A, b, c, rows, entries, kinks, apart)
 
 
 def penalty_term(lam: Any, alpha: Any) -> Term:
@@ -450,9 +454,10 @@ def draw_linear(rng: np.random.Generator, dtype: Any) -> tuple[LinearModel, str,
     if how == "like_data":
         mu = float(np.clip(log_uniform(rng, 1e-4, 10.0) * scale**2, 1e-250, 1e250))
     mu = 0.0 if rng.random() < 0.1 else mu if not single else float(np.clip(mu, 1e-30, 1e30))
-    options: dict[str, Any] = {"clients": N, "intercept": bool(rng.random() < 0.3), "client_weights": of_clients}
+    options: dict[str, Any] = {"clients": N, "client_weights": of_clients}
+    options["intercept"] = choose(rng, none=6, penalised=2, free=4)
     f = linear_model(X.astype(dtype), y, loss=loss, mu=mu, weights=weights, **options)
-    words = f"{loss}, N = {N}, rows {f.sizes}, shape {f.shape}, mu {mu:.1e}, scales {scale:.0e} {label_scale:.0e}"
+    words = f"{loss}, N = {N}, rows {f.sizes}, shape {f.shape}, mu {mu:.1e}, scales {scale:.0e} {label_scale:.0e}, intercept {options['intercept']}"
     return f, f"{words}, offset {offset}", label_scale if loss.labels == "real" else 1.0
 
 
@@ -465,7 +470,7 @@ def draw_points(rng: np.random.Generator, f: Any, best: np.ndarray) -> tuple[str
     shape = (f.n_clients, *f.shape)
     size = float(np.abs(best).max()) or 1.0
     if how == "dual":
-        if not isinstance(own, LinearModel) or own.loss.outputs > 1 or not own.ridge > 0:
+        if not isinstance(own, LinearModel) or own.loss.outputs > 1 or not own.ridge > 0 or own.free_intercept:
             return "none", None
         problem = LocalProblem(objective=own, linear=-own.gradient(asarray_like(best, own.zeros())))
         try:

@@ -22,9 +22,12 @@ def client_info(f: Any, clients: tuple[int, ...] | None, project: str) -> protoc
     return protocol.ClientInfo(
         clients=clients,
         n_clients=f.n_clients,
-        mu=f.mu,
+        mu=f.partial_mu,
+        free_intercept=f.free_intercept,
+        shift_invariant=f.shift_invariant,
         mu_rounding=f.mu_rounding,
         L=f.L,
+        nonnegative=f.nonnegative,
         weights=f.weights,
         zero=f.zeros(),
         offers=tuple(sorted(f.offers)),

@@ -60,9 +60,12 @@ class ClientInfo(NamedTuple):
 
     clients: tuple[int, ...] | None  # their numbers; None: the server numbers them in the order of the hosts
     n_clients: int  # n
-    mu: Array  # (n,)  strong convexity constants
+    mu: Array  # (n,)  strong convexity constants, in all but a free intercept
+    free_intercept: bool  # whether models have one
+    shift_invariant: bool  # whether only the differences of those of several outputs count
     mu_rounding: Array  # (n,)  what is to be taken off them for proven ones
     L: Array  # (n,)  smoothness constants
+    nonnegative: bool  # whether no value is below 0
     weights: tuple[float, ...] | None  # in the mean of all clients; None: 1 each
     zero: Array  # the zero model: its shape, type and array library are those of the data
     offers: tuple[str, ...]  # what the objective has beside the common members

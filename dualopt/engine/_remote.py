@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn, Self
 
 import numpy as np
 
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.engine import _protocol as protocol
 from dualopt.engine._agreement import numbered, require_agreement
 from dualopt.engine._answers import require_sound
@@ -82,9 +82,11 @@ class RemoteClients(Objective):
         self.weights = _weights(found, places)
         self._server = Server(engine, places, self.shape, name=run, project=project, weights=self.weights)
         rows = self._server.rows
+        self.free_intercept, self.shift_invariant = found[0].free_intercept, found[0].shift_invariant
+        self.nonnegative = found[0].nonnegative
         self._mu, self._rounding = rows([x.mu for x in found]), rows([x.mu_rounding for x in found])
         self._L = rows([x.L for x in found])
-        self._server.hold_to(self.proven_mu, self._L)
+        self._server.hold_to(self.mu if self.free_intercept else self.proven_mu, self._L)
         first = found[0]
         self.usual_weight = first.usual_weight
         if first.max_rows is not None and first.n_features is not None:
@@ -118,6 +120,13 @@ class RemoteClients(Objective):
     @property
     def mu(self) -> Array:
         """Strong convexity constants of ``f_j``, shape ``(N,)``."""
+        if not self.free_intercept:
+            return self._mu
+        return array_namespace(self._mu).minimum(self._mu, array_namespace(self._mu).zeros_like(self._mu))
+
+    @property
+    def partial_mu(self) -> Array:
+        """Those in all but a free intercept, shape ``(N,)``."""
         return self._mu
 
     @property

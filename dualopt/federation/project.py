@@ -22,6 +22,8 @@ from dualopt.methods.compressors import Compressor
 from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
+from dualopt.objectives.linear import kind_of_intercept
+from dualopt.problem.inputs import parse_class_weight
 from dualopt.problem.data.scaling import check_scale
 from dualopt.runs.recording import check_run
 from dualopt.spec import Spec, toml
@@ -65,8 +67,10 @@ class Project(Typed):
         Number of columns of the data, without the column of ones.
     feature_names : tuple of str
         Their names, where tables have some; then each site's table has these columns in this order.
-    intercept : bool
-        Whether a column of ones is appended.
+    intercept : str
+        A column of ones: "penalised", "free" or "none".
+    class_weight : str, optional
+        What rows count by their label, such as yes=3,no=1: numbers, since no site can count the classes of all.
     scale : str
         none, unit-rows, or a number to divide by. What a site would compute from its own rows alone, such as their
         largest number, is refused.
@@ -112,7 +116,8 @@ class Project(Typed):
     regulariser: str | None = None
     features: int = 0
     feature_names: tuple[str, ...] = ()
-    intercept: bool = True
+    intercept: str = "penalised"
+    class_weight: str | None = None
     scale: str = "none"
     client_weights: str = "equal"
     dtype: str = "float64"
@@ -286,6 +291,12 @@ class Project(Typed):
             ("storage", ("auto", "dense", "sparse")),
         ):
             require(getattr(self, name) in words, f"{name} must be one of {', '.join(words)}", getattr(self, name))
+        kind_of_intercept(self.intercept)
+        require(
+            self.class_weight is None or isinstance(parse_class_weight(self.class_weight), dict),
+            "class_weight must be numbers by class in a federation, where nobody counts the classes of all sites",
+            self.class_weight,
+        )
         weights = as_client_weights(parse_numbers(self.client_weights))
         positive("client_weights", weights, None if weights is None else self.n_clients)
         scales = parse_numbers(self.scales)

@@ -21,6 +21,7 @@ from dualopt.objectives._weights import parse_numbers
 from dualopt.problem.data import encode_labels, load
 from dualopt.problem.data._libsvm import load as _libsvm
 from dualopt.problem.data._registry import _reader
+from dualopt.problem.inputs import parse_class_weight
 from dualopt.spec import toml
 
 __all__ = ["SiteSettings", "site_name", "site_objective"]
@@ -182,9 +183,24 @@ def objective_of(project: Project, X: Any, y: Any, number: int = 0) -> LinearMod
         mu=project.mu,
         clients=1,
         intercept=project.intercept,
+        class_weight=_class_weight(project),
         client_weights=weights,
         storage=project.storage,
     )
+
+
+def _class_weight(project: Project) -> dict[int, float] | None:
+    """Return what rows count by the codes of their labels."""
+    if project.class_weight is None:
+        return None
+    loss = project.loss_object
+    codes = (-1, 1) if loss.labels == "binary" else tuple(range(loss.outputs))
+    code_of = dict(zip(map(str, project.classes or codes), codes, strict=True))
+    given = parse_class_weight(project.class_weight)
+    assert isinstance(given, dict)
+    for name in given:
+        require(name in code_of, f"class_weight must name classes, some of {', '.join(code_of)}", name)
+    return {code_of[name]: number for name, number in given.items()}
 
 
 def _rows(project: Project, data: str | Path, label: str | None) -> tuple[Any, np.ndarray]:

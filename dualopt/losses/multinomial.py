@@ -52,6 +52,7 @@ class Multinomial:
 
     labels: ClassVar[str] = "class"
     nonnegative: ClassVar[bool] = True
+    shift_invariant: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {"classes": 4}
 
     classes: int

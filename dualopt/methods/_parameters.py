@@ -94,7 +94,7 @@ def suggested_weight(objective: Objective, name: str, factor: float = 1.0) -> fl
     r"""Return a weight of the proximal term for ``objective``.
 
     It is ``factor`` times :math:`\sqrt{L\mu}` for strongly convex smooth clients, the order of the optimum, times the
-    ``mu`` of nonsmooth ones, and otherwise times :math:`8L/(\sqrt5 - 1)`, twice what FedPD's theorems need. An
+    ``mu`` of nonsmooth ones (with a free intercept that of the other weights), and otherwise times :math:`8L/(\sqrt5 - 1)`, twice what FedPD's theorems need. An
     objective that knows a weight better than its ``mu`` says, its ``usual_weight``, gives that one.
 
     Raises
@@ -105,6 +105,8 @@ def suggested_weight(objective: Objective, name: str, factor: float = 1.0) -> fl
     if objective.usual_weight is not None:
         return objective.usual_weight
     mu, L = smallest(objective.mu), largest(objective.L)
+    if objective.free_intercept and mu >= 0:  # what holds the other weights
+        mu = smallest(objective.partial_mu)
     if mu > 0:
         return factor * (math.sqrt(L * mu) if math.isfinite(L) else mu)
     if not math.isfinite(L):

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dualopt.arrays._checks import interval
+from dualopt.arrays._checks import interval, require_positive
 from dualopt.arrays.xp import Array
 from dualopt.methods._base import AUTO, Algorithm
-from dualopt.methods._parameters import ProximalStep, Suggested, TheRegulariser, smooth_and_strongly_convex
+from dualopt.methods._parameters import (
+    Checked,
+    Suggested,
+    TheRegulariser,
+    largest,
+    require_convex_local_problem,
+    smallest,
+    smooth_and_strongly_convex,
+    suggested_weight,
+)
 from dualopt.methods._splitting_theorems import OF_FEDDR
 from dualopt.methods.oracle import Oracle
 from dualopt.methods.participation import Round
@@ -16,6 +26,8 @@ from dualopt.objectives import Objective
 from dualopt.regularisers import Zero
 
 __all__ = ["FedDR"]
+
+WITHOUT_MU = 16.0  # steps for convex clients, times 1/L
 
 
 class Server(NamedTuple):
@@ -31,6 +43,23 @@ class Client(NamedTuple):
     y: Array  # y_i
     x: Array  # x_i, the latest local solution
     reflected: Array  # xhat_i = 2 x_i - y_i
+
+
+def step_of_maps(method: Any, objective: Objective, name: str) -> float:
+    """Return 1 over the usual weight, and for convex clients without ``mu`` a multiple of ``1/L``."""
+    held = smallest(objective.partial_mu if objective.free_intercept else objective.mu)
+    L = largest(objective.L)
+    if held == 0 and objective.usual_weight is None and math.isfinite(L):
+        return WITHOUT_MU / L
+    return 1.0 / suggested_weight(objective, name)
+
+
+Step = Annotated[
+    float,
+    require_positive,
+    Suggested(step_of_maps),
+    Checked(lambda method, f, name: require_convex_local_problem(f, 1.0 / method.eta, name)),
+]
 
 
 def best_relaxation(method: Any, objective: Objective, name: str) -> float:
@@ -55,8 +84,9 @@ class FedDR(Algorithm):
     Parameters
     ----------
     eta : float, optional
-        Step of the proximal maps; suggested: :math:`1/\sqrt{L\mu}`, or half of FedPD's limit when the clients are not
-        strongly convex.
+        Step of the proximal maps; suggested: :math:`1/\sqrt{L\mu}`; ``16/L`` for smooth clients with ``mu = 0``, whose
+        best step depends on the solution (between 4 and 64 over ``L`` on four lassos); half of FedPD's limit for
+        clients that are not convex.
     regulariser : Regulariser, optional
         ``g``; suggested: that of the objective, the zero function if it has none.
     relaxation : float, optional
@@ -80,7 +110,7 @@ class FedDR(Algorithm):
     upload_reference: ClassVar[str] = "errors"
     theorems = OF_FEDDR
 
-    eta: ProximalStep = AUTO
+    eta: Step = AUTO
     regulariser: TheRegulariser = Zero()
     relaxation: Annotated[float, interval("(0, 2]"), Suggested(best_relaxation)] = AUTO
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dualopt.arrays.xp import Array
 from dualopt.objectives.wrapper import ObjectiveWrapper
-from dualopt.regularisers import Zero
+from dualopt.regularisers import WithoutIntercept, Zero
 from dualopt.spec import built
 
 __all__ = ["Composite", "without_regulariser"]
@@ -27,7 +28,8 @@ class Composite(ObjectiveWrapper):
     objective : Objective
         The ``f_j``.
     regulariser : Regulariser or str
-        ``g``, or its name and weight, such as "l1=0.01".
+        ``g``, or its name and weight, such as "l1=0.01". Of clients with a free intercept it is that of the other
+        weights, :class:`dualopt.regularisers.WithoutIntercept`.
 
     Raises
     ------
@@ -50,10 +52,22 @@ class Composite(ObjectiveWrapper):
     objective: Any
     regulariser: Any = field()  # without field() the default of the base class would be taken
 
+    @property
+    def nonnegative(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether every ``f_j`` is at least 0."""
+        return self.objective.nonnegative
+
+    @property
+    def partial_mu(self) -> Array:
+        """Strong convexity constants of the ``f_j`` in all but a free intercept, shape ``(N,)``."""
+        return self.objective.partial_mu
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "regulariser", built(self.regulariser, "regulariser"))
         if self.objective.regulariser != Zero():
             raise ValueError("objective has a regulariser already.")
+        if self.objective.free_intercept and not isinstance(self.regulariser, WithoutIntercept):
+            object.__setattr__(self, "regulariser", WithoutIntercept(regulariser=self.regulariser))
 
 
 def without_regulariser(objective: Any) -> Any:

@@ -105,6 +105,10 @@ class InCoordinates(ObjectiveWrapper):
     _chosen: Index | None = None  # the clients among those of `_kept`
     _store: ClientCache | None = None
 
+    def __post_init__(self) -> None:
+        if self.objective.free_intercept:
+            raise ValueError("objective must have no free intercept, which is no coordinate of a metric.")
+
     def __getstate__(self) -> dict[str, Any]:
         return {"objective": self.objective, "metric": self.metric, "_chosen": None, "_store": None}
 

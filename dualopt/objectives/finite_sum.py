@@ -21,7 +21,9 @@ class FiniteSum(Objective):
     r"""Base of the dataclasses that add losses of predictors over the rows of each client.
 
     .. math:: f_j(\theta) = \sum_{i=1}^{m_j} w_{ji}\, \phi(z(\theta; x_{ji});\, y_{ji})
-              + \tfrac{\text{ridge}}{2} |\theta|^2
+              + \tfrac{\text{ridge}}{2} |\theta|^2,
+
+    without a free intercept in the norm.
 
     A subclass defines the predictors ``z`` by ``_forward`` and their derivatives by ``_backward``.
 
@@ -194,11 +196,11 @@ class FiniteSum(Objective):
 
     def _value_with_ridge(self, value: Array, points: Array) -> Array:
         """Return values ``(c,)`` with those of the ridge; one point for all has one norm."""
-        return value + 0.5 * self.ridge * client_dot(points, points)
+        return value + 0.5 * self.ridge * client_dot(points, self.held(points))
 
     def _with_ridge(self, gradient: Array, points: Array) -> Array:
         """Add the gradient of the ridge to ``gradient``, an array made here."""
-        gradient += self.ridge * points
+        gradient += self.ridge * self.held(points)
         return gradient
 
     def _shaped(self, gradient: Array) -> Array:

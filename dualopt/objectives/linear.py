@@ -9,9 +9,9 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
-from dualopt.arrays._checks import require_flags
+from dualopt.arrays._checks import is_flag, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import as_client_weights, kind_of_weights
@@ -19,10 +19,10 @@ from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
 from dualopt.objectives.rows import Block, ClientBlock, ClientRows
-from dualopt.problem.inputs import prepare
+from dualopt.problem.inputs import prepare, row_weights
 from dualopt.spec import Spec, built, described, required
 
-__all__ = ["LinearModel", "linear_model"]
+__all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
 
 SHOWN = 3  # names in the text that stands for a model
 COMPUTED = ("L", "_norms")  # once per client, and kept by ``select``
@@ -34,18 +34,20 @@ class LinearModel(FiniteSum):
 
     .. math:: f_j(\theta) = \sum_{i=1}^{m_j} w_{ji}\, \phi(\theta x_{ji};\, y_{ji}) + \tfrac{\text{ridge}}{2} |\theta|^2
 
-    The ridge acts on all weights, the intercept included. Use :func:`linear_model` to build one from rows.
+    The ridge acts on all weights, the intercept included unless it is free. Use :func:`linear_model` to build one from rows.
 
     Attributes
     ----------
     loss : Loss
         ``phi``.
     ridge : float
-        Weight of the squared norm; the strong convexity constant ``mu`` of every ``f_j``.
+        Weight of the squared norm; the strong convexity constant ``mu`` of every ``f_j`` without a free intercept.
     rows : ClientRows
         Features ``x_ji``, labels ``y_ji`` and weights ``w_ji``.
     weights : tuple of float, optional
         The weights ``w_j`` of the clients in ``E``; all are 1 when not given.
+    free_intercept : bool
+        Whether the weights of the last column, of ones, are not in the norm.
     classes : tuple, optional
         The labels that were encoded, in the order of their codes (for a binary loss those of -1 and +1); None where
         labels were codes already.
@@ -64,6 +66,7 @@ class LinearModel(FiniteSum):
     ridge: float
     rows: ClientRows
     weights: tuple[float, ...] | None = None
+    free_intercept: bool = False
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
@@ -89,8 +92,23 @@ class LinearModel(FiniteSum):
 
     @cached_property
     def mu(self) -> Array:
-        """Strong convexity constants, all equal to ``ridge``, shape ``(N,)``."""
+        """Strong convexity constants, all equal to ``ridge``, or 0 with a free intercept, shape ``(N,)``."""
+        return self._everywhere(0.0 if self.free_intercept else self.ridge)
+
+    @cached_property
+    def partial_mu(self) -> Array:
+        """Those in all but a free intercept, all equal to ``ridge``, shape ``(N,)``."""
         return self._everywhere(self.ridge)
+
+    @property
+    def nonnegative(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the loss is at least 0."""
+        return self.loss.nonnegative
+
+    @property
+    def shift_invariant(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the loss is one of the differences of its outputs."""
+        return getattr(self.loss, "shift_invariant", False)
 
     @cached_property
     def L(self) -> Array:
@@ -143,7 +161,7 @@ class LinearModel(FiniteSum):
     @property
     def offers(self) -> frozenset[str]:
         """Samples, Hessians and approximate inverses; exact solutions for the squared loss."""
-        exact = {"exact"} if isinstance(self.loss, Squared) else set()
+        exact = {"exact"} if isinstance(self.loss, Squared) and not self.free_intercept else set()
         return frozenset({"samples", "hessian", "preconditioner"} | exact)
 
     def hessian_product(self, theta: Array, v: Array) -> Array:
@@ -206,6 +224,8 @@ class LinearModel(FiniteSum):
         """
         if not isinstance(self.loss, Squared):
             raise ValueError(f"solver 'exact' needs quadratic local problems, and the loss {self.loss} is not squared.")
+        if self.free_intercept:
+            raise ValueError("solver 'exact' needs a ridge on all columns, an intercept among them.")
         ridges = self._ridges(problem.weight)
         if not ridges.min() > 0:
             raise ValueError(f"solver 'exact' needs mu + weight > 0 for a linear model, not {ridges.min()}.")
@@ -268,8 +288,10 @@ def linear_model(
     loss: Loss | str,
     mu: float,
     clients: Any = 1,
-    intercept: bool = True,
+    intercept: bool | str = True,
     weights: Any = None,
+    sample_weight: Any = None,
+    class_weight: Any = None,
     client_weights: Any = "equal",
     storage: str = "auto",
     peers: Communicator = ALONE,
@@ -299,14 +321,22 @@ def linear_model(
         name: their indices, or a truth value for each of the ``m`` rows. Or the name of the client of each row,
         anything hashable: clients are in the order of their names where they have one, else as they occur. Of a
         DataFrame, also the name of a column.
-    intercept : bool, default True
-        Whether to append a constant column of ones (its weights are regularised too, as in the paper).
+    intercept : bool or {"penalised", "free", "none"}, default True
+        Whether to append a constant column of ones. Its weight is in the ridge too, as in the paper ("penalised",
+        True), or not ("free"): then no client is strongly convex, so that theorems which need it do not apply, and
+        methods whose parameters rest on it refuse.
     weights : vector of shape (m,), optional
         The weights ``w_ji`` of the rows inside their client; ``1/m_j`` when not given, the mean over its rows.
+    sample_weight : vector of shape (m,) or str, optional
+        What each row counts, :math:`s_{ji} \ge 0`: the ``w_ji`` are :math:`s_{ji} / \sum_i s_{ji}`, so that a row of
+        weight 2 is the same as the row twice. Of a DataFrame, also the name of a column.
+    class_weight : "balanced" or dict, optional
+        What the rows of each class count, by the label, beside ``sample_weight``; ``"balanced"``: as much as those of
+        every other class (`dualopt.problem.inputs.row_weights`).
     client_weights : "equal", "rows", numbers or dict, default "equal"
         The weights ``w_j`` of the clients in ``E = sum_j w_j f_j / sum_j w_j``, one number for each client, or for each
-        of their names. ``"rows"`` is ``m_j``: the data part of ``E`` is the mean over all rows then. Every ``f_j`` has
-        the whole ridge whatever its weight, and so has ``E``.
+        of their names. ``"rows"`` is ``m_j``, or the sum of what its rows count: the data part of ``E`` is the mean over
+        all rows then. Every ``f_j`` has the whole ridge whatever its weight, and so has ``E``.
     storage : "auto", "sparse" or "dense"
         How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
         faster. Every method works with both. Products with dense NumPy features of four million numbers and more are
@@ -339,9 +369,11 @@ def linear_model(
     """
     if not (isinstance(mu, Real) and math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
-    require_flags(intercept=intercept)
+    intercept = kind_of_intercept(intercept)
+    if weights is not None and (sample_weight is not None or class_weight is not None):
+        raise ValueError("weights must not be given beside sample_weight or class_weight, which they would undo.")
     with peers.together():
-        data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights)
+        data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights, sample_weight=sample_weight)
         as_client_weights(client_weights)  # before rows are copied
         if peers.size > 1 and (data.classes is not None or isinstance(_loss(loss), type)):
             raise ValueError(
@@ -352,32 +384,55 @@ def linear_model(
         {
             "loss": described(data.loss, lambda x: type(x).__name__),
             "mu": float(mu),
-            "intercept": bool(intercept),
+            "intercept": intercept,
+            "sample_weight": "given" if data.sample_weight is not None else "none",
+            "class_weight": repr(class_weight),
             "client_weights": kind_of_weights(client_weights),
             "storage": storage,
             "type of X": str(data.X.dtype),
             "number of columns of X": data.X.shape[1],
         }
     )
+    like = data.X.data if is_sparse(data.X) else data.X
+    with peers.together():
+        counts = row_weights(data.sample_weight, class_weight, data.y, like, data.loss, data.classes, peers)
     rows = ClientRows.build(
         data.X,
         data.y,
         loss=data.loss,
         clients=data.clients,
-        intercept=intercept,
-        weights=data.weights,
+        intercept=intercept != "none",
+        weights=data.weights if counts is None else counts,
         storage=storage,
         peers=peers,
     )
+    sizes = rows.sizes
+    if counts is not None:
+        with peers.together():
+            rows, sizes = rows.normalised()
     return LinearModel(
         loss=data.loss,
         ridge=float(mu),
         rows=rows,
-        weights=as_client_weights(client_weights, rows.sizes, data.client_names),
+        weights=as_client_weights(client_weights, sizes, data.client_names),
+        free_intercept=intercept == "free",
         classes=data.classes,
         feature_names=data.feature_names,
         client_names=data.client_names,
     )
+
+
+def kind_of_intercept(intercept: Any) -> str:
+    """Return "penalised", "free" or "none" for what is said of an intercept; True is the first, False the last.
+
+    >>> kind_of_intercept(True), kind_of_intercept("free")
+    ('penalised', 'free')
+    """
+    if is_flag(intercept):
+        return "penalised" if intercept else "none"
+    known = isinstance(intercept, str) and intercept in ("penalised", "free", "none")
+    require(known, "intercept must be True, False, 'penalised', 'free' or 'none'", intercept)
+    return intercept
 
 
 def _loss(loss: Any) -> Any:

@@ -92,6 +92,16 @@ class Objective(ABC):
     weights: tuple[float, ...] | None = None
     """The weights ``w_j`` of the clients, positive numbers; None where all are 1."""
 
+    free_intercept: bool = False
+    r"""Whether ``partial_mu`` leaves out the intercept :math:`b`, the last entry on the last axis of a model
+    :math:`(w, b)`: then :math:`f_j - \frac{m_j}{2} |w|^2` are convex, and ``mu`` need not be positive."""
+
+    shift_invariant: bool = False
+    """Whether no value changes where the intercepts of all outputs grow by the same number, as with `Multinomial`."""
+
+    nonnegative: bool = False
+    """Whether every ``f_j`` is at least 0, on which certificates rest where nothing is strongly convex."""
+
     usual_weight: float | None = None
     """A proximal weight that is known to suit; by default None, and methods suggest one from ``mu`` and ``L``."""
 
@@ -111,22 +121,28 @@ class Objective(ABC):
         """Strong convexity constants of ``f_j``, shape ``(N,)``."""
 
     @property
-    def mu_rounding(self) -> Array:
-        """Numbers ``r_j`` for which ``mu_j - r_j`` is proven to be a strong convexity constant, shape ``(N,)``.
+    def partial_mu(self) -> Array:
+        """Strong convexity constants of ``f_j`` in all but a free intercept, shape ``(N,)``; ``mu`` without one."""
+        return self.mu
 
-        By default four units in the last place. Certificates rest on ``mu_j - r_j``, everything else on ``mu_j``.
+    @property
+    def mu_rounding(self) -> Array:
+        """Numbers ``r_j`` for which ``partial_mu_j - r_j`` is proven to be such a constant, shape ``(N,)``.
+
+        By default four units in the last place. Certificates rest on ``partial_mu_j - r_j``, all else on ``mu_j``.
         """
-        return 4.0 * epsilon(self.mu) * array_namespace(self.mu).abs(self.mu)
+        mu = self.partial_mu
+        return 4.0 * epsilon(mu) * array_namespace(mu).abs(mu)
 
     @cached_property
     def proven_mu(self) -> Array:
-        """Strong convexity constants that are proven, ``mu - mu_rounding`` rounded down, shape ``(N,)``."""
-        mu, rounding = self.mu, self.mu_rounding
+        """Constants that are proven, ``partial_mu - mu_rounding`` rounded down, shape ``(N,)``."""
+        mu, rounding = self.partial_mu, self.mu_rounding
         return mu - rounding - epsilon(mu) * rounding
 
     @cached_property
     def mean_mu(self) -> float:
-        """A lower bound of the mean of the proven constants: a strong convexity constant of ``E``."""
+        """A lower bound of the mean of the proven constants: one of ``E``, in all but a free intercept."""
         mu, N = self.proven_mu, self.n_clients
         room = gamma(N, mu) if self.shares is None else gamma(2 * N + 4, mu)
         room = room * float(self.mean(array_namespace(mu).abs(mu))) if N > 1 else 0.0
@@ -142,6 +158,13 @@ class Objective(ABC):
     def shares(self) -> tuple[float, ...] | None:
         """The parts ``w_j / sum w`` of the clients in ``E``; None where all weights are equal."""
         return shares(self.weights)
+
+    def held(self, theta: Array) -> Array:
+        """Return models, shape ``(..., *shape)``, with 0 for a free intercept; without one as they are."""
+        if not self.free_intercept:
+            return theta
+        xp, kept = array_namespace(theta), theta.shape[-1] - 1
+        return xp.concat([theta[..., :kept], xp.zeros_like(theta[..., kept:])], axis=-1)
 
     def mean(self, rows: Array) -> Array:
         """Return ``sum_j w_j x_j / sum_j w_j`` for rows ``x_j`` of all clients, shape ``(N, ...)``."""

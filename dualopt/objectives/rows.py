@@ -23,6 +23,7 @@ from dualopt.arrays.xp import (
     is_mapped,
     is_sparse,
     is_writable,
+    to_numpy,
 )
 from dualopt.losses import Loss
 from dualopt.objectives._compiled import CompiledGroup, dense_group
@@ -162,6 +163,25 @@ class ClientRows:
             raise ValueError("weights must not be 0 for all rows.")
         max_rows = int(peers.largest(int(sizes.max())))
         return cls(groups=tuple(groups), group=group, position=position, max_rows=max_rows)
+
+    def normalised(self) -> tuple[ClientRows, tuple[float, ...]]:
+        """Return the rows with weights that sum to 1 for each client, and the sums before, one for each client.
+
+        Raises
+        ------
+        ValueError
+            If those of a client are all 0.
+        """
+        groups, sums = [], []
+        for group in self.groups:
+            xp = array_namespace(group.w)
+            total = xp.sum(group.w, axis=1, keepdims=True)
+            sums.append(to_numpy(xp.astype(total[:, 0], xp.float64)).tolist())
+            groups.append(replace(group, w=group.w / xp.where(total > 0, total, xp.ones_like(total))))
+        found = [sums[g][place] for g, place in zip(self.group.tolist(), self.position.tolist(), strict=True)]
+        if not min(found) > 0:
+            raise ValueError(f"sample_weight must not be 0 for all rows of client {found.index(min(found))}.")
+        return replace(self, groups=tuple(groups)), tuple(found)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the rows of these clients alone: what one process per client is sent."""

@@ -52,9 +52,19 @@ class Reweighted(ObjectiveWrapper):
         return self.over_scales(self.objective.mu)
 
     @property
+    def nonnegative(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether every ``f_j`` is at least 0."""
+        return self.objective.nonnegative
+
+    @property
+    def partial_mu(self) -> Array:
+        """Those in all but a free intercept, over the scales, shape ``(N,)``."""
+        return self.over_scales(self.objective.partial_mu)
+
+    @property
     def mu_rounding(self) -> Array:
-        """Those of the ``mu_j`` over the scales, and that of the quotients, shape ``(N,)``."""
-        mu = self.objective.mu
+        """Those of the constants over the scales, and that of the quotients, shape ``(N,)``."""
+        mu = self.objective.partial_mu
         rounding = self.objective.mu_rounding + 4.0 * epsilon(mu) * array_namespace(mu).abs(mu)
         return self.over_scales(rounding) * (1.0 + 4.0 * epsilon(mu))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.objective import OPTIONAL_MEMBERS, Objective
 
@@ -52,13 +53,28 @@ class ObjectiveWrapper(Objective):
         return self.objective.weights
 
     @property
+    def free_intercept(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether ``partial_mu`` leaves out the intercept."""
+        return self.objective.free_intercept
+
+    @property
+    def shift_invariant(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether no value changes where the intercepts of all outputs grow by the same number."""
+        return self.objective.shift_invariant
+
+    @property
+    def partial_mu(self) -> Array:
+        """Constants in all but a free intercept, shape ``(N,)``; -inf where there is one: nothing is known."""
+        return -math.inf * array_namespace(self.mu).ones_like(self.mu) if self.free_intercept else self.mu
+
+    @property
     def mu(self) -> Array:
         """Strong convexity constants of ``f_j``, shape ``(N,)``."""
         return self.objective.mu
 
     @property
     def mu_rounding(self) -> Array:
-        """What is to be taken off ``mu`` for a proven constant, shape ``(N,)``."""
+        """What is to be taken off ``partial_mu`` for a proven constant, shape ``(N,)``."""
         return self.objective.mu_rounding
 
     @property

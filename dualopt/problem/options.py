@@ -14,6 +14,7 @@ from dualopt.losses import Loss
 from dualopt.objectives import MLP, Composite, FiniteSum, NonconvexPenalty, Objective, linear_model, mlp
 from dualopt.objectives._compiled import numba_version
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
+from dualopt.objectives.linear import kind_of_intercept
 from dualopt.objectives.rows import predictors
 from dualopt.problem.data import (
     Dataset,
@@ -29,6 +30,7 @@ from dualopt.problem.data._blocks import rows_of_block
 from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
 from dualopt.problem.data.partitions import partition_rule
+from dualopt.problem.inputs import parse_class_weight, row_weights
 from dualopt.spec import Spec, built, pairs
 from dualopt.spec.plugins import entry_points, is_spelled
 
@@ -53,6 +55,8 @@ class ProblemOptions:
         Column of the labels of a table (csv, parquet).
     client : str, optional
         Column of a table that says whose a row is: the clients.
+    sample_weight : str, optional
+        Column of a table that says what a row counts among those of its client.
     data_param : list of str
         Option of the data set, such as m=5000; repeatable.
     split : str, optional
@@ -77,6 +81,8 @@ class ProblemOptions:
         Spread of the log-normal sizes; default: 1, and 0 with dirichlet-clients.
     client_weights : str
         Weights of the clients in the mean: equal, rows (each row counts alike), or numbers such as 3,1,2.
+    class_weight : str, optional
+        What rows count by their label: balanced (each class alike), or numbers such as yes=3,no=1.
     loss : str
         A loss, such as huber or huber:delta=0.5 (see: dualopt list losses); auto lets the labels decide.
     loss_param : list of str
@@ -90,8 +96,8 @@ class ProblemOptions:
         Height of a bounded nonconvex penalty of every weight; 0: none.
     regulariser : str, optional
         Regulariser, such as l1=0.01, for methods that take one.
-    intercept : bool
-        Append a column of ones.
+    intercept : str
+        A column of ones: penalised, its weights are in the ridge like the others; free, they are not; or none.
     seed : int
         Seed of everything random.
 
@@ -106,6 +112,7 @@ class ProblemOptions:
     data_home: Path | None = None
     label: str | None = None
     client: str | None = None
+    sample_weight: str | None = None
     data_param: list[str] = field(default_factory=list)
     split: str | None = None
     scale: str = "auto"
@@ -118,13 +125,14 @@ class ProblemOptions:
     alpha: float = 0.3
     sigma: float | None = None
     client_weights: str = "equal"
+    class_weight: str | None = None
     loss: str = "auto"
     loss_param: list[str] = field(default_factory=list)
     model: str = "linear"
     mu: float = 1e-2
     penalty: float = 0.0
     regulariser: str | None = None
-    intercept: bool = True
+    intercept: str = "penalised"
     seed: int = 0
 
 
@@ -207,7 +215,7 @@ class Problem:
 
     @property
     def _total_mu(self) -> float:
-        mu = self.objective.mu
+        mu = self.objective.partial_mu
         return float(array_namespace(mu).sum(mu))
 
     def minimum(self) -> tuple[float, float]:
@@ -363,6 +371,7 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         seed=options.seed,
         clients=owners,
     )
+    counts = _row_weights(options, data, chosen, y, loss)
     sizes = tuple(map(len, clients))
     mine = block(len(clients), peers)
     weights = parse_numbers(options.client_weights)
@@ -377,11 +386,23 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     }
     if isinstance(data, Dataset):
         X = data.X if chosen is None else data.X[chosen]
-        y = y if chosen is None else y[chosen]
+        y, counts = (x if x is None or chosen is None else x[chosen] for x in (y, counts))
     else:
-        X, y, clients = rows_of_block(data, y, chosen, clients, load_options["scale"], options.dtype, peers)
+        of_rows = (y, counts)
+        X, (y, counts), clients = rows_of_block(
+            data, of_rows, chosen, clients, load_options["scale"], options.dtype, peers
+        )
     objective, rows, network = _objective(
-        options, layers, weights, upload(X), upload(y), loss, [part.tolist() for part in clients], names, peers
+        options,
+        layers,
+        weights,
+        upload(X),
+        upload(y),
+        counts if counts is None else upload(counts),
+        loss,
+        [part.tolist() for part in clients],
+        names,
+        peers,
     )
     held_out = None
     if test and peers.rank == 0:
@@ -419,6 +440,7 @@ def _facts(data: Source) -> dict[str, Any]:
         "names of the columns": data.feature_names and repr(data.feature_names).encode(),
         "labels": data.y,
         "clients of the rows": data.clients,
+        "weights of the rows": data.sample_weight,
         "names of the clients": data.client_names and repr(data.client_names).encode(),
         **data.contents(),
     }
@@ -459,9 +481,9 @@ def automatic_loss(labels: Any) -> str:
 def _load_options(options: ProblemOptions) -> dict[str, Any]:
     """Return the arguments of ``dualopt.problem.data.load``, the options of the data set among them."""
     own = {name: _number(text) for name, text in pairs(options.data_param, "data_param").items()}
-    for name in sorted({"name", "data_home", "scale", "dtype", "seed", "label", "client"} & set(own)):
+    for name in sorted({"name", "data_home", "scale", "dtype", "seed", "label", "client", "sample_weight"} & set(own)):
         raise ValueError(f"data_param must not be {name}, which has an option of its own.")
-    columns = {"split": options.split, "label": options.label, "client": options.client}
+    columns = {name: getattr(options, name) for name in ("split", "label", "client", "sample_weight")}
     own |= {name: given for name, given in columns.items() if given is not None}
     scale = _number(options.scale)
     return {"data_home": options.data_home, "scale": scale, "dtype": options.dtype, "seed": options.seed} | own
@@ -498,6 +520,10 @@ def _check_options(options: ProblemOptions) -> None:
             raise ValueError(f"{name} must be {limits}, not {value}.")
     if options.seed < 0:
         raise ValueError(f"seed must be at least 0, got {options.seed}.")
+    kind_of_intercept(options.intercept)
+    parse_class_weight(options.class_weight)
+    if options.model.startswith("mlp") and (options.class_weight or options.sample_weight):
+        raise ValueError("class_weight and sample_weight are for linear models, not for model mlp.")
     for name, value in (("mu", options.mu), ("sigma", options.sigma)):
         if value is not None and not 0 <= value < math.inf:
             raise ValueError(f"{name} must be a finite number, at least 0, not {value}.")
@@ -551,12 +577,37 @@ def _loss(text: str, texts: list[str], labels: Any) -> Any:
     return loss
 
 
+def _row_weights(
+    options: ProblemOptions, data: Dataset | Source, chosen: Array | None, y: Array, loss: Loss
+) -> Array | None:
+    """Return what each row counts, of the whole data set; balanced over the rows that take part. None: all alike."""
+    weights = parse_class_weight(options.class_weight)
+    if weights is None and data.sample_weight is None:
+        return None
+    codes = (-1, 1) if loss.labels == "binary" else range(loss.outputs)
+    names = class_names(data.y, loss.labels) or codes
+    like = y if loss.labels != "class" else y.astype(options.dtype)
+    given = data.sample_weight if data.sample_weight is None else data.sample_weight.astype(options.dtype)
+    part = slice(None) if chosen is None else chosen
+    found = 0.0 * like
+    found[part] = row_weights(
+        given if given is None else given[part],
+        weights,
+        y[part],
+        like,
+        loss,
+        tuple(map(str, names)),
+    )
+    return found
+
+
 def _objective(
     options: ProblemOptions,
     layers: tuple[int, ...] | None,
     weights: str | list[float],
     X: Array,
     y: Array,
+    counts: Array | None,
     loss: Loss,
     clients: Sequence[Sequence[int]],
     names: Mapping[str, Any],
@@ -572,6 +623,7 @@ def _objective(
             mu=options.mu,
             intercept=options.intercept,
             clients=clients,
+            sample_weight=counts,
             client_weights=weights,
             storage=options.storage,
             peers=peers,

@@ -11,7 +11,12 @@ __all__ = ["Regulariser", "check_weight"]
 
 
 class Regulariser(Protocol):
-    """A convex function ``g`` of the model with a proximal map in closed form."""
+    r"""A convex function ``g`` of the model with a proximal map in closed form.
+
+    One that grows in all directions may have ``share(slope, error)``, the largest ``s`` in [0, 1] with
+    :math:`s\langle\text{slope}, x\rangle - s\,\text{error}\,|x| + g(x) \ge 0` for all ``x``: it makes certificates
+    possible where nothing is strongly convex.
+    """
 
     example: ClassVar[dict[str, Any]]
     """Arguments that construct an instance, for programs that try every regulariser; empty if all have defaults."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dualopt.arrays._checks import Typed
-from dualopt.arrays.xp import Array, array_namespace
+from dualopt.arrays.xp import Array, array_namespace, epsilon
 from dualopt.regularisers._protocol import check_weight
 
 __all__ = ["L1"]
@@ -67,6 +67,11 @@ class L1(Typed):
         """Return ``gradient + weight s``: ``s = sign(theta)``, or the best of ``[-1, 1]`` where ``theta`` is 0."""
         xp = array_namespace(theta, gradient)
         return xp.where(theta == 0, _shrink(gradient, self.weight), gradient + self.weight * xp.sign(theta))
+
+    def share(self, slope: Array, error: float) -> float:
+        r"""Return the largest ``s`` in [0, 1] with :math:`s (\max_k |\text{slope}_k| + \text{error}) \le \text{weight}`."""
+        largest = float(array_namespace(slope).max(array_namespace(slope).abs(slope))) + error
+        return 1.0 if largest <= self.weight else self.weight / largest * (1.0 - 4.0 * epsilon(slope))
 
     def cvxpy(self, theta: Any) -> Any:
         """Return the CVXPY expression."""

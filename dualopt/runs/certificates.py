@@ -16,7 +16,7 @@ from dualopt.objectives._weights import total
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation, client_dot, per_client
 from dualopt.objectives.scales import own_clients
-from dualopt.regularisers import Regulariser
+from dualopt.runs.cuts import Sums, cut_of_duals, cut_of_gradient, is_bounded, least, lower_bound, norm
 from dualopt.solvers import LocalSolution
 
 __all__ = [
@@ -65,7 +65,7 @@ class DualPoint(NamedTuple):
 def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | None:
     r"""Return the dual points of local solutions of the clients of ``objective``; None where nothing was evaluated.
 
-    With :math:`g_j = f_j - \frac{\mu_j}2|\cdot|^2`, the point is :math:`\xi_j = \nabla f_j(\theta_j) - \mu_j\theta_j`
+    With :math:`g_j = f_j - \frac{\mu_j}2|\cdot|^2` (without a free intercept in the norm, here and below) the point is :math:`\xi_j = \nabla f_j(\theta_j) - \mu_j\theta_j`
     and :math:`g_j^*(\xi_j) = \langle\nabla f_j(\theta_j), \theta_j\rangle - f_j(\theta_j) - \frac{\mu_j}2|\theta_j|^2`,
     plus the excess of a subgradient that is not exact. Here :math:`\mu_j` is the proven one, ``mu - mu_rounding``. With
     the errors ``v_j`` of the value and ``s_j`` of the gradient (``Objective.rounding``) the conjugate gains
@@ -88,9 +88,10 @@ def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | Non
         mu = xp.where(known, proven, xp.zeros_like(f))
         rounding = objective.rounding(theta, f, grad_f, solution.excess)
         n, length, slope = math.prod(theta.shape[1:]), client_norm(theta), client_norm(grad_f)
-        dual = -per_client(mu, theta) * theta
+        held = objective.held(theta)
+        dual = -per_client(mu, theta) * held
         dual += grad_f  # in place: one array of the size of all local models less
-        conjugate = client_dot(grad_f, theta) - f - 0.5 * mu * client_dot(theta, theta)
+        conjugate = client_dot(grad_f, theta) - f - 0.5 * mu * client_dot(held, held)
         if solution.excess is not None:
             conjugate = conjugate + solution.excess
         terms = slope * length + xp.abs(f) + xp.abs(mu) * length * length
@@ -213,6 +214,9 @@ def certificate(objective: Objective, theta: Array, solution: LocalSolution | Du
     for every method. Where ``h`` has kinks this is small only if ``theta`` sits in them as the minimiser does, which
     the results of proximal maps do.
 
+    With a free intercept both are lower bounds only beside others (:mod:`dualopt.runs.cuts`): the clients are asked for
+    values and gradients at two models more, or at one more for each output.
+
     The smaller of the two is returned. It costs one value and one gradient per client. The form "dual" needs
     :math:`m > 0`, the other one :math:`m + \mu_h > 0`; the bound is infinite when neither holds, or when numbers
     overflow.
@@ -269,7 +273,7 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
     xp, N, n = array_namespace(theta), objective.n_clients, math.prod(objective.shape)
     regulariser, m = objective.regulariser, objective.mean_mu
     convexity = m + regulariser.mu
-    if convexity > 0 and theta.dtype != xp.float64:  # without convexity there is no bound that would need it
+    if (convexity > 0 or is_bounded(objective)) and theta.dtype != xp.float64:  # without convexity there is no bound that would need it
         theta = xp.astype(theta, xp.float64)
     sums = sums_at(theta)
     gradient = sums.gradient / sums.total
@@ -284,32 +288,45 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
         lost = N * n * tiny(theta) / sums.total
         value_error, slope_error = value_error + lost, slope_error + lost
     subgradient = regulariser.minimal_subgradient(theta, gradient)
-    best = Certificate(energy, math.inf, "gradient", _norm(subgradient))
+    best = Certificate(energy, math.inf, "gradient", norm(subgradient))
+    if objective.free_intercept or not convexity > 0:
+        return _by_cuts(best, objective, theta, value_error, sums, sums_at) if is_bounded(objective) else best
     convexity -= sys.float_info.epsilon * (abs(m) + regulariser.mu) if regulariser.mu else 0.0
     if convexity > 0:
         slope_error += of_clients * slopes
-        slope_error += 4.0 * epsilon(theta) * (0.0 if subgradient is gradient else _norm(subgradient - gradient))
-        norm = best.gradient_norm * (1.0 + of_model) + slope_error
-        gap = _rounded_up(norm * (norm / (2.0 * convexity)) + 2.0 * value_error)
+        slope_error += 4.0 * epsilon(theta) * (0.0 if subgradient is gradient else norm(subgradient - gradient))
+        length = best.gradient_norm * (1.0 + of_model) + slope_error
+        gap = _rounded_up(length * (length / (2.0 * convexity)) + 2.0 * value_error)
         best = best._replace(gap=gap, rounding=gap - best.gradient_norm * (best.gradient_norm / (2.0 * convexity)))
     if sums.dual is not None and m > 0:
         conjugate, conjugates, duals, error = of_dual
-        least, room = _least(sums.dual / sums.total, of_clients * duals + error, m, regulariser)
+        lowest, room = least(sums.dual / sums.total, of_clients * duals + error, m, regulariser)
         room += value_error + of_clients * conjugates + 4.0 * sys.float_info.epsilon * abs(energy)
-        gap = energy + conjugate - least
+        gap = energy + conjugate - lowest
         # false for NaN; a bound that is negative beyond rounding is none
         if -room <= gap and (bound := _rounded_up(max(gap, 0.0) + room)) < best.gap:
             best = best._replace(gap=bound, kind="dual", rounding=bound - max(gap, 0.0))
     return best
 
 
-class Sums(NamedTuple):
-    """All that a certificate takes from the clients: sums over them, with their weights."""
-
-    columns: Any  # (5,) in host memory: f_j, |f_j|, its error, that of the gradient, |grad f_j|; (9,) with those below
-    gradient: Array  # shape; of grad f_j
-    dual: Array | None  # shape; of xi_j: then also g_j*, |g_j*|, |xi_j| and its error
-    total: float  # the sum of the weights
+def _by_cuts(
+    best: Certificate,
+    objective: Objective,
+    theta: Array,
+    value_error: float,
+    sums: Sums,
+    sums_at: Callable[[Array], Sums],
+) -> Certificate:
+    """Return the certificate where nothing holds the intercept, or nothing is strongly convex."""
+    cuts = [cut_of_gradient(objective, theta, sums)]
+    if sums.dual is not None:
+        cuts.append(cut_of_duals(objective, theta, sums))
+    above = best.energy + value_error
+    bounds = lower_bound(objective, theta, above, cuts, lambda x: cut_of_gradient(objective, x, sums_at(x)))
+    for kind, bound in zip(("gradient", "dual"), bounds, strict=False):
+        if 0.0 <= above - bound and (gap := _rounded_up(above - bound + value_error)) < best.gap:
+            best = best._replace(gap=gap, kind=kind, rounding=2.0 * value_error)
+    return best
 
 
 def certificate_sums(
@@ -368,22 +385,6 @@ def _of_everybody(solution: Any, n_clients: int) -> TypeGuard[LocalSolution | Du
     return models is not None and models.shape[0] == n_clients
 
 
-def _least(xi: Array, error: float, m: float, regulariser: Regulariser) -> tuple[float, float]:
-    """Return the minimum of ``<xi, x> + m/2 |x|^2 + h(x)``, and how much less it may be, for ``xi`` up to ``error``."""
-    center = -xi / m
-    x = regulariser.prox(center, 1.0 / m)
-    norm, h = _norm(center), regulariser.value(x)
-    distance, size = (0.0, norm) if x is center else (_norm(x - center), _norm(x))
-    inside, outside = 0.5 * m * norm * norm, 0.5 * m * distance * distance
-    n = math.prod(xi.shape)
-    room = gamma(n + 16, xi) * (inside + outside + abs(h)) + n * tiny(xi) * (1.0 + m + regulariser.mu)
-    return outside + h - inside, room + error * size + error * (error / (2.0 * m))
-
-
 def _rounded_up(gap: float) -> float:
     """Return the next numbers above a sum of a few positive terms; infinity for NaN."""
     return gap * (1.0 + 4.0 * sys.float_info.epsilon) + sys.float_info.min if gap >= 0 else math.inf
-
-
-def _norm(x: Array) -> float:
-    return float(client_norm(x[None, ...])[0])

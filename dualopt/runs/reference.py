@@ -243,7 +243,8 @@ def _into_the_kinks(objective: Objective, theta: Array) -> Array:
 
 def _linear_energy(cp: Any, objective: LinearModel, theta: Any) -> tuple[Any, list[tuple[Any, Any]]]:
     """Return E and, for each client, its constraint ``z = theta X'`` with the factor that turns multipliers into u."""
-    energy = 0.5 * objective.ridge * cp.sum_squares(theta)
+    held = theta[..., : objective.shape[-1] - int(objective.free_intercept)]
+    energy = 0.5 * objective.ridge * cp.sum_squares(held)
     links, shares = [], objective.shares or (1.0 / objective.n_clients,) * objective.n_clients
     for (X, y, w), share in zip(objective.client_rows(), shares, strict=True):
         X, y, w = X if is_sparse(X) else to_numpy(X), to_numpy(y), to_numpy(w)

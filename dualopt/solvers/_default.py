@@ -65,5 +65,5 @@ def is_wide(model: LinearModel) -> bool:
 
     Where a Gram matrix can be kept, its inverse makes L-BFGS in the space of the columns better.
     """
-    rows = model.rows
-    return rows.is_sparse and LARGEST_GRAM < rows.max_rows < rows.n_features and model.ridge > 0
+    rows, held = model.rows, model.ridge > 0 and not model.free_intercept
+    return held and rows.is_sparse and LARGEST_GRAM < rows.max_rows < rows.n_features

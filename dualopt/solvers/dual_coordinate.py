@@ -81,6 +81,8 @@ class DualCoordinate(Typed):
         """Return zero dual variables, shape ``(N, largest m_j)``."""
         if not isinstance(objective, LinearModel) or objective.loss.outputs != 1:
             raise ValueError("solver 'dual-coordinate' needs a linear model with a scalar loss, such as hinge.")
+        if objective.free_intercept:
+            raise ValueError("solver 'dual-coordinate' needs a ridge on all columns, an intercept among them.")
         zero = objective.zeros()
         shape = (objective.n_clients, objective.rows.max_rows)
         return (array_namespace(zero).zeros(shape, dtype=zero.dtype, device=device(zero)),)

@@ -112,6 +112,8 @@ class RowLBFGS(Typed):
         """Return zero coefficients and no pairs."""
         if not isinstance(objective, LinearModel) or not objective.rows.is_sparse:
             raise ValueError("solver 'row-lbfgs' needs a linear model with sparse rows; use solver 'lbfgs'.")
+        if objective.free_intercept:
+            raise ValueError("solver 'row-lbfgs' needs a ridge on all columns, an intercept among them.")
         xp, mu = array_namespace(objective.mu), objective.mu
         shape = (objective.n_clients, objective.loss.outputs, objective.rows.max_rows)
         v = xp.zeros(shape, dtype=mu.dtype, device=device(mu))

@@ -125,7 +125,7 @@ def test_run_writes_files_that_agree_with_each_other_and_with_the_library(progra
 def test_options_reach_what_they_name(program):
     code, out, _ = program(
         *("run", "--data", "synthetic-regression", "--data-param", "m=60", "--data-param", "d=4", "--clients", "3"),
-        *("--loss", "huber", "--loss-param", "delta=0.5", "--mu", "0.2", "--dtype", "float32", "--no-intercept"),
+        *("--loss", "huber", "--loss-param", "delta=0.5", "--mu", "0.2", "--dtype", "float32", "--intercept", "none"),
         *(
             "--partition",
             "lognormal",

@@ -275,7 +275,7 @@ def test_a_picture_that_cannot_be_drawn_does_not_cost_the_model(program, monkeyp
 
 @pytest.mark.parametrize("command", [PARTIAL, COMPARE])
 def test_a_record_is_repeated(program, command):
-    options = [*command, "--mu", "0.02", "--solver", "lbfgs", "--solver-param", "history=4", "--no-intercept"]
+    options = [*command, "--mu", "0.02", "--solver", "lbfgs", "--solver-param", "history=4", "--intercept", "none"]
     assert program(*options, "--out", "first")[0] == 0
     assert program(command[0], "--from", f"first/{command[0]}.json", "--out", "second")[0] == 0
     assert contents("first") == contents("second")

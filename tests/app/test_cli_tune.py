@@ -115,7 +115,7 @@ def test_a_false_certificate_is_told(program):
 def test_the_command_of_the_winner_does_what_the_table_says(program, reference):
     code, out, _ = program(
         *QUICK, *reference, "--metric", "gradients", "--grid", "eta=10,30", "--grid", "stop=steps=3,steps=6",
-        "--grid", "solver=gradient,lbfgs", "--partition", "by-label", "--no-intercept", "--mu", "0.1",
+        "--grid", "solver=gradient,lbfgs", "--partition", "by-label", "--intercept", "none", "--mu", "0.1",
     )  # fmt: skip
     assert code == 0
     words = shlex.split(out.splitlines()[-1])

@@ -52,7 +52,7 @@ def test_every_public_name_is_explained_by_a_term() -> None:
 
 def test_every_option_is_explained_by_a_term(program: Any) -> None:
     found = options(program)
-    assert {"--algorithm", "--grid", "--no-intercept"} <= found
+    assert {"--algorithm", "--grid", "--intercept"} <= found
     assert sorted(found - NAMED) == []
 
 

@@ -195,7 +195,7 @@ def test_bounds_of_errors_are_the_sums_of_their_terms():
     p, r = 4, 2
     M = metric(p, r, single)
     c, b = (float(x) for x in (np.max(1.0 / np.sqrt([*M.values, M.rest])), np.sqrt(np.max(M.values))))
-    plain = SimpleNamespace(mu=single([-0.5, 2.0]), mu_rounding=single([3e-5, 4e-5]), shape=(p,))
+    plain = SimpleNamespace(mu=single([-0.5, 2.0]), mu_rounding=single([3e-5, 4e-5]), shape=(p,), free_intercept=False)
     own = Rounding(single([0.3, 0.0]), single([0.7, 0.0]))
     asked = []
     plain.rounding = lambda *given: asked.append(given) or own

@@ -19,7 +19,7 @@ import pytest
 from dualopt.objectives import Objective, objective
 from dualopt.objectives._rounding import Rounding
 from dualopt.objectives.local_problem import Evaluation
-from dualopt.runs import certificates
+from dualopt.runs import certificates, cuts
 from dualopt.runs.certificates import Certificate, DualPoint, LatestSolutions, certificate, dual_point
 from dualopt.solvers import LocalSolution
 
@@ -35,7 +35,9 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (certificates, objective):
         monkeypatch.setattr(module, "gamma", lambda n, like: gamma(n))
         monkeypatch.setattr(module, "epsilon", lambda like: EPS)
-    monkeypatch.setattr(certificates, "tiny", lambda like: TINY)
+    monkeypatch.setattr(cuts, "gamma", lambda n, like: gamma(n))
+    for module in (certificates, cuts):
+        monkeypatch.setattr(module, "tiny", lambda like: TINY)
     monkeypatch.setattr(certificates, "sys", SimpleNamespace(float_info=SimpleNamespace(epsilon=UNIT, min=LEAST)))
 
 
@@ -45,6 +47,8 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("gamma", "tiny", "epsilon"):
         for module in (certificates, objective):
             monkeypatch.setattr(module, name, lambda *_: 0.0)
+    for name in ("gamma", "tiny"):
+        monkeypatch.setattr(cuts, name, lambda *_: 0.0)
     monkeypatch.setattr(certificates, "sys", SimpleNamespace(float_info=SimpleNamespace(epsilon=0.0, min=0.0)))
 
 
@@ -82,6 +86,9 @@ class Stated:
     asked: list[Any] = field(default_factory=list)  # the points of values and gradients
     excesses: list[Any] = field(default_factory=list)  # those of errors
 
+    free_intercept = nonnegative = False
+    partial_mu = property(lambda self: self.mu)
+    held = Objective.held
     proven_mu = property(Objective.proven_mu.func)
     mean_mu = property(Objective.mean_mu.func)
     weights = shares = unequal_weights = None

@@ -180,7 +180,7 @@ program = test_cli.program
 
 
 def test_the_program_says_what_to_use_and_why(program, tmp_path):
-    options = ["--rows", "300", "--clients", "4", "--partition", "by-label", "--no-intercept"]
+    options = ["--rows", "300", "--clients", "4", "--partition", "by-label", "--intercept", "none"]
     code, out, err = program("recommend", *options)
     assert (code, err) == (0, "")
     for words in ("kappa", "L_j", "similarity", "3 vectors", "anderson-fedsplit", "runner-up", "distributed-lbfgs"):

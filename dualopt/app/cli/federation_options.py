@@ -42,8 +42,10 @@ class ProjectOptions:
         Weight of the ridge.
     regulariser : str, optional
         Regulariser, such as l1=0.01, for methods that take one.
-    intercept : bool
-        Append a column of ones.
+    intercept : str
+        A column of ones: penalised, its weights are in the ridge like the others; free, they are not; or none.
+    class_weight : str, optional
+        What rows count by their label: numbers such as yes=3,no=1.
     scale : str
         none, unit-rows or a number to divide by.
     client_weights : str
@@ -64,7 +66,8 @@ class ProjectOptions:
     loss_param: list[str] = field(default_factory=list)
     mu: float = 1e-2
     regulariser: str | None = None
-    intercept: bool = True
+    intercept: str = "penalised"
+    class_weight: str | None = None
     scale: str = "none"
     client_weights: str = "equal"
     dtype: str = "float64"
@@ -166,6 +169,7 @@ def described_project(folder: Path, problem: ProjectOptions, loop: RunOptions, m
         features=int(features or 0),
         feature_names=known.get("feature_names", ()),
         intercept=problem.intercept,
+        class_weight=problem.class_weight,
         scale=problem.scale,
         client_weights=problem.client_weights,
         dtype=problem.dtype,

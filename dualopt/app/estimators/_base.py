@@ -14,11 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dualopt.arrays._checks import require
 from dualopt.losses import Loss
-from dualopt.objectives import LinearModel, linear_model
+from dualopt.methods.participation import as_participation
+from dualopt.objectives import Composite, linear_model
+from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data import iid
-from dualopt.problem.inputs import by_owner, without_column
+from dualopt.problem.inputs import as_row_weights, by_owner, row_weights, without_column
+from dualopt.regularisers import L1
+from dualopt.runs.recommendation import recommend
 from dualopt.runs.recording import run
+from dualopt.runs.trace import Trace
 from dualopt.spec import built
 
 __all__ = ["FederatedLinearModel"]
@@ -39,28 +45,32 @@ class FederatedLinearModel(BaseEstimator):
         self,
         *,
         loss: Any = "auto",
-        algorithm: Any = "dualfl",
+        algorithm: Any = "auto",
         mu: float = 1e-2,
+        penalty: str = "l2",
+        l1_ratio: float = 0.5,
         tol: float = 1e-6,
         max_rounds: int = 1000,
         clients: int | str = 8,
         client_weights: Any = "rows",
         participation: Any = None,
         compressor: Any = None,
-        fit_intercept: bool = True,
+        intercept: Any = "penalised",
         warm_start: bool = False,
         random_state: Any = 0,
     ) -> None:
         self.loss = loss
         self.algorithm = algorithm
         self.mu = mu
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.tol = tol
         self.max_rounds = max_rounds
         self.clients = clients
         self.client_weights = client_weights
         self.participation = participation
         self.compressor = compressor
-        self.fit_intercept = fit_intercept
+        self.intercept = intercept
         self.warm_start = warm_start
         self.random_state = random_state
 
@@ -82,68 +92,110 @@ class FederatedLinearModel(BaseEstimator):
             X = rest.to_native()
         return X, owners
 
-    def _train(self, X: Any, y: np.ndarray, owners: Any, loss: Loss) -> np.ndarray:
-        """Run the method on encoded labels; return the model, shape ``(outputs, p)``."""
+    def _train(self, X: Any, y: np.ndarray, owners: Any, loss: Loss, counts: np.ndarray | None) -> None:
+        """Run the method on encoded labels of rows that count as much as is said."""
         self._check_parameters()
         seed = self._seed()
-        parts, self.client_names_ = self._parts(X.shape[0], owners, seed)
-        objective = linear_model(
+        parts, self.client_names_ = self._parts(X.shape[0], owners, seed, counts)
+        own = {"l2": 0.0, "elasticnet": float(self.l1_ratio), "l1": 1.0}[self.penalty]
+        objective: Any = linear_model(
             X,
             y,
             loss=loss,
-            mu=self.mu,
+            mu=(1.0 - own) * self.mu,
             clients=parts,
+            sample_weight=counts,
             client_weights=self.client_weights,
-            intercept=bool(self.fit_intercept),
+            intercept=self.intercept,
         )
-        zero = objective.zeros()
-        scale = float(objective.mean(objective.value(zero)))
-        trace = run(
-            self.algorithm,
-            objective,
-            rounds=int(self.max_rounds),
-            tol=self.tol,
-            atol=max(self.tol**2 * scale, NOTHING),
-            theta0=self._start(objective),
-            participation=self.participation,
-            compressor=self.compressor,
-            seed=seed,
-        )
+        if own:
+            objective = Composite(objective=objective, regulariser=L1(weight=own * self.mu))
+        self.algorithm_, trace = self._run(objective, seed)
         self.trace_ = trace
         self.n_iter_ = len(trace) - 1
         self.certified_gap_ = float(trace["certificate"][-1])
-        self.certified_distance_ = math.sqrt(2.0 * self.certified_gap_ / objective.mean_mu)
+        m = objective.mean_mu
+        self.certified_distance_ = math.sqrt(2.0 * self.certified_gap_ / m) if m > 0 else math.inf
         self._warn(objective)
         theta = np.atleast_2d(trace.theta)
         p = X.shape[1]
         self.coef_ = np.array(theta[:, :p])
-        self.intercept_ = np.array(theta[:, p]) if self.fit_intercept else np.zeros(len(theta), theta.dtype)
-        return theta
+        self.intercept_ = np.array(theta[:, p]) if theta.shape[1] > p else np.zeros(len(theta), theta.dtype)
 
-    def _parts(self, rows: int, owners: Any, seed: int) -> tuple[list[np.ndarray], tuple[Any, ...]]:
-        """Return the rows of each client and its name; without owners all rows are dealt out at random."""
-        if owners is not None:
-            return by_owner(owners, rows)
-        n_clients = int(self.clients)
-        return iid(rows, n_clients, seed), tuple(range(n_clients))
+    def _run(self, objective: Any, seed: int) -> tuple[Any, Trace]:
+        """Return the method and its trace; the next best where what was chosen for the problem diverges."""
+        scale = float(objective.mean(objective.value(objective.zeros())))
+        participation = as_participation(self.participation)
+        if isinstance(self.algorithm, str) and self.algorithm == "auto":
+            found = recommend(objective, participation, minimise="gradients")  # nothing is sent here
+            tried = [(found.algorithm, found.scales), (found.rule.runner_up, "none")]
+        else:
+            tried = [(self.algorithm, "none")]
+        trace: Any = None
+        for algorithm, scales in tried:
+            if algorithm is None or (trace is not None and trace.status != "diverged"):
+                break
+            method, trace = (
+                algorithm,
+                run(
+                    algorithm,
+                    objective,
+                    rounds=int(self.max_rounds),
+                    tol=self.tol,
+                    atol=max(self.tol**2 * scale, NOTHING),
+                    theta0=self._start(objective),
+                    participation=participation,
+                    scales=scales,
+                    compressor=self.compressor,
+                    seed=seed,
+                ),
+            )
+        return method, trace
 
-    def _start(self, objective: LinearModel) -> np.ndarray | None:
+    def _counts(
+        self, sample_weight: Any, class_weight: Any, X: Any, y: np.ndarray, loss: Loss, classes: Any = None
+    ) -> np.ndarray | None:
+        """Return what each row counts; None where all count alike."""
+        like = np.zeros(0, X.dtype)
+        if sample_weight is not None:
+            sample_weight = as_row_weights(sample_weight, like, X.shape[0], "sample_weight")
+            require(bool(sample_weight.any()), "sample_weight must not be zero for all rows")
+        return row_weights(sample_weight, class_weight, y, like, loss, classes)
+
+    def _parts(
+        self, rows: int, owners: Any, seed: int, counts: np.ndarray | None
+    ) -> tuple[list[np.ndarray], tuple[Any, ...]]:
+        """Return the rows of each client and its name; without owners all rows are dealt out at random.
+
+        Rows that do not count are of no client, and clients without rows that count are left out.
+        """
+        counted = np.arange(rows) if counts is None else np.flatnonzero(counts)
+        if owners is None:
+            n_clients = min(int(self.clients), len(counted)) if len(counted) < rows else int(self.clients)
+            parts = iid(len(counted), n_clients, seed) if n_clients else []
+            return [counted[part] for part in parts], tuple(range(n_clients))
+        parts, names = by_owner(owners, rows)
+        parts = [part if counts is None else part[counts[part] > 0] for part in parts]
+        found = [(part, name) for part, name in zip(parts, names, strict=True) if len(part)]
+        return [part for part, _ in found], tuple(name for _, name in found)
+
+    def _start(self, objective: Any) -> np.ndarray | None:
         """Return the latest model, for a warm start on rows of the same columns and classes."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         columns = [np.atleast_2d(self.coef_)]
-        if self.fit_intercept:
+        if kind_of_intercept(self.intercept) != "none":
             columns.append(np.atleast_1d(self.intercept_)[:, None])
         last, zero = np.hstack(columns), objective.zeros()
         return last.reshape(zero.shape).astype(zero.dtype) if last.size == zero.size else None
 
-    def _warn(self, objective: LinearModel) -> None:
+    def _warn(self, objective: Any) -> None:
         trace = self.trace_
         if trace.status == "diverged":
-            raise ValueError(f"algorithm {self.algorithm} diverged after {self.n_iter_} rounds: change its parameters.")
+            raise ValueError(f"algorithm {self.algorithm_} diverged after {self.n_iter_} rounds: change its parameters.")
         if trace.status == "converged":
             return
-        kappa = float(np.max(objective.L)) / objective.mean_mu
+        kappa = float(np.max(objective.L)) / objective.mean_mu if objective.mean_mu > 0 else math.inf
         scaling = f"; kappa = L/mu is {kappa:.1e}: scale the features" if 1e6 < kappa < math.inf else ""
         warnings.warn(
             f"The certified gap is {self.certified_gap_:.1e} after {self.n_iter_} rounds ({trace.status}), more than "
@@ -161,6 +213,11 @@ class FederatedLinearModel(BaseEstimator):
         return built(self.loss, "loss")
 
     def _check_parameters(self) -> None:
+        kind_of_intercept(self.intercept)
+        if self.penalty not in ("l2", "l1", "elasticnet"):
+            raise ValueError(f"penalty must be 'l2', 'l1' or 'elasticnet', not {self.penalty!r}.")
+        if not isinstance(self.l1_ratio, Real) or not 0 <= float(self.l1_ratio) <= 1:
+            raise ValueError(f"l1_ratio must be a number from 0 to 1, not {self.l1_ratio!r}.")
         for name in ("mu", "tol"):
             value: Any = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < math.inf:

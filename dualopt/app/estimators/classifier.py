@@ -32,19 +32,26 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
               + \tfrac{\text{mu}}{2} |\theta|^2
 
     with the weights :math:`w_j` of the clients. With ``client_weights="rows"`` (:math:`w_j = m_j`) and
-    ``fit_intercept=False`` that is the problem of ``LogisticRegression(C=1/(mu * m))``, for two classes and for
-    more; with the loss "hinge" that of ``LinearSVC(loss="hinge", C=1/(mu * m))``, with the intercept too, which
-    both put into the penalty. The solution is the same however the rows are dealt out.
+    ``intercept="free"`` or ``"none"`` that is the problem of ``LogisticRegression(C=1/(mu * m))``, for two classes and
+    for more; with the loss "hinge" that of ``LinearSVC(loss="hinge", C=1/(mu * m))``, with a penalised intercept, which
+    both put into the penalty. The solution is the same however the rows are dealt out. With ``sample_weight`` rows
+    count :math:`s_i`: the means over them are weighted, ``m`` and :math:`m_j` are the sums of the weights.
 
     Parameters
     ----------
     loss : str or Loss, default "auto"
         A loss for two classes ("logistic", "hinge", "smoothed-hinge") or for several ("multinomial"); auto is logistic
         for two and multinomial for more.
-    algorithm : str or Algorithm, default "dualfl"
-        The method, or its name.
+    algorithm : str or Algorithm, default "auto"
+        The method, or its name; "auto" is what :func:`dualopt.recommend` says of the problem for few local gradients,
+        as nothing is sent inside a process, and the next best where that diverges.
     mu : float, default 1e-2
-        Weight of the ridge, positive; it makes ``E`` strongly convex, and the certificate possible.
+        Weight of the penalty, positive.
+    penalty : {"l2", "l1", "elasticnet"}, default "l2"
+        The ridge above, which makes ``E`` strongly convex; :math:`\text{mu}\,|\theta|_1`; or
+        :math:`\text{mu}\,(r|\theta|_1 + \frac{1 - r}2|\theta|^2)` with ``r = l1_ratio``.
+    l1_ratio : float, default 0.5
+        The share of the L1 norm in "elasticnet".
     tol : float, default 1e-6
         Stop when ``E - E*`` is certified to be at most ``tol E*``, or ``tol^2 E(0)``, which counts where ``E*`` is
         almost 0.
@@ -55,12 +62,16 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         name of the column of a DataFrame that says it, which is then no feature.
     client_weights : "rows", "equal" or numbers, default "rows"
         Whether every row counts alike, or every client, or each client as a number says.
+    class_weight : dict or "balanced", optional
+        What the rows of each class count, beside ``sample_weight``; "balanced": as much as those of every other class,
+        counted over all clients.
     participation : str or Participation, optional
         Who takes part in a round, such as "subset=10"; everybody when not given.
     compressor : str or Compressor, optional
         What clients' uploads go through, such as "rounding=8"; nothing when not given.
-    fit_intercept : bool, default True
-        Whether to append a column of ones; its weight is in the penalty too.
+    intercept : {"penalised", "free", "none"}, default "penalised"
+        Whether a column of ones is appended, whose weight is in the penalty like the others, for which the theorems
+        hold, or not, which is what statisticians mean: a penalty moves the probabilities of rare classes towards 1/2.
     warm_start : bool, default False
         Whether ``fit`` starts from the latest model where it fits; methods on the dual start their local solvers there.
     random_state : int, RandomState or None, default 0
@@ -81,7 +92,10 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
     certified_gap_ : float
         Upper bound of ``E - E*``, rounding included.
     certified_distance_ : float
-        Upper bound of the distance of weights and intercepts to the minimiser, ``sqrt(2 certified_gap_ / mu)``.
+        Upper bound of the distance of the weights to the minimiser, a penalised intercept among them,
+        ``sqrt(2 certified_gap_ / mu)`` with the ridge's share of ``mu``; infinite for "l1".
+    algorithm_ : Algorithm
+        The method that ran, with what "auto" has chosen.
     client_names_ : tuple
         The clients, in the order of the run.
     n_features_in_ : int
@@ -100,13 +114,50 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
     (0.99, 'converged')
     """
 
+    def __init__(
+        self,
+        *,
+        loss: Any = "auto",
+        algorithm: Any = "auto",
+        mu: float = 1e-2,
+        penalty: str = "l2",
+        l1_ratio: float = 0.5,
+        tol: float = 1e-6,
+        max_rounds: int = 1000,
+        clients: int | str = 8,
+        client_weights: Any = "rows",
+        class_weight: Any = None,
+        participation: Any = None,
+        compressor: Any = None,
+        intercept: Any = "penalised",
+        warm_start: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            algorithm=algorithm,
+            mu=mu,
+            penalty=penalty,
+            l1_ratio=l1_ratio,
+            tol=tol,
+            max_rounds=max_rounds,
+            clients=clients,
+            client_weights=client_weights,
+            participation=participation,
+            compressor=compressor,
+            intercept=intercept,
+            warm_start=warm_start,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         several = self.loss in ("auto", "multinomial") or getattr(self.loss, "labels", None) == "class"
         tags.classifier_tags.multi_class = several
         return tags
 
-    def fit(self, X: Any, y: Any, groups: Any = None, clients: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, clients: Any = None, sample_weight: Any = None) -> Self:
         """Train on the rows of all clients.
 
         Parameters
@@ -118,6 +169,8 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         groups, clients : vector, shape (m,), or str, optional
             Whose each row is, by names of any hashable kind; the two words mean the same. A string is the name of a
             column of the DataFrame ``X``.
+        sample_weight : vector, shape (m,), optional
+            What each row counts, at least 0; a row of weight 2 is the same as the row twice.
 
         Raises
         ------
@@ -130,7 +183,8 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         self.classes_, codes = np.unique(y, return_inverse=True)
         loss = self._loss_for(len(self.classes_))
         labels = codes if loss.labels == "class" else (2.0 * codes - 1.0).astype(X.dtype)
-        self._train(X, labels, owners, loss)
+        counts = self._counts(sample_weight, self.class_weight, X, labels, loss, self.classes_.tolist())
+        self._train(X, labels, owners, loss, counts)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

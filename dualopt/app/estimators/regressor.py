@@ -17,17 +17,18 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
     r"""Linear regression trained over clients, with a certified accuracy.
 
     It minimises what :class:`FederatedClassifier` does, for a loss of numbers. With ``client_weights="rows"`` and
-    ``fit_intercept=False`` that is the problem of ``Ridge(alpha=mu * m)``; with the loss "absolute-deviation" that of
-    ``LinearSVR(epsilon=0, C=1/(mu * m))``, with the intercept too; with ``Huber(delta=epsilon * scale)`` that of
+    ``intercept="free"`` or ``"none"`` that is the problem of ``Ridge(alpha=mu * m)``, and with the penalties "l1" and
+    "elasticnet" that of ``Lasso(alpha=mu)`` and ``ElasticNet(alpha=mu, l1_ratio)``; with the loss "absolute-deviation" that of
+    ``LinearSVR(epsilon=0, C=1/(mu * m))``, with a penalised intercept; with ``Huber(delta=epsilon * scale)`` that of
     ``HuberRegressor(epsilon, alpha=mu * m / scale)``, which finds its ``scale_`` along the way.
 
     Parameters
     ----------
     loss : str or Loss, default "auto"
         "squared" (auto), "huber", "absolute-deviation", or an object such as ``Huber(delta=0.5)``.
-    algorithm, mu, tol, max_rounds, clients, client_weights, participation, compressor
+    algorithm, mu, penalty, l1_ratio, tol, max_rounds, clients, client_weights, participation, compressor
         As for :class:`FederatedClassifier`.
-    fit_intercept, warm_start, random_state
+    intercept, warm_start, random_state
         As for :class:`FederatedClassifier`.
 
     Attributes
@@ -36,7 +37,7 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
         The weights.
     intercept_ : float
         The intercept; zero without one.
-    trace_, n_iter_, certified_gap_, certified_distance_, client_names_, n_features_in_, feature_names_in_
+    algorithm_, trace_, n_iter_, certified_gap_, certified_distance_, client_names_, n_features_in_, feature_names_in_
         As for :class:`FederatedClassifier`.
 
     Examples
@@ -48,7 +49,7 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
     (1.0, True)
     """
 
-    def fit(self, X: Any, y: Any, groups: Any = None, clients: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, clients: Any = None, sample_weight: Any = None) -> Self:
         """Train on the rows of all clients.
 
         Parameters
@@ -60,6 +61,8 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
         groups, clients : vector, shape (m,), or str, optional
             Whose each row is, by names of any hashable kind; the two words mean the same. A string is the name of a
             column of the DataFrame ``X``.
+        sample_weight : vector, shape (m,), optional
+            What each row counts, at least 0; a row of weight 2 is the same as the row twice.
 
         Raises
         ------
@@ -71,7 +74,8 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
         loss = Squared() if self.loss == "auto" else self._named_loss()
         if loss.labels != "real":
             raise ValueError(f"loss {self.loss} is for classes: use FederatedClassifier.")
-        self._train(X, np.asarray(y, dtype=X.dtype), owners, loss)
+        counts = self._counts(sample_weight, None, X, y, loss)
+        self._train(X, np.asarray(y, dtype=X.dtype), owners, loss, counts)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         return self
 

@@ -19,21 +19,21 @@ OF_ALL_ROWS = ("max", "standard")  # scales to which every row contributes
 
 def rows_of_block(
     source: Source,
-    y: np.ndarray,
+    of_rows: Sequence[np.ndarray | None],
     chosen: np.ndarray | None,
     parts: Sequence[np.ndarray],
     scale: str | float,
     dtype: str,
     peers: Communicator,
-) -> tuple[Any, np.ndarray, list[np.ndarray]]:
+) -> tuple[Any, list[Any], list[np.ndarray]]:
     """Read the rows of the clients of this process.
 
     Parameters
     ----------
     source : Source
         The data set.
-    y : array, shape (m,)
-        Encoded labels of all its rows.
+    of_rows : sequence of arrays, shape (m,), or None
+        What is known of all its rows: encoded labels, and what rows count.
     chosen : array of int64, optional
         The rows that take part, increasing; None for all.
     parts : sequence of arrays
@@ -45,8 +45,8 @@ def rows_of_block(
 
     Returns
     -------
-    array or sparse matrix, array, list of arrays
-        Features and labels of the rows that are here, and the rows of each client among them.
+    array or sparse matrix, list, list of arrays
+        Features of the rows that are here, what is known of these, and the rows of each client among them.
 
     Raises
     ------
@@ -61,8 +61,8 @@ def rows_of_block(
     numbers = places if chosen is None else chosen[places]
     rows = numbers
     if chosen is not None and (source.scale if scale == "auto" else scale) in OF_ALL_ROWS:
-        others = np.setdiff1d(np.arange(len(y)), chosen, assume_unique=True)  # each is read by one process
+        others = np.setdiff1d(np.arange(source.shape[0]), chosen, assume_unique=True)  # each is read by one process
         rows = np.union1d(numbers, others[peers.rank :: peers.size])
-    X = read_rows(source, Part(rows, len(y), peers), scale, dtype)
+    X = read_rows(source, Part(rows, source.shape[0], peers), scale, dtype)
     X = X if rows is numbers else X[np.searchsorted(rows, numbers)]
-    return X, y[numbers], [np.searchsorted(places, part) for part in own]
+    return X, [x if x is None else x[numbers] for x in of_rows], [np.searchsorted(places, part) for part in own]

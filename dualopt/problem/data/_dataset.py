@@ -67,6 +67,8 @@ class RawData:
         The names of the clients, by their numbers from 0.
     feature_names : tuple of str, optional
         The names of the columns.
+    sample_weight : array, shape (m,), optional
+        What each row counts, where the source says it.
     """
 
     X: Any
@@ -76,6 +78,7 @@ class RawData:
     clients: np.ndarray | None = None
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    sample_weight: np.ndarray | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,6 +102,8 @@ class Dataset:
         The names of the clients, by their numbers from 0.
     feature_names : tuple of str, optional
         The names of the columns.
+    sample_weight : array, shape (m,), optional
+        What each row counts, where the source says it.
 
     Raises
     ------
@@ -121,6 +126,7 @@ class Dataset:
     clients: np.ndarray | None = None
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    sample_weight: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that no objective could use."""

@@ -77,7 +77,7 @@ def load(
     **options
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
         "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of
-        LIBSVM files; ``label`` and ``client``, columns of a table; those of synthetic data are listed by `available`.
+        LIBSVM files; ``label``, ``client`` and ``sample_weight``, columns of a table; those of synthetic data are listed by `available`.
 
     Returns
     -------
@@ -195,6 +195,7 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
         clients=raw.clients,
         client_names=raw.client_names,
         feature_names=raw.feature_names,
+        sample_weight=raw.sample_weight,
     )
 
 

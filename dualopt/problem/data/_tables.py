@@ -11,7 +11,7 @@ from dualopt.problem.data._dataset import RawData
 from dualopt.problem.data._files import file_hash
 from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data._table_files import column_names, is_parquet, is_table_file, read_table
-from dualopt.problem.inputs import as_features, by_owner, label_values, without_column
+from dualopt.problem.inputs import as_features, as_row_weights, by_owner, label_values, without_column
 from dualopt.problem.inputs._frames import as_frame, as_matrix, frame_columns
 
 __all__ = ["codes_of", "is_table_file", "load", "source"]
@@ -19,8 +19,10 @@ __all__ = ["codes_of", "is_table_file", "load", "source"]
 PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
 
 
-def load(path: Path, *, label: str | None = None, client: str | None = None) -> RawData:
-    """Read a table: one column of labels, perhaps one of clients, all others features.
+def load(
+    path: Path, *, label: str | None = None, client: str | None = None, sample_weight: str | None = None
+) -> RawData:
+    """Read a table: one column of labels, perhaps one of clients and one of weights, all others features.
 
     The first line of a text file names the columns, which a comma, semicolon, tab or bar separates. An empty cell is
     missing; words such as NA are words. Names of clients are kept as they are written.
@@ -33,40 +35,42 @@ def load(path: Path, *, label: str | None = None, client: str | None = None) -> 
         The column of labels.
     client : str, optional
         The column that says whose a row is.
+    sample_weight : str, optional
+        The column that says what a row counts.
 
     Raises
     ------
     ValueError
-        If the file is damaged or too large for the memory, ``label`` or ``client`` is no column, or a column holds what
-        it must not; the sentence names the column.
+        If the file is damaged or too large for the memory, ``label``, ``client`` or ``sample_weight`` is no column, or
+        a column holds what it must not; the sentence names the column.
     ModuleNotFoundError
         If PyArrow or narwhals is missing.
     """
     table = read_table(path, client)
     _check_names(path, table.column_names, label)
-    rest, y, clients, client_names = _labels(table, label, client, is_parquet(path))
+    rest, columns = _columns(table, label, client, sample_weight, is_parquet(path))
     X, feature_names = as_features(rest)
     return RawData(
         X=X,
-        y=label_values(y),
         scale="none",
         description=f"table {path}",
-        clients=clients,
-        client_names=client_names,
         feature_names=feature_names,
+        **columns,
     )
 
 
-def source(path: Path, *, label: str | None = None, client: str | None = None) -> Source:
-    """Read labels and clients of a table, and rows when they are wanted; arguments and errors are those of `load`.
+def source(
+    path: Path, *, label: str | None = None, client: str | None = None, sample_weight: str | None = None
+) -> Source:
+    """Read labels, clients and weights of a table, and rows when they are wanted; arguments and errors are those of `load`.
 
     Types of columns depend on all rows: columns are read as a whole, some at a time.
     """
     names = column_names(path)
     _check_names(path, names, label)
-    own = [name for name in dict.fromkeys((label, client)) if name is not None]
-    if len({*names}) < len(names) or not {*own} <= {*names}:
-        return in_memory(load(path, label=label, client=client))  # which says what is wrong
+    own = [name for name in (label, client, sample_weight) if name is not None]
+    if len({*names}) < len(names) or len({*own}) < len(own) or not {*own} <= {*names}:
+        return in_memory(load(path, label=label, client=client, sample_weight=sample_weight))  # says what is wrong
     features = [name for name in names if name not in own]
 
     def table(columns: list[str]) -> Any:
@@ -79,33 +83,33 @@ def source(path: Path, *, label: str | None = None, client: str | None = None) -
             found += [column[rows] for column in frame_columns(as_frame(table(features[start : start + step]), "X"))]
         return as_matrix(found, len(rows))
 
-    _, y, clients, client_names = _labels(table(own), label, client, is_parquet(path))
-    y = label_values(y)
+    _, columns = _columns(table(own), label, client, sample_weight, is_parquet(path))
     return Source(
-        y=y,
         scale="none",
         description=f"table {path}",
-        shape=(len(y), len(features)),
+        shape=(len(columns["y"]), len(features)),
         read=read,
         contents=lambda: {"contents of the file": file_hash(path)},
-        clients=clients,
-        client_names=client_names,
         feature_names=tuple(features),
+        **columns,
     )
 
 
-def _labels(
-    table: Any, label: str | None, client: str | None, typed: bool
-) -> tuple[Any, Any, np.ndarray | None, tuple[Any, ...] | None]:
-    """Return the other columns, that of the labels, the clients of the rows, and their names."""
+def _columns(
+    table: Any, label: str | None, client: str | None, sample_weight: str | None, typed: bool
+) -> tuple[Any, dict[str, Any]]:
+    """Return the columns of the features, and what the others say, by the names that `RawData` has for it."""
     assert label is not None
     rest, y = without_column(table, label, "label")
-    clients = client_names = None
+    found: dict[str, Any] = {"y": y}
     if client is not None:
         rest, owners = without_column(rest, client, "client")
         values = owners.to_list() if typed else _numbered(owners.to_list())
-        clients, client_names = codes_of(values)
-    return rest, y, clients, client_names
+        found["clients"], found["client_names"] = codes_of(values)
+    if sample_weight is not None:
+        rest, weights = without_column(rest, sample_weight, "sample_weight")
+        found["sample_weight"] = as_row_weights(weights, np.ones(1), len(y), "sample_weight")
+    return rest, found | {"y": label_values(y)}
 
 
 def _check_names(path: Path, columns: list[Any], label: str | None) -> None:

@@ -11,24 +11,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, is_array, is_sparse
+from dualopt.arrays.xp import Array, is_sparse
 from dualopt.losses import Loss
 from dualopt.problem.inputs._clients import as_clients, by_owner, row_numbers
-from dualopt.problem.inputs._features import as_features, host_values, require_entries
+from dualopt.problem.inputs._features import as_features, require_entries
 from dualopt.problem.inputs._frames import as_frame, is_table, take_column
 from dualopt.problem.inputs._labels import as_labels, classes_of, label_values
-from dualopt.problem.inputs._values import as_numbers
+from dualopt.problem.inputs._row_weights import as_row_weights, parse_class_weight, row_weights
 
 __all__ = [
     "Inputs",
     "as_clients",
     "as_features",
+    "as_row_weights",
     "by_owner",
     "classes_of",
     "label_values",
+    "parse_class_weight",
     "prepare",
     "require_entries",
     "row_numbers",
+    "row_weights",
     "without_column",
 ]
 
@@ -48,7 +51,9 @@ class Inputs:
     clients : int or sequence of integer sequences or masks
         Rows of each client.
     weights : array, shape (m,), or None
-        Weights of the rows.
+        Weights ``w_ji`` of the rows.
+    sample_weight : array, shape (m,), or None
+        What each row counts among those of its client.
     classes : tuple or None
         The labels that were encoded, in the order of their codes: for a binary loss those of -1 and +1.
     feature_names : tuple of str or None
@@ -62,12 +67,15 @@ class Inputs:
     loss: Loss
     clients: Any
     weights: Any
+    sample_weight: Any = None
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
 
 
-def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None) -> Inputs:
+def prepare(
+    X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None, sample_weight: Any = None
+) -> Inputs:
     """Return data of any kind as arrays.
 
     Everything is computed in one type, that of ``X``: float32 stays float32, float16 becomes float32, whatever else
@@ -84,7 +92,9 @@ def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None)
     clients : int, rows, names, or str
         As in :func:`dualopt.linear_model`; of a DataFrame, the name of a column.
     weights : vector of shape (m,), optional
-        Weights of the rows.
+        Weights ``w_ji`` of the rows.
+    sample_weight : vector of shape (m,), or str, optional
+        What each row counts among those of its client; of a DataFrame, the name of a column.
 
     Raises
     ------
@@ -104,19 +114,24 @@ def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None)
         X, y = without_column(X, y, "y")
     if isinstance(clients, str):
         X, clients = without_column(X, clients, "clients")
+    if isinstance(sample_weight, str):
+        X, sample_weight = without_column(X, sample_weight, "sample_weight")
     X, feature_names = as_features(X)
     require_entries(X)
     like = X.data if is_sparse(X) else X
     y, loss, classes = as_labels(y, loss, like, X.shape[0])
     clients, client_names = as_clients(clients, X.shape[0])
     if weights is not None:
-        weights = _weights(weights, like, X.shape[0])
+        weights = as_row_weights(weights, like, X.shape[0], "weights")
+    if sample_weight is not None:
+        sample_weight = as_row_weights(sample_weight, like, X.shape[0], "sample_weight")
     return Inputs(
         X=X,
         y=y,
         loss=loss,
         clients=clients,
         weights=weights,
+        sample_weight=sample_weight,
         classes=classes,
         feature_names=feature_names,
         client_names=client_names,
@@ -136,10 +151,3 @@ def without_column(X: Any, name: str, argument: str) -> tuple[Any, Any]:
         raise ValueError(f"{argument} = {name!r} names a column, but X is a {type(X).__name__} and no DataFrame.")
     column, rest = take_column(frame, name, argument)
     return rest, column
-
-
-def _weights(weights: Any, like: Array, rows: int) -> Array:
-    if is_array(weights) and array_namespace(weights) is array_namespace(like) and weights.dtype == like.dtype:
-        return weights
-    values = as_numbers(host_values(weights, "weights"), "weights")
-    return asarray_like(values, like)

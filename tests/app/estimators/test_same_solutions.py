@@ -82,7 +82,7 @@ def test_classifiers(name: str, clients: int) -> None:
         mu=MU,
         tol=1e-6 if name == "hinge" else 1e-9,
         clients=clients,
-        fit_intercept=name == "hinge",
+        intercept="penalised" if name == "hinge" else "none",
         max_rounds=5000,
     ).fit(X, y)
     theirs.fit(X, y)
@@ -103,7 +103,7 @@ def test_the_certified_distance_is_hardly_more_than_the_true_one() -> None:
     """Where rows bend the energy little, gap = mu/2 distance^2 but for two percent: no smaller constant is true."""
     mu, x, y = 0.5, [0.125, -0.0625, 0.09375, 0.0], [3.0, -1.0, 2.0, 5.0]
     ours = FederatedRegressor(
-        mu=mu, tol=1e-9, clients=2, fit_intercept=False, algorithm="gradient-descent: step=1", max_rounds=1
+        mu=mu, tol=1e-9, clients=2, intercept="none", algorithm="gradient-descent: step=1", max_rounds=1
     )
     with pytest.warns(ConvergenceWarning):
         ours.fit(np.array(x)[:, None], np.array(y))
@@ -115,7 +115,7 @@ def test_the_certified_distance_is_hardly_more_than_the_true_one() -> None:
 
 def test_ridge() -> None:
     X, y = DIABETES
-    ours = FederatedRegressor(mu=MU, tol=1e-10, clients=5, fit_intercept=False, algorithm="optimized-dualfl").fit(X, y)
+    ours = FederatedRegressor(mu=MU, tol=1e-10, clients=5, intercept="none", algorithm="optimized-dualfl").fit(X, y)
     theirs = Ridge(alpha=MU * M, fit_intercept=False, solver="cholesky").fit(X, y)
     allowed = distance_allowed(ours, theirs, X, y, Squared(), MU)
     assert np.linalg.norm(ours.coef_ - theirs.coef_) <= allowed <= SMALL * np.linalg.norm(theirs.coef_)
@@ -139,7 +139,7 @@ def test_huber() -> None:
     theirs = HuberRegressor(epsilon=1.35, alpha=5.0, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(X, y)
     loss, mu = Huber(delta=1.35 * theirs.scale_), 5.0 * theirs.scale_ / M
     ours = FederatedRegressor(
-        loss=loss, mu=mu, tol=1e-9, clients=5, fit_intercept=False, algorithm="optimized-dualfl", max_rounds=5000
+        loss=loss, mu=mu, tol=1e-9, clients=5, intercept="none", algorithm="optimized-dualfl", max_rounds=5000
     ).fit(X, y)
     allowed = distance_allowed(ours, theirs, X, y, loss, mu)
     assert np.linalg.norm(ours.coef_ - theirs.coef_) <= allowed <= SMALL * np.linalg.norm(theirs.coef_)
