@@ -273,7 +273,9 @@ def _certificate(objective: Objective, theta: Array, sums_at: Callable[[Array], 
     xp, N, n = array_namespace(theta), objective.n_clients, math.prod(objective.shape)
     regulariser, m = objective.regulariser, objective.mean_mu
     convexity = m + regulariser.mu
-    if (convexity > 0 or is_bounded(objective)) and theta.dtype != xp.float64:  # without convexity there is no bound that would need it
+    if (
+        convexity > 0 or is_bounded(objective)
+    ) and theta.dtype != xp.float64:  # without convexity there is no bound that would need it
         theta = xp.astype(theta, xp.float64)
     sums = sums_at(theta)
     gradient = sums.gradient / sums.total

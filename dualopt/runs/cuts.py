@@ -24,8 +24,8 @@ Where ``m = 0``, and ``h`` grows in all directions, cuts are made smaller first:
 :math:`s \in [0, 1]` is a cut, and with ``s`` small enough its sum with ``h`` is bounded from below (for the L1 norm the
 scaling of dual points that is usual for the lasso).
 
-Where :math:`E(w, b) = E(w, b + t\mathbf 1)` for all numbers ``t``, directions and slopes are those of intercepts that
-sum to zero: every model has one of these beside it with the same energy.
+Where :math:`E(w, b) = E(w, b + t\mathbf 1)` for all numbers ``t``, directions are those that sum to zero: every model
+has the same energy as one whose intercepts have the sum of those of :math:`\theta`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["Cut", "Sums", "cut_of_duals", "cut_of_gradient", "is_bounded", "leas
 
 STEP = 16.0  # of the intercepts, in units of the slope: enough where the mean curvature in b is above 1/16
 LARGER = 64.0  # times which the next step is, where zero is not in the hull
-STEPS = 6
+STEPS = 9
 CLEAR = 100.0  # the least step, in units of the error of a slope
 ROOM = 0.5  # of the distance to the boundary of the hull, for the rounding of singular values
 
@@ -127,7 +127,7 @@ def lower_bound(
     cuts = [_bounded(objective, cut) for cut in cuts]
     if not objective.free_intercept:
         return [_least_near(objective, at, cut, 0.0) for cut in cuts]
-    slope = _slope(objective, cuts[0])
+    slope = _slope(cuts[0])
     size = max(float(np.linalg.norm(slope)), CLEAR * cuts[0].error)
     directions, step = _directions(objective), STEP * size
     for _ in range(STEPS):
@@ -151,13 +151,11 @@ class _Hull(NamedTuple):
     @classmethod
     def of(cls, objective: Objective, at: Array, energy: float, cuts: Sequence[Cut]) -> _Hull | None:
         """Return the hull; None where zero is not clearly inside."""
-        slopes = np.stack([_slope(objective, cut) for cut in cuts])
+        slopes = np.stack([_slope(cut) for cut in cuts])
         if not np.isfinite(slopes).all():
             return None
         matrix = np.vstack([slopes.T, np.ones(len(cuts))])
         center = np.linalg.lstsq(matrix, np.append(np.zeros(slopes.shape[1]), 1.0), rcond=None)[0]
-        if not center.min() > 0:
-            return None
         center = center / center.sum()
         rank = len(cuts) - 1
         inside = ROOM * center.min() * float(np.linalg.svd(slopes, compute_uv=False)[rank - 1]) / math.sqrt(len(cuts))
@@ -169,7 +167,7 @@ class _Hull(NamedTuple):
 
     def bound(self, cut: Cut) -> float:
         """Return the lower bound from a cut with as much weight as the others can balance."""
-        own = _slope(self.objective, cut)
+        own = _slope(cut)
         if not np.isfinite(own).all():
             return -math.inf
         coordinates = np.linalg.lstsq(self.matrix, np.append(own, 1.0), rcond=None)[0]
@@ -216,18 +214,17 @@ def _least_near(objective: Objective, at: Array, cut: Cut, reach: float) -> floa
         value, room = least(objective.held(cut.slope), cut.error, objective.mean_mu, objective.regulariser)
     if objective.free_intercept:
         intercepts = to_numpy(at[..., -1]).reshape(-1).astype(np.float64)
-        slopes = to_numpy(cut.slope[..., -1]).reshape(-1).astype(np.float64)
+        slopes = _slope(cut)
         size, unit = float(np.linalg.norm(intercepts)), 4.0 * (len(slopes) + 4) * sys.float_info.epsilon
         value += float(slopes @ intercepts)
         room += (unit * float(np.linalg.norm(slopes)) + cut.error) * size
-        room += (float(np.linalg.norm(_slope(objective, cut))) * (1.0 + unit) + cut.error) * (1.0 + unit) * reach
+        room += (float(np.linalg.norm(slopes)) * (1.0 + unit) + cut.error) * (1.0 + unit) * reach
     return cut.constant + value - room - 8.0 * sys.float_info.epsilon * (abs(cut.constant) + abs(value) + room)
 
 
-def _slope(objective: Objective, cut: Cut) -> np.ndarray:
-    """Return the slopes of a cut in the intercepts, shape ``(q,)``: those that sum to zero where sums do not matter."""
-    slopes = to_numpy(cut.slope[..., -1]).reshape(-1).astype(np.float64)
-    return slopes - slopes.mean() if objective.shift_invariant else slopes
+def _slope(cut: Cut) -> np.ndarray:
+    """Return the slopes of a cut in the intercepts, shape ``(q,)``."""
+    return to_numpy(cut.slope[..., -1]).reshape(-1).astype(np.float64)
 
 
 def _directions(objective: Objective) -> list[np.ndarray]:

@@ -252,7 +252,7 @@ def test_labels_and_weights_have_the_type_of_the_features():
     np.testing.assert_array_equal(w, weights.astype(np.float32))
     with pytest.raises(ValueError, match=r"^y must hold finite numbers of the type float32"):
         linear_model(X, np.full(6, 1e300), loss=Squared(), mu=0.1)
-    with pytest.raises(ValueError, match=r"^weights must be 6 finite nonnegative numbers of the type float32"):
+    with pytest.raises(ValueError, match=r"^weights must be 6 finite nonnegative numbers, one for each row of X"):
         linear_model(X, np.ones(6, np.float32), loss=Hinge(), mu=0.1, weights=np.ones(5))
 
 
