@@ -23,8 +23,8 @@ from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.participation import as_participation
 from dualopt.objectives._weights import as_client_weights, parse_numbers, positive
 from dualopt.objectives.linear import kind_of_intercept
-from dualopt.problem.inputs import parse_class_weight
 from dualopt.problem.data.scaling import check_scale
+from dualopt.problem.inputs import parse_class_weight
 from dualopt.runs.recording import check_run
 from dualopt.spec import Spec, toml
 

@@ -40,8 +40,8 @@ class Loss(Protocol):
     lipschitz : float
         The largest norm of a subgradient, ``math.inf`` where there is none.
 
-    A loss of several outputs may say ``shift_invariant = True``, that :math:`\phi(z + c\mathbf 1; y) = \phi(z; y)` for all
-    numbers ``c``: then intercepts without penalty are certified up to such a number.
+    A loss of several outputs may say ``shift_invariant = True``, that :math:`\phi(z + c\mathbf 1; y) = \phi(z; y)` for
+    all numbers ``c``: then intercepts without penalty are certified up to such a number.
 
     Examples
     --------

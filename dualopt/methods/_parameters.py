@@ -94,8 +94,9 @@ def suggested_weight(objective: Objective, name: str, factor: float = 1.0) -> fl
     r"""Return a weight of the proximal term for ``objective``.
 
     It is ``factor`` times :math:`\sqrt{L\mu}` for strongly convex smooth clients, the order of the optimum, times the
-    ``mu`` of nonsmooth ones (with a free intercept that of the other weights), and otherwise times :math:`8L/(\sqrt5 - 1)`, twice what FedPD's theorems need. An
-    objective that knows a weight better than its ``mu`` says, its ``usual_weight``, gives that one.
+    ``mu`` of nonsmooth ones (with a free intercept that of the other weights), and otherwise times :math:`8L/(\sqrt5 -
+    1)`, twice what FedPD's theorems need. An objective that knows a weight better than its ``mu`` says, its
+    ``usual_weight``, gives that one.
 
     Raises
     ------

@@ -34,7 +34,8 @@ class LinearModel(FiniteSum):
 
     .. math:: f_j(\theta) = \sum_{i=1}^{m_j} w_{ji}\, \phi(\theta x_{ji};\, y_{ji}) + \tfrac{\text{ridge}}{2} |\theta|^2
 
-    The ridge acts on all weights, the intercept included unless it is free. Use :func:`linear_model` to build one from rows.
+    The ridge acts on all weights, the intercept included unless it is free. Use :func:`linear_model` to build one from
+    rows.
 
     Attributes
     ----------
@@ -335,8 +336,8 @@ def linear_model(
         every other class (`dualopt.problem.inputs.row_weights`).
     client_weights : "equal", "rows", numbers or dict, default "equal"
         The weights ``w_j`` of the clients in ``E = sum_j w_j f_j / sum_j w_j``, one number for each client, or for each
-        of their names. ``"rows"`` is ``m_j``, or the sum of what its rows count: the data part of ``E`` is the mean over
-        all rows then. Every ``f_j`` has the whole ridge whatever its weight, and so has ``E``.
+        of their names. ``"rows"`` is ``m_j``, or the sum of what its rows count: the data part of ``E`` is the mean
+        over all rows then. Every ``f_j`` has the whole ridge whatever its weight, and so has ``E``.
     storage : "auto", "sparse" or "dense"
         How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
         faster. Every method works with both. Products with dense NumPy features of four million numbers and more are

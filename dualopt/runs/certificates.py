@@ -65,11 +65,12 @@ class DualPoint(NamedTuple):
 def dual_point(objective: Objective, solution: LocalSolution) -> DualPoint | None:
     r"""Return the dual points of local solutions of the clients of ``objective``; None where nothing was evaluated.
 
-    With :math:`g_j = f_j - \frac{\mu_j}2|\cdot|^2` (without a free intercept in the norm, here and below) the point is :math:`\xi_j = \nabla f_j(\theta_j) - \mu_j\theta_j`
-    and :math:`g_j^*(\xi_j) = \langle\nabla f_j(\theta_j), \theta_j\rangle - f_j(\theta_j) - \frac{\mu_j}2|\theta_j|^2`,
-    plus the excess of a subgradient that is not exact. Here :math:`\mu_j` is the proven one, ``mu - mu_rounding``. With
-    the errors ``v_j`` of the value and ``s_j`` of the gradient (``Objective.rounding``) the conjugate gains
-    :math:`v_j + s_j |\theta_j|` and :math:`\gamma_{n+8}` times the sizes of its ``n`` products, and ``error`` is
+    With :math:`g_j = f_j - \frac{\mu_j}2|\cdot|^2` (without a free intercept in the norm, here and below) the point is
+    :math:`\xi_j = \nabla f_j(\theta_j) - \mu_j\theta_j` and :math:`g_j^*(\xi_j) = \langle\nabla f_j(\theta_j),
+    \theta_j\rangle - f_j(\theta_j) - \frac{\mu_j}2|\theta_j|^2`, plus the excess of a subgradient that is not exact.
+    Here :math:`\mu_j` is the proven one, ``mu - mu_rounding``. With the errors ``v_j`` of the value and ``s_j`` of the
+    gradient (``Objective.rounding``) the conjugate gains :math:`v_j + s_j |\theta_j|` and :math:`\gamma_{n+8}` times
+    the sizes of its ``n`` products, and ``error`` is
 
     :math:`s_j` with the rounding of the subtraction. In single precision values and gradients are computed anew, in
     double precision, but for those of a dual solver. Where no :math:`\mu_j` makes :math:`g_j` convex the conjugate is
@@ -326,7 +327,7 @@ def _by_cuts(
     above = best.energy + value_error
     bounds = lower_bound(objective, theta, above, cuts, lambda x: cut_of_gradient(objective, x, sums_at(x)))
     for kind, bound in zip(("gradient", "dual"), bounds, strict=False):
-        if 0.0 <= above - bound and (gap := _rounded_up(above - bound + value_error)) < best.gap:
+        if above - bound >= 0.0 and (gap := _rounded_up(above - bound + value_error)) < best.gap:
             best = best._replace(gap=gap, kind=kind, rounding=2.0 * value_error)
     return best
 

@@ -5,9 +5,9 @@ gives a function below ``E``, a *cut*,
 
 .. math:: E(x) \ge c + \langle \xi, x\rangle + \tfrac m2 |w|^2 - e |x| \quad \text{for all } x,
 
-where ``e`` is what rounding may do. Convex combinations of cuts are cuts. Where nothing holds ``b`` (``E`` need not even
-have a minimiser), a single one bounds ``E`` from below only if its slope in ``b`` is zero, and no computed slope is
-known to be. So several are combined:
+where ``e`` is what rounding may do. Convex combinations of cuts are cuts. Where nothing holds ``b`` (``E`` need not
+even have a minimiser), a single one bounds ``E`` from below only if its slope in ``b`` is zero, and no computed slope
+is known to be. So several are combined:
 
 1. The clients are asked for the gradients at models that differ in ``b`` alone, by small steps in directions that
    positively span the space of intercepts. If the slopes :math:`\beta_k` in ``b`` of these cuts have zero inside their

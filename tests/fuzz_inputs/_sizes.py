@@ -97,7 +97,17 @@ def flat(rng: Rng) -> Case:
         options["algorithm"] = one(
             rng, ["fedpd", "a-fedpd", "fedavg", "scaffold", "feddyn", "fedsplit", "distributed-lbfgs"]
         )
-    words = typed("run", options) + ((), ("--reference",), ("--intercept", "none",))[int(rng.integers(3))]
+    words = (
+        typed("run", options)
+        + (
+            (),
+            ("--reference",),
+            (
+                "--intercept",
+                "none",
+            ),
+        )[int(rng.integers(3))]
+    )
     # Labels that are all alike are one class, which no loss of classes takes.
     refused = kind == "equal labels" and options["loss"] in ("logistic", "auto")
     return Case(

@@ -1,7 +1,8 @@
 r"""Certificates where an intercept is free, or where L1 takes the place of strong convexity.
 
-The truth is Newton's method in 60 digits (``tests/fuzz_certificates.py``, which draws such cases too); here are cases of
-which more is known: how close a certificate comes, what a wrong one would say, and that clients elsewhere give the same.
+The truth is Newton's method in 60 digits (``tests/fuzz_certificates.py``, which draws such cases too); here are cases
+of which more is known: how close a certificate comes, what a wrong one would say, and that clients elsewhere give the
+same.
 """
 
 from __future__ import annotations
@@ -147,29 +148,48 @@ def test_local_solutions_certify_too() -> None:
     assert error <= found.gap <= error + 1e-6 < 1.1 * error < own.gap
 
 
-def test_the_numbers_of_a_combination() -> None:
-    """``w^2/2 + b^2/2`` at ``(0, 1/2)``, worked out by hand.
-
-    The cuts of ``b = 1, -1`` are ``-1/2 + b`` and ``-1/2 - b``, which are 0 and -1 at the model; zero is between their
-    slopes, at the root of two from the boundary in units of the smaller weight 1/2 and the singular value, so that
-    intercepts of better models are within ``2 (1/8 + 1)/(1/4)`` = 9 of 1/2. The cut of ``b = 1/2``, ``-1/8 + b/2``, has
-    the weight 2/3 beside the second: ``-1/12 - 1/6``, less two thirds of an error of 3/100 times 1/2 and 9.
-    """
-    f = SimpleNamespace(free_intercept=True, shift_invariant=False, mean_mu=1.0, shape=(2,), regulariser=Zero())
+def stated(**given: Any) -> Any:
+    """An objective of one weight and an intercept, of which no more is asked than this."""
+    f = SimpleNamespace(
+        free_intercept=True, shift_invariant=False, mean_mu=1.0, shape=(2,), regulariser=Zero(), **given
+    )
     f.held = lambda x: np.array([x[0], 0.0])
+    return f
+
+
+def test_the_numbers_of_a_combination() -> None:
+    r"""``w^2/2 + b^2/2`` at ``(0, 1/2)``, worked out by hand.
+
+    The cuts of ``b = 1, -2`` are ``-1/2 + b`` and ``-2 - 2b``, which are 0 and -3 at the model; their slopes have the
+    singular value :math:`\sqrt5`, and 0 between them with the weights 2/3 and 1/3, so that intercepts of better models
+    are within :math:`R = 2(1/8 + 3)/(\frac12\frac13\sqrt{5/2})` of 1/2. The cut of ``b = 1/2``, ``-1/8 + b/2``, has the
+    weight 4/5 beside the second: ``-1/10 - 2/5``, less four fifths of an error of 3/100 times 1/2 and ``R``.
+    """
     at = np.array([0.0, 0.5])
     asked = []
 
     def gradient_at(x: np.ndarray) -> cuts.Cut:
         asked.append(x[1])
-        b = math.copysign(1.0, x[1] - 0.5)
-        return cuts.Cut(-0.5, np.array([0.0, b]), 0.0)
+        b = 1.0 if x[1] > 0.5 else -2.0
+        return cuts.Cut(-0.5 * b * b, np.array([0.0, b]), 0.0)
 
     own = cuts.Cut(-0.125, np.array([0.0, 0.5]), 0.03)
-    found = cuts.lower_bound(f, at, 0.125, [own, own._replace(error=0.0), gradient_at(np.zeros(2))], gradient_at)  # pyright: ignore
-    expected = [-0.25 - 0.02 * 9.5 - 0.5 * 0.02**2, -0.25, -0.5]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    given = [own, own._replace(error=0.0), gradient_at(np.zeros(2))]
+    found = cuts.lower_bound(stated(), at, 0.125, given, gradient_at)
+    reach = 2.0 * (0.125 + 3.0) / (math.sqrt(2.5) / 6.0)
+    np.testing.assert_allclose(found, [-0.5 - 0.024 * (0.5 + reach) - 0.5 * 0.024**2, -0.5, -1.0], rtol=1e-12)
     assert asked[1:] == [0.5 + 16 * 3.0, 0.5 - 16 * 3.0]  # a hundred errors are more than the slope of 1/2
+
+
+def test_the_numbers_of_a_cut() -> None:
+    f = stated(n_clients=1, unequal_weights=None)
+    columns = np.array([10.0, 10.0, 0.1, 0.2, 5.0, -7.0, 7.0, 13.0, 0.3])
+    sums = cuts.Sums(2.0 * columns, np.array([6.0, 8.0]), np.array([10.0, 24.0]), 2.0)
+    cut = cuts.cut_of_gradient(f, np.array([3.0, -4.0]), sums)
+    np.testing.assert_allclose(cut.constant, 10.0 - (9.0 - 16.0) + 4.5 - 0.1 - 0.2 * 5.0, rtol=1e-12)
+    np.testing.assert_allclose((*cut.slope, cut.error), (0.0, 4.0, 0.2), rtol=1e-12)
+    dual = cuts.cut_of_duals(f, np.zeros(2), sums)
+    np.testing.assert_allclose((dual.constant, *dual.slope, dual.error), (7.0, 5.0, 12.0, 0.3), rtol=1e-12)
 
 
 @pytest.mark.parametrize("intercept", ["free", "none"])

@@ -18,9 +18,9 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
 
     It minimises what :class:`FederatedClassifier` does, for a loss of numbers. With ``client_weights="rows"`` and
     ``intercept="free"`` or ``"none"`` that is the problem of ``Ridge(alpha=mu * m)``, and with the penalties "l1" and
-    "elasticnet" that of ``Lasso(alpha=mu)`` and ``ElasticNet(alpha=mu, l1_ratio)``; with the loss "absolute-deviation" that of
-    ``LinearSVR(epsilon=0, C=1/(mu * m))``, with a penalised intercept; with ``Huber(delta=epsilon * scale)`` that of
-    ``HuberRegressor(epsilon, alpha=mu * m / scale)``, which finds its ``scale_`` along the way.
+    "elasticnet" that of ``Lasso(alpha=mu)`` and ``ElasticNet(alpha=mu, l1_ratio)``; with the loss "absolute-deviation"
+    that of ``LinearSVR(epsilon=0, C=1/(mu * m))``, with a penalised intercept; with ``Huber(delta=epsilon * scale)``
+    that of ``HuberRegressor(epsilon, alpha=mu * m / scale)``, which finds its ``scale_`` along the way.
 
     Parameters
     ----------

@@ -76,8 +76,9 @@ def load(
         Seed of synthetic data.
     **options
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
-        "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of
-        LIBSVM files; ``label``, ``client`` and ``sample_weight``, columns of a table; those of synthetic data are listed by `available`.
+        "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of LIBSVM
+        files; ``label``, ``client`` and ``sample_weight``, columns of a table; those of synthetic data are listed by
+        `available`.
 
     Returns
     -------

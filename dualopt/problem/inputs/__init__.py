@@ -73,9 +73,7 @@ class Inputs:
     client_names: tuple[Any, ...] | None = None
 
 
-def prepare(
-    X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None, sample_weight: Any = None
-) -> Inputs:
+def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None, sample_weight: Any = None) -> Inputs:
     """Return data of any kind as arrays.
 
     Everything is computed in one type, that of ``X``: float32 stays float32, float16 becomes float32, whatever else
