@@ -453,10 +453,12 @@ def draw_linear(rng: np.random.Generator, dtype: Any) -> tuple[LinearModel, str,
     mu = log_uniform(rng, 1e-8, 1e2)
     if how == "like_data":
         mu = float(np.clip(log_uniform(rng, 1e-4, 10.0) * scale**2, 1e-250, 1e250))
-    mu = 0.0 if rng.random() < 0.1 else mu if not single else float(np.clip(mu, 1e-30, 1e30)) options: dict[str, Any] =
-    {"clients": N, "client_weights": of_clients} options["intercept"] = choose(rng, none=6, penalised=2, free=4) f =
-    linear_model(X.astype(dtype), y, loss=loss, mu=mu, weights=weights, **options) words = f"{loss}, N = {N}, rows
-    {f.sizes}, shape {f.shape}, mu {mu:.1e}, scales {scale:.0e} {label_scale:.0e}, intercept {options['intercept']}"
+    mu = 0.0 if rng.random() < 0.1 else mu if not single else float(np.clip(mu, 1e-30, 1e30))
+    options: dict[str, Any] = {"clients": N, "client_weights": of_clients}
+    options["intercept"] = choose(rng, none=6, penalised=2, free=4)
+    f = linear_model(X.astype(dtype), y, loss=loss, mu=mu, weights=weights, **options)
+    words = f"{loss}, N = {N}, rows {f.sizes}, shape {f.shape}, mu {mu:.1e}, scales {scale:.0e} {label_scale:.0e}"
+    words += f", intercept {options['intercept']}"
     return f, f"{words}, offset {offset}", label_scale if loss.labels == "real" else 1.0
 
 

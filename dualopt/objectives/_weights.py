@@ -54,7 +54,7 @@ def positive(name: str, numbers: Any, n_clients: int | None = None) -> tuple[flo
 
 
 def as_client_weights(
-    given: Any, sizes: Sequence[int] | None = None, names: Sequence[Any] | None = None
+    given: Any, sizes: Sequence[float] | None = None, names: Sequence[Any] | None = None
 ) -> tuple[float, ...] | None:
     """Return the weights of clients that have so many rows, from ``"equal"``, ``"rows"``, numbers, or a dict by name.
 

@@ -69,7 +69,7 @@ class L1(Typed):
         return xp.where(theta == 0, _shrink(gradient, self.weight), gradient + self.weight * xp.sign(theta))
 
     def share(self, slope: Array, error: float) -> float:
-        r"""Return the largest ``s`` in [0, 1] with :math:`s (\max_k |\text{slope}_k| + \text{error}) \le \text{weight}`."""
+        r"""Return the largest ``s <= 1`` with :math:`s(\max_k|\text{slope}_k| + \text{error}) \le \text{weight}`."""
         largest = float(array_namespace(slope).max(array_namespace(slope).abs(slope))) + error
         return 1.0 if largest <= self.weight else self.weight / largest * (1.0 - 4.0 * epsilon(slope))
 

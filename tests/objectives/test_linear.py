@@ -301,10 +301,7 @@ BAD = {
     "weights of another type": ({"weights": np.asarray(["1", "1", "1"])}, "weights must hold numbers, not words"),
     "intercept a number": ({"intercept": 2}, "intercept must be True, False, 'penalised', 'free' or 'none', not 2"),
     "intercept NaN": ({"intercept": math.nan}, "intercept must be True, False, 'penalised', 'free' or 'none', not nan"),
-    "weights are integers below 0": (
-        {"weights": -np.ones(3, dtype=np.int64)},
-        "weights must be 3 finite nonnegative numbers",
-    ),
+    "weights are integers below 0": ({"weights": -np.ones(3, dtype=np.int64)}, "weights must be 3 finite nonnegative"),
 }
 
 

@@ -1,6 +1,6 @@
 r"""Certificates where an intercept is free, or where L1 takes the place of strong convexity.
 
-The truth is Newton's method in 60 digits (``tests/fuzz_certificates.py``, which draws such cases too); here are cases
+The truth is Newton's method in 60 digits (``tests/fuzz_certificates.py``, which draws such cases too). Here are cases
 of which more is known: how close a certificate comes, what a wrong one would say, and that clients elsewhere give the
 same.
 """

@@ -192,9 +192,8 @@ class FederatedLinearModel(BaseEstimator):
     def _warn(self, objective: Any) -> None:
         trace = self.trace_
         if trace.status == "diverged":
-            raise ValueError(
-                f"algorithm {self.algorithm_} diverged after {self.n_iter_} rounds: change its parameters."
-            )
+            method, rounds = self.algorithm_, self.n_iter_
+            raise ValueError(f"algorithm {method} diverged after {rounds} rounds: change its parameters.")
         if trace.status == "converged":
             return
         kappa = float(np.max(objective.L)) / objective.mean_mu if objective.mean_mu > 0 else math.inf

@@ -62,7 +62,7 @@ def load(
 def source(
     path: Path, *, label: str | None = None, client: str | None = None, sample_weight: str | None = None
 ) -> Source:
-    """Read labels, clients and weights of a table, and rows when they are wanted; arguments and errors are those of `load`.
+    """Read labels, clients and weights of a table, rows when they are wanted; arguments and errors are those of `load`.
 
     Types of columns depend on all rows: columns are read as a whole, some at a time.
     """

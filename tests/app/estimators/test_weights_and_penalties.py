@@ -161,7 +161,7 @@ def test_clients_whose_rows_do_not_count_are_left_out() -> None:
 def test_weights_are_routed() -> None:
     X, y = CANCER
     with sklearn.config_context(enable_metadata_routing=True):
-        model = FederatedClassifier(mu=MU, tol=1e-4).set_fit_request(sample_weight=True, groups=True)
+        model: Any = FederatedClassifier(mu=MU, tol=1e-4).set_fit_request(sample_weight=True, groups=True)
         model = model.set_score_request(sample_weight=True)
         search = GridSearchCV(model, {"class_weight": [None, "balanced"]}, cv=2)
         search.fit(X, y, sample_weight=COUNTS + 0.1, groups=OWNERS)
