@@ -13,7 +13,7 @@ from dualopt.engine import Host, RefusedError, SecureHost
 from dualopt.engine.wire import decode_requests, encode
 from dualopt.federation.agreed import require_agreed_requests
 from dualopt.federation.project import Project
-from dualopt.federation.questions import Questions
+from dualopt.federation.questions import Questions, of_intercept
 from dualopt.federation.refusals import refusal, refusing
 from dualopt.federation.seal import KEY_FILE, Seal
 from dualopt.federation.settings import SiteSettings, site_objective
@@ -94,7 +94,8 @@ class Answering:
             with refusing("state"):
                 host = Host(objective, number, file=file, project=project.fingerprint)
                 own = host if project.secure == "none" else self._secured(host, project, file)
-                return own, project, Questions(settings.questions_file(project), settings.questions)
+                allowed = settings.questions + of_intercept(project)
+                return own, project, Questions(settings.questions_file(project), allowed)
         except BaseException:
             self._held.close()
             raise

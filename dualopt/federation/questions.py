@@ -2,9 +2,10 @@
 
 Each answer tells a little more of the data: the gradients at many models of the server's choice can tell all of them. A
 run that nothing disturbs needs three models in a round: one to start from, one that the round ended with, and one that
-is certified. Asking once more at the same model tells nothing new and does not count, so that a run that is begun again
-or goes on from a checkpoint asks nothing more, as long as the same sites take part. Where others are absent the second
-time its models are others.
+is certified. With a free intercept the certificate needs two models more, or one for each output (`dualopt.runs.cuts`),
+which `of_intercept` counts three times, too. Asking once more at the same model tells nothing new and does not count,
+so that a run that is begun again or goes on from a checkpoint asks nothing more, as long as the same sites take part.
+Where others are absent the second time its models are others.
 """
 
 from __future__ import annotations
@@ -20,11 +21,18 @@ from dualopt.arrays.tree import leaves
 from dualopt.engine import RefusedError
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.secure_sums import _messages as sums
+from dualopt.federation.project import Project
 
-__all__ = ["NEEDED", "QUESTIONS", "Questions"]
+__all__ = ["NEEDED", "QUESTIONS", "Questions", "of_intercept"]
 
 NEEDED = 3  # models in a round, by a run that nothing disturbs
 QUESTIONS = 3 * NEEDED  # of a run that was begun anew twice, each time with other sites absent
+
+
+def of_intercept(project: Project) -> int:
+    """Return how many models more the server may ask at in a round where the intercept is free."""
+    outputs = project.loss_object.outputs
+    return 3 * (outputs if outputs > 1 else 2) if project.intercept == "free" else 0
 
 
 class Questions:

@@ -131,7 +131,16 @@ def whole(project: Project) -> Objective:
     """Return the objective that one process has."""
     X, y, cuts = rows(project.features)
     clients = [cut.tolist() for cut in cuts]
-    f = linear_model(X, 2.0 * y - 1.0, loss=project.loss_object, mu=project.mu, clients=clients)
+    f = linear_model(
+        X,
+        2.0 * y - 1.0,
+        loss=project.loss_object,
+        mu=project.mu,
+        clients=clients,
+        intercept=project.intercept,
+        class_weight={1: 3.0} if project.class_weight == "1=3.0" else None,
+        client_weights=project.client_weights,
+    )
     if project.regulariser is None:
         return f
     return Composite(objective=f, regulariser=project.regulariser_object)

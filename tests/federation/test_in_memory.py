@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +24,7 @@ from dualopt.engine.secure_sums import _messages as sums
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.answering import Answering
 from dualopt.federation.engine import SitesEngine, UnreachableError
+from dualopt.federation.questions import of_intercept
 from dualopt.federation.seal import KEY_FILE, MARK, Seal, site_key
 from dualopt.federation.serving import Serving
 from tests.federation.problems import (
@@ -179,6 +181,22 @@ def test_a_tolerance_is_met_in_the_same_round(tmp_path: Path) -> None:
     with memory(tmp_path, project) as m:
         assert m.serve()["status"] == "converged"
         assert differing(m.trace, in_one_process(project)) == []
+
+
+def test_a_free_intercept_and_weights_of_classes(tmp_path: Path) -> None:
+    """A certificate asks at two models more in a round, which a site allows."""
+    changes: dict[str, Any] = {"intercept": "free", "class_weight": "1=3.0", "client_weights": "rows"}
+    project = project_of("distributed-lbfgs", tol=1e-6, rounds=60, **changes)
+    with memory(tmp_path, project) as m:
+        assert m.serve()["status"] == "converged"
+        assert differing(m.trace, in_one_process(project)) == []
+        (asked,) = (tmp_path / "lyon").rglob("*.questions")
+        in_a_round = Counter(line.split()[0] for line in asked.read_text().splitlines())
+    assert max(in_a_round.values()) == 4  # where a round of L-BFGS begins, where it ends, and two more
+    assert of_intercept(project) == 6
+    assert of_intercept(project_of("distributed-lbfgs")) == 0
+    three = project_of("distributed-lbfgs", loss="multinomial: classes=3", classes=(0, 1, 2), intercept="free")
+    assert of_intercept(three) == 9
 
 
 def test_what_travels_is_the_trace_and_the_stated_overhead(tmp_path: Path) -> None:
