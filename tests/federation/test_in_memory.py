@@ -195,7 +195,7 @@ def test_a_free_intercept_and_weights_of_classes(tmp_path: Path) -> None:
     assert max(in_a_round.values()) == 4  # where a round of L-BFGS begins, where it ends, and two more
     assert of_intercept(project) == 6
     assert of_intercept(project_of("distributed-lbfgs")) == 0
-    three = project_of("distributed-lbfgs", loss="multinomial: classes=3", classes=(0, 1, 2), intercept="free")
+    three = project_of("distributed-lbfgs", loss="multinomial", classes=(0, 1, 2), intercept="free")
     assert of_intercept(three) == 9
 
 
