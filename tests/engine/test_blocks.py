@@ -75,6 +75,11 @@ CASES = {
     "npz, network": (npz, {"clients": 5, "model": "mlp=7", "partition": "lognormal", "client_weights": "rows"}),
     "npz by columns": (by_columns, {"clients": 4, "scale": "max"}),
     "csv": (csv, {"scale": "standard", "client_weights": "rows"}),
+    "csv, weights of rows": (csv, {"sample_weight": "age", "client_weights": "rows", "intercept": "free"}),
+    "LIBSVM, weights of classes": (
+        libsvm,
+        {"clients": 5, "class_weight": "balanced", "rows": 60, "client_weights": "rows", "intercept": "free"},
+    ),
     "parquet": (parquet, {"scale": "standard", "client_weights": "rows"}),
     "digits": (None, {"data": "digits", "rows": 300, "clients": 9, "partition": "dirichlet", "mu": 1e-9}),
     "drawn": (None, {"data": "synthetic-logistic", "clients": 5, "penalty": 0.1, "regulariser": "l1=0.1"}),

@@ -130,3 +130,71 @@ def test_dirichlet_clients_have_equal_sizes_unless_told_otherwise():
 def test_wrong_options(options, message):
     with pytest.raises(ValueError, match=message):
         build_problem(ProblemOptions(**options))
+
+
+def people(folder: Path) -> tuple[Path, np.ndarray, list[str], list[str], np.ndarray]:
+    """Write a table of 60 people of three sites, of whom few are ill; return what is in it."""
+    rng = np.random.default_rng(4)
+    X, w = rng.standard_normal((60, 2)).round(3), rng.integers(0, 4, 60)
+    ill, site = ["yes" if row % 5 == 0 else "no" for row in range(60)], [f"s{min(row // 10, 2)}" for row in range(60)]
+    lines = [f"{a},{b},{i},{s},{n}" for (a, b), i, s, n in zip(X.tolist(), ill, site, w.tolist(), strict=True)]
+    path = folder / "people.csv"
+    path.write_text("\n".join(["age,height,ill,site,times", *lines]) + "\n")
+    return path, X, ill, site, w.astype(float)
+
+
+@pytest.mark.parametrize("text", ["balanced", "yes=3", "yes=3,no=0.5", None])
+def test_weights_of_rows_and_classes(tmp_path: Path, text: str | None) -> None:
+    """The sums of what rows count are the weights of the sites, and the column is no feature."""
+    path, X, ill, site, w = people(tmp_path)
+    options = ProblemOptions(
+        data=str(path), label="ill", client="site", sample_weight="times", class_weight=text, client_weights="rows",
+        intercept="free",
+    )  # fmt: skip
+    f = build_problem(options).objective
+    is_ill = np.array(ill) == "yes"
+    numbers = {
+        "balanced": (w.sum() / (2 * w[is_ill].sum()), w.sum() / (2 * w[~is_ill].sum())),
+        "yes=3": (3.0, 1.0),
+        "yes=3,no=0.5": (3.0, 0.5),
+        None: (1.0, 1.0),
+    }[text]
+    counts = w * np.where(is_ill, *numbers)
+    sums = [counts[np.array(site) == s].sum() for s in ("s0", "s1", "s2")]
+    assert f.weights == pytest.approx(sums, rel=1e-14)
+    theta = np.array([0.3, -0.2, 0.7])
+    z = np.where(is_ill, 1.0, -1.0) * (X @ theta[:2] + 0.7)
+    energy = counts @ np.log1p(np.exp(-z)) / counts.sum() + 0.005 * theta[:2] @ theta[:2]
+    assert float(f.mean(f.value(theta))) == pytest.approx(energy, rel=1e-14)
+    assert f.feature_names == ("age", "height")
+
+
+def test_balanced_classes_are_counted_among_the_rows_that_take_part() -> None:
+    options = ProblemOptions(data="breast_cancer", rows=80, clients=3, class_weight="balanced", client_weights="rows")
+    f = build_problem(options).objective
+    by_class = {-1.0: 0.0, 1.0: 0.0}
+    for weight, (_, y, w) in zip(f.weights, f.client_rows(), strict=True):
+        for label in by_class:
+            by_class[label] += weight * float(w[y == label].sum())
+    assert by_class[1.0] == pytest.approx(40.0, rel=1e-12)
+    assert by_class[-1.0] == pytest.approx(40.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"class_weight": "yes"}, "class_weight must be balanced, or numbers by class such as yes=3,no=1, not yes."),
+        ({"class_weight": "ill=2"}, "class_weight must name classes, some of 'no', 'yes', not ill."),
+        ({"class_weight": "yes=-1"}, "class_weight of 'yes' must be a positive finite number, not -1.0."),
+        ({"sample_weight": "weight"}, "sample_weight"),
+        ({"sample_weight": "site"}, "site"),
+        ({"sample_weight": "age"}, "sample_weight must be 60 finite nonnegative numbers, one for each row of X."),
+        ({"intercept": "yes"}, "intercept must be True, False, 'penalised', 'free' or 'none', not yes."),
+        ({"model": "mlp=3", "class_weight": "balanced"}, "class_weight and sample_weight are for linear models"),
+    ],
+)
+def test_weights_that_do_not_fit(tmp_path: Path, changes: dict[str, str], sentence: str) -> None:
+    path, *_ = people(tmp_path)
+    with pytest.raises(ValueError) as caught:
+        build_problem(replace(ProblemOptions(data=str(path), label="ill", client="site"), **changes))
+    assert sentence in str(caught.value)
