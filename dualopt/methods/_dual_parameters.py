@@ -21,6 +21,8 @@ __all__ = ["Dual", "Duality", "Momentum"]
 def least_mu(method: Any, objective: Objective, name: str) -> float:
     """Return ``min_j mu_j``."""
     mu = smallest(objective.mu)
+    unless = "with a free intercept no client is strongly convex: penalise it, or use distributed-lbfgs"
+    require(mu > 0 or not objective.free_intercept, f"{name} cannot be suggested: {unless}")
     require(mu > 0, f"{name} cannot be suggested because mu is {mu:g}: give mu > 0 (Section 4 adds a ridge)")
     return mu
 

@@ -141,6 +141,8 @@ def reflection_factor(objective: Objective, step: float) -> float | None:
 def require_convex_local_problem(objective: Objective, weight: float, name: str) -> None:
     """Refuse a proximal term too weak for a local problem with one solution; an unknown ``mu`` (-inf) passes."""
     mu = smallest(objective.mu)
+    if mu == 0 and weight <= 0:
+        raise ValueError(f"{name} must be positive where clients are not strongly convex, not {weight:g}.")
     if math.isfinite(mu) and weight + mu <= 0:
         raise ValueError(f"{name} gives the proximal weight {weight:g}, which must exceed {-mu:g}, the concavity.")
 

@@ -374,11 +374,12 @@ class PreparedRuns:
     def described(self) -> dict[str, str]:
         """Say what the problem is."""
         problem = self.problem
+        of = " without the intercept" if problem.objective.free_intercept else ""
         return {
             "data": problem.data,
             "clients": problem.partition,
             "loss": problem.loss + (" (chosen for the labels; --loss changes it)" if problem.loss_was_chosen else ""),
-            "mu, kappa": f"mu = {problem.rows.ridge:g}, kappa = L/mu = {problem.condition:.4g}",
+            "mu, kappa": f"mu = {problem.rows.ridge:g}{of}, kappa = L/mu = {problem.condition:.4g}",
             **problem.added,
             **({"before round 1": ", ".join(str(step) for step in self.prepare)} if self.prepare else {}),
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
