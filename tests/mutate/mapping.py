@@ -395,6 +395,20 @@ TABLE |= {
         )
         for name in ("_protocol", "_zero", "l1", "l2")
     },
+    "dualopt/regularisers/_without_intercept.py": Judges(
+        (
+            Selected("dualopt/regularisers/_without_intercept.py"),
+            Selected("tests/runs/test_free_intercept.py", "leaves_a_free_intercept_alone|lasso"),
+        )
+    ),
+    "dualopt/runs/cuts.py": Judges(
+        (
+            Selected("tests/runs/test_free_intercept.py", "numbers"),
+            Selected("tests/runs/test_free_intercept.py"),
+            Selected("tests/runs/test_certificate_allowances.py"),
+            Selected("tests/runs/test_certificates.py", "certificates_hold"),
+        )
+    ),
     "dualopt/runs/certificates.py": Judges(
         (
             Selected("dualopt/runs/certificates.py"),
@@ -761,5 +775,6 @@ def mathematics() -> list[str]:
     """Return the files that compute: those of the methods, what they are made of, and what is said about them."""
     rooms = ("methods", "objectives", "solvers", "losses", "regularisers", "engine", "lab/proofs", "app/estimators")
     paths = [path for room in rooms for path in (ROOT / "dualopt" / room).rglob("*.py")]
-    paths += [ROOT / "dualopt" / name for name in ("runs/certificates.py", "runs/divergence.py", "lab/rates.py")]
+    names = ("runs/certificates.py", "runs/cuts.py", "runs/divergence.py", "lab/rates.py")
+    paths += [ROOT / "dualopt" / name for name in names]
     return sorted(str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py")
