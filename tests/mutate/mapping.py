@@ -406,7 +406,7 @@ TABLE |= {
             Selected("tests/runs/test_free_intercept.py", "numbers"),
             Selected("tests/runs/test_free_intercept.py"),
             Selected("tests/runs/test_certificate_allowances.py"),
-            Selected("tests/runs/test_certificates.py", "certificates_hold"),
+            Selected("tests/runs/test_certificates.py", "share_of_the_fuzz"),
         )
     ),
     "dualopt/runs/certificates.py": Judges(
