@@ -230,8 +230,9 @@ def test_a_regulariser_leaves_a_free_intercept_alone() -> None:
     assert (g.value(theta), g.mu) == (1.125, 0.0)
     assert g.prox(theta, 1.0).tolist() == [1.5, 0.0, 0.0, 7.0]
     assert g.minimal_subgradient(theta, np.array([0.5, 0.5, 0.75, -3.0])).tolist() == [1.0, 0.0, 0.25, -3.0]
-    assert g.share(np.array([1.0, -4.0, 0.0, 100.0]), 1.0) == pytest.approx(0.1, rel=1e-14)
-    assert g.share(np.array([1.0, -4.0, 0.0, 100.0]), 1.0) <= 0.1
+    assert g.share(np.array([1.0, 0.0, -4.0, 100.0]), 1.0) == pytest.approx(0.1, rel=1e-14)
+    assert g.share(np.array([1.0, 0.0, -4.0, 100.0]), 1.0) <= 0.1
+    assert g.prox(np.array([[2.0, 7.0], [-0.25, 9.0]]), 1.0).tolist() == [[1.5, 7.0], [0.0, 9.0]]
     penalised = Composite(objective=problem("squared", intercept="penalised"), regulariser="l1=0.5")
     assert penalised.regulariser == L1(weight=0.5)
 
