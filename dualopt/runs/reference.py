@@ -43,7 +43,7 @@ class Reference:
     energy : float
         ``E(theta)``.
     gap : float
-        Upper bound of ``E(theta) - E*``, room for rounding included; infinite for ``mu = 0``, where the gradient norm
+        Upper bound of ``E(theta) - E*``, room for rounding included; infinite for ``mu = 0`` without L1, where the gradient norm
         is checked instead.
     gradient_norm : float
         ``|grad E(theta)|``, with a regulariser ``|s|`` for the least element of ``grad E + dg`` (of a subgradient when

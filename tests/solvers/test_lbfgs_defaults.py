@@ -41,8 +41,11 @@ def sized(rows: int, columns: int, classes: int = 1) -> Any:
 def test_vectors_live_in_the_space_of_the_rows_where_they_are_shorter_there(
     sparse: bool, rows: int, columns: int, ridge: float, wide: bool
 ) -> None:
-    model: Any = SimpleNamespace(rows=SimpleNamespace(is_sparse=sparse, max_rows=rows, n_features=columns), ridge=ridge)
+    known = SimpleNamespace(is_sparse=sparse, max_rows=rows, n_features=columns)
+    model: Any = SimpleNamespace(rows=known, ridge=ridge, free_intercept=False)
     assert is_wide(model) is wide
+    model.free_intercept = True
+    assert not is_wide(model)
 
 
 def test_the_default_of_wide_sparse_rows_needs_a_smooth_loss_and_not_the_scales_of_the_clients() -> None:

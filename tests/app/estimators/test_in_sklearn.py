@@ -189,7 +189,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"participation": "half"}, "participation must be one of full, subset"),
     ({"participation": "subset=2", "algorithm": "dualfl"}, "algorithm DualFL does not support partial"),
     ({"intercept": "fitted"}, "intercept must be True, False, 'penalised', 'free' or 'none', not fitted."),
-    ({"intercept": "free", "algorithm": "dualfl"}, "nu cannot be suggested: with a free intercept no client is strongly"),
+    (
+        {"intercept": "free", "algorithm": "dualfl"},
+        "nu cannot be suggested: with a free intercept no client is strongly",
+    ),
     ({"penalty": "l3"}, "penalty must be 'l2', 'l1' or 'elasticnet', not 'l3'."),
     ({"penalty": "l1", "algorithm": "dualfl"}, "algorithm DualFL does not support an objective with a regulariser."),
     ({"l1_ratio": 1.5}, "l1_ratio must be a number from 0 to 1, not 1.5."),
