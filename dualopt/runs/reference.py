@@ -43,8 +43,8 @@ class Reference:
     energy : float
         ``E(theta)``.
     gap : float
-        Upper bound of ``E(theta) - E*``, room for rounding included; infinite for ``mu = 0`` without L1, where the gradient norm
-        is checked instead.
+        Upper bound of ``E(theta) - E*``, room for rounding included; infinite for ``mu = 0`` without L1, where the
+        gradient norm is checked instead.
     gradient_norm : float
         ``|grad E(theta)|``, with a regulariser ``|s|`` for the least element of ``grad E + dg`` (of a subgradient when
         the loss is nonsmooth, then without meaning).

@@ -191,7 +191,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"intercept": "fitted"}, "intercept must be True, False, 'penalised', 'free' or 'none', not fitted."),
     (
         {"intercept": "free", "algorithm": "dualfl"},
-        "nu cannot be suggested: with a free intercept no client is strongly",
+        "nu cannot be suggested: with a free intercept no client",
     ),
     ({"penalty": "l3"}, "penalty must be 'l2', 'l1' or 'elasticnet', not 'l3'."),
     ({"penalty": "l1", "algorithm": "dualfl"}, "algorithm DualFL does not support an objective with a regulariser."),
