@@ -105,6 +105,11 @@ class LinearModel(FiniteSum):
         """The traces of ``X_j' W_j X_j``, shape ``(N,)``."""
         return self._norms[:, 0] ** 2
 
+    @property
+    def longest_rows(self) -> Array:
+        """Upper bounds of the ``|x_ji|`` of each client, shape ``(N,)``."""
+        return math.sqrt(self.n_features) * self._norms[:, 2]
+
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
         r"""Bound the errors of values and gradients by those of the predictors, the losses and the sums.
 
@@ -119,7 +124,13 @@ class LinearModel(FiniteSum):
         where :math:`|\phi'|^2 \le 2 c \phi` because losses are not negative. The sums over the rows are right to
         :math:`\gamma_m` of the terms, and the losses as :class:`dualopt.losses.Loss` promises. A dual solver's slopes
         ``u`` have :math:`|u_i - s_i|^2 \le 2 c` times the share of row ``i`` in the ``excess``.
+
+        Where neither ``c`` nor the slopes are bounded one more pass over the rows takes the place of all that: slopes
+        grow with the predictor, so that those at both ends of the interval in which it may lie bound the change of the
+        value. Subgradients of dual solvers have no bound then.
         """
+        if math.isinf(self.loss.lipschitz) and math.isinf(self.loss.curvature):
+            return self._rounding_of_rows(theta, value, excess)
         xp, loss, eps = array_namespace(value), self.loss, epsilon(value)
         X, weight, largest = (self._norms[:, i] for i in range(3))
         size, k, p, m = client_norm(self._points(theta)), loss.outputs, self.n_features, self.rows.max_rows
@@ -140,11 +151,41 @@ class LinearModel(FiniteSum):
         lost = least * (m + entries) * (1.0 + self.ridge) * (1.0 + weight * X + largest)
         return Rounding(values + lost * (1.0 + weight * weight), slopes + lost)
 
+    def _rounding_of_rows(self, theta: Array, value: Array, excess: Array | None) -> Rounding:
+        """Bound the same by slopes at the ends of the intervals of the predictors, row by row."""
+        xp, loss, p, m = array_namespace(value), self.loss, self.n_features, self.rows.max_rows
+        eps, least = epsilon(value), tiny(value)
+        points, weight, longest = self._points(theta), self._norms[:, 1], self.longest_rows
+        size = client_norm(points)
+        shifts = gamma(p + 2, value) * longest * size + p * least
+
+        def one(block: Block, points: Array) -> tuple[Array, Array, Array, Array]:
+            z, _ = self._predictors(points, block)
+            shift = block.points(shifts)[:, None] + 0.0 * z
+            steep = xp.maximum(*(xp.abs(loss.gradient(end, block.y)) for end in (z - shift, z + shift)))
+            phi, slope = loss.value_and_gradient(z, block.y)
+            own = getattr(loss, "rounding", lambda z, y: (16.0 * eps * phi, 16.0 * eps * xp.abs(slope)))
+            sizes = xp.abs(slope), steep * shift, *own(z, block.y)
+            slopes, moved, value_error, slope_error = (xp.vecdot(block.w, x) for x in sizes)
+            return slopes, moved, value_error, slope_error
+
+        slopes, moved, value_error, slope_error = self.rows.sum(one, points)
+        values = moved + value_error + gamma(m + 40, value) * xp.abs(value)
+        values = values + 0.5 * gamma(p + 2, value) * self.ridge * size * size
+        gradients = longest * (slope_error + gamma(m + 20, value) * slopes) + 4.0 * eps * self.ridge * size
+        lost = least * (m + p) * (1.0 + self.ridge) * (1.0 + weight * longest + longest)
+        known = math.inf if excess is not None or not loss.nonnegative else 1.0
+        return Rounding(known * (values + lost * (1.0 + weight * weight)), known * (gradients + lost))
+
     @property
     def offers(self) -> frozenset[str]:
-        """Samples, Hessians and approximate inverses; exact solutions for the squared loss."""
-        exact = {"exact"} if isinstance(self.loss, Squared) else set()
-        return frozenset({"samples", "hessian", "preconditioner"} | exact)
+        """Samples and approximate inverses; Hessians of losses without kinks, exact solutions for the squared loss."""
+        loss, more = self.loss, set()
+        if math.isfinite(loss.curvature) or getattr(loss, "differentiable", False):
+            more.add("hessian")
+        if isinstance(loss, Squared):
+            more.add("exact")
+        return frozenset({"samples", "preconditioner"} | more)
 
     def hessian_product(self, theta: Array, v: Array) -> Array:
         """Return ``hess f_j(theta_j) v_j``, shape ``(N, *shape)``."""

@@ -40,6 +40,7 @@ Sample = tuple[Any, ...]
 # Rows handled at once on a CPU: predictors and slopes of a block stay in the L2 cache between the two products, and the
 # rows of the block are still near for the second one. On MNIST, 256 to 1024 differ by 3%; 2048 is 10% slower.
 BLOCK_ROWS = 512
+LARGE_PART = 2**13
 
 PIECE = 2**20  # numbers that are checked or copied at a time: what is computed of them takes memory too
 
@@ -227,7 +228,15 @@ class ClientRows:
     @cached_property
     def parts(self) -> list[tuple[Group | SparseGroup, ClientBlock]]:
         """All clients, each in one part with all its rows; on a CPU a part has ``BLOCK_ROWS`` rows or one client."""
-        host, limit = array_namespace(self.group), None if self._whole else BLOCK_ROWS
+        return self._parts(BLOCK_ROWS)
+
+    @cached_property
+    def large_parts(self) -> list[tuple[Group | SparseGroup, ClientBlock]]:
+        """The same with ``LARGE_PART`` rows, for work that is more than two products with them."""
+        return self._parts(LARGE_PART)
+
+    def _parts(self, limit: int | None) -> list[tuple[Group | SparseGroup, ClientBlock]]:
+        host, limit = array_namespace(self.group), None if self._whole else limit
         found = []
         for g in dict.fromkeys(self.group.tolist()):  # in the order of their first clients
             group, members = self.groups[g], host.nonzero(self.group == g)[0]
@@ -468,6 +477,9 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
         raise ValueError(f"y must hold finite numbers of the type {X.dtype} of X for the loss {loss}.")
     if loss.labels == "binary" and bool(xp.any(xp.abs(y) != 1)):
         raise ValueError(f"y must hold only -1 and +1 for the loss {loss}.")
+    domain = getattr(loss, "label_domain", None)
+    if domain is not None and not bool(xp.all(y >= 0 if domain == "nonnegative" else y > 0)):
+        raise ValueError(f"y must hold only {domain} numbers for the loss {loss}.")
 
 
 def _gathered(X: Array, rows: Array, intercept: bool) -> Array:
