@@ -16,7 +16,7 @@ __all__ = ["Gamma"]
 
 @dataclass(frozen=True, kw_only=True)
 class Gamma:
-    r"""Half the unit deviance of a gamma variable with the mean :math:`e^z`, for labels :math:`y > 0`.
+    r"""Half the unit deviance of a gamma variable with the mean :math:`e^z`, for positive labels.
 
     .. math:: \phi(z; y) = y e^{-z} + z - \log y - 1 \ge 0,
 
@@ -75,7 +75,7 @@ class Gamma:
         ratio, growth = exponential(t)
         near = xp.abs(t) <= 1.0
         value = xp.where(near, exp_minus_tangent(t), ratio - (1.0 + t))
-        return value, xp.where(near, -xp.expm1(xp.clip(t, -1.0, 1.0)), 1.0 - growth)
+        return value, xp.where(near, 0.0 - xp.expm1(xp.clip(t, -1.0, 1.0)), 1.0 - growth)
 
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         """Compute ``v`` times the label over the mean; beyond the largest such quotient times this one."""
@@ -117,6 +117,10 @@ class Gamma:
         value, slope = self.value_and_gradient(z, y)
         log_y, growth = logarithm(y, z), 1.0 + xp.abs(slope)  # at least y e^-z
         return errors_of_exponential(value, slope, growth, 1.0 + xp.abs(z) + xp.abs(log_y), log_y - z)
+
+    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
+        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: amounts per exposure."""
+        return y * array_namespace(y).exp(-offset), None
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

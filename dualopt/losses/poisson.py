@@ -23,7 +23,7 @@ __all__ = ["Poisson"]
 
 @dataclass(frozen=True, kw_only=True)
 class Poisson:
-    r"""Half the unit deviance of a Poisson count with the mean :math:`e^z`, for labels :math:`y \ge 0`.
+    r"""Half the unit deviance of a Poisson count with the mean :math:`e^z`, for nonnegative labels.
 
     .. math:: \phi(z; y) = e^z - y z + y\log y - y \ge 0,
 
@@ -124,6 +124,11 @@ class Poisson:
         value, slope = self.value_and_gradient(z, y)
         size = 1.0 + xp.abs(z) + xp.abs(logarithm(y, z, floor_of_labels(z)))
         return errors_of_exponential(value, slope, slope + 2.0 * y, size, z)
+
+    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
+        """Return labels and factors whose losses at ``z`` are those of ``y`` at ``z + offset``: rates, exposures."""
+        exposure = array_namespace(y).exp(offset)
+        return y / exposure, exposure
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

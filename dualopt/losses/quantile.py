@@ -103,6 +103,10 @@ class Quantile:
         step = positive_step(step, z)
         return xp.maximum(z - (1.0 - self.level) * step, xp.minimum(y, z + self.level * step))
 
+    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
+        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: the labels less the offset."""
+        return y - offset, None
+
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""
         import cvxpy as cp

@@ -11,15 +11,15 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import require_flags
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, reshape, silent, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
-from dualopt.objectives.rows import Block, ClientBlock, ClientRows
-from dualopt.problem.inputs import prepare
+from dualopt.objectives.rows import Block, ClientBlock, ClientRows, check_domain
+from dualopt.problem.inputs import Inputs, as_row_numbers, prepare, without_column
 from dualopt.spec import Spec, built, described, required
 
 __all__ = ["LinearModel", "linear_model"]
@@ -311,6 +311,7 @@ def linear_model(
     clients: Any = 1,
     intercept: bool = True,
     weights: Any = None,
+    offset: Any = None,
     client_weights: Any = "equal",
     storage: str = "auto",
     peers: Communicator = ALONE,
@@ -344,6 +345,12 @@ def linear_model(
         Whether to append a constant column of ones (its weights are regularised too, as in the paper).
     weights : vector of shape (m,), optional
         The weights ``w_ji`` of the rows inside their client; ``1/m_j`` when not given, the mean over its rows.
+    offset : vector of shape (m,), or str, optional
+        Numbers ``o_i`` that are added to the predictors, ``phi(theta x_i + o_i; y_i)``, such as logarithms of exposures
+        for "poisson" and "gamma"; of a DataFrame, the name of a column. The model is kept in the same form without
+        them: for a Poisson loss labels become rates ``y_i e^(-o_i)`` and weights are multiplied by the exposures
+        ``e^(o_i)``, for a gamma loss labels are divided by them, and for losses of ``z - y`` they become ``y_i - o_i``.
+        Other losses refuse it.
     client_weights : "equal", "rows", numbers or dict, default "equal"
         The weights ``w_j`` of the clients in ``E = sum_j w_j f_j / sum_j w_j``, one number for each client, or for each
         of their names. ``"rows"`` is ``m_j``: the data part of ``E`` is the mean over all rows then. Every ``f_j`` has
@@ -373,6 +380,9 @@ def linear_model(
     >>> f = linear_model(np.eye(3), np.array([1.0, 2.0, 3.0]), loss=Squared(), mu=0.1, clients=[[0, 1], [2]])
     >>> f.n_clients, f.shape, f.value(f.zeros()).tolist()
     (2, (4,), [1.25, 4.5])
+    >>> h = linear_model(np.eye(3), [4, 0, 2], loss="poisson", mu=0.1, offset=np.log([2.0, 1.0, 4.0]))
+    >>> [rows[1].tolist() for rows in h.client_rows()]  # counts per exposure
+    [[2.0, 0.0, 0.5]]
     >>> X, y = [[1, 0], [0, 1], [1, 1]], ["no", "yes", "yes"]
     >>> g = linear_model(X, y, loss="logistic", mu=0.1, clients=["b", "a", "b"])
     >>> g.classes, g.client_names, g.sizes
@@ -382,7 +392,10 @@ def linear_model(
         raise ValueError(f"mu must be a finite number, at least 0, not {mu}.")
     require_flags(intercept=intercept)
     with peers.together():
+        if isinstance(offset, str):
+            X, offset = without_column(X, offset, "offset")
         data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights)
+        labels, factors = (data.y, None) if offset is None else _with_offset(data, offset)
         as_client_weights(client_weights)  # before rows are copied
         if peers.size > 1 and (data.classes is not None or isinstance(_loss(loss), type)):
             raise ValueError(
@@ -395,6 +408,7 @@ def linear_model(
             "mu": float(mu),
             "intercept": bool(intercept),
             "client_weights": kind_of_weights(client_weights),
+            "offset": offset is not None,
             "storage": storage,
             "type of X": str(data.X.dtype),
             "number of columns of X": data.X.shape[1],
@@ -402,11 +416,12 @@ def linear_model(
     )
     rows = ClientRows.build(
         data.X,
-        data.y,
+        labels,
         loss=data.loss,
         clients=data.clients,
         intercept=intercept,
         weights=data.weights,
+        factors=factors,
         storage=storage,
         peers=peers,
     )
@@ -419,6 +434,23 @@ def linear_model(
         feature_names=data.feature_names,
         client_names=data.client_names,
     )
+
+
+def _with_offset(data: Inputs, offset: Any) -> tuple[Array, Array | None]:
+    """Return labels, and factors of the weights, of the same losses without an offset."""
+    if not hasattr(data.loss, "with_offset"):
+        raise ValueError(f"offset needs a loss of numbers, such as 'poisson', not {data.loss}.")
+    xp, numbers = array_namespace(data.y), as_row_numbers(offset, "offset", data.y)
+    if tuple(numbers.shape) != tuple(data.y.shape) or not bool(xp.all(xp.isfinite(numbers))):
+        raise ValueError(f"offset must be {data.y.shape[0]} finite numbers, one for each row of X.")
+    # before labels change: rates of negative counts would be named as labels that nobody gave
+    check_domain(data.y, data.loss)
+    with silent():
+        labels, factors = data.loss.with_offset(data.y, numbers)  # pyright: ignore[reportAttributeAccessIssue]
+    outcomes = (labels,) if factors is None else (labels, factors)
+    if not all(bool(xp.all(xp.isfinite(x))) for x in outcomes):
+        raise ValueError("offset must have numbers whose exponentials are within the range of the type of X.")
+    return labels, factors
 
 
 def _loss(loss: Any) -> Any:

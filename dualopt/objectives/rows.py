@@ -95,6 +95,7 @@ class ClientRows:
         clients: Sequence[Sequence[int]] | int = 1,
         intercept: bool = False,
         weights: Array | None = None,
+        factors: Array | None = None,
         storage: str = "auto",
         outputs: int | None = None,
         peers: Communicator = ALONE,
@@ -116,6 +117,8 @@ class ClientRows:
             Whether to append a constant column of ones.
         weights : array of shape (m,), optional
             The ``w_ji``; ``1/m_j`` when not given.
+        factors : array of shape (m,), optional
+            Positive numbers by which the weights, given or not, are multiplied.
         storage : "auto", "sparse" or "dense"
             How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
             faster (``dualopt.objectives._sparse.sparse_is_faster``).
@@ -154,6 +157,8 @@ class ClientRows:
             own = asarray_like(rows[places], like, dtype=xp.int64)
             shape = (members.shape[0], size)
             labels, weight = xp.reshape(xp.take(y, own, axis=0), shape), xp.reshape(row_weights(places), shape)
+            if factors is not None:
+                weight = weight * xp.reshape(xp.take(factors, own, axis=0), shape)
             if is_sparse(X):
                 groups.append(SparseGroup.build(X[own], labels, weight, intercept=intercept))
             else:
@@ -477,7 +482,12 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
         raise ValueError(f"y must hold finite numbers of the type {X.dtype} of X for the loss {loss}.")
     if loss.labels == "binary" and bool(xp.any(xp.abs(y) != 1)):
         raise ValueError(f"y must hold only -1 and +1 for the loss {loss}.")
-    domain = getattr(loss, "label_domain", None)
+    check_domain(y, loss)
+
+
+def check_domain(y: Array, loss: Loss) -> None:
+    """Refuse real labels that the loss does not have; the sentence tells none of them."""
+    xp, domain = array_namespace(y), getattr(loss, "label_domain", None)
     if domain is not None and not bool(xp.all(y >= 0 if domain == "nonnegative" else y > 0)):
         raise ValueError(f"y must hold only {domain} numbers for the loss {loss}.")
 

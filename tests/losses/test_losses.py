@@ -309,6 +309,7 @@ def test_tangents_of_steep_losses_lie_below(loss, dtype):
     z = np.asarray([0.5 * end, 0.99 * end, 1.01 * end, 1.2 * end, 1e4], dtype=dtype)
     z, y = (-z if isinstance(loss, Gamma) else z), np.ones(5, dtype=dtype)
     value, slope = loss.value_and_gradient(z, y)
+    np.testing.assert_array_equal(loss.gradient(z, y), slope)
     assert np.all(np.diff(np.abs(slope)) >= 0)
     assert np.abs(slope[4]) == np.abs(slope[2])
     for i in range(5):

@@ -56,13 +56,14 @@ class Data:
         return np.sign(noisy - 0.3) if isinstance(loss, SquaredHinge) else noisy
 
 
+PRIMAL: Any = {"dual": False}
 SMOOTH = {
     "poisson": (Poisson(), lambda mu: PoissonRegressor(alpha=mu, fit_intercept=False, tol=1e-13, max_iter=10_000)),
     "gamma": (Gamma(), lambda mu: GammaRegressor(alpha=mu, fit_intercept=False, tol=1e-13, max_iter=10_000)),
     "squared hinge": (
         SquaredHinge(),
         lambda mu: LinearSVC(
-            loss="squared_hinge", C=1.0 / mu, fit_intercept=False, dual=False, tol=1e-14, max_iter=100_000
+            loss="squared_hinge", C=1.0 / mu, fit_intercept=False, tol=1e-14, max_iter=100_000, **PRIMAL
         ),
     ),
 }
@@ -104,7 +105,7 @@ def test_errors_are_below_their_certificates(name):
         mean = mp.exp(z)
         return mean - label * z + (label * mp.log(label) - label if label else 0), mean - label, mean
 
-    def energy(theta, order=0):
+    def energy(theta, order=0) -> Any:
         found = [terms(mp.fdot(x, theta), label) for x, label in zip(X, y, strict=True)]
         value = mp.fsum(w * t[0] for w, t in zip(parts, found, strict=True)) + MU_ * mp.fdot(theta, theta) / 2
         if not order:

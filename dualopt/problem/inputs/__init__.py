@@ -23,6 +23,7 @@ __all__ = [
     "Inputs",
     "as_clients",
     "as_features",
+    "as_row_numbers",
     "by_owner",
     "classes_of",
     "label_values",
@@ -110,7 +111,7 @@ def prepare(X: Any, y: Any, *, loss: Any, clients: Any = 1, weights: Any = None)
     y, loss, classes = as_labels(y, loss, like, X.shape[0])
     clients, client_names = as_clients(clients, X.shape[0])
     if weights is not None:
-        weights = _weights(weights, like, X.shape[0])
+        weights = as_row_numbers(weights, "weights", like)
     return Inputs(
         X=X,
         y=y,
@@ -138,8 +139,9 @@ def without_column(X: Any, name: str, argument: str) -> tuple[Any, Any]:
     return rest, column
 
 
-def _weights(weights: Any, like: Array, rows: int) -> Array:
-    if is_array(weights) and array_namespace(weights) is array_namespace(like) and weights.dtype == like.dtype:
-        return weights
-    values = as_numbers(host_values(weights, "weights"), "weights")
+def as_row_numbers(numbers: Any, name: str, like: Array) -> Array:
+    """Return numbers of the rows, an argument of this name, in the library, type and device of ``like``."""
+    if is_array(numbers) and array_namespace(numbers) is array_namespace(like) and numbers.dtype == like.dtype:
+        return numbers
+    values = as_numbers(host_values(numbers, name), name)
     return asarray_like(values, like)
