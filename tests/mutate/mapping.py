@@ -265,7 +265,8 @@ def _loss(module: str) -> Judges:
     pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}|parameter|number_of"
     pattern = f"{pattern}|steep|half_lines|quantile|kink" if module in NEWER else pattern
     accuracy = Selected("tests/runs/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
-    return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
+    own, offsets = Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_offsets.py", pattern)
+    return Judges((own, Selected("tests/losses/test_losses.py", pattern), accuracy, offsets))
 
 
 PROOFS = {  # of each part of the machinery that proves rates, the tests that are about it

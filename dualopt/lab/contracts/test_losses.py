@@ -266,6 +266,16 @@ def test_curvature_bounds_the_gradient(loss: Any) -> None:
         assert np.max(ratio) <= loss.curvature * (1 + 1e-12)
 
 
+def test_lipschitz_bounds_the_slopes(loss: Any) -> None:
+    """No slope is larger than the declared constant, and with one output the largest predictors reach it."""
+    z, y = draw(loss, m=300, scale=10.0)
+    sizes = np.sqrt(rows(loss.gradient(z, y) ** 2, loss))
+    assert np.max(sizes) <= loss.lipschitz * (1 + 1e-12)
+    if loss.outputs == 1 and math.isfinite(loss.lipschitz):
+        ends = [np.max(np.abs(loss.gradient(end * np.ones_like(z), y))) for end in (-1e6, 1e6)]
+        assert max(ends) == pytest.approx(loss.lipschitz, rel=1e-12)
+
+
 def test_curvature_is_tight(loss: Any) -> None:
     """Some pair of points reaches the declared constant, or any constant if it is infinite."""
     if loss.outputs == 1:  # a grid that contains the kinks, y - z = 0 and y z = 1
