@@ -1,12 +1,16 @@
 from .engine.rounds import Snapshot as Snapshot, iterate as iterate
 from .losses import (
     AbsoluteDeviation as AbsoluteDeviation,
+    Gamma as Gamma,
     Hinge as Hinge,
     Huber as Huber,
     Logistic as Logistic,
     Multinomial as Multinomial,
+    Poisson as Poisson,
+    Quantile as Quantile,
     SmoothedHinge as SmoothedHinge,
     Squared as Squared,
+    SquaredHinge as SquaredHinge,
 )
 from .methods import (
     GIANT as GIANT,

@@ -29,7 +29,19 @@ import numpy as np
 from mpmath import mp, mpf
 
 from dualopt.arrays.xp import asarray_like, silent, to_numpy
-from dualopt.losses import AbsoluteDeviation, Hinge, Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from dualopt.losses import (
+    AbsoluteDeviation,
+    Gamma,
+    Hinge,
+    Huber,
+    Logistic,
+    Multinomial,
+    Poisson,
+    Quantile,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+)
 from dualopt.objectives import (
     Composite,
     LinearModel,
@@ -127,6 +139,20 @@ def logistic_term(y: Any) -> Term:
     return Term(value, slopes)
 
 
+def deviance_term(y: Any, gamma: bool) -> Term:
+    """Half the unit deviance of a gamma or a Poisson variable."""
+    log_y = mp.log(y) if y else mpf(0)
+
+    def value(z: Vector) -> Any:
+        return y * mp.exp(-z[0]) + z[0] - log_y - 1 if gamma else mp.exp(z[0]) - y * z[0] + y * log_y - y
+
+    def slopes(z: Vector, _: float) -> tuple[Vector, list[Vector]]:
+        growth = y * mp.exp(-z[0]) if gamma else mp.exp(z[0])
+        return [1 - growth if gamma else growth - y], [[growth]]
+
+    return Term(value, slopes)
+
+
 def multinomial_term(y: int) -> Term:
     def shares(z: Vector) -> tuple[Any, Vector, Any]:
         largest = max(z)
@@ -159,6 +185,12 @@ def loss_term(loss: Any, y: Any) -> Term:
         return quadratic_pieces(one, -mpf(y), mpf(0), one, mpf(0))
     if isinstance(loss, SmoothedHinge):
         return quadratic_pieces(one, -mpf(y), mpf(0), one, mpf(loss.gamma))
+    if isinstance(loss, SquaredHinge):
+        return quadratic_pieces(one, -mpf(y), mpf(0), infinity, one / 2)
+    if isinstance(loss, Quantile):
+        return quadratic_pieces(-mpf(y), one, -mpf(loss.level), one - mpf(loss.level), mpf(0))
+    if isinstance(loss, Poisson | Gamma):
+        return deviance_term(mpf(y), isinstance(loss, Gamma))
     return logistic_term(mpf(y)) if isinstance(loss, Logistic) else multinomial_term(int(y))
 
 
@@ -312,7 +344,7 @@ def truth_of(objective: Any) -> Truth:
     for i in set(range(n)) - apart:
         A[i][i] += ridge
     loss = getattr(objective, "loss", None)
-    kinks = isinstance(loss, Hinge | AbsoluteDeviation) or isinstance(h, L1)
+    kinks = isinstance(loss, Hinge | AbsoluteDeviation | Quantile) or isinstance(h, L1)
     return Truth(outputs, A, b, c, rows, entries, kinks, apart)
 
 
@@ -414,7 +446,11 @@ def draw_loss(rng: np.random.Generator, scale: float) -> Any:
         Hinge(),
         SmoothedHinge(gamma=log_uniform(rng, 1e-2, 1e2)),
         Multinomial(classes=int(rng.integers(2, 4))),
-    ][int(rng.integers(7))]
+        Quantile(level=rng.uniform(0.01, 0.99)),
+        SquaredHinge(),
+        Poisson(),
+        Gamma(),
+    ][int(rng.integers(11))]
 
 
 def draw_weights(rng: np.random.Generator, N: int) -> tuple[float, ...] | None:
@@ -438,6 +474,9 @@ def draw_linear(rng: np.random.Generator, dtype: Any) -> tuple[LinearModel, str,
         if rng.random() < 0.2:  # all rows are met by one model
             y = label_scale * (X / scale) @ rng.standard_normal(d)
         y = (0.0 * y if rng.random() < 0.1 else y).astype(dtype)
+        if isinstance(loss, Poisson | Gamma):  # counts and amounts of moderate sizes, zeros among the counts
+            y = np.abs(y / label_scale) * log_uniform(rng, 1e-3, 1e3) + 1e-6
+            y = (np.floor(y) if isinstance(loss, Poisson) else y).astype(dtype)
     else:
         y = rng.integers(0, loss.outputs, m) if loss.labels == "class" else rng.choice([-1.0, 1.0], m).astype(dtype)
     if rng.random() < 0.05:

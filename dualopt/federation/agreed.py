@@ -42,7 +42,7 @@ def require_agreed_client_info(project: Project, found: Sequence[protocol.Client
     """
     kind = project.loss_object.labels
     X = np.zeros((2, project.features), dtype=project.dtype)
-    y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.zeros(2))
+    y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.ones(2))
     y = y if kind == "class" else y.astype(X.dtype)
     example = objective_of(project, X, y)
     (expected,) = Host(example, 0).answer([protocol.Describe()])

@@ -167,6 +167,7 @@ def random_linear_model(*, seed: int, loss: Loss, n_clients: int, rows: int, fea
         y = np.argmax(scores, axis=1)
     else:
         y = np.where(scores[:, 0] > 0, 1.0, -1.0) if loss.labels == "binary" else scores[:, 0]
+        y = np.abs(y) if hasattr(loss, "label_domain") else y
     return linear_model(X, y, loss=loss, mu=mu, clients=clients)
 
 

@@ -1,9 +1,13 @@
 from ._checks import positive_step as positive_step
 from ._protocol import Loss as Loss
 from .absolute_deviation import AbsoluteDeviation as AbsoluteDeviation
+from .gamma import Gamma as Gamma
 from .hinge import Hinge as Hinge
 from .huber import Huber as Huber
 from .logistic import Logistic as Logistic
 from .multinomial import Multinomial as Multinomial
+from .poisson import Poisson as Poisson
+from .quantile import Quantile as Quantile
 from .smoothed_hinge import SmoothedHinge as SmoothedHinge
 from .squared import Squared as Squared
+from .squared_hinge import SquaredHinge as SquaredHinge

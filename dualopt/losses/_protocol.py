@@ -24,6 +24,15 @@ class Loss(Protocol):
     values and slopes (in the norm of the outputs) are within ``16 eps`` of their sizes, for ``"class"`` labels within
     ``(16 + k) eps (1 + size)``. Certificates rest on that, on :math:`\phi \ge 0` and on ``lipschitz``.
 
+    Some losses have more. ``label_domain = "nonnegative"`` or ``"positive"`` says which real labels there are.
+    ``differentiable = True`` says that a loss of infinite ``curvature`` has no kink: solvers that search along lines
+    take it, those that need a constant do not. ``kink_at_label = True`` says that the loss is linear on both sides of
+    its one kink, ``z = y``. ``rounding(z, y)`` returns bounds of the errors of computed values and slopes, two arrays
+    ``(..., m)``, where they are larger than above because values or slopes are differences of larger terms; it is
+    asked where neither ``curvature`` nor ``lipschitz`` is finite. ``mean(z)`` returns what is predicted, where that is
+    not the predictor itself. ``with_offset(y, offset)`` returns labels and factors, None for 1, with
+    :math:`\phi(z + \text{offset}; y) = \text{factor} \cdot \phi(z; \text{label})`.
+
     Attributes
     ----------
     labels : {"real", "binary", "class"}

@@ -33,6 +33,7 @@ class Hinge:
 
     labels: ClassVar[str] = "binary"
     nonnegative: ClassVar[bool] = True
+    kink_at_label: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
 
     @property

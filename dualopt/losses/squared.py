@@ -75,6 +75,10 @@ class Squared:
         step = positive_step(step, z)
         return y + (z - y) / (1.0 + step)
 
+    def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
+        """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: the labels less the offset."""
+        return y - offset, None
+
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""
         import cvxpy as cp

@@ -13,7 +13,6 @@ from dualopt.methods._dual_theorems import NU, RHO
 from dualopt.methods._parameters import Checked, Suggested, largest, smallest
 from dualopt.methods._theorem import Known
 from dualopt.objectives import Objective
-from dualopt.solvers._loop import is_smooth
 
 __all__ = ["Dual", "Duality", "Momentum"]
 
@@ -35,11 +34,11 @@ def require_convex_dual(method: Any, objective: Objective, name: str) -> None:
 
 
 def best_momentum(method: Any, objective: Objective, name: str) -> float:
-    """Return ``nu / max_j L_j``, the optimal choice; 0 for clients with kinks.
+    """Return ``nu / max_j L_j``, the optimal choice; 0 for clients without an ``L``.
 
-    Where nothing is known of the curvature of smooth clients it is asked for: a restart needs none.
+    Where neither ``mu`` nor ``L`` is known it is asked for: a restart needs none.
     """
-    unknown = is_smooth(objective) and not math.isfinite(largest(objective.L))
+    unknown = largest(objective.mu) == -math.inf and not math.isfinite(largest(objective.L))
     require(not unknown, f"{name} must be given: L is not known; restarted-dualfl needs neither")
     method = replace(method, nu=least_mu(method, objective, "nu")) if method.nu is None else method
     assert RHO.limit is not None

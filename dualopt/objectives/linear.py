@@ -11,15 +11,15 @@ from typing import Any, Self
 
 from dualopt.arrays._checks import is_flag, require
 from dualopt.arrays.communicator import ALONE, Communicator
-from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, device, epsilon, is_sparse, reshape, silent, to_numpy
 from dualopt.losses import Loss, Squared
 from dualopt.objectives._rounding import Rounding, client_norm, gamma, tiny
 from dualopt.objectives._weights import as_client_weights, kind_of_weights
 from dualopt.objectives.finite_sum import FiniteSum
 from dualopt.objectives.local_problem import LocalProblem
 from dualopt.objectives.objective import pass_on
-from dualopt.objectives.rows import Block, ClientBlock, ClientRows
-from dualopt.problem.inputs import prepare, row_weights
+from dualopt.objectives.rows import Block, ClientBlock, ClientRows, check_domain, row_sums
+from dualopt.problem.inputs import Inputs, as_row_numbers, prepare, row_weights, without_column
 from dualopt.spec import Spec, built, described, required
 
 __all__ = ["LinearModel", "kind_of_intercept", "linear_model"]
@@ -124,6 +124,11 @@ class LinearModel(FiniteSum):
         """The traces of ``X_j' W_j X_j``, shape ``(N,)``."""
         return self._norms[:, 0] ** 2
 
+    @property
+    def longest_rows(self) -> Array:
+        """Upper bounds of the ``|x_ji|`` of each client, shape ``(N,)``."""
+        return math.sqrt(self.n_features) * self._norms[:, 2]
+
     def rounding(self, theta: Array, value: Array, gradient: Array, excess: Array | None = None) -> Rounding:
         r"""Bound the errors of values and gradients by those of the predictors, the losses and the sums.
 
@@ -138,7 +143,13 @@ class LinearModel(FiniteSum):
         where :math:`|\phi'|^2 \le 2 c \phi` because losses are not negative. The sums over the rows are right to
         :math:`\gamma_m` of the terms, and the losses as :class:`dualopt.losses.Loss` promises. A dual solver's slopes
         ``u`` have :math:`|u_i - s_i|^2 \le 2 c` times the share of row ``i`` in the ``excess``.
+
+        Where neither ``c`` nor the slopes are bounded one more pass over the rows takes the place of all that: slopes
+        grow with the predictor, so that those at both ends of the interval in which it may lie bound the change of the
+        value. Subgradients of dual solvers have no bound then.
         """
+        if math.isinf(self.loss.lipschitz) and math.isinf(self.loss.curvature):
+            return self._rounding_of_rows(theta, value, excess)
         xp, loss, eps = array_namespace(value), self.loss, epsilon(value)
         X, weight, largest = (self._norms[:, i] for i in range(3))
         size, k, p, m = client_norm(self._points(theta)), loss.outputs, self.n_features, self.rows.max_rows
@@ -159,11 +170,41 @@ class LinearModel(FiniteSum):
         lost = least * (m + entries) * (1.0 + self.ridge) * (1.0 + weight * X + largest)
         return Rounding(values + lost * (1.0 + weight * weight), slopes + lost)
 
+    def _rounding_of_rows(self, theta: Array, value: Array, excess: Array | None) -> Rounding:
+        """Bound the same by slopes at the ends of the intervals of the predictors, row by row."""
+        xp, loss, p, m = array_namespace(value), self.loss, self.n_features, self.rows.max_rows
+        eps, least = epsilon(value), tiny(value)
+        points, weight, longest = self._points(theta), self._norms[:, 1], self.longest_rows
+        size = client_norm(points)
+        shifts = gamma(p + 2, value) * longest * size + p * least
+
+        def one(block: Block, points: Array) -> tuple[Array, Array, Array, Array]:
+            z, _ = self._predictors(points, block)
+            shift = block.points(shifts)[:, None] + 0.0 * z
+            steep = xp.maximum(*(xp.abs(loss.gradient(end, block.y)) for end in (z - shift, z + shift)))
+            phi, slope = loss.value_and_gradient(z, block.y)
+            own = getattr(loss, "rounding", lambda z, y: (16.0 * eps * phi, 16.0 * eps * xp.abs(slope)))
+            sizes = xp.abs(slope), steep * shift, *own(z, block.y)
+            slopes, moved, value_error, slope_error = (xp.vecdot(block.w, x) for x in sizes)
+            return slopes, moved, value_error, slope_error
+
+        slopes, moved, value_error, slope_error = self.rows.sum(one, points)
+        values = moved + value_error + gamma(m + 40, value) * xp.abs(value)
+        values = values + 0.5 * gamma(p + 2, value) * self.ridge * size * size
+        gradients = longest * (slope_error + gamma(m + 20, value) * slopes) + 4.0 * eps * self.ridge * size
+        lost = least * (m + p) * (1.0 + self.ridge) * (1.0 + weight * longest + longest)
+        known = math.inf if excess is not None or not loss.nonnegative else 1.0
+        return Rounding(known * (values + lost * (1.0 + weight * weight)), known * (gradients + lost))
+
     @property
     def offers(self) -> frozenset[str]:
-        """Samples, Hessians and approximate inverses; exact solutions for the squared loss."""
-        exact = {"exact"} if isinstance(self.loss, Squared) and not self.free_intercept else set()
-        return frozenset({"samples", "hessian", "preconditioner"} | exact)
+        """Samples and approximate inverses; Hessians of losses without kinks, exact solutions for the squared loss."""
+        loss, more = self.loss, set()
+        if math.isfinite(loss.curvature) or getattr(loss, "differentiable", False):
+            more.add("hessian")
+        if isinstance(loss, Squared) and not self.free_intercept:
+            more.add("exact")
+        return frozenset({"samples", "preconditioner"} | more)
 
     def hessian_product(self, theta: Array, v: Array) -> Array:
         """Return ``hess f_j(theta_j) v_j``, shape ``(N, *shape)``."""
@@ -293,6 +334,7 @@ def linear_model(
     weights: Any = None,
     sample_weight: Any = None,
     class_weight: Any = None,
+    offset: Any = None,
     client_weights: Any = "equal",
     storage: str = "auto",
     peers: Communicator = ALONE,
@@ -334,6 +376,12 @@ def linear_model(
     class_weight : "balanced" or dict, optional
         What the rows of each class count, by the label, beside ``sample_weight``; ``"balanced"``: as much as those of
         every other class (`dualopt.problem.inputs.row_weights`).
+    offset : vector of shape (m,), or str, optional
+        Numbers ``o_i`` that are added to the predictors, ``phi(theta x_i + o_i; y_i)``, such as logarithms of exposures
+        for "poisson" and "gamma"; of a DataFrame, the name of a column. The model is kept in the same form without
+        them: for a Poisson loss labels become rates ``y_i e^(-o_i)`` and weights are multiplied by the exposures
+        ``e^(o_i)``, for a gamma loss labels are divided by them, and for losses of ``z - y`` they become ``y_i - o_i``.
+        Other losses refuse it.
     client_weights : "equal", "rows", numbers or dict, default "equal"
         The weights ``w_j`` of the clients in ``E = sum_j w_j f_j / sum_j w_j``, one number for each client, or for each
         of their names. ``"rows"`` is ``m_j``, or the sum of what its rows count: the data part of ``E`` is the mean
@@ -363,6 +411,9 @@ def linear_model(
     >>> f = linear_model(np.eye(3), np.array([1.0, 2.0, 3.0]), loss=Squared(), mu=0.1, clients=[[0, 1], [2]])
     >>> f.n_clients, f.shape, f.value(f.zeros()).tolist()
     (2, (4,), [1.25, 4.5])
+    >>> h = linear_model(np.eye(3), [4, 0, 2], loss="poisson", mu=0.1, offset=np.log([2.0, 1.0, 4.0]))
+    >>> [rows[1].tolist() for rows in h.client_rows()]  # counts per exposure
+    [[2.0, 0.0, 0.5]]
     >>> X, y = [[1, 0], [0, 1], [1, 1]], ["no", "yes", "yes"]
     >>> g = linear_model(X, y, loss="logistic", mu=0.1, clients=["b", "a", "b"])
     >>> g.classes, g.client_names, g.sizes
@@ -374,7 +425,10 @@ def linear_model(
     if weights is not None and (sample_weight is not None or class_weight is not None):
         raise ValueError("weights must not be given beside sample_weight or class_weight, which they would undo.")
     with peers.together():
+        if isinstance(offset, str):
+            X, offset = without_column(X, offset, "offset")
         data = prepare(X, y, loss=_loss(loss), clients=clients, weights=weights, sample_weight=sample_weight)
+        labels, factors = (data.y, None) if offset is None else _with_offset(data, offset)
         as_client_weights(client_weights)  # before rows are copied
         if peers.size > 1 and (data.classes is not None or isinstance(_loss(loss), type)):
             raise ValueError(
@@ -389,6 +443,7 @@ def linear_model(
             "sample_weight": "given" if data.sample_weight is not None else "none",
             "class_weight": repr(class_weight),
             "client_weights": kind_of_weights(client_weights),
+            "offset": offset is not None,
             "storage": storage,
             "type of X": str(data.X.dtype),
             "number of columns of X": data.X.shape[1],
@@ -397,25 +452,24 @@ def linear_model(
     like = data.X.data if is_sparse(data.X) else data.X
     with peers.together():
         counts = row_weights(data.sample_weight, class_weight, data.y, like, data.loss, data.classes, peers)
+        sums = None if counts is None else row_sums(counts, data.clients)
     rows = ClientRows.build(
         data.X,
-        data.y,
+        labels,
         loss=data.loss,
         clients=data.clients,
         intercept=intercept != "none",
         weights=data.weights if counts is None else counts,
+        shares=counts is not None,
+        factors=factors,
         storage=storage,
         peers=peers,
     )
-    sizes = rows.sizes
-    if counts is not None:
-        with peers.together():
-            rows, sizes = rows.normalised()
     return LinearModel(
         loss=data.loss,
         ridge=float(mu),
         rows=rows,
-        weights=as_client_weights(client_weights, sizes, data.client_names),
+        weights=as_client_weights(client_weights, sums or rows.sizes, data.client_names),
         free_intercept=intercept == "free",
         classes=data.classes,
         feature_names=data.feature_names,
@@ -434,6 +488,23 @@ def kind_of_intercept(intercept: Any) -> str:
     known = isinstance(intercept, str) and intercept in ("penalised", "free", "none")
     require(known, "intercept must be True, False, 'penalised', 'free' or 'none'", intercept)
     return intercept
+
+
+def _with_offset(data: Inputs, offset: Any) -> tuple[Array, Array | None]:
+    """Return labels, and factors of the weights, of the same losses without an offset."""
+    if not hasattr(data.loss, "with_offset"):
+        raise ValueError(f"offset needs a loss of numbers, such as 'poisson', not {data.loss}.")
+    xp, numbers = array_namespace(data.y), as_row_numbers(offset, "offset", data.y)
+    if tuple(numbers.shape) != tuple(data.y.shape) or not bool(xp.all(xp.isfinite(numbers))):
+        raise ValueError(f"offset must be {data.y.shape[0]} finite numbers, one for each row of X.")
+    # before labels change: rates of negative counts would be named as labels that nobody gave
+    check_domain(data.y, data.loss)
+    with silent():
+        labels, factors = data.loss.with_offset(data.y, numbers)  # pyright: ignore[reportAttributeAccessIssue]
+    outcomes = (labels,) if factors is None else (labels, factors)
+    if not all(bool(xp.all(xp.isfinite(x))) for x in outcomes):
+        raise ValueError("offset must have numbers whose exponentials are within the range of the type of X.")
+    return labels, factors
 
 
 def _loss(loss: Any) -> Any:

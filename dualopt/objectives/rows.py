@@ -41,6 +41,7 @@ Sample = tuple[Any, ...]
 # Rows handled at once on a CPU: predictors and slopes of a block stay in the L2 cache between the two products, and the
 # rows of the block are still near for the second one. On MNIST, 256 to 1024 differ by 3%; 2048 is 10% slower.
 BLOCK_ROWS = 512
+LARGE_PART = 2**13
 
 PIECE = 2**20  # numbers that are checked or copied at a time: what is computed of them takes memory too
 
@@ -95,6 +96,8 @@ class ClientRows:
         clients: Sequence[Sequence[int]] | int = 1,
         intercept: bool = False,
         weights: Array | None = None,
+        shares: bool = False,
+        factors: Array | None = None,
         storage: str = "auto",
         outputs: int | None = None,
         peers: Communicator = ALONE,
@@ -116,6 +119,10 @@ class ClientRows:
             Whether to append a constant column of ones.
         weights : array of shape (m,), optional
             The ``w_ji``; ``1/m_j`` when not given.
+        shares : bool, default False
+            Whether the weights are divided by their sums over each client (`row_sums`), which must be positive.
+        factors : array of shape (m,), optional
+            Positive numbers by which the weights, given or not, are multiplied.
         storage : "auto", "sparse" or "dense"
             How features are kept; by default dense ones as they are, and sparse ones in the way in which gradients are
             faster (``dualopt.objectives._sparse.sparse_is_faster``).
@@ -154,6 +161,10 @@ class ClientRows:
             own = asarray_like(rows[places], like, dtype=xp.int64)
             shape = (members.shape[0], size)
             labels, weight = xp.reshape(xp.take(y, own, axis=0), shape), xp.reshape(row_weights(places), shape)
+            if shares:
+                weight = weight / xp.sum(weight, axis=1, keepdims=True)
+            if factors is not None:
+                weight = weight * xp.reshape(xp.take(factors, own, axis=0), shape)
             if is_sparse(X):
                 groups.append(SparseGroup.build(X[own], labels, weight, intercept=intercept))
             else:
@@ -163,25 +174,6 @@ class ClientRows:
             raise ValueError("weights must not be 0 for all rows.")
         max_rows = int(peers.largest(int(sizes.max())))
         return cls(groups=tuple(groups), group=group, position=position, max_rows=max_rows)
-
-    def normalised(self) -> tuple[ClientRows, tuple[float, ...]]:
-        """Return the rows with weights that sum to 1 for each client, and the sums before, one for each client.
-
-        Raises
-        ------
-        ValueError
-            If those of a client are all 0.
-        """
-        groups, sums = [], []
-        for group in self.groups:
-            xp = array_namespace(group.w)
-            total = xp.sum(group.w, axis=1, keepdims=True)
-            sums.append(to_numpy(xp.astype(total[:, 0], xp.float64)).tolist())
-            groups.append(replace(group, w=group.w / xp.where(total > 0, total, xp.ones_like(total))))
-        found = [sums[g][place] for g, place in zip(self.group.tolist(), self.position.tolist(), strict=True)]
-        if not min(found) > 0:
-            raise ValueError(f"sample_weight must not be 0 for all rows of client {found.index(min(found))}.")
-        return replace(self, groups=tuple(groups)), tuple(found)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the rows of these clients alone: what one process per client is sent."""
@@ -247,7 +239,15 @@ class ClientRows:
     @cached_property
     def parts(self) -> list[tuple[Group | SparseGroup, ClientBlock]]:
         """All clients, each in one part with all its rows; on a CPU a part has ``BLOCK_ROWS`` rows or one client."""
-        host, limit = array_namespace(self.group), None if self._whole else BLOCK_ROWS
+        return self._parts(BLOCK_ROWS)
+
+    @cached_property
+    def large_parts(self) -> list[tuple[Group | SparseGroup, ClientBlock]]:
+        """The same with ``LARGE_PART`` rows, for work that is more than two products with them."""
+        return self._parts(LARGE_PART)
+
+    def _parts(self, limit: int | None) -> list[tuple[Group | SparseGroup, ClientBlock]]:
+        host, limit = array_namespace(self.group), None if self._whole else limit
         found = []
         for g in dict.fromkeys(self.group.tolist()):  # in the order of their first clients
             group, members = self.groups[g], host.nonzero(self.group == g)[0]
@@ -488,6 +488,14 @@ def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
         raise ValueError(f"y must hold finite numbers of the type {X.dtype} of X for the loss {loss}.")
     if loss.labels == "binary" and bool(xp.any(xp.abs(y) != 1)):
         raise ValueError(f"y must hold only -1 and +1 for the loss {loss}.")
+    check_domain(y, loss)
+
+
+def check_domain(y: Array, loss: Loss) -> None:
+    """Refuse real labels that the loss does not have; the sentence tells none of them."""
+    xp, domain = array_namespace(y), getattr(loss, "label_domain", None)
+    if domain is not None and not bool(xp.all(y >= 0 if domain == "nonnegative" else y > 0)):
+        raise ValueError(f"y must hold only {domain} numbers for the loss {loss}.")
 
 
 def _gathered(X: Array, rows: Array, intercept: bool) -> Array:
@@ -533,6 +541,24 @@ def _partition(m: int, clients: Sequence[Sequence[int]] | int) -> tuple[Array, A
         owner = host.searchsorted(host.cumulative_sum(sizes), host.argmax(outside), side="right")
         raise ValueError(f"clients: client {int(owner)} has a row index outside 0 to {m - 1}.")
     return rows, sizes
+
+
+def row_sums(weights: Array, clients: Sequence[Sequence[int]] | int) -> tuple[float, ...]:
+    """Return the sums of the weights ``(m,)`` of the rows of each client.
+
+    Raises
+    ------
+    ValueError
+        If those of a client are all 0.
+    """
+    rows, sizes = _partition(weights.shape[0], clients)
+    host = array_namespace(sizes)
+    starts = (host.cumulative_sum(sizes) - sizes).tolist()
+    own = host.astype(to_numpy(weights), host.float64)[rows]
+    found = tuple(float(own[a : a + m].sum()) for a, m in zip(starts, sizes.tolist(), strict=True))
+    if not min(found) > 0:
+        raise ValueError(f"sample_weight must not be 0 for all rows of client {found.index(min(found))}.")
+    return found
 
 
 def _weights(m: int, like: Array, sizes: Array, rows: Array, weights: Array | None) -> Callable[[Array], Array]:

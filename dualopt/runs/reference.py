@@ -16,7 +16,7 @@ from typing import Any, Self
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon, is_sparse, to_numpy
 from dualopt.objectives import LinearModel, LocalProblem, Objective, ObjectiveWrapper, Quadratic
-from dualopt.objectives._rounding import gamma
+from dualopt.objectives._rounding import gamma, tiny
 from dualopt.objectives._weights import mean, shares
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.rows import predictors, pulled_back, row_norms
@@ -226,7 +226,7 @@ def _checked(
 def is_smooth(objective: Objective) -> bool:
     """Tell whether `newton` applies."""
     finite = math.isfinite(float(array_namespace(objective.L).max(objective.L)))
-    return finite and _is_smooth_regulariser(objective)
+    return (finite or "hessian" in objective.offers) and _is_smooth_regulariser(objective)
 
 
 def _is_smooth_regulariser(objective: Objective) -> bool:
@@ -281,6 +281,8 @@ def _dual_point(objective: LinearModel, theta: Array, duals: Sequence[Any]) -> D
         # the domain by 8 eps (4 k eps for class labels) counts as its nearest point
         size = xp.sqrt(xp.sum(u * u, axis=0)) if k > 1 else xp.abs(u)
         labels = 1.0 if loss.labels == "class" else xp.abs(y)
+        if hasattr(loss, "label_domain"):  # conjugates have products with their logarithms
+            labels = labels + xp.abs(xp.log(xp.maximum(y, tiny(y))))
         terms = xp.abs(conjugate) + size * (labels + size) + (0.0 if loss.labels == "real" else 1.0)
         conjugates.append(xp.sum(w * (conjugate + gamma(X.shape[0] + 16 * k + 16, u) * terms)))
         outside = 8.0 * k * epsilon(u) * loss.lipschitz if bounded else 0.0

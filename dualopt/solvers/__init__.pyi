@@ -4,6 +4,7 @@ from .aogm import AOGM as AOGM
 from .dual_coordinate import DualCoordinate as DualCoordinate
 from .exact import Exact as Exact
 from .gradient import Gradient as Gradient
+from .interior_point import InteriorPoint as InteriorPoint
 from .lbfgs import LBFGS as LBFGS
 from .nesterov import Nesterov as Nesterov
 from .newton import NewtonCG as NewtonCG

@@ -10,6 +10,7 @@ from dualopt.objectives.scales import own_clients
 from dualopt.solvers._loop import LocalSolver, is_smooth
 from dualopt.solvers.dual_coordinate import DualCoordinate
 from dualopt.solvers.exact import Exact
+from dualopt.solvers.interior_point import InteriorPoint, suits
 from dualopt.solvers.lbfgs import LBFGS, usual_options
 from dualopt.solvers.row_lbfgs import RowLBFGS
 
@@ -17,10 +18,11 @@ __all__ = ["default_solver"]
 
 
 def default_solver(objective: Any) -> LocalSolver:
-    """Return ``Exact`` for quadratic local problems, ``LBFGS`` for other smooth ones, else ``DualCoordinate``.
+    """Return ``Exact`` for quadratic local problems, ``LBFGS`` for other smooth ones, and a dual solver for kinks.
 
     For sparse rows of more columns than rows, too many rows for a Gram matrix, it is ``RowLBFGS`` where the loss is
-    smooth and ``mu > 0``.
+    smooth and ``mu > 0``. Losses with one kink at the label take ``InteriorPoint`` where rows are dense and have at
+    most 256 columns, other losses with kinks ``DualCoordinate``.
 
     Notes
     -----
@@ -49,7 +51,7 @@ def default_solver(objective: Any) -> LocalSolver:
     >>> from dualopt.objectives import linear_model
     >>> X, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
     >>> [type(default_solver(linear_model(X, y, loss=loss, mu=0.1))).__name__ for loss in (Logistic(), Hinge())]
-    ['LBFGS', 'DualCoordinate']
+    ['LBFGS', 'InteriorPoint']
     """
     objective = own_clients(objective)
     smooth = is_smooth(objective)
@@ -57,7 +59,9 @@ def default_solver(objective: Any) -> LocalSolver:
         return RowLBFGS()
     if "exact" in objective.offers:
         return Exact()
-    return LBFGS(**usual_options(objective)) if smooth else DualCoordinate()
+    if smooth:
+        return LBFGS(**usual_options(objective))
+    return InteriorPoint() if suits(objective) else DualCoordinate()
 
 
 def is_wide(model: LinearModel) -> bool:

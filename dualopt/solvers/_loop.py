@@ -96,16 +96,23 @@ def nowhere(objective: Any) -> Array:
 
 
 def is_smooth(objective: Any) -> bool:
-    """Tell whether gradient methods are meant for it: ``L`` is finite, or ``mu = -inf`` says that nothing is known."""
+    """Tell whether gradient methods are meant for it.
+
+    ``L`` is finite, or ``mu = -inf`` says that nothing is known, or there are Hessians although no ``L`` bounds them,
+    as for the Poisson loss.
+    """
     xp = array_namespace(objective.L)
-    return math.isfinite(float(xp.max(objective.L))) or float(xp.max(objective.mu)) == -math.inf
+    if math.isfinite(float(xp.max(objective.L))) or "hessian" in objective.offers:
+        return True
+    return float(xp.max(objective.mu)) == -math.inf
 
 
 def require_smooth(name: str, problem: LocalProblem, *, constant: bool = True) -> None:
     """Refuse in one sentence a nonsmooth local problem, and one with no known ``L`` if a ``constant`` is needed."""
     if not is_smooth(problem.objective):
         raise ValueError(
-            f"solver {name!r} needs a smooth loss; use solver 'dual-coordinate' for nonsmooth losses of a linear model."
+            f"solver {name!r} needs a smooth loss; "
+            "use solver 'interior-point' or 'dual-coordinate' for nonsmooth losses of a linear model."
         )
     if constant and not math.isfinite(float(array_namespace(problem.L).max(problem.L))):
         raise ValueError(

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, is_sparse, to_numpy
-from dualopt.objectives._rounding import client_norm, gamma
-from dualopt.objectives.linear import LinearModel
-from dualopt.objectives.local_problem import Evaluation, LocalProblem, per_client
-from dualopt.objectives.rows import predictors, pulled_back, row_norms
+from dualopt.objectives.local_problem import LocalProblem
+from dualopt.solvers._dual_rows import (
+    DualRows,
+    at_dual,
+    dual_solution,
+    feasible,
+    measured,
+    model_of,
+    pad,
+    padded,
+    require_dual,
+    zero_duals,
+)
 from dualopt.solvers._loop import LocalSolution, drive
 from dualopt.solvers.stopping import Stop
 
@@ -21,15 +28,11 @@ __all__ = ["DualCoordinate"]
 
 
 class State(NamedTuple):
-    """Iterates of all clients; rows are padded to the largest client with rows of weight zero."""
+    """Iterates of all clients."""
 
     client: Array  # (N,)  position in the call, which names the random stream
-    u: Array  # (N, m)  dual variables of the rows
-    theta: Array  # (N, p)  the primal point that belongs to u
-    f: Array  # (N,)  f_j(theta_j)
-    value: Array  # (N,)  F_j(theta_j)
-    gap: Array  # (N,)  primal minus dual value
-    pull: Array  # (N, p)  X'Wu, a subgradient of f_j - mu/2 |.|^2 up to the gap
+    at: DualRows
+    theta: Array  # (N, p)  the primal point that belongs to the dual variables
     gradients: Array
     stalled: Array
 
@@ -60,7 +63,8 @@ class DualCoordinate(Typed):
     Raises
     ------
     ValueError
-        If the objective is not a linear model with a scalar loss and ``mu + weight > 0``.
+        If the objective is not a linear model with a scalar loss, of bounded slopes or second derivatives, and
+        ``mu + weight > 0``.
 
     Examples
     --------
@@ -79,141 +83,41 @@ class DualCoordinate(Typed):
 
     def initial_state(self, objective: Any) -> Any:
         """Return zero dual variables, shape ``(N, largest m_j)``."""
-        if not isinstance(objective, LinearModel) or objective.loss.outputs != 1:
-            raise ValueError("solver 'dual-coordinate' needs a linear model with a scalar loss, such as hinge.")
-        if objective.free_intercept:
-            raise ValueError("solver 'dual-coordinate' needs a ridge on all columns, an intercept among them.")
-        zero = objective.zeros()
-        shape = (objective.n_clients, objective.rows.max_rows)
-        return (array_namespace(zero).zeros(shape, dtype=zero.dtype, device=device(zero)),)
+        return (zero_duals("dual-coordinate", objective),)
 
     def __call__(
         self, problem: LocalProblem, start: Array, stop: Stop, solver_state: Any = (), round: Round | None = None
     ) -> LocalSolution:
         """Run epochs from the dual variables of earlier calls; the primal ``start`` is not needed."""
-        if not float(array_namespace(problem.mu).min(problem.mu)) > 0:
-            raise ValueError("solver 'dual-coordinate' needs mu > 0.")
+        require_dual("dual-coordinate", problem)
         xp = array_namespace(start)
         # From one all-feasible point: u = 0 is in the domain of hinge-type conjugates, but not of every loss.
         (u,) = solver_state or self.initial_state(problem.objective)
-        u = _project(problem, u)
-        zero = xp.zeros_like(problem.mu)
         rngs = (round or first_round(problem.n_clients)).rngs()
         clients = asarray_like(range(problem.n_clients), start, dtype=xp.int64)
-        state = State(clients, u, start, zero, zero, zero, start, zero, xp.zeros_like(zero, dtype=xp.bool))
-        state = _evaluate(problem, state)
+        first, zero = at_dual(problem, feasible(problem, u)), xp.zeros_like(problem.mu)
+        state = State(clients, first, first.theta, zero, xp.zeros_like(zero, dtype=xp.bool))
 
         def epoch(problem: LocalProblem, s: State) -> State:
-            orders = [
-                rngs[int(c)].permutation(m) for c, m in zip(to_numpy(s.client), _model(problem).sizes, strict=True)
-            ]
-            moved = _evaluate(problem, _sweep(problem, s, orders))
-            return moved._replace(gradients=s.gradients + 2.0)
+            sizes = model_of(problem).sizes
+            orders = [rngs[int(c)].permutation(m) for c, m in zip(to_numpy(s.client), sizes, strict=True)]
+            moved = at_dual(problem, _sweep(problem, s.at, orders))
+            return s._replace(at=moved, theta=moved.theta, gradients=s.gradients + 2.0)
 
-        state, status = drive(
-            epoch,
-            problem,
-            state,
-            stop,
-            round,
-            max_iter=self.max_iter,
-            measure=lambda p, s: (s.value, xp.sqrt(2.0 * p.mu * s.gap), xp.abs(s.f) + xp.abs(s.value - s.f)),
-        )
-        grad_f = state.pull + per_client(problem.objective.mu, state.pull) * state.theta
-        return LocalSolution(
-            theta=state.theta,
-            evaluation=Evaluation(state.f, grad_f, state.value, xp.zeros_like(state.theta)),
-            bound=state.gap,
-            length=None,
-            solver_state=(state.u,),
-            gradients=tuple(float(x) for x in to_numpy(state.gradients)),
-            status=status,
-            excess=state.gap + _rounding(problem, state),
-        )
+        state, status = drive(epoch, problem, state, stop, round, max_iter=self.max_iter, measure=measured)
+        return dual_solution(problem, state.at, gradients=state.gradients, status=status, solver_state=(state.at.u,))
 
 
-def _model(problem: LocalProblem) -> LinearModel:
-    assert isinstance(problem.objective, LinearModel)  # initial_state() has refused anything else
-    return problem.objective
-
-
-def _padded(problem: LocalProblem, columns: int) -> Iterator[tuple[Array, Array, Array, int]]:
-    """Yield X, y, w and the number of padding rows of each client."""
-    for X, y, w in _model(problem).client_rows():
-        yield X, y, w, columns - X.shape[0]
-
-
-def _pad(x: Array, rows: int) -> Array:
-    if rows == 0:
-        return x
-    xp = array_namespace(x)
-    return xp.concat([x, xp.ones((rows, *x.shape[1:]), dtype=x.dtype, device=device(x))], axis=0)
-
-
-def _project(problem: LocalProblem, u: Array) -> Array:
-    """Bring dual variables into the domain of the conjugate, leaving feasible ones alone; padding stays zero."""
-    xp = array_namespace(u)
-    loss = _model(problem).loss
-    rows = []
-    for j, (X, y, _, extra) in enumerate(_padded(problem, u.shape[1])):
-        own = u[j, : X.shape[0]]
-        feasible = xp.isfinite(loss.conjugate(own, y))
-        own = xp.where(feasible, own, loss.gradient(xp.zeros_like(own), y))
-        rows.append(xp.concat([own, xp.zeros((extra,), dtype=u.dtype, device=device(u))]) if extra else own)
-    return xp.stack(rows)
-
-
-def _evaluate(problem: LocalProblem, s: State) -> State:
-    """Compute everything that belongs to the dual variables."""
-    xp = array_namespace(s.u)
-    loss = _model(problem).loss
-    rows = enumerate(_model(problem).client_rows())
-    pull = xp.stack([pulled_back(w * s.u[j, : X.shape[0]], X) for j, (X, _, w) in rows])
-    theta = -(problem.linear_term() + pull) / per_client(problem.mu, pull)
-    gaps = []
-    for j, (X, y, w, _) in enumerate(_padded(problem, s.u.shape[1])):
-        u = s.u[j, : X.shape[0]]
-        z = predictors(X, theta[j, :])
-        conjugate = loss.conjugate(u, y)
-        gaps.append(xp.sum(w * xp.maximum(loss.value(z, y) + conjugate - u * z, xp.zeros_like(z))))
-    f = problem.objective.value(theta)
-    value = problem.extend(theta, f, pull).value
-    return s._replace(theta=theta, f=f, value=value, gap=xp.stack(gaps), pull=pull)
-
-
-def _rounding(problem: LocalProblem, s: State) -> Array:
-    r"""Bound what rounding may have taken from the gaps, shape ``(N,)``.
-
-    Row ``i`` has three terms, right to ``16 eps`` of what they are made of, at a predictor that is right to
-    :math:`\gamma_p |x_i| |\theta|`; that changes :math:`\phi(z) - u z` by at most the sum of both slopes times it.
-    The sum over the rows has positive terms.
-    """
-    xp, loss, length = array_namespace(s.u), _model(problem).loss, client_norm(s.theta)
-    entropic = loss.labels == "binary" and math.isfinite(loss.curvature)  # then conjugates have terms of size 1
-    bounds = []
-    for j, (X, y, w, _) in enumerate(_padded(problem, s.u.shape[1])):
-        u, z = s.u[j, : X.shape[0]], predictors(X, s.theta[j, :])
-        value, slope = loss.value_and_gradient(z, y)
-        shift = gamma(X.shape[1] + 2, u) * row_norms(X) * length[j]
-        size = xp.abs(u)
-        terms = xp.abs(value) + size * (xp.abs(z) + xp.abs(y) + size) + float(entropic)
-        room = gamma(32, u) * terms + (xp.abs(slope) + size) * shift
-        if math.isfinite(loss.curvature):
-            room = room + loss.curvature * shift * shift
-        bounds.append(xp.sum(w * room))
-    return xp.stack(bounds) + gamma(s.u.shape[1], s.u) * s.gap
-
-
-def _sweep(problem: LocalProblem, s: State, orders: list[Any]) -> State:
+def _sweep(problem: LocalProblem, s: DualRows, orders: list[Any]) -> Array:
     """Maximise over one row of every client after the other, each client in its own order."""
     xp = array_namespace(s.u)
-    loss = _model(problem).loss
+    loss = model_of(problem).loss
     columns = s.u.shape[1]
     features, labels, weights, duals, inverse = [], [], [], [], []
-    for j, (X, y, w, extra) in enumerate(_padded(problem, columns)):
+    for j, (X, y, w, extra) in enumerate(padded(problem, columns)):
         order = asarray_like(orders[j], w, dtype=xp.int64)
-        features.append(X[order] if is_sparse(X) else _pad(xp.take(X, order, axis=0), extra))
-        labels.append(_pad(xp.take(y, order, axis=0), extra))
+        features.append(X[order] if is_sparse(X) else pad(xp.take(X, order, axis=0), extra))
+        labels.append(pad(xp.take(y, order, axis=0), extra))
         weight = xp.take(w, order, axis=0)
         weights.append(xp.concat([weight, xp.zeros((extra,), dtype=w.dtype, device=device(w))]) if extra else weight)
         whole = xp.concat([order, asarray_like(range(X.shape[0], columns), order)]) if extra else order
@@ -234,7 +138,7 @@ def _sweep(problem: LocalProblem, s: State, orders: list[Any]) -> State:
         new.append(updated)
     by_client = xp.matrix_transpose(xp.stack(new))
     u_next = xp.stack([xp.take(by_client[j, :], inverse[j], axis=0) for j in range(len(inverse))])
-    return s._replace(u=_project(problem, u_next))
+    return feasible(problem, u_next)
 
 
 class _DenseRows:

@@ -257,11 +257,16 @@ METHODS = {
 }
 
 
+NEWER = ("gamma", "poisson", "quantile", "squared_hinge")  # losses that have tests by what they are
+
+
 def _loss(module: str) -> Judges:
     name = module.replace("_", "-")
     pattern = "" if module.startswith("_") else f"{module}|{name}|{name.title().replace('-', '')}|parameter|number_of"
+    pattern = f"{pattern}|steep|half_lines|quantile|kink" if module in NEWER else pattern
     accuracy = Selected("tests/runs/test_certificates.py", rf"losses_are_as_accurate.*\b({pattern})")
-    return Judges((Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_losses.py", pattern), accuracy))
+    own, offsets = Selected(f"dualopt/losses/{module}.py"), Selected("tests/losses/test_offsets.py", pattern)
+    return Judges((own, Selected("tests/losses/test_losses.py", pattern), accuracy, offsets))
 
 
 PROOFS = {  # of each part of the machinery that proves rates, the tests that are about it
@@ -315,7 +320,9 @@ def _solver(module: str, *tests: Selected) -> Judges:
         "lbfgs": "lbfgs|LBFGS",
         "row_lbfgs": "row_lbfgs|RowLBFGS|row-lbfgs",
         "_line_search": "lbfgs|LBFGS|newton|Newton",
+        "_dual_rows": "dual_coordinate|interior_point|DualCoordinate|InteriorPoint",
         "aogm": "aogm|AOGM",
+        "interior_point": "interior_point|InteriorPoint|interior",
         "sgd": "sgd|SGD",
     }.get(module, rf"{module}|{module.title()}")
     name = f"{name}|misfits" if module not in ("_lazy", "_loop", "_default") else ""
@@ -335,10 +342,28 @@ def _solver(module: str, *tests: Selected) -> Judges:
 TABLE: dict[str, Judges] = {f"dualopt/methods/{name}.py": judges for name, judges in METHODS.items()}
 TABLE |= {
     f"dualopt/losses/{name}.py": _loss(name)
-    for name in ("absolute_deviation", "hinge", "huber", "logistic", "multinomial", "smoothed_hinge", "squared")
+    for name in (
+        "absolute_deviation",
+        "gamma",
+        "hinge",
+        "huber",
+        "logistic",
+        "multinomial",
+        "poisson",
+        "quantile",
+        "smoothed_hinge",
+        "squared",
+        "squared_hinge",
+    )
 }
 TABLE |= {
     "dualopt/losses/_checks.py": Judges((Selected("tests/losses/test_losses.py"),)),
+    "dualopt/losses/_exponential.py": Judges(
+        (
+            Selected("dualopt/losses/_exponential.py"),
+            Selected("tests/losses/test_losses.py", "Gamma|Poisson|steep"),
+        )
+    ),
     "dualopt/losses/_protocol.py": Judges((Selected("tests/losses/test_losses.py"),)),
     "dualopt/losses/_entropy.py": Judges(
         (Selected("tests/losses/test_losses.py", "logistic|Logistic|multinomial|Multinomial"),)
@@ -360,8 +385,12 @@ TABLE |= {
     "dualopt/solvers/_loop.py": _solver("_loop", Selected("tests/benchmarks/test_counts.py")),
     "dualopt/solvers/aogm.py": _solver("aogm"),
     "dualopt/solvers/dual_coordinate.py": _solver("dual_coordinate"),
+    "dualopt/solvers/_dual_rows.py": _solver(
+        "_dual_rows", Selected("tests/solvers/test_solutions.py", "dual|interior")
+    ),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
+    "dualopt/solvers/interior_point.py": _solver("interior_point"),
     "dualopt/solvers/lbfgs.py": _solver(
         "lbfgs", Selected("tests/solvers/test_lbfgs_defaults.py"), Selected("tests/benchmarks/test_counts.py")
     ),

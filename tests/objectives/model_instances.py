@@ -33,6 +33,7 @@ def rows(loss: Any, sizes: tuple[int, ...] = (3, 7, 3, 1, 12, 7, 3), d: int = 4,
     X = rng.normal(size=(m, d)) * np.geomspace(0.5, 2.0, d)
     if loss.labels == "real":
         y = rng.normal(size=m)
+        y = np.abs(y) if hasattr(loss, "label_domain") else y
     elif loss.labels == "binary":
         y = rng.choice([-1.0, 1.0], size=m)
     else:

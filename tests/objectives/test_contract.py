@@ -73,7 +73,7 @@ INSTANCES: dict[str, Callable[[Move], Any]] = {
     "squares": lambda a: chain(chains.geometric(50.0, 7, pairs=2)[0], a),
     "kinks": lambda a: chain(chains.power(7, pairs=2)[0], a),
 }
-KINKS = {"AbsoluteDeviation", "Hinge", "kinks"}
+NO_CONSTANT = {"AbsoluteDeviation", "Gamma", "Hinge", "Poisson", "Quantile", "kinks"}
 NO_DERIVATIVE = {"uphill", "network"}  # a gradient taken elsewhere; kinks between two points, see test_network.py
 
 
@@ -186,4 +186,4 @@ def _in_turn(j: int) -> int:
 
 
 def test_infinite_constants_are_those_of_kinks(name: str) -> None:
-    assert bool(np.all(np.isinf(INSTANCES[name](host).L))) == (name in KINKS or name == "network")
+    assert bool(np.all(np.isinf(INSTANCES[name](host).L))) == (name in NO_CONSTANT or name == "network")

@@ -150,7 +150,7 @@ def described_project(folder: Path, problem: ProjectOptions, loop: RunOptions, m
     classes = known.get("classes", ()) if problem.classes is None else _labels(problem.classes)
     loss = problem.loss if problem.loss != "auto" else known.get("loss", "logistic" if len(classes) == 2 else None)
     loss = loss or ("multinomial" if classes else "squared")
-    real = known.get("kind") == "real" or Spec.parse(loss, "loss").name in ("squared", "huber", "absolute-deviation")
+    real = known.get("kind") == "real" or Spec.parse(loss, "loss").target("loss", ()).labels == "real"
     features = known.get("features") if problem.features is None else problem.features
     require(features is not None, "features must be given, or --like FILE")
     given: dict[str, Any] = asdict(loop)

@@ -25,7 +25,8 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
     Parameters
     ----------
     loss : str or Loss, default "auto"
-        "squared" (auto), "huber", "absolute-deviation", or an object such as ``Huber(delta=0.5)``.
+        "squared" (auto), "huber", "absolute-deviation", "quantile:level=0.9", "poisson", "gamma", or an object such as
+        ``Huber(delta=0.5)``. With "poisson" and "gamma" predictions are means, exponentials of the predictors.
     algorithm, mu, penalty, l1_ratio, tol, max_rounds, clients, client_weights, participation, compressor
         As for :class:`FederatedClassifier`.
     intercept, warm_start, random_state
@@ -80,5 +81,7 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions for rows, shape ``(m,)``."""
-        return self._predictors(X)[:, 0]
+        """Return the predictions for rows, shape ``(m,)``: means, for a loss that has them."""
+        z = self._predictors(X)[:, 0]
+        mean = getattr(self._named_loss(), "mean", None) if self.loss != "auto" else None
+        return z if mean is None else mean(z)

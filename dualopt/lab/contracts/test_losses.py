@@ -17,11 +17,11 @@ import pytest
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.lab.contracts.options import classes, open_argument
-from dualopt.losses import Huber, Loss, Multinomial, SmoothedHinge
+from dualopt.losses import Huber, Loss, Multinomial, Quantile, SmoothedHinge
 
 EPS = float(np.finfo(np.float64).eps)
 # Parameters other than the defaults, where a forgotten factor of 1 would not show.
-VARIANTS = [Huber(delta=0.3), SmoothedHinge(gamma=0.25), Multinomial(classes=2)]
+VARIANTS = [Huber(delta=0.3), SmoothedHinge(gamma=0.25), Multinomial(classes=2), Quantile(level=0.9)]
 
 
 def instances(config: Any) -> list[Any]:
@@ -54,15 +54,25 @@ def shape_of(loss, m):
 def labels(loss, shape, rng, dtype=np.float64):
     """Draw labels of the kind that the loss takes."""
     if loss.labels == "real":
-        return (3.0 * rng.normal(size=shape)).astype(dtype)
+        y = (3.0 * rng.normal(size=shape)).astype(dtype)
+        return np.abs(y) if hasattr(loss, "label_domain") else y
     if loss.labels == "binary":
         return rng.choice(np.asarray([-1.0, 1.0], dtype=dtype), shape)
     return rng.integers(0, loss.outputs, shape)
 
 
+def is_steep(loss):
+    """Tell whether neither slopes nor second derivatives are bounded."""
+    return math.isinf(loss.lipschitz) and math.isinf(loss.curvature)
+
+
 def draw(loss, m=60, seed=0, scale=3.0):
-    """Draw predictors and labels; a continuous law keeps away from kinks."""
+    """Draw predictors and labels; a continuous law keeps away from kinks.
+
+    Where losses grow exponentially predictors are smaller, for tolerances are those of numbers of the size of ``z``.
+    """
     rng = np.random.default_rng(seed)
+    scale = scale / 6.0 if is_steep(loss) else scale
     return scale * rng.normal(size=shape_of(loss, m)), labels(loss, (m,), rng)
 
 
@@ -77,6 +87,7 @@ def directions(loss):
 def feasible(loss, y, seed=1, scale=3.0):
     """Return points of the domain of the conjugate: convex combinations of gradients."""
     rng = np.random.default_rng(seed)
+    scale = scale / 6.0 if is_steep(loss) else scale
     gradients = [loss.gradient(scale * rng.normal(size=shape_of(loss, y.shape[-1])), y) for _ in range(2)]
     part = spread(rng.uniform(size=y.shape), loss)
     return part * gradients[0] + (1.0 - part) * gradients[1]
@@ -85,10 +96,11 @@ def feasible(loss, y, seed=1, scale=3.0):
 def assert_prox(loss, x, z, y, step):
     """Assert that ``(z - x) / step`` is a subgradient at ``x``, by equality or Fenchel-Young equality."""
     rounding = EPS * (np.max(np.abs(z)) + np.max(np.abs(y)) + step)
-    if math.isfinite(loss.curvature):
+    if math.isfinite(loss.curvature) or getattr(loss, "differentiable", False):
         # The Jacobian of the residual is at least I, so this bounds the error of x too.
         residual = z - x - step * loss.gradient(x, y)
-        assert np.max(np.abs(residual)) <= 8 * rounding * (1 + step * loss.curvature)
+        steepest = loss.curvature if math.isfinite(loss.curvature) else loss.hessian_product(x, y, np.ones_like(x))
+        assert np.all(np.abs(residual) <= 8 * rounding * (1 + step * steepest))
         return
     ends = [loss.gradient(np.full_like(z, end), y) for end in (-1e8, 1e8)]
     u = (z - x) / step
@@ -254,11 +266,21 @@ def test_curvature_bounds_the_gradient(loss: Any) -> None:
         assert np.max(ratio) <= loss.curvature * (1 + 1e-12)
 
 
+def test_lipschitz_bounds_the_slopes(loss: Any) -> None:
+    """No slope is larger than the declared constant, and with one output the largest predictors reach it."""
+    z, y = draw(loss, m=300, scale=10.0)
+    sizes = np.sqrt(rows(loss.gradient(z, y) ** 2, loss))
+    assert np.max(sizes) <= loss.lipschitz * (1 + 1e-12)
+    if loss.outputs == 1 and math.isfinite(loss.lipschitz):
+        ends = [np.max(np.abs(loss.gradient(end * np.ones_like(z), y))) for end in (-1e6, 1e6)]
+        assert max(ends) == pytest.approx(loss.lipschitz, rel=1e-12)
+
+
 def test_curvature_is_tight(loss: Any) -> None:
     """Some pair of points reaches the declared constant, or any constant if it is infinite."""
     if loss.outputs == 1:  # a grid that contains the kinks, y - z = 0 and y z = 1
-        z = np.linspace(-2.0, 2.0, 401)
-        y = np.zeros_like(z) if loss.labels == "real" else np.ones_like(z)
+        z = (10.0 if is_steep(loss) else 1.0) * np.linspace(-2.0, 2.0, 401)
+        y = np.zeros_like(z) if loss.labels == "real" and not hasattr(loss, "label_domain") else np.ones_like(z)
         candidates = [np.ones_like(z)]
     else:  # all but some classes of negligible probability
         z = np.asarray(list(itertools.product([0.0, -40.0], repeat=loss.outputs))).T

@@ -50,8 +50,14 @@ def applies(name: str, objective: Any) -> bool:
     if name == "row_lbfgs":  # sparse rows alone
         return isinstance(objective, LinearModel) and objective.rows.is_sparse
     if name == "dual_coordinate":
-        return isinstance(objective, LinearModel) and objective.loss.outputs == 1
-    return isinstance(objective, Quadratic) or math.isfinite(objective.loss.curvature)
+        if not isinstance(objective, LinearModel):
+            return False
+        return objective.loss.outputs == 1 and math.isfinite(min(objective.loss.curvature, objective.loss.lipschitz))
+    if name == "interior_point":
+        return isinstance(objective, LinearModel) and getattr(objective.loss, "kink_at_label", False)
+    if isinstance(objective, Quadratic) or math.isfinite(objective.loss.curvature):
+        return True
+    return name in ("newton", "lbfgs", "lbfgs_plain") and "hessian" in objective.offers  # they need no constant
 
 
 def accepts(solver: Any, objective: Any) -> bool:

@@ -13,7 +13,14 @@ from dualopt.losses import Loss
 from dualopt.problem.inputs._features import host_values
 from dualopt.problem.inputs._values import as_numbers, shown
 
-__all__ = ["as_row_weights", "parse_class_weight", "row_weights"]
+__all__ = ["as_row_numbers", "as_row_weights", "parse_class_weight", "row_weights"]
+
+
+def as_row_numbers(numbers: Any, name: str, like: Array) -> Array:
+    """Return numbers of the rows, an argument of this name, in the library, the type and on the device of ``like``."""
+    if is_array(numbers) and array_namespace(numbers) is array_namespace(like) and numbers.dtype == like.dtype:
+        return numbers
+    return asarray_like(as_numbers(host_values(numbers, name), name), like)
 
 
 def as_row_weights(weights: Any, like: Array, rows: int, name: str) -> Array:
@@ -33,9 +40,7 @@ def as_row_weights(weights: Any, like: Array, rows: int, name: str) -> Array:
     Traceback (most recent call last):
     ValueError: sample_weight must be 2 finite nonnegative numbers, one for each row of X.
     """
-    xp = array_namespace(like)
-    kept = is_array(weights) and array_namespace(weights) is xp and weights.dtype == like.dtype
-    found = weights if kept else asarray_like(as_numbers(host_values(weights, name), name), like)
+    xp, found = array_namespace(like), as_row_numbers(weights, name, like)
     fits = tuple(found.shape) == (rows,) and bool(xp.all(xp.isfinite(found) & (found >= 0)))
     require(fits, f"{name} must be {rows} finite nonnegative numbers, one for each row of X")
     return found

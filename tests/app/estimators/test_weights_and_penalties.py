@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import ElasticNet, GammaRegressor, Lasso, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
@@ -190,6 +190,21 @@ def test_the_method_that_is_chosen_is_said() -> None:
     assert [type(model.algorithm_).__name__ for model in (plain, free)] == ["DistributedLBFGS"] * 2
     assert type(sampled.algorithm_).__name__ == "FedSplit"
     assert FederatedClassifier(mu=MU, tol=1e-4, algorithm="feddyn").fit(X, y).algorithm_ == "feddyn"
+
+
+@pytest.mark.parametrize(("loss", "theirs"), [("poisson", PoissonRegressor), ("gamma", GammaRegressor)])
+def test_counts_and_costs_with_weights_and_a_free_intercept(loss: str, theirs: Any) -> None:
+    """Predictions are means; the rate of all rows is that of the data, which a penalised intercept would move."""
+    X, counts = DIABETES[0][:, :4], COUNTS[:150]
+    mean = np.exp(1.0 + X @ np.array([0.5, -0.3, 0.2, 0.0]))
+    y = RNG.poisson(mean).astype(float) if loss == "poisson" else RNG.gamma(2.0, mean / 2.0)
+    ours = FederatedRegressor(loss=loss, mu=MU, tol=1e-9, intercept="free")
+    ours.fit(X, y, sample_weight=counts, groups=OWNERS[:150])
+    other = theirs(alpha=MU, tol=1e-11, max_iter=9999).fit(X, y, sample_weight=counts)
+    assert np.linalg.norm(ours.coef_ - other.coef_) <= 2 * ours.certified_distance_ < 1e-2
+    np.testing.assert_allclose(ours.predict(X), other.predict(X), rtol=1e-3)
+    if loss == "poisson":
+        assert counts @ ours.predict(X) == pytest.approx(counts @ y, rel=1e-4)
 
 
 def test_lasso_is_sklearns_lasso() -> None:
