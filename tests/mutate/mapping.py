@@ -293,6 +293,7 @@ def _proofs(module: str) -> Judges:
         Selected(f"dualopt/lab/proofs/{module}.py"),
         Selected("tests/lab/proofs/test_parts.py"),
         Selected("tests/lab/proofs/test_settings.py"),
+        Selected("tests/lab/proofs/test_programs.py"),
         *(Selected(f"tests/lab/proofs/test_{about}.py", pattern) for about, pattern in PROOFS[module].items()),
     )
     return Judges(found)
