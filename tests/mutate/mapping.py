@@ -265,7 +265,7 @@ def _loss(module: str) -> Judges:
 
 
 PROOFS = {  # of each part of the machinery that proves rates, the quick tests of each file of tests that are about it
-    "_exact": {"proof_objects": r"^(?!.*dualfl)", "rates": "exact_numbers"},
+    "_exact": {"proof_objects": r"^(?!.*(dualfl|cohorts_than))"},
     "_formal": {"worst_cases": "GradientDescent|DualFL0|classes", "world_inexact": "not_smooth|does_not_apply"},
     "_forms": {"worst_cases": r"GradientDescent|DualFL0|classes", "rates": "exact_numbers|several"},
     "_linear": {"worst_cases": "linear_algebra", "rates": "exact_numbers|feddyn|several"},

@@ -159,6 +159,7 @@ def test_forms_are_those_of_the_docstring(monkeypatch: pytest.MonkeyPatch) -> No
         (("statement", "clients", 0, "mu"), "-1/9", "mu must be at least 0."),
         (("statement", "clients", 1), {"mu": "1"}, "a client must be an object that has 'L'."),
         (("statement", "clients"), {}, "clients must be a list."),
+        (("statement", "clients"), [], "clients must not be empty."),
         (("statement",), [], "statement must be an object that has 'clients'."),
         (("dimension",), 121, "dimension must be a whole number of at least 0 and below 121."),
         (("dimension",), -1, "dimension must be a whole number of at least 0 and below 121."),
@@ -223,19 +224,21 @@ def test_negative_probabilities_are_refused(probabilities: tuple[str, str]) -> N
 
 def test_the_borders_of_what_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checker.Form, "is_sum_of_squares", lambda form: True)
-    for path, x in (
+    borders: list[tuple[tuple[Any, ...], Any]] = [
         (("factor",), "0"),
         (("factor",), "999/1000"),
         (("model", 3), "9" * 60 + "/" + "9" * 60),
         (("model", 3), "-0/7"),
+        (("model", 3), "3/1"),
         (("multipliers", 2, 1, 2), "0"),
         (("multipliers", 2, 1, 0), 3),
         (("statement", "clients", 1, "mu"), "299/100"),
         (("heights",), []),
         (("multipliers", 2), [[0, 0, "0"]] * 2000),
-    ):
+    ]
+    for path, x in borders:
         data = deepcopy(Lopsided().data)
-        part = data
+        part: Any = data
         for key in path[:-1]:
             part = part[key]
         part[path[-1]] = x
@@ -255,7 +258,7 @@ def test_numbers_of_a_large_common_denominator_are_refused() -> None:
     data["statement"]["of no interest"] = [f"1/{p**3}" for p in odd[:4]]
     with pytest.raises(RefusedError, match="V is not shown"):
         checker.check(data)
-    data["statement"]["of no interest"] = {"deep": [[f"1/{p**3}"] for p in odd]}
+    data["statement"]["of no interest"] = {"deep": [*([f"1/{p**3}"] for p in odd), "1/0"]}
     with pytest.raises(RefusedError, match=r"^numbers must have a smaller common denominator\.$"):
         checker.check(data)
 

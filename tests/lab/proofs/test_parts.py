@@ -428,7 +428,7 @@ def test_as_many_vectors_as_are_needed_have_room() -> None:
 
 
 WEIGHTS = (2.0, 3.0, 3.0, 3.0, 5.0)
-CLASSES = {"mu": (0.5, 1.0, 1.0, 1.0, 2.0), "L": (math.inf, 10.0, 10.0, 10.0, 20.0)}
+CLASSES: dict[str, Any] = {"mu": (0.5, 1.0, 1.0, 1.0, 2.0), "L": (math.inf, 10.0, 10.0, 10.0, 20.0)}
 
 
 def federation(*, literal: bool = False, regulariser: float | None = None) -> tuple[World, Space, np.ndarray]:

@@ -346,7 +346,7 @@ def test_multipliers_are_balanced() -> None:
     right = np.array([Fraction(3), Fraction(9, 2)], dtype=object)
     found = _exact._balanced(forms, given, right)
     assert found is not None
-    assert (sum(m * f.values for m, f in zip(found, forms, strict=True)) == right).all()
+    assert (found @ np.stack([f.values for f in forms]) == right).all()
     assert found.tolist() == [1, 2, Fraction(7, 2), 4]
     assert given.tolist() == [1, 2, 3, 4]
     assert _exact._balanced(forms[2:], given[2:], np.array([Fraction(-1), Fraction(1)], dtype=object)) is None

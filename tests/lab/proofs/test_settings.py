@@ -26,7 +26,7 @@ from dualopt.methods.participation import (
     first_round,
 )
 from dualopt.solvers import Exact, Gradient
-from dualopt.solvers.stopping import GradientReduction
+from dualopt.solvers.stopping import GradientReduction, Steps
 
 INF = math.inf
 DESCENT = GradientDescent(step=0.1)
@@ -36,7 +36,8 @@ DESCENT = GradientDescent(step=0.1)
 
 
 def test_constants_are_those_of_each_client() -> None:
-    setting = Setting.of(DESCENT, (0, 2.5), 10, None, weights=np.array([1, 3]))
+    weights: Any = np.array([1, 3])
+    setting = Setting.of(DESCENT, (0, 2.5), 10, None, weights=weights)
     assert (setting.mu, setting.L, setting.weights) == ((0.0, 2.5), (10.0, 10.0), (1.0, 3.0))
     assert (setting.n_clients, setting.literal, setting.inexact, setting.exact) == (2, False, False, False)
     assert Setting.of(DESCENT, 1, 10, None).n_clients == 2
@@ -89,14 +90,12 @@ def test_the_method_is_that_of_these_clients() -> None:
     assert not isinstance(method.solver, Exact)
     assert f.convexity == 0.5
     for wrong, sentence in (
-        ({"solver": Gradient(step=0.1)}, "algorithm must solve local problems, and have no solver given"),
-        ({"stop": "steps=3"}, "stop must be the rule 'reduction'"),
+        (FedDR(eta=0.3, solver=Gradient(step=0.1)), "algorithm must solve local problems, and have no solver given"),
+        (FedDR(eta=0.3, stop=Steps(steps=3)), "stop must be the rule 'reduction'"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            Setting.of(
-                "feddr: eta=0.3, stop=steps=3" if "stop" in wrong else FedDR(eta=0.3, **wrong), 1, 10, 3, inexact=True
-            )
-    assert isinstance(setting.algorithm.stop, GradientReduction)  # pyright: ignore[reportAttributeAccessIssue]
+            Setting.of(wrong, 1, 10, 3, inexact=True)
+    assert isinstance(method.stop, GradientReduction)
 
 
 def test_a_regulariser_is_one_more_client() -> None:
@@ -263,7 +262,7 @@ class Server(NamedTuple):
     """State of a server that counts."""
 
     theta: Any
-    count: Any
+    number: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,9 +276,9 @@ class Counting(GradientDescent):
     def init(self, theta0, copies):
         return Server(theta0, 0.25), theta0, ()
 
-    def server(self, server, mean, round):
+    def server(self, server: Any, mean, round):
         theta = server.theta - self.step * mean
-        count = min(server.count + self.by, self.until) if round.n >= self.rest else server.count
+        count = min(server.number + self.by, self.until) if round.n >= self.rest else server.number
         return Server(theta, count), theta
 
 

@@ -92,7 +92,8 @@ def test_coordinates_are_factors_of_mean_gram_matrices(parts: tuple[float, float
     space = Space(f.ledger, setting.classes)
     rng = np.random.default_rng(0)
     samples = [_values(setting, f, (1.0, 0.5), rng) for _ in range(SAMPLES * max(space.sizes))]
-    grams = [sum(X.T @ X for X in own) / len(samples) for own in zip(*map(space.values_of, samples), strict=True)]
+    values = zip(*map(space.values_of, samples), strict=True)
+    grams = [np.sum([X.T @ X for X in own], axis=0) / len(samples) for own in values]
     found = coordinates(setting, f, space, (1.0, 0.5), parts)
     assert [len(C) for C in found] == [*space.sizes] == [len(found[0]), len(f.ledger.families), 0]
     known = [[i for i, (k, _) in enumerate(space.places) if k <= 0], [0]]
