@@ -156,11 +156,16 @@ def test_what_v_weighs_is_said_in_words() -> None:
     system = one_round(Setting.of("feddyn: alpha=3", **LOPSIDED))
     means = ("message", "class 1, mean client.gradient", "class 2, mean client.gradient")
     assert system.names == (means, ("class 1, client.gradient - mean",), ())
+    assert system.sizes == (6, 3, 0)
     system = one_round(Setting.of("feddyn: alpha=3", 1, 10, 3, UniformSubset(size=2)), memory=True)
     assert system.names == (
         ("message", "mean client.gradient", "mean latest x", "mean latest gradient"),
         ("client.gradient - mean", "latest x - mean", "latest gradient - mean"),
     )
+    assert system.sizes == (5, 5)
+    system = one_round(Setting.of("dualfl: rho=0.1, nu=1", 1, 10, 2), memory=True)  # its model is the mean of answers
+    deviations = ("client.zeta - mean", "latest x - mean", "latest gradient - mean")
+    assert (system.names, system.sizes) == ((("mean latest x",), deviations), (2, 5))
     combination = _round._combination(np.array([-1.0, 0.25, 1e-12, 1.0 / 3.0]), ["a", "b", "c", "d"])
     assert combination == "- a + 0.25 b + 0.3333 d"
 
@@ -515,6 +520,30 @@ def test_an_error_is_made_of_the_shares_of_the_clients() -> None:
     alone = worst_case("gradient-descent: step=0.1", weights=(1, 3), **what | {"start": (1.0, 0.0)})
     assert alone.value == pytest.approx(thrice.value, rel=1e-4)
     assert heavy.value < alone.value
+
+
+def test_a_point_is_a_function_of_the_states_around_all_rounds() -> None:
+    seen = []
+
+    def mean(states: Any) -> Any:
+        seen.append(len(states))
+        return (states[1].server.theta + states[2].server.theta) / 2
+
+    what: Any = {"mu": 1, "L": 10, "clients": 2, "rounds": 2}
+    found = worst_case("gradient-descent: step=0.1", point=mean, **what)
+    assert set(seen) == {3}
+    assert found.value == pytest.approx(((0.9 + 0.81) / 2) ** 2, rel=1e-5)  # of curvature 1
+    assert found.claimed is None
+
+
+def test_bounds_are_of_the_distance_of_the_model() -> None:
+    what: Any = {"mu": 1, "L": math.inf, "clients": 2, "start": (1.0, 0.5)}
+    assert worst_case("dual-ascent: nu=1", **what).claimed == 1.0
+    assert worst_case("dual-ascent: nu=1", measure="dual", **what).claimed is None
+    assert worst_case("dual-ascent: nu=1", point=lambda states: states[-1].server.theta, **what).claimed is None
+    for given in ({"regulariser": 0.0}, {"inexact": True}):
+        with pytest.raises(ValueError, match="measure must be distance or value with a regulariser or inexact"):
+            worst_case("feddr: eta=0.3", mu=1, L=10, clients=2, measure="dual", **given)
 
 
 def test_too_many_ways_and_inequalities_are_refused() -> None:
