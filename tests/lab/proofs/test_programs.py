@@ -362,6 +362,24 @@ def test_multipliers_are_balanced() -> None:
     assert _exact._balanced([], given, 0) is given
 
 
+def test_a_rounding_that_is_no_proof_is_followed_by_a_finer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rate, balanced = prove("gradient-descent: step=0.1", mu=1, L=10, clients=2, memory=False), _exact._balanced
+    for failed in ((0,), (1,), (0, 3), range(8)):
+        asked = []
+
+        def some(*given: Any, asked: list = asked, failed: Any = failed) -> Any:
+            asked.append(given)
+            return None if len(asked) - 1 in failed else balanced(*given)
+
+        monkeypatch.setattr(_exact, "_balanced", some)
+        if len(failed) < 8:
+            assert check_proof(rate.proof()) < rate.factor + 3e-5
+            assert len(asked) == 2 * len(failed) + 2
+        else:
+            with pytest.raises(RuntimeError, match="leaves no room for rounding; try a larger slack"):
+                rate.proof()
+
+
 def test_a_model_by_what_v_weighs() -> None:
     parts = {"before": [[[["2", "0", "0"], ["0", "1/2", "1/2"]]]], "model": ["1", "1/4", "1/4"]}
     assert _exact._square_of_model(parts) == pytest.approx(0.5)
@@ -541,7 +559,8 @@ def test_bounds_are_of_the_distance_of_the_model() -> None:
     assert worst_case("dual-ascent: nu=1", **what).claimed == 1.0
     assert worst_case("dual-ascent: nu=1", measure="dual", **what).claimed is None
     assert worst_case("dual-ascent: nu=1", point=lambda states: states[-1].server.theta, **what).claimed is None
-    for given in ({"regulariser": 0.0}, {"inexact": True}):
+    others: list[dict[str, Any]] = [{"regulariser": 0.0}, {"inexact": True}]
+    for given in others:
         with pytest.raises(ValueError, match="measure must be distance or value with a regulariser or inexact"):
             worst_case("feddr: eta=0.3", mu=1, L=10, clients=2, measure="dual", **given)
 
