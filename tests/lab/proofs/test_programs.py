@@ -178,6 +178,10 @@ def test_means_over_rounds_are_those_of_all_clients_apart(who) -> None:
         system = one_round(Setting.of("feddyn: alpha=3", 1, 10, 3, who, literal=literal), memory=who is not None)
         counts.append((sum(system.weights[:1]), len(system.heights), len(system.of_latest)))
         assert system.before[0][0].shape == (system.sizes[0] ** 2, system.weights[0] ** 2)
+        share = 0.3 if isinstance(who, Bernoulli) else 2 / 3
+        for now, then in system.heights:  # of values at the point before, and at that of the round
+            assert now.values[now.values != 0].tolist() == [1.0]
+            np.testing.assert_allclose(np.sort(then.values[then.values != 0]), sorted([1 - share, share]))
     assert counts[0][1:] == ((1, 2) if who is not None else (0, 0))
     assert counts[1][1:] == ((3, 6) if who is not None else (0, 0))
 
