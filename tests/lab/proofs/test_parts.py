@@ -148,6 +148,7 @@ def test_what_operations_make_of_vectors() -> None:
         "with another": np.add.outer(v[0], v[1]),
         "stacked numbers": np.stack([v.sum(axis=1), v.sum(axis=1)]),
         "sum of numbers": v.sum(axis=1) + v.sum(axis=1),
+        "number": v.sum()[()],
     }
     assert {name: type(x) for name, x in measured.items()} == dict.fromkeys(measured, Measured)
     w = v.copy()

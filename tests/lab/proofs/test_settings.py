@@ -352,6 +352,9 @@ def test_too_many_clients_are_not_searched() -> None:
     assert lower_bound(Setting.of(DESCENT, (1, 2, 3, 4, 5, 6, 7), 10, 7)) == (None, ())
     listed = Setting.of("feddyn: alpha=5", 1, 10, 8, WeightedSubset(size=4, weights=(1.0,) * 8), literal=True)
     assert lower_bound(listed) == (None, ())
+    coins = Setting.of("feddyn: alpha=5", (1,) * 7 + (2,) * 7, 10, 14, Bernoulli(probability=0.5))
+    assert len(coins.orbits) == 64  # and 400 where three of each seven are steep
+    assert lower_bound(coins) == (None, ())
 
 
 def test_a_regulariser_has_a_curvature_of_its_own() -> None:
