@@ -70,6 +70,9 @@ def test_envelope_of_a_trace() -> None:
     assert_envelope(trace, [math.inf, 2.0, 1.0], column="distance")
     with pytest.raises(AssertionError, match="at n = 2"):
         assert_envelope(trace, lambda n: 1.8 / n**2 + 0.4 * (n == 1), column="distance")
+    unknown = Trace(columns={"error": [math.nan]}, status="max_rounds", theta=None)  # no round was done
+    with pytest.raises(AssertionError, match="at n = 0 the error nan"):
+        assert_envelope(unknown, lambda n: 1.0)
     with pytest.raises(ValueError, match=r"column must be one of error, distance; not 'energy'\."):
         assert_envelope(trace, lambda n: 1.0, column="energy")
 
@@ -77,7 +80,7 @@ def test_envelope_of_a_trace() -> None:
 @pytest.mark.parametrize(
     ("errors", "bound", "options", "said"),
     [
-        ([1.0, 0.5], [1.0], {}, "bound must have 2 entries"),
+        ([1.0, 0.5], [1.0], {}, r"bound must have 2 entries, like the errors, not 1\.$"),
         ([1.0, 0.5], 1.0, {}, "bound must have 2 entries"),
         ([1.0, 0.5], [1.0, math.nan], {}, "bound must be a number for every n"),
         ([], [], {}, "errors must be one number for each round"),
@@ -294,6 +297,14 @@ def test_start_and_the_default_tenth() -> None:
     assert estimate_factor(late, start=100).value == pytest.approx(0.97)
 
 
+@pytest.mark.parametrize(("length", "first"), [(12, 1), (15, 1), (199, 19), (200, 19), (201, 20)])
+def test_the_first_round_that_is_used(length: int, first: int) -> None:
+    """A tenth of the last round, rounded down, and not the start."""
+    errors = geometric(0.9, length) * (1 + 0.3 * np.cos(np.arange(length)))
+    assert estimate_factor(errors) == estimate_factor(errors, start=first)
+    assert estimate_factor(errors) != estimate_factor(errors, start=first + 1)
+
+
 def test_a_method_that_does_not_converge_fails() -> None:
     ripple = 1 + 0.9 * np.cos(0.11 * np.arange(201))
     with pytest.raises(AssertionError, match="do not show convergence"):
@@ -345,6 +356,7 @@ def test_the_bound_is_one_sided() -> None:
         (lambda: estimate_factor(geometric(0.9), rounding=-1.0), "rounding must lie in [0, 1), not -1.0."),
         (lambda: assert_linear_rate(geometric(0.9), 1.0), "factor must lie in (0, 1), not 1.0."),
         (lambda: assert_sublinear_rate(power(1.0), 0.0), "order must be positive and finite, not 0.0."),
+        (lambda: assert_sublinear_rate(power(1.0), math.inf), "order must be positive and finite, not inf."),
         (lambda: assert_linear_rate(geometric(0.9), 0.9, confidence=0.5), "confidence must lie in (0.5, 1), not 0.5."),
     ],
 )

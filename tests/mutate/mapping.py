@@ -269,24 +269,37 @@ def _loss(module: str) -> Judges:
     return Judges((own, Selected("tests/losses/test_losses.py", pattern), accuracy, offsets))
 
 
-PROOFS = {  # of each part of the machinery that proves rates, the tests that are about it
-    "_forms": "lie_between|several_classes|exact_numbers",
-    "_lyapunov": "lie_between|late",
-    "_quadratics": "lie_between|does_not_converge",
-    "_rates": "lie_between|several_classes|does_not_converge|refused",
-    "_round": "lie_between|several_classes|costs_the_rate|exact_numbers|later",
-    "_setting": "lie_between|several_classes|refused",
-    "_states": "lie_between|several_classes|later",
+PROOFS = {  # of each part of the machinery that proves rates, the quick tests of each file of tests that are about it
+    "_exact": {"proof_objects": r"^(?!.*(dualfl|cohorts_than))"},
+    "_formal": {"worst_cases": "GradientDescent|DualFL0|classes", "world_inexact": "not_smooth|does_not_apply"},
+    "_forms": {"worst_cases": r"GradientDescent|DualFL0|classes", "rates": "exact_numbers|several"},
+    "_linear": {"worst_cases": "linear_algebra", "rates": "exact_numbers|feddyn|several"},
+    "_lyapunov": {"rates": r"lie_between.*(feddyn|fedadmm|gradient)|several|does_not_converge"},
+    "_program": {"worst_cases": "GradientDescent|multipliers|DualFL3"},
+    "_promised": {"world_without_bounds": "left_out"},
+    "_quadratics": {"rates": "exchanged", "world_regulariser": "exchanged"},
+    "_rates": {"rates": r"\[gradient|\[fedadmm|late|does_not|costs", "proof_objects": r"several|gradient-descent"},
+    "_rational": {"worst_cases": "rational", "rates": "exact_numbers"},
+    "_round": {"rates": r"\[(feddyn|fedadmm)|several|exact_numbers|late", "proof_objects": "several"},
+    "_scaling": {"worst_cases": "DualFL3|GradientDescent", "world_horizons": "sample|inverted|factors|sizes"},
+    "_setting": {"rates": "listed|later|law", "worst_cases": "bad_arguments|not_linear|classes"},
+    "_states": {"rates": r"\[(feddyn|fedadmm)|several|refused|exact_numbers", "proof_objects": "several|alike"},
+    "_tracked": {"worst_cases": "refused|linear"},
+    "_worst_case": {
+        "worst_cases": r"^(?!.*(momenta|no_run|DualFL[57]|more_than_vectors))",
+        "world_regulariser": "value",
+    },
 }
 
 
 def _proofs(module: str) -> Judges:
-    """Rates, worst cases and proofs: known values, and what is refused."""
+    """Rates, worst cases and proofs: the parts by themselves, known values, and what is refused."""
     found = (
         Selected(f"dualopt/lab/proofs/{module}.py"),
-        Selected("tests/lab/proofs/test_rates.py", PROOFS.get(module, "refused")),
-        Selected("tests/lab/proofs/test_worst_cases.py"),
-        Selected("tests/lab/proofs/test_proof_objects.py"),
+        Selected("tests/lab/proofs/test_parts.py"),
+        Selected("tests/lab/proofs/test_settings.py"),
+        Selected("tests/lab/proofs/test_programs.py"),
+        *(Selected(f"tests/lab/proofs/test_{about}.py", pattern) for about, pattern in PROOFS[module].items()),
     )
     return Judges(found)
 
@@ -609,15 +622,12 @@ TABLE |= {
             Selected("tests/theory/test_convex_chain.py", "quadratics|minimiser|kink|power"),
         )
     ),
-    **{
-        f"dualopt/lab/proofs/{name}.py": _proofs(name)
-        for name in ("_exact", "_formal", "_linear", "_program", "_tracked", "_worst_case", *PROOFS)
-    },
+    **{f"dualopt/lab/proofs/{name}.py": _proofs(name) for name in PROOFS},
     "dualopt/lab/proofs/checker.py": Judges(
         (
             Selected("dualopt/lab/proofs/checker.py"),
-            Selected("tests/lab/proofs/test_proof_objects.py"),
-            Selected("tests/theory/test_proofs.py", "as_it_is"),
+            Selected("tests/lab/proofs/test_checker.py"),
+            Selected("tests/lab/proofs/test_proof_objects.py", "sum_of_squares|no_proofs|lies"),
         )
     ),
     "dualopt/lab/verification/verdict.py": Judges(

@@ -164,7 +164,6 @@ def _span(basis: np.ndarray, kinds: np.ndarray, scale: float) -> np.ndarray:
 
 def _radius(bases: Sequence[np.ndarray], maps: np.ndarray, chances: Sequence[float]) -> float:
     """Return the spectral radius of the mean of S -> ASA' on blocks, each a matrix for all directions."""
-    bases = [B for B in bases if B.size]
 
     def block(B: np.ndarray, C: np.ndarray) -> np.ndarray:
         T = _images(B, maps, C)

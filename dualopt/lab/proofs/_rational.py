@@ -57,7 +57,7 @@ def _rational(operation: str) -> Callable[[Any, Any], Any]:
     return found
 
 
-for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"):
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "mod", "rmod"):
     setattr(Rational, f"__{_name}__", _rational(f"__{_name}__"))
 for _name in ("neg", "pos", "abs"):
     setattr(Rational, f"__{_name}__", lambda self, _name=f"__{_name}__": Rational(getattr(Fraction, _name)(self)))

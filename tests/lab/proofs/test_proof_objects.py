@@ -335,6 +335,14 @@ def test_clients_of_several_classes_are_proved_under_cohorts_by_weight() -> None
     assert rate.claimed is not None
     assert rate.factor < rate.claimed
     assert [(end["probability"], end["clients"]) for end in proof["after"]] == [("1/2", [0, 2]), ("1/2", [1, 2])]
+    vectors = [
+        row
+        for path in places(proof)
+        if path[:1] in (("model",), ("before",), ("after",), ("points",))
+        if isinstance(row := at(proof, path), list) and row and all(isinstance(x, str) for x in row)
+    ]
+    assert {len(row) for row in vectors} == {proof["dimension"]}
+    assert all(any(x != "0" for x in column) for column in zip(*vectors, strict=True))  # no coordinate is idle
 
 
 def test_numbers_that_have_no_simple_limit_are_refused() -> None:

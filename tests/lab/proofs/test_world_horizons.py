@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dualopt.lab.proofs import worst_case
-from dualopt.lab.proofs._forms import Space
-from dualopt.lab.proofs._scaling import _values, coordinates
+from dualopt.lab.proofs._forms import Form, Space
+from dualopt.lab.proofs._scaling import SAMPLES, STEEP, _ends, _values, coordinates, sizes_of
 from dualopt.lab.proofs._setting import Setting
 
 STEP = 1.0 / math.sqrt(10.0)
@@ -67,3 +67,51 @@ def test_coordinates_can_be_inverted() -> None:
     for C in coordinates(setting, f, space, (1.0, 1.0), (0.5, 1e-4)):
         assert np.allclose(C, np.tril(C))
         assert np.linalg.cond(C) < 1e8
+
+
+def test_samples_start_at_size_one() -> None:
+    """In the mean a|theta*|^2 = 1 and b|grad f_j(theta*)|^2 = 1/N, but for the last one, made of the others."""
+    setting, start = Setting.of("feddyn: alpha=3", 1, 10, 4), (2.0, 0.25)
+    f = setting.world(24)
+    star = f.ledger.vector()
+    gradients = f.set_minimiser(star)
+    rng, found = np.random.default_rng(0), []
+    for _ in range(4000):
+        v = _values(setting, f, start, rng)
+        found.append([start[0] * (star @ v) ** 2, start[1] * np.sum((gradients[:-1] @ v) ** 2)])
+    np.testing.assert_allclose(np.mean(found, axis=0), [1.0, 0.75], atol=0.1)  # four standard errors
+
+
+@pytest.mark.parametrize("parts", [(0.0, 0.0), (0.0, 0.5), (1.0, 0.0)])
+def test_coordinates_are_factors_of_mean_gram_matrices(parts: tuple[float, float]) -> None:
+    """But for diagonal entries, which are at least as large as is asked for."""
+    setting = Setting.of("feddyn: alpha=3", (1, 1, 1, 2), 10, 4)
+    f = setting.world(64)
+    f.set_minimiser(f.ledger.vector())
+    setting.play(f, 2)
+    space = Space(f.ledger, setting.classes)
+    rng = np.random.default_rng(0)
+    samples = [_values(setting, f, (1.0, 0.5), rng) for _ in range(SAMPLES * max(space.sizes))]
+    values = zip(*map(space.values_of, samples), strict=True)
+    grams = [np.sum([X.T @ X for X in own], axis=0) / len(samples) for own in values]
+    found = coordinates(setting, f, space, (1.0, 0.5), parts)
+    assert [len(C) for C in found] == [*space.sizes] == [len(found[0]), len(f.ledger.families), 0]
+    known = [[i for i, (k, _) in enumerate(space.places) if k <= 0], [0]]
+    for C, G, of_start in zip(found, grams, known, strict=False):
+        sizes = np.sqrt(np.diag(G))
+        assert (np.abs(np.diag(C)) >= parts[1] * sizes * (1 - 1e-9)).all()
+        s = np.ix_(of_start, of_start)
+        apart = np.diag(G) - np.sum(G[of_start] * np.linalg.solve(G[s], G[of_start]), axis=0)  # from the start
+        apart[of_start] = np.diag(G)[of_start]
+        if parts[0]:  # the least size is that of what is new in a vector, which is not less than in all before it
+            np.testing.assert_allclose(np.abs(np.diag(C)), np.sqrt(apart), rtol=1e-6)
+        if parts == (0.0, 0.0):
+            np.testing.assert_allclose(C @ C.T, G, rtol=1e-6, atol=1e-9 * sizes.max() ** 2)
+
+
+def test_sizes_of_forms_and_ends_of_curvatures() -> None:
+    forms = [Form((np.array([[0.5, -0.25]]), np.zeros((0, 0))), np.ones(3)), Form((np.zeros((1, 2)),), np.ones(3))]
+    assert sizes_of(forms).tolist() == [0.5, 1.0]
+    ends = {(2.0, 10.0): (2.0, 10.0), (0.0, 10.0): (10.0 / STEEP, 10.0), (2.0, math.inf): (2.0, 2.0 * STEEP)}
+    ends[0.0, math.inf] = 1.0 / STEEP, STEEP
+    assert {given: _ends(*given) for given in ends} == ends
