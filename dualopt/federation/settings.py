@@ -23,7 +23,7 @@ from dualopt.problem.data._libsvm import load as _libsvm
 from dualopt.problem.data._registry import _reader
 from dualopt.spec import toml
 
-__all__ = ["SiteSettings", "site_name", "site_objective"]
+__all__ = ["SiteSettings", "example_of", "objective_of", "site_name", "site_objective"]
 
 FILE = Path("local", "dualopt.toml")  # in the folder that the site got from "nvflare provision"
 TITLE = '# Written by "dualopt federation site". Paths on this machine; they stay here.\n'
@@ -185,6 +185,14 @@ def objective_of(project: Project, X: Any, y: Any, number: int = 0) -> LinearMod
         client_weights=weights,
         storage=project.storage,
     )
+
+
+def example_of(project: Project, number: int = 0) -> LinearModel:
+    """Return the cost of the site with this number at two rows of zeros: what follows from the project alone."""
+    kind = project.loss_object.labels
+    X = np.zeros((2, project.features), dtype=project.dtype)
+    y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.zeros(2))
+    return objective_of(project, X, y if kind == "class" else y.astype(X.dtype), number)
 
 
 def _rows(project: Project, data: str | Path, label: str | None) -> tuple[Any, np.ndarray]:

@@ -34,6 +34,7 @@ class AbsoluteDeviation:
     labels: ClassVar[str] = "real"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    sklearn: ClassVar[str] = "svm.LinearSVR"
 
     @property
     def outputs(self) -> int:

@@ -34,6 +34,7 @@ class Hinge:
     labels: ClassVar[str] = "binary"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    sklearn: ClassVar[str] = "svm.LinearSVC"
 
     @property
     def outputs(self) -> int:

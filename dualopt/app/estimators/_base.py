@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dualopt.losses import Loss
 from dualopt.objectives import LinearModel, linear_model
 from dualopt.problem.data import iid
 from dualopt.problem.inputs import by_owner, without_column
+from dualopt.problem.models import Model, Schema
 from dualopt.runs.recording import run
 from dualopt.spec import built
 
@@ -32,6 +34,7 @@ class FederatedLinearModel(BaseEstimator):
 
     coef_: Any
     intercept_: Any
+    model_: Model
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -114,11 +117,22 @@ class FederatedLinearModel(BaseEstimator):
         self.certified_gap_ = float(trace["certificate"][-1])
         self.certified_distance_ = math.sqrt(2.0 * self.certified_gap_ / objective.mean_mu)
         self._warn(objective)
+        self.model_ = Model.of(objective, trace, schema=self._schema(X))
         theta = np.atleast_2d(trace.theta)
         p = X.shape[1]
         self.coef_ = np.array(theta[:, :p])
         self.intercept_ = np.array(theta[:, p]) if self.fit_intercept else np.zeros(len(theta), theta.dtype)
         return theta
+
+    def _schema(self, X: Any) -> Schema:
+        """Return what rows of the model are; labels are those of a classifier."""
+        names, classes = getattr(self, "feature_names_in_", None), getattr(self, "classes_", None)
+        return Schema(
+            n_features=X.shape[1],
+            feature_names=None if names is None else tuple(names.tolist()),
+            classes=None if classes is None else tuple(classes.tolist()),
+            dtype=str(X.dtype),
+        )
 
     def _parts(self, rows: int, owners: Any, seed: int) -> tuple[list[np.ndarray], tuple[Any, ...]]:
         """Return the rows of each client and its name; without owners all rows are dealt out at random."""
@@ -184,6 +198,26 @@ class FederatedLinearModel(BaseEstimator):
             **options,
         )
         return validated
+
+    def save_model(self, path: str | Path) -> None:
+        """Write the model for other programs, and for ``dualopt predict``: ``model.json`` and ``model.npz``.
+
+        Steps of a pipeline before the estimator are not in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder, or the file of the description, which ends in ``.json`` (:meth:`dualopt.Model.save`).
+
+        Raises
+        ------
+        ValueError
+            If classes are neither numbers nor words.
+        OSError
+            If a file cannot be written.
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
 
     def _predictors(self, X: Any) -> np.ndarray:
         """Return ``X coef_' + intercept_``, shape ``(m, outputs)``."""

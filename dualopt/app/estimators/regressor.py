@@ -36,7 +36,7 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
         The weights.
     intercept_ : float
         The intercept; zero without one.
-    trace_, n_iter_, certified_gap_, certified_distance_, client_names_, n_features_in_, feature_names_in_
+    model_, trace_, n_iter_, certified_gap_, certified_distance_, client_names_, n_features_in_, feature_names_in_
         As for :class:`FederatedClassifier`.
 
     Examples

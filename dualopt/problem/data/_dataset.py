@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dualopt.arrays.xp import is_sparse
+from dualopt.problem.data._scaling import Scaling
 
 __all__ = ["Dataset", "RawData", "check_features"]
 
@@ -67,6 +69,8 @@ class RawData:
         The names of the clients, by their numbers from 0.
     feature_names : tuple of str, optional
         The names of the columns.
+    reading : mapping, optional
+        Options with which other files of the same kind must be read so that their columns mean the same.
     """
 
     X: Any
@@ -76,6 +80,7 @@ class RawData:
     clients: np.ndarray | None = None
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,6 +104,11 @@ class Dataset:
         The names of the clients, by their numbers from 0.
     feature_names : tuple of str, optional
         The names of the columns.
+    reading : mapping, optional
+        Options with which other files of the same kind must be read so that their columns mean the same, such as the
+        column of labels.
+    scaling : Scaling
+        What was done to the features.
 
     Raises
     ------
@@ -121,6 +131,8 @@ class Dataset:
     clients: np.ndarray | None = None
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    scaling: Scaling = field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
         """Refuse arrays that no objective could use."""
