@@ -39,8 +39,7 @@ def require_agreed_client_info(project: Project, found: Sequence[protocol.Client
     ValueError
         If something is not as the project has it; the sentence names it, and the site.
     """
-    example = example_of(project)
-    (expected,) = Host(example, 0).answer([protocol.Describe()])
+    (expected,) = Host(example_of(project), 0).answer([protocol.Describe()])
     for number, (site, info) in enumerate(zip(project.sites, found, strict=True)):
         _require_like(expected, info, site)
         of, rows = f"of site {site} must be", info.sizes

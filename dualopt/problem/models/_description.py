@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -18,6 +19,7 @@ from dualopt.spec import Spec
 
 __all__ = ["described", "parts"]
 
+FOLDER = re.compile(r"[^\s,=@(]*[/\\](?=[^/\\]+\.py:)")  # before FILE.py:NAME
 OF_STANDARD = ("mean", "peak", "factor")
 
 
@@ -33,7 +35,7 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays |= {name: getattr(scaling, name) for name in OF_STANDARD}
     fields = {
         "layers": list(model.widths),
-        "loss": Spec.of(model.loss, full=True).to_json(),
+        "loss": _placeless(Spec.of(model.loss, full=True).to_json()),
         "feature_names": schema.feature_names,
         "classes": schema.classes,
         "dtype": schema.dtype,
@@ -41,7 +43,7 @@ def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "offset": None,
         "reading": dict(schema.reading),
         "certificate": dict(model.certificate),
-        "record": dict(model.record),
+        "record": _placeless(model.record),
     }
     return fields, arrays
 
@@ -91,6 +93,19 @@ def _names(layers: int) -> list[tuple[str, str]]:
     """
     ends = [""] if layers == 1 else [f"_{n + 1}" for n in range(layers)]
     return [(f"coef{end}", f"intercept{end}") for end in ends]
+
+
+def _placeless(x: Any) -> Any:
+    """Return names of plug-ins without the folders in which they are on this machine.
+
+    >>> _placeless({"/home/anna/mine.py:Damped": {"solver": "~/it.py:Mine"}, "rows": [3]})
+    {'mine.py:Damped': {'solver': 'it.py:Mine'}, 'rows': [3]}
+    """
+    if isinstance(x, Mapping):
+        return {_placeless(key): _placeless(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [_placeless(value) for value in x]
+    return FOLDER.sub("", x) if isinstance(x, str) else x
 
 
 def _loss(head: Head, types: Iterable[type]) -> Loss:
