@@ -37,6 +37,6 @@ def test_estimators_and_losses_are_those_that_there_are() -> None:
     kinds: list[type[Loss]] = [names("loss")[name] for name in names("loss")]
     for kind in kinds:
         if hasattr(kind, "sklearn"):
-            assert kind.sklearn.rpartition(".")[2] in PAGE
+            assert getattr(kind, "sklearn").rpartition(".")[2] in PAGE
     for name in names("loss"):
         assert f"`{name}`" in PAGE, f"docs/use_the_model.md does not say how models of the loss {name} predict"

@@ -143,7 +143,7 @@ class Model:
 
         Parameters
         ----------
-        X : DataFrame, array, sparse matrix, tensor or list of lists, shape (m, d)
+        X : DataFrame, array, sparse matrix of SciPy, tensor or list of lists, shape (m, d)
             The features as the data had them, before they were scaled; :class:`Schema` says how columns are found.
 
         Raises
@@ -260,7 +260,8 @@ class Model:
     def _linear(self) -> tuple[np.ndarray, np.ndarray]:
         if len(self.layers) > 1:
             raise AttributeError("coef and intercept are those of a linear model; a network has layers.")
-        return self.layers[0]
+        (only,) = self.layers
+        return only
 
     def _pieces(self, X: Any) -> Iterator[Any]:
         """Yield some rows at a time, scaled, in a copy; dense where the model needs it."""

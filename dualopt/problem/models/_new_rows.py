@@ -74,14 +74,14 @@ def _table(schema: Schema, path: Path, what: str) -> NewRows:
     schema.places(names, what)
     wanted, label = list(schema.feature_names), schema.reading.get("label")
     labelled = isinstance(label, str) and label in names and label not in wanted
-    own = {*wanted, label, schema.reading.get("client")} if labelled else {*wanted, schema.reading.get("client")}
-    twice = next((one for one in [*wanted, *[label] * labelled] if names.count(one) > 1), None)
+    columns = [*wanted, str(label)] if labelled else wanted
+    twice = next((one for one in columns if names.count(one) > 1), None)
     if twice is not None:
         raise ValueError(f"{what} has two columns named {twice!r}: rename or drop one.")
-    table = read_table(path, None, [*wanted, *[label] * labelled], (len(wanted) + labelled) / len(names))
-    y = None
+    table, y = read_table(path, None, columns, len(columns) / len(names)), None
     if labelled:
         column = as_frame(table.column(label), what)
         y = None if column.null_count() else series_values(column)
+    own = {*columns, schema.reading.get("client")}
     unused = tuple(one for one in dict.fromkeys(names) if one not in own)
     return NewRows(schema.rows(table.select(wanted), what), y, unused)

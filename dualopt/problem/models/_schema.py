@@ -66,7 +66,7 @@ class Schema:
 
         Parameters
         ----------
-        X : DataFrame, array, sparse matrix, tensor or list of lists, shape (m, d)
+        X : DataFrame, array, sparse matrix of SciPy, tensor or list of lists, shape (m, d)
             The rows; a DataFrame may have more columns.
         what : str, default "X"
             What sentences call them.

@@ -21,7 +21,7 @@ BOUNDS = ("gap", "energy", "relative_error", "distance")
 UNCERTIFIED: dict[str, Any] = {"certified": False, **dict.fromkeys(BOUNDS)}
 
 ROOM = 1.0 + 4.0 * sys.float_info.epsilon  # of a square root and two products
-OF_METHOD = ("algorithm", "hyperparameters", "n_clients", "seed", "scales", "compressor", "prepare", "versions")
+OF_METHOD = ("algorithm", "hyperparameters", "n_clients", "seed", "compressor", "prepare", "versions")
 
 
 def trained(

@@ -13,6 +13,7 @@ from scipy import sparse
 import dualopt
 from dualopt import Model, Multinomial, SketchedMetric, Squared, Trace, linear_model, run
 from dualopt.problem.data import load
+from dualopt.problem.data._scaling import Scaling
 from dualopt.problem.models import Schema
 from dualopt.problem.models._model import PIECE
 from dualopt.problem.options import ProblemOptions, build_problem
@@ -247,3 +248,12 @@ def test_what_is_no_model_is_refused() -> None:
     )
     with pytest.raises(AttributeError, match="a network has layers"):
         _ = network.coef
+
+
+def test_a_column_that_was_constant_says_nothing_of_new_rows() -> None:
+    """Standardised, it is 0 whatever it holds later, here and in scikit-learn, whatever its weight."""
+    scaling = Scaling(how="standard", mean=np.array([1.0, 2.0]), peak=np.array([1.0, 2.0]), factor=np.array([0.0, 3.0]))
+    schema = Schema(n_features=2, scaling=scaling)
+    model = Model(layers=((np.array([[5.0, 7.0]]), np.zeros(1)),), loss=Squared(), schema=schema)
+    assert model.predict([[9.0, 4.0]]).tolist() == [7.0 * 3.0]
+    np.testing.assert_allclose(model.to_sklearn().predict([[9.0, 4.0]]), [21.0], rtol=1e-12)
