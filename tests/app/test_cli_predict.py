@@ -282,7 +282,8 @@ def test_mistakes_give_one_sentence(program: Callable[..., str], capsys: pytest.
 
 def test_estimators_write_the_same_file(tmp_path: Path, program: Callable[..., str]) -> None:
     pandas = pytest.importorskip("pandas")
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    loaded: Any = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, y = loaded
     fitted = FederatedClassifier(clients=4, tol=1e-3, mu=1.0).fit(X / X.max(), np.where(y == 1, "benign", "malignant"))
     fitted.save_model("model")
     model = load_model("model")

@@ -258,10 +258,10 @@ class Model:
         return cls(**parts(read_head(path), types))
 
     def _linear(self) -> tuple[np.ndarray, np.ndarray]:
-        if len(self.layers) > 1:
+        first, *more = self.layers
+        if more:
             raise AttributeError("coef and intercept are those of a linear model; a network has layers.")
-        (only,) = self.layers
-        return only
+        return first
 
     def _pieces(self, X: Any) -> Iterator[Any]:
         """Yield some rows at a time, scaled, in a copy; dense where the model needs it."""

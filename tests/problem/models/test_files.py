@@ -87,7 +87,7 @@ def test_it_comes_back(folder: Path) -> None:
 def test_names_of_files(tmp_path: Path) -> None:
     example().save(tmp_path / "deep" / "er" / "mine.json")
     assert sorted(path.name for path in (tmp_path / "deep" / "er").iterdir()) == ["mine.json", "mine.npz"]
-    assert load_model(tmp_path / "deep" / "er" / "mine.npz").classes.tolist() == ["no", "yes"]
+    assert load_model(tmp_path / "deep" / "er" / "mine.npz").schema.classes == ("no", "yes")
     for name in ("a.model.json", "b.model.json"):
         example().save(tmp_path / name)
     assert "is a folder without model.json: it has a.model.json, b.model.json, give one of them" in refusal(tmp_path)

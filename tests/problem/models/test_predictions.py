@@ -47,7 +47,7 @@ def trained(case: dict[str, Any]) -> tuple[Any, Trace, Model]:
 
 def scaled_rows(case: dict[str, Any]) -> tuple[Any, np.ndarray]:
     """Return all rows of a case, and what its objective multiplies by the model."""
-    own = {"m": 30, "d": 3} if "data_param" in case else {}
+    own: dict[str, Any] = {"m": 30, "d": 3} if "data_param" in case else {}
     raw = load(case["data"], scale="none", **own)
     X = load(case["data"], scale=case.get("scale", "auto"), dtype=case.get("dtype", "float64"), **own).X
     ones = np.ones((len(X), 1), X.dtype)
