@@ -77,8 +77,9 @@ def load(
         Seed of synthetic data.
     **options
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
-        "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of
-        LIBSVM files; ``label`` and ``client``, columns of a table; those of synthetic data are listed by `available`.
+        "dense"), ``first_index`` (0 or 1, found in the file by default) and ``max_bytes`` (the largest dense matrix to
+        make, half of the free memory by default) of LIBSVM files; ``label`` and ``client``, columns of a table; those
+        of synthetic data are listed by `available`.
 
     Returns
     -------
