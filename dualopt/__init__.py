@@ -11,6 +11,7 @@ The public names, by what they are for:
 * local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.solvers.stopping`;
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
 * which method: :func:`recommend`;
+* what is trained: :class:`Model`, :class:`Schema`, :func:`load_model`;
 * references: :func:`newton`, :func:`cvxpy`, :func:`solve`.
 """
 

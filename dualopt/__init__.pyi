@@ -78,6 +78,7 @@ from .objectives import (
     mlp as mlp,
     reweighted as reweighted,
 )
+from .problem.models import Model as Model, Schema as Schema, load_model as load_model
 from .regularisers import L1 as L1, L2 as L2
 from .runs.certificates import certificate as certificate
 from .runs.recommendation import Recommendation as Recommendation, recommend as recommend

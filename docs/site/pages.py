@@ -53,6 +53,7 @@ MODULES = [
     "dualopt.runs.certificates",
     "dualopt.runs.reference",
     "dualopt.problem.data",
+    "dualopt.problem.models",
     "dualopt.app.estimators",
     "dualopt.methods.preparation",
     "dualopt.runs.recommendation",

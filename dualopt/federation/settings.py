@@ -24,7 +24,7 @@ from dualopt.problem.data._registry import _reader
 from dualopt.problem.inputs import parse_class_weight
 from dualopt.spec import toml
 
-__all__ = ["SiteSettings", "site_name", "site_objective"]
+__all__ = ["SiteSettings", "example_of", "objective_of", "site_name", "site_objective"]
 
 FILE = Path("local", "dualopt.toml")  # in the folder that the site got from "nvflare provision"
 TITLE = '# Written by "dualopt federation site". Paths on this machine; they stay here.\n'
@@ -201,6 +201,14 @@ def _class_weight(project: Project) -> dict[int, float] | None:
     for name in given:
         require(name in code_of, f"class_weight must name classes, some of {', '.join(code_of)}", name)
     return {code_of[name]: number for name, number in given.items()}
+
+
+def example_of(project: Project, number: int = 0) -> LinearModel:
+    """Return the cost of the site with this number if it has two rows of zeros: what follows from the project alone."""
+    loss = project.loss_object
+    X = np.zeros((2, project.features), dtype=project.dtype)
+    y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(loss.labels, np.ones(2))
+    return objective_of(project, X, y if loss.labels == "class" else y.astype(X.dtype), number)
 
 
 def _rows(project: Project, data: str | Path, label: str | None) -> tuple[Any, np.ndarray]:

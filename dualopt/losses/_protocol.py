@@ -52,6 +52,15 @@ class Loss(Protocol):
     A loss of several outputs may say ``shift_invariant = True``, that :math:`\phi(z + c\mathbf 1; y) = \phi(z; y)` for
     all numbers ``c``: then intercepts without penalty are certified up to such a number.
 
+    Notes
+    -----
+    Two more members say how a trained model predicts (:class:`dualopt.Model`), and a loss need not have them.
+    ``mean(z)``, of a loss that is a negative log-likelihood, returns the mean of the label at the predictor: of real
+    labels that of the number; of binary ones the probability of +1; of classes all their probabilities, shape
+    ``(..., k, m)``. Then :math:`\nabla_z\phi(z; y)` has the mean 0 over ``y``. Without it, real labels are predicted by
+    ``z`` itself, and there are no probabilities. ``sklearn`` names the estimator of scikit-learn that predicts in the
+    same way, such as ``"linear_model.Ridge"``.
+
     Examples
     --------
     >>> from dualopt.losses import Hinge, Loss

@@ -35,6 +35,7 @@ class AbsoluteDeviation:
     nonnegative: ClassVar[bool] = True
     kink_at_label: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    sklearn: ClassVar[str] = "svm.LinearSVR"
 
     @property
     def outputs(self) -> int:

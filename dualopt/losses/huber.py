@@ -48,6 +48,7 @@ class Huber:
     labels: ClassVar[str] = "real"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    sklearn: ClassVar[str] = "linear_model.HuberRegressor"
 
     delta: float = 1.0
 

@@ -37,6 +37,7 @@ class Logistic:
     labels: ClassVar[str] = "binary"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    sklearn: ClassVar[str] = "linear_model.LogisticRegression"
 
     @property
     def outputs(self) -> int:
@@ -52,6 +53,12 @@ class Logistic:
     def lipschitz(self) -> float:
         """One, the limit of the slope for very wrong predictions."""
         return 1.0
+
+    def mean(self, z: Array) -> Array:
+        r"""Compute the probability of +1, :math:`1/(1 + e^{-z})`."""
+        xp = array_namespace(z)
+        decay = xp.exp(-xp.abs(z))
+        return xp.where(z < 0.0, decay, 1.0) / (1.0 + decay)
 
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""

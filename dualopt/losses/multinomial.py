@@ -54,6 +54,7 @@ class Multinomial:
     nonnegative: ClassVar[bool] = True
     shift_invariant: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {"classes": 4}
+    sklearn: ClassVar[str] = "linear_model.LogisticRegression"
 
     classes: int
 
@@ -77,6 +78,10 @@ class Multinomial:
     def lipschitz(self) -> float:
         """Root of two: that of a wrong class of probability 1, less the unit vector of the right one."""
         return 2.0**0.5
+
+    def mean(self, z: Array) -> Array:
+        """Compute the probabilities of the classes, the softmax of ``z``, shape ``(..., k, m)``."""
+        return softmax(z)
 
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""

@@ -51,6 +51,7 @@ class SmoothedHinge:
     labels: ClassVar[str] = "binary"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    sklearn: ClassVar[str] = "svm.LinearSVC"
 
     gamma: float = 1.0
 

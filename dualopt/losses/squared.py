@@ -33,6 +33,7 @@ class Squared:
     labels: ClassVar[str] = "real"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    sklearn: ClassVar[str] = "linear_model.Ridge"
 
     @property
     def outputs(self) -> int:
@@ -48,6 +49,10 @@ class Squared:
     def lipschitz(self) -> float:
         """Infinite: residuals are not bounded."""
         return math.inf
+
+    def mean(self, z: Array) -> Array:
+        """Return ``z``: the loss is the negative log-likelihood of a normal label with this mean."""
+        return z
 
     def value(self, z: Array, y: Array) -> Array:
         """Compute the loss of every row."""

@@ -54,6 +54,8 @@ class LinearModel(FiniteSum):
         labels were codes already.
     feature_names, client_names : tuple, optional
         The names of columns and clients, where data had some.
+    intercept : bool
+        Whether the last column is the constant one that :func:`linear_model` appends.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class LinearModel(FiniteSum):
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     client_names: tuple[Any, ...] | None = None
+    intercept: bool = False
 
     def __repr__(self) -> str:
         """Say what there is; names are counted from the fourth on."""
@@ -474,6 +477,7 @@ def linear_model(
         classes=data.classes,
         feature_names=data.feature_names,
         client_names=data.client_names,
+        intercept=intercept != "none",
     )
 
 

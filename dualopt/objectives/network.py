@@ -114,6 +114,11 @@ class MLP(FiniteSum):
         ]
         return array_namespace(self.rows.like).concat(parts)
 
+    def matrices(self, theta: Array) -> list[tuple[Array, Array]]:
+        """Return ``(W_l, b_l)`` of every layer of one model, of shapes ``(outputs, inputs)`` and ``(outputs,)``."""
+        points = theta[None, :]
+        return [(self._weights(points, layer)[0, :, :], theta[layer.middle : layer.stop]) for layer in self._layers]
+
     def predict(self, theta: Array, X: Array) -> Array:
         """Return the labels that one model gives to rows, shape ``(m,)``.
 

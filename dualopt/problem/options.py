@@ -31,6 +31,8 @@ from dualopt.problem.data._registry import open_source
 from dualopt.problem.data._source import Source
 from dualopt.problem.data.partitions import partition_rule
 from dualopt.problem.inputs import parse_class_weight, row_weights
+from dualopt.problem.models import Model, Schema
+from dualopt.runs.trace import Trace
 from dualopt.spec import Spec, built, pairs
 from dualopt.spec.plugins import entry_points, is_spelled
 
@@ -167,6 +169,8 @@ class Problem:
         Descriptions of what is added to the losses, ``penalty`` and ``regulariser``, and the ``device`` if not the CPU.
     test : tuple of two arrays, optional
         Rows, shape ``(m, p)``, and labels, shape ``(m,)``, that no client has.
+    schema : Schema
+        What rows are: names of columns, scaling, classes.
     sha256 : str, optional
         Hash of the data of all clients, where ``rows`` are those of this process alone.
     ask : callable, optional
@@ -193,6 +197,7 @@ class Problem:
     partition: str
     added: Mapping[str, str]
     test: tuple[Array, Array] | None
+    schema: Schema
     sha256: str | None = None
     ask: Callable[[str, Any], Any] | None = None
 
@@ -248,6 +253,23 @@ class Problem:
         if not is_smooth(self.objective):
             raise ValueError("reference needs a smooth loss and a smooth regulariser where clients are elsewhere.")
         return minimiser(self.objective, peers=peers)
+
+    def model(self, trace: Trace, record: Mapping[str, Any]) -> Model:
+        """Return the model of a run, for rows that come later.
+
+        Parameters
+        ----------
+        trace : Trace
+            The run.
+        record : dict
+            What else is to be known of it.
+
+        Raises
+        ------
+        ValueError
+            If the model is not one that predicts, such as that of a plug-in with parameters of its own.
+        """
+        return Model.of(self.objective, trace, rows=self.rows, schema=self.schema, record=record)
 
     def training_accuracy(self, theta: Array) -> float | None:
         """Return the fraction of the clients' rows whose label the model predicts, or None for real labels.
@@ -386,12 +408,11 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
     }
     if isinstance(data, Dataset):
         X = data.X if chosen is None else data.X[chosen]
+        scaling = data.scaling
         y, counts = (x if x is None or chosen is None else x[chosen] for x in (y, counts))
     else:
-        of_rows = (y, counts)
-        X, (y, counts), clients = rows_of_block(
-            data, of_rows, chosen, clients, load_options["scale"], options.dtype, peers
-        )
+        of_rows, scale = (y, counts), load_options["scale"]
+        X, (y, counts), clients, scaling = rows_of_block(data, of_rows, chosen, clients, scale, options.dtype, peers)
     objective, rows, network = _objective(
         options,
         layers,
@@ -423,6 +444,14 @@ def build_problem(options: ProblemOptions | str, *, test: bool = False, peers: C
         partition=f"{len(sizes)} ({options.partition}), {spread} each",
         added=_added(options) | hint | ({} if options.device == "cpu" else {"device": options.device}),
         test=held_out,
+        schema=Schema(
+            n_features=X.shape[1],
+            feature_names=data.feature_names,
+            classes=names["classes"],
+            scaling=scaling,
+            dtype=options.dtype,
+            reading=data.reading,
+        ),
     )
 
 
@@ -480,12 +509,12 @@ def automatic_loss(labels: Any) -> str:
 
 def _load_options(options: ProblemOptions) -> dict[str, Any]:
     """Return the arguments of ``dualopt.problem.data.load``, the options of the data set among them."""
-    own = {name: _number(text) for name, text in pairs(options.data_param, "data_param").items()}
+    own = {name: number(text) for name, text in pairs(options.data_param, "data_param").items()}
     for name in sorted({"name", "data_home", "scale", "dtype", "seed", "label", "client", "sample_weight"} & set(own)):
         raise ValueError(f"data_param must not be {name}, which has an option of its own.")
     columns = {name: getattr(options, name) for name in ("split", "label", "client", "sample_weight")}
     own |= {name: given for name, given in columns.items() if given is not None}
-    scale = _number(options.scale)
+    scale = number(options.scale)
     return {"data_home": options.data_home, "scale": scale, "dtype": options.dtype, "seed": options.seed} | own
 
 
@@ -684,7 +713,7 @@ def _added(options: ProblemOptions) -> dict[str, str]:
     return penalty | ({} if options.regulariser is None else {"regulariser": options.regulariser})
 
 
-def _number(text: str) -> Any:
+def number(text: str) -> Any:
     """Return the number that a text is, or the text."""
     for kind in (int, float):
         try:

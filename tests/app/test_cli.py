@@ -43,7 +43,7 @@ from dualopt.spec.discover import discover
 from tests.programs import called
 
 QUICK = ["--rows", "200", "--clients", "3", "--rounds", "5"]
-RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz"}
+RUN_FILES = {"convergence.png", "run.json", "trace.csv", "trace.npz", "model.json", "model.npz"}
 
 
 @pytest.fixture
@@ -227,6 +227,7 @@ def test_compare_runs_variants_on_one_problem(program):
     )
     assert (code, err) == (0, "")
     names = {"compare.png", "compare.json", "dualfl.csv", "plain.csv"}
+    names |= {f"{name}.model.{end}" for name in ("dualfl", "plain") for end in ("json", "npz")}
     assert {path.name for path in Path("out").iterdir()} == names
     first, second = Trace.from_csv("out/dualfl.csv"), Trace.from_csv("out/plain.csv")
     assert first["energy"][0] == second["energy"][0]

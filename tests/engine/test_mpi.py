@@ -181,6 +181,8 @@ def test_the_command_writes_the_same_files(folder):
         record["final"].pop("seconds")
     assert one == three
     assert sorted(p.name for p in Path("one").iterdir()) == sorted(p.name for p in Path("three").iterdir())
+    for name in ("model.json", "model.npz"):
+        assert Path("one", name).read_bytes() == Path("three", name).read_bytes()
     fast = dualopt(2, "run", *OPTIONS, "--mu", 0.1, "--tol", "1e-4", "--reduce", "fast", "--out", "fast")
     assert fast.returncode == 0, fast.stderr[-2000:]
     record = json.loads(Path("fast/run.json").read_text())

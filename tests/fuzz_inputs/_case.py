@@ -17,7 +17,7 @@ BASE_OPTIONS: Mapping[str, Any] = {
     "seed": "1",
 }
 RESULTS = {  # what a command leaves behind in its folder
-    "run": ("convergence.png", "run.json", "trace.csv", "trace.npz"),
+    "run": ("convergence.png", "model.json", "model.npz", "run.json", "trace.csv", "trace.npz"),
     "compare": ("compare.png", "compare.json"),
     "tune": ("tune.csv", "tune.json"),
 }

@@ -133,7 +133,8 @@ def _strangers(case: Case, ending: Ending) -> Iterator[str]:
         folders = {str(part) for part in [out, *out.parents] if str(part) != "."}
         allowed = {str(out / name) for name in RESULTS.get(case.words[0] if case.words else "", ())} | folders
         if case.words and case.words[0] == "compare":
-            allowed |= {path for path in new if path.endswith(".csv") and not Path(path).name.startswith(".")}
+            ends = (".csv", ".model.json", ".model.npz")
+            allowed |= {path for path in new if path.endswith(ends) and not Path(path).name.startswith(".")}
     allowed |= set(case.leaves)
     if case.program != "dualopt":
         allowed |= {path for path in new if not Path(path).name.startswith(".")}

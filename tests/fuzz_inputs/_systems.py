@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz_inputs._case import Case, Expected, typed
+from tests.fuzz_inputs._case import RESULTS, Case, Expected, typed
 
 __all__ = ["FAMILIES"]
 
@@ -200,9 +200,7 @@ def good_out(rng: Rng) -> Case:
         ],
     )
     clean = Case(what="clean", words=typed("run", {}))
-    leaves = (
-        tuple(f"there/{n}" for n in ("convergence.png", "run.json", "trace.csv", "trace.npz")) if name == "link" else ()
-    )
+    leaves = tuple(f"there/{n}" for n in RESULTS["run"]) if name == "link" else ()
     return Case(
         what=f"--out {name!r}",
         words=typed("run", {"out": name, **({"overwrite": True} if name == "out" else {})}),

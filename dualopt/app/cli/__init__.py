@@ -1,8 +1,9 @@
 """The program ``dualopt``.
 
-``run.py``, ``tune.py``, ``verify.py``, ``prove.py`` and ``recommend.py`` hold the commands, which :func:`app` puts
-together; ``options.py`` turns dataclasses into options, ``output.py`` shows and writes results, ``record.py`` keeps the
-files of a search, ``reporting.py`` tells what a user did wrong.
+``run.py``, ``predict.py``, ``tune.py``, ``verify.py``, ``prove.py`` and ``recommend.py`` hold the commands, which
+:func:`app` puts together; ``options.py`` turns dataclasses into options, ``output.py`` shows and writes results,
+``models.py`` writes trained models, ``record.py`` keeps the files of a search, ``reporting.py`` tells what a user did
+wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dualopt.app.cli.reporting import exit_on_user_error, program, terminable
 
 __all__ = ["app", "exit_on_user_error", "main", "program", "terminable"]
 
-COMMANDS = ("run", "compare", "list", "tune", "verify", "prove", "recommend", "federation")
+COMMANDS = ("run", "compare", "predict", "list", "tune", "verify", "prove", "recommend", "federation")
 SHARED = (["run"], ["compare"], ["tune"])  # commands whose clients may be on the processes of mpiexec
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")  # what mpiexec tells its processes
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -97,6 +98,8 @@ def _command(name: str) -> Callable[..., None]:
         from dualopt.app.cli.verify import verify as command
     elif name == "prove":
         from dualopt.app.cli.prove import prove as command
+    elif name == "predict":
+        from dualopt.app.cli.predict import predict as command
     elif name == "recommend":
         from dualopt.app.cli.recommend import recommend as command
     else:

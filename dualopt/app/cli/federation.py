@@ -17,12 +17,14 @@ from typer import Argument, Option, Typer
 
 from dualopt.app.cli import output
 from dualopt.app.cli.federation_options import ProjectOptions, RunOptions, ServerOptions, described_project
+from dualopt.app.cli.models import save_model
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.progress import make_progress
 from dualopt.app.cli.usage import OneSentence
 from dualopt.arrays._checks import require
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.job import write_job
+from dualopt.federation.model import model_of
 from dualopt.federation.provision import provision_text, write_provision
 from dualopt.federation.questions import QUESTIONS
 from dualopt.federation.settings import site_name, site_objective
@@ -125,7 +127,7 @@ def run(
     out: Annotated[Path, Option(help="Folder for the results.")] = Path("out"),
     patience: Annotated[float, Option(help="Seconds without the server, or without a first answer of a job.")] = 600.0,
 ) -> None:
-    """Run the method at the sites to its end, whatever falls; write convergence.png, trace.csv, trace.npz, run.json."""
+    """Run the method at the sites to its end, whatever falls; write what dualopt run writes, the model too."""
     agreed = Project.read(project)
     require((admin / "startup" / "fed_admin.json").is_file(), f"admin {str(admin)!r} is not an administrator's folder")
     connect = _connection(admin)
@@ -143,6 +145,7 @@ def run(
         )
         trace = Trace.from_npz(outcome.folder / "trace.npz")
     trace.to_npz(out / "trace.npz")
+    model, reason = save_model(out, "", lambda: model_of(agreed, trace))
     trace.to_csv(out / "trace.csv")
     output.write_json(out / "run.json", _record(agreed, outcome, trace))
     title = f"{agreed.algorithm} at {', '.join(agreed.sites)}"
@@ -150,7 +153,8 @@ def run(
         plotting.single_run(trace, x="communications", title=output.shortened(title)), out / "convergence.png"
     )
     lines = _results(agreed, outcome) | output.outcome(trace, None) | {"certificates": WORTH}
-    lines["files"] = f"{out}: convergence.png, trace.csv, trace.npz, run.json"
+    files = ["convergence.png", "trace.csv", "trace.npz", "run.json", *model]
+    lines |= reason | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(console, f"dualopt federation run: {agreed.name}", lines)
 
 

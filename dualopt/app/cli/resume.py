@@ -110,7 +110,7 @@ class Results:
         if record is None:
             return False
         self._require_same(record["options"], record["command"], self.record)
-        whole = all((self.folder / file).exists() for file in self.files)
+        whole = all((self.folder / file).exists() for file in record.get("files", self.files))
         return keep.resume and record.get("complete", True) and whole
 
     @contextmanager

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from importlib import import_module
 from threading import Event
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from typer import Argument, Exit, Option
 
 from dualopt.app.cli import output
 from dualopt.app.cli.engine import EngineOptions, Place, placed
+from dualopt.app.cli.models import model_files, model_record, save_model
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
 from dualopt.app.cli.reporting import CONTRADICTED, TERMINATED
@@ -67,10 +69,10 @@ def run(
     keep: KeepOptions,
     engine: EngineOptions,
 ) -> None:
-    """Run one method; write convergence.png, trace.csv, trace.npz and run.json."""
+    """Run one method; write convergence.png, trace.csv, trace.npz, run.json, and the model: model.json, model.npz."""
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
-    files = ["trace.npz", "trace.csv", "run.json", "convergence.png"]
+    files = ["trace.npz", "trace.csv", "run.json", "convergence.png", *model_files()]
     results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
     with placed(engine, problem, method, preparation, loop, algorithm=algorithm, param=param or []) as place:
         if place.first(lambda: _is_done(results)):
@@ -83,13 +85,16 @@ def run(
 
 def _run(runs: PreparedRuns, results: Results, algorithm: str) -> int:
     """Run the method, write and show the results, and return the exit code."""
-    trace_npz, trace_csv, record_json, picture = results.files
+    trace_npz, trace_csv, record_json, picture, *_ = results.files
     with results.opened(runs.problem, runs.parts()) as kept:
         (result,), ending = runs.compute(kept, {algorithm: "run"})
         trace, out = result.trace, results.folder
         trace.to_npz(out / trace_npz)  # the model first, the picture last
+        told = model_record(runs.problem, results.options, kept.data)
+        model, reason = save_model(out, "", lambda: runs.problem.model(trace, told))
         trace.to_csv(out / trace_csv)
-        output.write_json(out / record_json, runs.record(results, ending) | result.record())
+        files = [trace_npz, trace_csv, record_json, picture, *model]
+        output.write_json(out / record_json, runs.record(results, ending, files) | result.record())
         ending.close(kept)
     title = f"{algorithm} on {runs.problem_title()}"
     plotting.save(plotting.single_run(trace, x="communications", title=title), out / picture)
@@ -97,7 +102,7 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str) -> int:
     clients = runs.clients[result.label]
     lines["theory"] = result.algorithm.guarantee(clients, runs.participation, runs.compressor)
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
-    lines["files"] = f"{out}: {', '.join(results.files)}"
+    lines |= reason | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(runs.console, f"dualopt run: {algorithm}", lines)
     ending.tell()
     return ending.exit_code
@@ -123,7 +128,7 @@ def compare(
     keep: KeepOptions,
     engine: EngineOptions,
 ) -> None:
-    """Run several methods on one problem; write compare.png, compare.json and a CSV file for each."""
+    """Run several methods on one problem; write compare.png, compare.json, and a CSV file and a model for each."""
     require(algorithm, "algorithm must be given: --algorithm NAME, once for each method")
     labelled = [_labelled(text) for text in algorithm or []]
     names = dict(
@@ -133,7 +138,8 @@ def compare(
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "plot": plot}
     if plot is not None and plot not in (columns := _columns(loop)):
         raise unknown_name("plot", plot, columns)
-    files = [*(f"{name}.csv" for name in names.values()), "compare.json", "compare.png"]
+    files = [file for name in names.values() for file in (f"{name}.csv", *model_files(name))]
+    files += ["compare.json", "compare.png"]
     results = Results(command="compare", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
     with placed(engine, problem, method, preparation, loop, algorithm=algorithm) as place:
         if place.first(lambda: _is_done(results)):
@@ -149,10 +155,16 @@ def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot:
     out = place.folder
     with place.opened(runs.problem, runs.parts()) as kept:
         results, ending = runs.compute(kept, names)
+        files, reasons = [], {}
+        told = model_record(runs.problem, place.options, kept.data)
         for result in results:
-            result.trace.to_csv(out / f"{names[result.label]}.csv")
+            name, trace = names[result.label], result.trace
+            trace.to_csv(out / f"{name}.csv")
+            model, reason = save_model(out, name, partial(runs.problem.model, trace, told))
+            files, reasons = [*files, f"{name}.csv", *model], reasons | reason
+        files += ["compare.json", "compare.png"]
         recorded = {result.label: result.record() for result in results}
-        output.write_json(out / "compare.json", runs.record(place, ending) | {"runs": recorded})
+        output.write_json(out / "compare.json", runs.record(place, ending, files) | {"runs": recorded})
         ending.close(kept)
     figure = plotting.convergence(
         {_escape(result.label): result.trace for result in results},
@@ -161,8 +173,7 @@ def _compare(runs: PreparedRuns, place: Results, names: Mapping[str, str], plot:
         title=runs.problem_title(),
     )
     plotting.save(figure, out / "compare.png")
-    files = [*(f"{names[result.label]}.csv" for result in results), "compare.json", "compare.png"]
-    lines = runs.described() | {"files": f"{out}: {', '.join(files)}"}
+    lines = runs.described() | reasons | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(runs.console, "dualopt compare", lines)
     rows = [output.table_row(result.label, result.trace, result.accuracy) for result in results]
     output.show_table(runs.console, "", rows)
@@ -388,13 +399,14 @@ class PreparedRuns:
             **self.place.described,
         }
 
-    def record(self, results: Results, ending: Ending) -> dict[str, Any]:
-        """Return what the JSON file says of the command, the problem and the plug-ins."""
+    def record(self, results: Results, ending: Ending, files: Sequence[str]) -> dict[str, Any]:
+        """Return what the JSON file says of the command, its files, the problem and the plug-ins."""
         problem = self.problem
         return {
             "command": results.command,
             "options": results.options,
             "complete": ending.complete and not ending.false,
+            "files": files,
             "versions": dict(versions()),
             "sources": sources(self.parts()),
             "problem": {

@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dualopt.objectives import Composite, linear_model
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data import iid
 from dualopt.problem.inputs import as_row_weights, by_owner, row_weights, without_column
+from dualopt.problem.models import Model, Schema
 from dualopt.regularisers import L1
 from dualopt.runs.recommendation import recommend
 from dualopt.runs.recording import run
@@ -38,6 +40,7 @@ class FederatedLinearModel(BaseEstimator):
 
     coef_: Any
     intercept_: Any
+    model_: Model
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -117,6 +120,7 @@ class FederatedLinearModel(BaseEstimator):
         m = objective.mean_mu
         self.certified_distance_ = math.sqrt(2.0 * self.certified_gap_ / m) if m > 0 else math.inf
         self._warn(objective)
+        self.model_ = Model.of(objective, trace, schema=self._schema(X))
         theta = np.atleast_2d(trace.theta)
         p = X.shape[1]
         self.coef_ = np.array(theta[:, :p])
@@ -151,6 +155,16 @@ class FederatedLinearModel(BaseEstimator):
                 ),
             )
         return method, trace
+
+    def _schema(self, X: Any) -> Schema:
+        """Return what rows of the model are; labels are those of a classifier."""
+        names, classes = getattr(self, "feature_names_in_", None), getattr(self, "classes_", None)
+        return Schema(
+            n_features=X.shape[1],
+            feature_names=None if names is None else tuple(names.tolist()),
+            classes=None if classes is None else tuple(classes.tolist()),
+            dtype=str(X.dtype),
+        )
 
     def _counts(
         self, sample_weight: Any, class_weight: Any, X: Any, y: np.ndarray, loss: Loss, classes: Any = None
@@ -242,6 +256,26 @@ class FederatedLinearModel(BaseEstimator):
             **options,
         )
         return validated
+
+    def save_model(self, path: str | Path) -> None:
+        """Write the model for other programs, and for ``dualopt predict``: ``model.json`` and ``model.npz``.
+
+        Steps of a pipeline before the estimator are not in it.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder, or the file of the description, which ends in ``.json`` (:meth:`dualopt.Model.save`).
+
+        Raises
+        ------
+        ValueError
+            If classes are neither numbers nor words.
+        OSError
+            If a file cannot be written.
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
 
     def _predictors(self, X: Any) -> np.ndarray:
         """Return ``X coef_' + intercept_``, shape ``(m, outputs)``."""

@@ -87,6 +87,8 @@ class FederatedClassifier(ClassifierMixin, FederatedLinearModel):
         The labels, sorted.
     trace_ : Trace
         The record of the run, round by round.
+    model_ : Model
+        The same model, for other programs: ``save_model`` writes it.
     n_iter_ : int
         Number of rounds.
     certified_gap_ : float

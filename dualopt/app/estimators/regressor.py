@@ -38,7 +38,9 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
         The weights.
     intercept_ : float
         The intercept; zero without one.
-    algorithm_, trace_, n_iter_, certified_gap_, certified_distance_, client_names_, n_features_in_, feature_names_in_
+    algorithm_, model_, trace_, n_iter_, certified_gap_, certified_distance_
+        As for :class:`FederatedClassifier`.
+    client_names_, n_features_in_, feature_names_in_
         As for :class:`FederatedClassifier`.
 
     Examples

@@ -415,3 +415,49 @@ def test_is_a_loss(loss: Any) -> None:
         with pytest.raises(TypeError):
             type(loss)(1.0)
     assert isinstance(loss, Loss)
+
+
+def test_what_is_predicted_is_the_label_of_least_loss(loss: Any) -> None:
+    """A model predicts ``mean(z)``, or ``z`` itself: of all predictors none explains that label better than ``z``."""
+    if loss.labels != "real":
+        return
+    z = np.random.default_rng(5).normal(size=40)
+    label = loss.mean(z) if hasattr(loss, "mean") else z
+    here = loss.value(z, label)
+    for d in (1e-2, 0.1, 1.0):
+        assert np.all(here <= loss.value(z + d, label) + 64 * EPS)
+        assert np.all(here <= loss.value(z - d, label) + 64 * EPS)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_probabilities_are_those_of_the_likelihood(loss: Any, dtype: Any) -> None:
+    """Slopes have the mean 0 under them; they are in [0, 1], also where the predictor is large; types are kept."""
+    if loss.labels == "real" or not hasattr(loss, "mean"):
+        return
+    z = draw(loss, scale=4.0)[0].astype(dtype)
+    eps, m = float(np.finfo(dtype).eps), z.shape[-1]
+    p = loss.mean(z)
+    assert p.dtype == z.dtype
+    if loss.labels == "binary":
+        each = [(1.0, p), (-1.0, loss.mean(-z))]
+        codes = [(np.full(m, y, dtype), q) for y, q in each]
+        np.testing.assert_allclose(p + loss.mean(-z), 1.0, rtol=4 * eps)
+    else:
+        codes = [(np.full(m, c), p[c]) for c in range(loss.outputs)]
+        np.testing.assert_allclose(p.sum(axis=0), 1.0, rtol=4 * loss.outputs * eps)
+    slope = sum(q * loss.gradient(z, y) for y, q in codes)
+    np.testing.assert_allclose(slope, 0.0, atol=8 * loss.outputs * eps)
+    far = loss.mean(np.where(np.arange(m) % 2 == 0, 1e4, -1e4).astype(dtype) + 0 * z)
+    assert np.all((far >= 0) & (far <= 1))
+
+
+@pytest.mark.skipif(find_spec("array_api_strict") is None, reason="array-api-strict is not installed")
+def test_means_of_strict_arrays(loss: Any) -> None:
+    """Predictions use the standard alone."""
+    import array_api_strict as strict
+
+    if hasattr(loss, "mean"):
+        z, where = arguments(loss)["z"], strict.Device("device1")
+        found = loss.mean(strict.asarray(z, device=where))
+        assert found.device == where
+        np.testing.assert_allclose(to_numpy(found), loss.mean(z), rtol=8 * EPS)

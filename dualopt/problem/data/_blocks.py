@@ -9,6 +9,7 @@ import numpy as np
 
 from dualopt.arrays.communicator import Communicator, block
 from dualopt.problem.data._registry import read_rows
+from dualopt.problem.data._scaling import Scaling
 from dualopt.problem.data._source import Source
 from dualopt.problem.data.scaling import Part
 
@@ -25,7 +26,7 @@ def rows_of_block(
     scale: str | float,
     dtype: str,
     peers: Communicator,
-) -> tuple[Any, list[Any], list[np.ndarray]]:
+) -> tuple[Any, list[Any], list[np.ndarray], Scaling]:
     """Read the rows of the clients of this process.
 
     Parameters
@@ -45,8 +46,9 @@ def rows_of_block(
 
     Returns
     -------
-    array or sparse matrix, list, list of arrays
-        Features of the rows that are here, what is known of these, and the rows of each client among them.
+    array or sparse matrix, list, list of arrays, Scaling
+        Features of the rows that are here, what is known of these, the rows of each client among them, and the scaling
+        of all.
 
     Raises
     ------
@@ -63,6 +65,7 @@ def rows_of_block(
     if chosen is not None and (source.scale if scale == "auto" else scale) in OF_ALL_ROWS:
         others = np.setdiff1d(np.arange(source.shape[0]), chosen, assume_unique=True)  # each is read by one process
         rows = np.union1d(numbers, others[peers.rank :: peers.size])
-    X = read_rows(source, Part(rows, source.shape[0], peers), scale, dtype)
+    X, scaling = read_rows(source, Part(rows, source.shape[0], peers), scale, dtype)
     X = X if rows is numbers else X[np.searchsorted(rows, numbers)]
-    return X, [x if x is None else x[numbers] for x in of_rows], [np.searchsorted(places, part) for part in own]
+    known = [x if x is None else x[numbers] for x in of_rows]
+    return X, known, [np.searchsorted(places, part) for part in own], scaling

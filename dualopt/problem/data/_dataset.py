@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dualopt.arrays.xp import is_sparse
+from dualopt.problem.data._scaling import Scaling
 
 __all__ = ["Dataset", "RawData", "check_features"]
 
@@ -69,6 +71,8 @@ class RawData:
         The names of the columns.
     sample_weight : array, shape (m,), optional
         What each row counts, where the source says it.
+    reading : mapping, optional
+        Options with which other files of the same kind must be read so that their columns mean the same.
     """
 
     X: Any
@@ -79,6 +83,7 @@ class RawData:
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,6 +109,11 @@ class Dataset:
         The names of the columns.
     sample_weight : array, shape (m,), optional
         What each row counts, where the source says it.
+    reading : mapping, optional
+        Options with which other files of the same kind must be read so that their columns mean the same, such as the
+        column of labels.
+    scaling : Scaling
+        What was done to the features.
 
     Raises
     ------
@@ -127,6 +137,8 @@ class Dataset:
     client_names: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     sample_weight: np.ndarray | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    scaling: Scaling = field(default_factory=Scaling)
 
     def __post_init__(self) -> None:
         """Refuse arrays that no objective could use."""

@@ -31,6 +31,7 @@ def load(
     *,
     dtype: str = "float64",
     n_features: int | None = None,
+    first_index: int | None = None,
     max_bytes: float | None = None,
     storage: str = "auto",
     split: str | None = None,
@@ -38,7 +39,7 @@ def load(
     """Read a LIBSVM text file into a matrix in compressed sparse rows, or a dense one.
 
     A line is ``label index:value index:value ...`` with increasing indices; ``#`` begins a comment. Indices
-    count from 1, or from 0 when the file uses the index 0.
+    count from 1, or from 0 when the file uses the index 0; of a test set, as those of the training set.
 
     The file is scanned before it is parsed, so that a matrix too large for the memory is refused at once.
 
@@ -51,6 +52,9 @@ def load(
     n_features : int, optional
         Number of columns, at least the number that occur in the file. A test set in which the last features
         never occur needs it.
+    first_index : int, optional
+        0 or 1: the index of the first feature. A file that belongs to another one, which uses the index 0, needs it
+        where itself never does.
     max_bytes : float, optional
         The largest size of the dense matrix, in bytes; a number asks for a dense one. None means half of the free
         physical memory, where the operating system tells it, and no limit elsewhere.
@@ -65,11 +69,11 @@ def load(
     ValueError
         If the file is damaged, a line is malformed, ``n_features`` is too small or the matrix is too large.
     """
-    plan = _plan(path, dtype, n_features, max_bytes, storage, split)
+    plan = _plan(path, dtype, n_features, first_index, max_bytes, storage, split)
     with open_binary(plan.path) as stream:
         X, y = plan.parse(stream)
     X = csr_matrix(X.data, X.indices, X.indptr, X.shape) if plan.sparse else X.toarray()
-    return RawData(X=X, y=y, scale="none", description=f"LIBSVM file {plan.path}")
+    return RawData(X=X, y=y, scale="none", description=f"LIBSVM file {plan.path}", reading=plan.reading)
 
 
 def source(
@@ -77,6 +81,7 @@ def source(
     *,
     dtype: str = "float64",
     n_features: int | None = None,
+    first_index: int | None = None,
     max_bytes: float | None = None,
     storage: str = "auto",
     split: str | None = None,
@@ -87,7 +92,7 @@ def source(
     ``share`` is the part of the rows that the processes of this machine want together.
     """
     labels = array("d")
-    plan = _plan(path, dtype, n_features, max_bytes, storage, split, share, labels)
+    plan = _plan(path, dtype, n_features, first_index, max_bytes, storage, split, share, labels)
     return Source(
         y=np.array(labels),
         scale="none",
@@ -95,6 +100,7 @@ def source(
         shape=(len(labels), plan.columns),
         read=plan.read,
         contents=lambda: {"contents of the file": file_hash(plan.path)},
+        reading=plan.reading,
     )
 
 
@@ -106,6 +112,11 @@ class _Plan(NamedTuple):
     zero_based: bool
     sparse: bool
     dtype: str
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How files with the same features are read."""
+        return {"first_index": 0 if self.zero_based else 1}
 
     def parse(self, stream: BinaryIO) -> tuple[Any, np.ndarray]:
         """Return the features of all lines, sparse, and their labels."""
@@ -168,6 +179,7 @@ def _plan(
     path: Path,
     dtype: str,
     n_features: int | None,
+    first_index: int | None,
     max_bytes: float | None,
     storage: str,
     split: str | None,
@@ -181,15 +193,21 @@ def _plan(
         n_features = at_least(1, "n_features", n_features)
     if max_bytes is not None and not (is_number(max_bytes) and max_bytes > 0):
         raise ValueError(f"max_bytes must be a positive number, not {max_bytes!r}.")
+    if first_index is not None and at_least(0, "first_index", first_index) > 1:
+        raise ValueError(f"first_index must be 0 or 1, not {first_index}.")
     if split == "test":
-        n_features = _scan(path).columns if n_features is None else n_features
+        trained = _scan(path)
+        first_index = (0 if trained.zero_based else 1) if first_index is None else first_index
+        n_features = _columns(path, trained, first_index) if n_features is None else n_features
         path = _test_file(path)
     elif split not in (None, "train"):
         raise ValueError(f'split must be "train" or "test", got {split!r}.')
     extent = _scan(path, share, labels)
-    columns = extent.columns if n_features is None else n_features
-    if columns < extent.columns:
-        raise ValueError(f"n_features = {columns} is too small: path {str(path)!r} has {extent.columns} features.")
+    zero_based = extent.zero_based if first_index is None else first_index == 0
+    own = _columns(path, extent, first_index)
+    columns = own if n_features is None else n_features
+    if columns < own:
+        raise ValueError(f"n_features = {columns} is too small: path {str(path)!r} has {own} features.")
     size = extent.rows * columns * np.dtype(dtype).itemsize
     limit = _free_memory() / 2 / share if max_bytes is None else max_bytes
     density = extent.entries / (extent.rows * columns)
@@ -202,7 +220,14 @@ def _plan(
         )
     if columns > MOST_COLUMNS:
         raise ValueError(f"path {str(path)!r} has {columns} features, above the {MOST_COLUMNS} of a sparse matrix.")
-    return _Plan(path, columns, extent.zero_based, sparse, dtype)
+    return _Plan(path, columns, zero_based, sparse, dtype)
+
+
+def _columns(path: Path, extent: Extent, first_index: int | None) -> int:
+    """Return the number of columns that a file has if its first feature has this index."""
+    if first_index == 1 and extent.zero_based:
+        raise ValueError(f"path {str(path)!r} uses the index 0, where the first feature has the index 1.")
+    return extent.columns + (first_index == 0 and not extent.zero_based)
 
 
 def _scan(path: Path, share: float = 1.0, labels: array[float] | None = None) -> Extent:

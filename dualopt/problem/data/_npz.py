@@ -6,7 +6,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
@@ -19,7 +19,7 @@ from dualopt.problem.data._files import file_hash, free_memory
 from dualopt.problem.data._source import Source
 from dualopt.problem.data._tables import codes_of
 
-__all__ = ["load", "source"]
+__all__ = ["load", "read_arrays", "rows", "source"]
 
 PIECE = 2**24  # bytes that are read at once where some rows are wanted
 MAGIC = b"\x93NUMPY"
@@ -87,6 +87,41 @@ def source(path: Path, *, split: str | None = None, share: float = 1.0) -> Sourc
         clients=clients,
         client_names=client_names,
     )
+
+
+def rows(path: Path, *, split: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Read features as `load` does, and labels where there are some."""
+    with _reading(path), zipfile.ZipFile(path) as archive:
+        stored = {name.removesuffix(".npy"): name for name in archive.namelist()}
+        suffix = f"_{split}" if split else "" if "X" in stored else "_train"
+        if f"X{suffix}" not in stored:
+            raise ValueError(f"it needs the array X{suffix} and has {sorted(stored)}")
+        X = _array(archive, stored[f"X{suffix}"])
+        y = _array(archive, stored[name]) if (name := f"y{suffix}") in stored else None
+    return (X.reshape(X.shape[0], -1) if X.ndim > 2 and X.size else X), y
+
+
+def read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]], dtype: str) -> dict[str, np.ndarray]:
+    """Read the arrays of an archive that holds these and no others, of this type and finite.
+
+    Raises
+    ------
+    ValueError
+        If the archive is damaged, or holds anything else; memory is taken only for what fits.
+    """
+    with _reading(path), zipfile.ZipFile(path) as archive:
+        names, found = archive.namelist(), {}
+        if sorted(names) != sorted(f"{name}.npy" for name in shapes):
+            raise ValueError(f"it needs the arrays {', '.join(shapes)} and has {', '.join(sorted(names)[:20])}")
+        for name, shape in shapes.items():
+            with archive.open(f"{name}.npy") as file:
+                there, _, kind = _header(archive, f"{name}.npy", file)
+            if there != shape or kind != np.dtype(dtype):
+                raise ValueError(f"its array {name} must be {dtype} of shape {shape}, not {kind} of shape {there}")
+            found[name] = _array(archive, f"{name}.npy")
+            if not np.isfinite(found[name]).all():
+                raise ValueError(f"its array {name} must be finite")
+    return found
 
 
 def _scale(dtype: Any) -> str | float:

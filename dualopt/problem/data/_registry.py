@@ -19,6 +19,7 @@ from dualopt.problem.data import _libsvm, _npz, _tables, scaling
 from dualopt.problem.data._dataset import Dataset, RawData, check_features
 from dualopt.problem.data._files import FILE_SUFFIXES, expanded, find_bare, home, is_file
 from dualopt.problem.data._modules import modules
+from dualopt.problem.data._scaling import Scaling
 from dualopt.problem.data._source import Source, in_memory
 from dualopt.problem.data.scaling import Part
 from dualopt.spec.plugins import entry_points, find, is_spelled
@@ -76,9 +77,9 @@ def load(
         Seed of synthetic data.
     **options
         Further options of the data set: ``split`` ("train", "test"); ``n_features``, ``storage`` ("auto", "sparse",
-        "dense") and ``max_bytes`` (the largest dense matrix to make, half of the free memory by default) of LIBSVM
-        files; ``label``, ``client`` and ``sample_weight``, columns of a table; those of synthetic data are listed by
-        `available`.
+        "dense"), ``first_index`` (0 or 1, found in the file by default) and ``max_bytes`` (the largest dense matrix to
+        make, half of the free memory by default) of LIBSVM files; ``label``, ``client`` and ``sample_weight``, columns
+        of a table; those of synthetic data are listed by `available`.
 
     Returns
     -------
@@ -141,8 +142,8 @@ def open_source(
     return replace(found, name=name)
 
 
-def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> Any:
-    """Return the features of some rows, converted and scaled as in the whole data set.
+def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> tuple[Any, Scaling]:
+    """Return the features of some rows, converted and scaled as in the whole data set, and the scaling.
 
     Every row must be in the part of one of the processes where the scaling is one of all rows: "max" or "standard".
     """
@@ -151,9 +152,9 @@ def read_rows(source: Source, part: Part, scale: str | float, dtype: str) -> Any
         check_features(X, part.rows)
         X = _converted(X, dtype)
     with part.peers.together():
-        X = scaling.scale_in_place(X, source.scale if scale == "auto" else scale, part)
+        fitted = scaling.fit_in_place(X, source.scale if scale == "auto" else scale, part)
         check_features(X, part.rows)
-    return X
+    return X, fitted
 
 
 def _checked(name: Any, data_home: Any, scale: Any, dtype: Any, seed: Any) -> tuple[str, Path | None]:
@@ -187,7 +188,8 @@ def _arguments(
 def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
     """Convert and scale features with at most one copy of the matrix."""
     check_features(raw.X)
-    X = scaling.scale_in_place(_converted(raw.X, dtype), raw.scale if scale == "auto" else scale)
+    X = _converted(raw.X, dtype)
+    fitted = scaling.fit_in_place(X, raw.scale if scale == "auto" else scale)
     return Dataset(
         X=X,
         y=raw.y,
@@ -197,6 +199,8 @@ def _finish(name: str, raw: RawData, scale: str | float, dtype: str) -> Dataset:
         client_names=raw.client_names,
         feature_names=raw.feature_names,
         sample_weight=raw.sample_weight,
+        reading=raw.reading,
+        scaling=fitted,
     )
 
 

@@ -14,7 +14,7 @@ from dualopt.problem.data._table_files import column_names, is_parquet, is_table
 from dualopt.problem.inputs import as_features, as_row_weights, by_owner, label_values, without_column
 from dualopt.problem.inputs._frames import as_frame, as_matrix, frame_columns
 
-__all__ = ["codes_of", "is_table_file", "load", "source"]
+__all__ = ["check_names", "codes_of", "is_table_file", "load", "source"]
 
 PASSES = 8  # over a file of which some rows are wanted: an eighth of the columns is in memory as a whole
 
@@ -47,7 +47,8 @@ def load(
         If PyArrow or narwhals is missing.
     """
     table = read_table(path, client)
-    _check_names(path, table.column_names, label)
+    check_names(path, table.column_names)
+    _require_label(table.column_names, label)
     rest, columns = _columns(table, label, client, sample_weight, is_parquet(path))
     X, feature_names = as_features(rest)
     return RawData(
@@ -55,6 +56,7 @@ def load(
         scale="none",
         description=f"table {path}",
         feature_names=feature_names,
+        reading={"label": label, "client": client, "sample_weight": sample_weight},
         **columns,
     )
 
@@ -67,7 +69,8 @@ def source(
     Types of columns depend on all rows: columns are read as a whole, some at a time.
     """
     names = column_names(path)
-    _check_names(path, names, label)
+    check_names(path, names)
+    _require_label(names, label)
     own = [name for name in (label, client, sample_weight) if name is not None]
     if len({*names}) < len(names) or len({*own}) < len(own) or not {*own} <= {*names}:
         return in_memory(load(path, label=label, client=client, sample_weight=sample_weight))  # says what is wrong
@@ -91,6 +94,7 @@ def source(
         read=read,
         contents=lambda: {"contents of the file": file_hash(path)},
         feature_names=tuple(features),
+        reading={"label": label, "client": client, "sample_weight": sample_weight},
         **columns,
     )
 
@@ -112,7 +116,8 @@ def _columns(
     return rest, found | {"y": label_values(y)}
 
 
-def _check_names(path: Path, columns: list[Any], label: str | None) -> None:
+def check_names(path: Path, columns: list[Any]) -> None:
+    """Refuse a table without a line of names, or with a column that has none."""
     names = [str(name) for name in columns]
     if not names:
         raise ValueError(f"path {str(path)!r} has no columns.")
@@ -122,7 +127,11 @@ def _check_names(path: Path, columns: list[Any], label: str | None) -> None:
         raise ValueError(
             f"path {str(path)!r} has a column without a name, perhaps row numbers: name it or leave it out."
         )
+
+
+def _require_label(columns: list[Any], label: str | None) -> None:
     if label is None:
+        names = [str(name) for name in columns]
         shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
         raise ValueError(f"label must name the column of labels, one of {shown}.")
 

@@ -13,8 +13,9 @@ import numpy as np
 from dualopt.arrays.communicator import ALONE, Communicator
 from dualopt.arrays.xp import is_sparse
 from dualopt.problem.data._dataset import check_features
+from dualopt.problem.data._scaling import Scaling, nonzero, peak_of, require_dense
 
-__all__ = ["SCALES", "Part", "check_scale", "scale", "scale_in_place"]
+__all__ = ["SCALES", "Part", "check_scale", "fit_in_place", "scale", "scale_in_place"]
 
 PIECE = 2**20  # numbers that are added at once where rows are on several processes
 SCALES = ("none", "max", "unit-rows", "standard")
@@ -82,27 +83,32 @@ def scale_in_place(X: Any, how: str | float, part: Part | None = None) -> Any:
     In place because a second copy of a large data set can be what does not fit; ``how`` has been checked. Where the
     rows are a ``part`` of those of all processes, each becomes what it is in the whole, to the last bit.
     """
+    fit_in_place(X, how, part)
+    return X
+
+
+def fit_in_place(X: Any, how: str | float, part: Part | None = None) -> Scaling:
+    """Scale a matrix as `scale_in_place` does, and return the scaling, with which others can be scaled alike."""
     if how == "none":
-        return X
+        return Scaling()
     part = Part(rows=np.arange(X.shape[0]), total=X.shape[0], peers=ALONE) if part is None else part
-    if is_sparse(X):
-        return _scale_sparse(X, how, part)
-    if how == "max":
-        X /= _nonzero(part.peers.largest(_peak(X, None)))
-    elif how == "unit-rows":
-        # First by the largest entry, so that no square overflows or vanishes.
-        X /= _nonzero(_peak(X, 1))[:, None]
-        X /= _nonzero(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
-    elif how == "standard":
+    if how == "standard":
+        require_dense(X)
         low, high = -part.peers.largest(-X.min(axis=0)), part.peers.largest(X.max(axis=0))
-        X -= (part.sum(X) / part.total).astype(X.dtype)
-        X /= _nonzero(part.peers.largest(_peak(X, 0)))
+        X -= (mean := (part.sum(X) / part.total).astype(X.dtype))
+        X /= (peak := nonzero(part.peers.largest(peak_of(X, 0))))
         # Multiplying by 0 clears the rounding error that a constant column has about its mean.
         deviations = np.sqrt(part.sum(X, squared=True) / part.total)
-        X *= np.where(low < high, 1 / _nonzero(deviations), 0.0).astype(X.dtype)
-    else:
-        X /= float(how)
-    return X
+        X *= (factor := np.where(low < high, 1 / nonzero(deviations), 0.0).astype(X.dtype))
+        return Scaling(how="standard", mean=mean, peak=peak, factor=factor)
+    if is_sparse(X):
+        X.sum_duplicates()  # the largest entry is that of the matrix, not that of what is stored
+    if how == "max":
+        largest = np.max(np.abs(X.data), initial=0.0) if is_sparse(X) else peak_of(X, None)
+        how = float(nonzero(part.peers.largest(largest)))
+    found = Scaling(how="unit-rows") if how == "unit-rows" else Scaling(how="divide", divisor=float(how))
+    found.apply_in_place(X)
+    return found
 
 
 @dataclass(frozen=True)
@@ -142,34 +148,3 @@ class Part:
                 rows = np.concatenate(values)[np.argsort(np.concatenate(numbers))]
                 found = np.add.reduce(np.concatenate([found, rows]), axis=0)[None, :]
         return self.peers.shared(found[0] if len(found) else np.zeros(columns))
-
-
-def _scale_sparse(X: Any, how: str | float, part: Part) -> Any:
-    """Scale a matrix in compressed sparse rows in its own memory; its zeros remain."""
-    if how == "standard":
-        raise ValueError(
-            'scale must not be "standard" for sparse features, whose zeros it would fill in; "unit-rows" and "max" '
-            "keep them."
-        )
-    X.sum_duplicates()  # the largest entry is that of the matrix, not that of what is stored
-    if how == "max":
-        X.data /= _nonzero(part.peers.largest(np.max(np.abs(X.data), initial=0.0)))
-    elif how == "unit-rows":
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        peaks = np.zeros(X.shape[0], dtype=X.dtype)
-        np.maximum.at(peaks, rows, np.abs(X.data))
-        X.data /= _nonzero(peaks)[rows]
-        X.data /= _nonzero(np.sqrt(np.bincount(rows, X.data.astype(np.float64) ** 2, X.shape[0])))[rows].astype(X.dtype)
-    else:
-        X.data /= float(how)
-    return X
-
-
-def _peak(X: np.ndarray, axis: int | None) -> np.ndarray:
-    """Return the largest absolute value along an axis without the temporary matrix ``abs(X)``."""
-    return np.maximum(X.max(axis=axis), -X.min(axis=axis))
-
-
-def _nonzero(divisor: np.ndarray) -> np.ndarray:
-    """Replace zeros by ones: what they would divide is zero already."""
-    return np.where(divisor > 0, divisor, np.ones_like(divisor))

@@ -1,0 +1,145 @@
+"""A model as fields of JSON and arrays by name, and back."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dualopt.losses import Loss
+from dualopt.problem.data._scaling import Scaling
+from dualopt.problem.models._file import Head, is_count, is_object
+from dualopt.problem.models._schema import PLAIN, Schema, class_number
+from dualopt.problem.models._training import BOUNDS
+from dualopt.spec import Spec
+
+__all__ = ["described", "parts"]
+
+FOLDER = re.compile(r"[^\s,=@(]*[/\\](?=[^/\\]+\.py:)")  # before FILE.py:NAME
+OF_STANDARD = ("mean", "peak", "factor")
+
+
+def described(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the fields and the arrays of a model."""
+    schema, scaling, arrays = model.schema, model.schema.scaling, {}
+    for label in schema.classes or ():
+        if type(label) not in PLAIN:
+            raise ValueError(f"classes must be numbers, words or truth values in a file, not {label!r}.")
+    for names, layer in zip(_names(len(model.layers)), model.layers, strict=True):
+        arrays |= dict(zip(names, layer, strict=True))
+    if scaling.how == "standard":
+        arrays |= {name: getattr(scaling, name) for name in OF_STANDARD}
+    fields = {
+        "layers": list(model.widths),
+        "loss": _placeless(Spec.of(model.loss, full=True).to_json()),
+        "feature_names": schema.feature_names,
+        "classes": schema.classes,
+        "dtype": schema.dtype,
+        "scaling": {"how": scaling.how, "divisor": scaling.divisor},
+        "offset": None,
+        "reading": dict(schema.reading),
+        "certificate": dict(model.certificate),
+        "record": _placeless(model.record),
+    }
+    return fields, arrays
+
+
+def parts(head: Head, types: Iterable[type]) -> dict[str, Any]:
+    """Return the fields of the model that a description and its arrays are of, each of them checked."""
+    sizes = "a list of at least two numbers of 1 or more"
+    widths = head.get("layers", sizes, lambda x: isinstance(x, list) and len(x) > 1 and all(map(is_count, x)))
+    dtype = head.text("dtype", "float64", "float32")
+    head.get("offset", "null, which is all that this version knows", lambda x: x is None)
+    loss = _loss(head, types)
+    if loss.outputs != widths[-1]:
+        head.refuse(f"its loss has {loss.outputs} outputs, and the last of its layers {widths[-1]}")
+    scaling = head.part("scaling")
+    how = scaling.text("how", "none", "divide", "unit-rows", "standard")
+    divisor = scaling.get("divisor", "a positive number", lambda x: _is_number(x) and x > 0)
+    of_scaling, names = OF_STANDARD if how == "standard" else (), _names(len(widths) - 1)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(of_scaling, (widths[0],))
+    for (weights, constants), (inputs, outputs) in zip(names, pairwise(widths), strict=True):
+        shapes |= {weights: (outputs, inputs), constants: (outputs,)}
+    schema = {
+        "n_features": widths[0],
+        "feature_names": head.names("feature_names", widths[0]),
+        "classes": _classes(head, loss),
+        "dtype": dtype,
+        "reading": head.get("reading", "an object of words, numbers and null", _is_plain),
+    }
+    certificate, record = _certificate(head.part("certificate")), head.get("record", "an object", is_object)
+    found = head.arrays(shapes, dtype)
+    if how == "standard" and not (found["peak"].min() > 0 and found["factor"].min() >= 0):
+        head.refuse("its arrays peak and factor must be positive, and factor may be 0")
+    schema["scaling"] = Scaling(how=how, divisor=float(divisor), **{name: found[name] for name in of_scaling})
+    return {
+        "layers": tuple((found[weights], found[constants]) for weights, constants in names),
+        "loss": loss,
+        "schema": Schema(**schema),
+        "certificate": certificate,
+        "record": record,
+    }
+
+
+def _names(layers: int) -> list[tuple[str, str]]:
+    """Return how the arrays of the layers are called.
+
+    >>> _names(1), _names(2)
+    ([('coef', 'intercept')], [('coef_1', 'intercept_1'), ('coef_2', 'intercept_2')])
+    """
+    ends = [""] if layers == 1 else [f"_{n + 1}" for n in range(layers)]
+    return [(f"coef{end}", f"intercept{end}") for end in ends]
+
+
+def _placeless(x: Any) -> Any:
+    """Return names of plug-ins without the folders in which they are on this machine.
+
+    >>> _placeless({"/home/anna/mine.py:Damped": {"solver": "~/it.py:Mine"}, "rows": [3]})
+    {'mine.py:Damped': {'solver': 'it.py:Mine'}, 'rows': [3]}
+    """
+    if isinstance(x, Mapping):
+        return {_placeless(key): _placeless(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [_placeless(value) for value in x]
+    return FOLDER.sub("", x) if isinstance(x, str) else x
+
+
+def _loss(head: Head, types: Iterable[type]) -> Loss:
+    """Return the loss; nothing is imported that a file names."""
+    given = head.get("loss", "an object", is_object)
+    try:
+        return Spec.from_json(given, "loss").build("loss", tuple(types))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"model {str(head.path)!r} cannot be used here: {error}") from None
+
+
+def _classes(head: Head, loss: Loss) -> tuple[Any, ...] | None:
+    """Return the classes, all of one kind, as many as the loss has."""
+    count = class_number(loss)
+
+    def holds(x: Any) -> bool:
+        if not isinstance(x, list):
+            return x is None
+        kinds = {type(label) for label in x}
+        return 0 < len(x) == count and len(kinds) == 1 and kinds <= PLAIN and len({*x}) == count
+
+    found = head.get("classes", f"null or a list of {count} different labels of one kind", holds)
+    return None if found is None else tuple(found)
+
+
+def _certificate(head: Head) -> Mapping[str, Any]:
+    """Return what is certified: numbers, or null where nothing is known."""
+    numbers = {name: head.get(name, "a number or null", lambda x: x is None or _is_number(x)) for name in BOUNDS}
+    return {"certified": head.get("certified", "true or false", lambda x: isinstance(x, bool)), **numbers}
+
+
+def _is_plain(x: Any) -> bool:
+    return is_object(x) and all(value is None or type(value) in PLAIN for value in x.values())
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool) and abs(x) <= sys.float_info.max

@@ -1,0 +1,87 @@
+"""The rows of a file, or of a data set that has a name, as a model takes them, and their labels if there are some."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dualopt.problem.data import _libsvm, _npz, _tables
+from dualopt.problem.data._registry import _arguments, _checked, _reader
+from dualopt.problem.data._table_files import column_names, read_table
+from dualopt.problem.inputs._frames import as_frame, series_values
+from dualopt.problem.models._schema import Schema
+
+__all__ = ["NewRows", "new_rows"]
+
+
+class NewRows(NamedTuple):
+    """Rows that a model can predict for."""
+
+    X: Any  # what the model takes, shape (m, d), not scaled
+    y: np.ndarray | None  # raw labels, shape (m,), where the data have them
+    unused: tuple[str, ...] = ()  # columns that are neither features nor labels
+
+
+def new_rows(
+    schema: Schema,
+    name: str | os.PathLike[str],
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> NewRows:
+    """Read the rows of a file, without labels if it has none.
+
+    Parameters
+    ----------
+    schema : Schema
+        What the rows of the model are.
+    name, data_home, **options
+        As in `dualopt.problem.data.load`. Columns of a table need no option: those of the model are found by name.
+
+    Raises
+    ------
+    ValueError
+        If the file does not fit the model or is damaged.
+    """
+    name, folder = _checked(name, data_home, "none", schema.dtype, 0)
+    reader, first = _reader(name, folder)
+    if reader is _tables.load:
+        _arguments(name, _no_options, folder, schema.dtype, 0, options)
+        return _table(schema, Path(first), f"data {name!r}")
+    if reader is _npz.load:
+        X, y = _npz.rows(Path(first), **_arguments(name, _npz.load, folder, schema.dtype, 0, options))
+        return NewRows(schema.rows(X, f"data {name!r}"), y)
+    if reader is _libsvm.load:
+        known = {"n_features": schema.n_features, "first_index": schema.reading.get("first_index")}
+        options = known | options
+    raw = reader(first, **_arguments(name, reader, folder, schema.dtype, 0, options))
+    return NewRows(schema.rows(raw.X, f"data {name!r}"), raw.y)
+
+
+def _no_options(path: Path) -> None:
+    """Stand for a reader that takes none."""
+
+
+def _table(schema: Schema, path: Path, what: str) -> NewRows:
+    """Read those columns of a table that the model has, and its labels where they are complete."""
+    names = column_names(path)
+    _tables.check_names(path, names)
+    if schema.feature_names is None:
+        return NewRows(schema.rows(read_table(path, None), what), None)
+    schema.places(names, what)
+    wanted, label = list(schema.feature_names), schema.reading.get("label")
+    labelled = isinstance(label, str) and label in names and label not in wanted
+    columns = [*wanted, str(label)] if labelled else wanted
+    twice = next((one for one in columns if names.count(one) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{what} has two columns named {twice!r}: rename or drop one.")
+    table, y = read_table(path, None, columns, len(columns) / len(names)), None
+    if labelled:
+        column = as_frame(table.column(label), what)
+        y = None if column.null_count() else series_values(column)
+    own = {*columns, schema.reading.get("client"), schema.reading.get("sample_weight")}
+    unused = tuple(one for one in dict.fromkeys(names) if one not in own)
+    return NewRows(schema.rows(table.select(wanted), what), y, unused)

@@ -1,0 +1,134 @@
+"""What the rows of a model are: columns, their names, their scaling, and the labels that are predicted for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dualopt.arrays.xp import is_sparse, to_numpy
+from dualopt.losses import Loss
+from dualopt.problem.data._dataset import check_features
+from dualopt.problem.data._scaling import Scaling
+from dualopt.problem.inputs import as_features, require_entries
+from dualopt.problem.inputs._frames import as_frame, column_names, frame_features, is_table
+
+__all__ = ["PLAIN", "Schema", "class_number"]
+
+SHOWN = 20  # names that a sentence lists
+PLAIN = {bool, int, float, str}  # types of labels
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Schema:
+    """What the rows of a model are.
+
+    Columns of a table are found by name where the model has names: they may stand in any order, one that is missing is
+    refused, and others are left alone, that of the labels among them. Columns of anything else are counted.
+
+    Attributes
+    ----------
+    n_features : int
+        Number ``d`` of features, without the column of ones.
+    feature_names : tuple of str, optional
+        Their names, where the data had some.
+    classes : tuple, optional
+        The labels that codes stand for; None where labels are numbers, or codes themselves.
+    scaling : Scaling
+        What was done to the features.
+    dtype : str
+        float64 or float32, in which all was computed.
+    reading : mapping
+        Options with which files are read so that their columns mean the same, such as the name of the label column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> schema = Schema(n_features=2, feature_names=("age", "dose"))
+    >>> schema.rows(pd.DataFrame({"dose": [0.5], "name": ["Anna"], "age": [63]})).tolist()
+    [[63.0, 0.5]]
+    >>> schema.rows([[63, 0.5, 1]])
+    Traceback (most recent call last):
+    ValueError: X must have the 2 features of the model, not 3.
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None = None
+    classes: tuple[Any, ...] | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    dtype: str = "float64"
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows(self, X: Any, what: str = "X") -> Any:
+        """Return the features of rows in the order of the model, not scaled: an array or sparse matrix, shape (m, d).
+
+        Parameters
+        ----------
+        X : DataFrame, array, sparse matrix of SciPy, tensor or list of lists, shape (m, d)
+            The rows; a DataFrame may have more columns.
+        what : str, default "X"
+            What sentences call them.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, too few or too many, or hold anything but finite numbers.
+        """
+        frame = as_frame(X, what)
+        if frame is not None and is_table(frame) and self.feature_names is not None:
+            X = frame_features(frame[:, self.places(column_names(frame), what)])
+        else:
+            X, _ = as_features(X)
+        require_entries(X)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"{what} must have the {self.n_features} features of the model, not {X.shape[1]}.")
+        X = X.tocsr() if is_sparse(X) else to_numpy(X)
+        check_features(X)
+        return X
+
+    def places(self, names: Sequence[str], what: str = "X") -> list[int]:
+        """Return where the features of the model are among these columns.
+
+        Raises
+        ------
+        ValueError
+            If some are missing; the sentence names them.
+        """
+        known = {name: place for place, name in enumerate(names)}
+        missing = [name for name in self.feature_names or () if name not in known]
+        if missing:
+            listed = ", ".join(map(repr, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+            raise ValueError(f"{what} must have the columns of the model, but {listed} {_is(missing)} missing.")
+        return [known[name] for name in self.feature_names or ()]
+
+    def labels(self, kind: str, outputs: int) -> np.ndarray | None:
+        """Return what is predicted for the codes of a loss, in their order; None for numbers.
+
+        Parameters
+        ----------
+        kind : {"real", "binary", "class"}
+            The labels of the loss.
+        outputs : int
+            Its outputs.
+        """
+        if kind == "real":
+            return None
+        if self.classes is not None:
+            return np.asarray(self.classes)
+        return np.array([-1, 1]) if kind == "binary" else np.arange(outputs)
+
+
+def class_number(loss: Loss) -> int:
+    """Return how many classes a loss has; 0 for numbers.
+
+    >>> from dualopt import Hinge, Multinomial, Squared
+    >>> [class_number(loss) for loss in (Squared(), Hinge(), Multinomial(classes=4))]
+    [0, 2, 4]
+    """
+    return {"real": 0, "binary": 2}.get(loss.labels, loss.outputs)
+
+
+def _is(things: Sequence[Any]) -> str:
+    return "is" if len(things) == 1 else "are"
