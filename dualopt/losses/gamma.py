@@ -40,6 +40,7 @@ class Gamma:
     """
 
     labels: ClassVar[str] = "real"
+    sklearn: ClassVar[str] = "linear_model.GammaRegressor"
     label_domain: ClassVar[str] = "positive"
     nonnegative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True

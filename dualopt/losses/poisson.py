@@ -47,6 +47,7 @@ class Poisson:
     """
 
     labels: ClassVar[str] = "real"
+    sklearn: ClassVar[str] = "linear_model.PoissonRegressor"
     label_domain: ClassVar[str] = "nonnegative"
     nonnegative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True

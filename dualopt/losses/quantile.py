@@ -46,6 +46,7 @@ class Quantile:
     """
 
     labels: ClassVar[str] = "real"
+    sklearn: ClassVar[str] = "linear_model.QuantileRegressor"
     nonnegative: ClassVar[bool] = True
     kink_at_label: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}

@@ -32,6 +32,7 @@ class SquaredHinge:
     """
 
     labels: ClassVar[str] = "binary"
+    sklearn: ClassVar[str] = "svm.LinearSVC"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
 

@@ -35,8 +35,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, to_numpy
 from dualopt.objectives import Objective
 from dualopt.objectives._rounding import client_norm, gamma, tiny
@@ -128,10 +126,10 @@ def lower_bound(
     if not objective.free_intercept:
         return [_least_near(objective, at, cut, 0.0) for cut in cuts]
     slope = _slope(cuts[0])
-    size = max(float(np.linalg.norm(slope)), CLEAR * cuts[0].error)
+    size = max(_length(slope), CLEAR * cuts[0].error)
     directions, step = _directions(objective), STEP * size
     for _ in range(STEPS):
-        spanning = [_bounded(objective, gradient_at(_moved(at, step * v))) for v in directions]
+        spanning = [_bounded(objective, gradient_at(_moved(at, step, v))) for v in directions]
         if (found := _Hull.of(objective, at, energy, spanning)) is not None:
             return [found.bound(cut) for cut in cuts]
         step *= LARGER
@@ -144,38 +142,45 @@ class _Hull(NamedTuple):
     objective: Objective
     at: Array
     cuts: Sequence[Cut]
-    matrix: np.ndarray  # (q + 1, K): the slopes, and ones
-    center: np.ndarray  # (K,): the weights for which the slope is zero
+    slopes: Array  # (K, q), in host memory
+    center: Array  # (K,): the weights for which the slope is zero
     reach: float  # intercepts of models that are as good differ by at most this
 
     @classmethod
     def of(cls, objective: Objective, at: Array, energy: float, cuts: Sequence[Cut]) -> _Hull | None:
         """Return the hull; None where zero is not clearly inside."""
-        slopes = np.stack([_slope(cut) for cut in cuts])
-        if not np.isfinite(slopes).all():
+        host = array_namespace(_slope(cuts[0]))
+        slopes = host.stack([_slope(cut) for cut in cuts])
+        if not host.all(host.isfinite(slopes)):
             return None
-        matrix = np.vstack([slopes.T, np.ones(len(cuts))])
-        center = np.linalg.lstsq(matrix, np.append(np.zeros(slopes.shape[1]), 1.0), rcond=None)[0]
-        center = center / center.sum()
-        rank = len(cuts) - 1
-        inside = ROOM * center.min() * float(np.linalg.svd(slopes, compute_uv=False)[rank - 1]) / math.sqrt(len(cuts))
-        inside -= float(np.linalg.norm(center @ slopes)) + max(cut.error for cut in cuts)
+        center = _coordinates(slopes, 0.0 * slopes[0, :])
+        center = center / host.sum(center)
+        least_singular = float(host.linalg.svdvals(slopes)[len(cuts) - 2])
+        inside = ROOM * float(host.min(center)) * least_singular / math.sqrt(len(cuts))
+        inside -= _length(center @ slopes) + max(cut.error for cut in cuts)
         if not inside > 0:
             return None
         least_value = min(_least_near(objective, at, cut, 0.0) for cut in cuts)
-        return cls(objective, at, cuts, matrix, center, 2.0 * max(energy - least_value, 0.0) / inside)
+        return cls(objective, at, cuts, slopes, center, 2.0 * max(energy - least_value, 0.0) / inside)
 
     def bound(self, cut: Cut) -> float:
         """Return the lower bound from a cut with as much weight as the others can balance."""
-        own = _slope(cut)
-        if not np.isfinite(own).all():
+        own, host = _slope(cut), array_namespace(self.slopes)
+        if not host.all(host.isfinite(own)):
             return -math.inf
-        coordinates = np.linalg.lstsq(self.matrix, np.append(own, 1.0), rcond=None)[0]
-        positive = coordinates > 0
-        most = min(1.0, float((self.center[positive] / coordinates[positive]).min())) if positive.any() else 0.0
-        weights = np.maximum(np.append(most, self.center - most * coordinates), 0.0)
-        weights = weights / weights.sum()
-        return _least_near(self.objective, self.at, _combined([cut, *self.cuts], weights.tolist()), self.reach)
+        center, coordinates = self.center.tolist(), _coordinates(self.slopes, own).tolist()
+        most = min([1.0, *(a / b for a, b in zip(center, coordinates, strict=True) if b > 0)])
+        weights = [most, *(max(a - most * b, 0.0) for a, b in zip(center, coordinates, strict=True))]
+        whole = sum(weights)
+        combined = _combined([cut, *self.cuts], [weight / whole for weight in weights])
+        return _least_near(self.objective, self.at, combined, self.reach)
+
+
+def _coordinates(slopes: Array, point: Array) -> Array:
+    """Return the numbers that sum to 1 with which the rows of ``slopes``, shape ``(K, q)``, make a point."""
+    host = array_namespace(slopes)
+    matrix = host.concat([slopes, host.ones_like(slopes[:, :1])], axis=1)
+    return host.concat([point, host.ones_like(point[:1])]) @ host.linalg.pinv(matrix)
 
 
 def is_bounded(objective: Objective) -> bool:
@@ -213,32 +218,41 @@ def _least_near(objective: Objective, at: Array, cut: Cut, reach: float) -> floa
     if objective.mean_mu > 0:
         value, room = least(objective.held(cut.slope), cut.error, objective.mean_mu, objective.regulariser)
     if objective.free_intercept:
-        intercepts = to_numpy(at[..., -1]).reshape(-1).astype(np.float64)
-        slopes = _slope(cut)
-        size, unit = float(np.linalg.norm(intercepts)), 4.0 * (len(slopes) + 4) * sys.float_info.epsilon
+        intercepts, slopes = _last(at), _slope(cut)
+        size, unit = _length(intercepts), 4.0 * (slopes.shape[0] + 4) * sys.float_info.epsilon
         value += float(slopes @ intercepts)
-        room += (unit * float(np.linalg.norm(slopes)) + cut.error) * size
-        room += (float(np.linalg.norm(slopes)) * (1.0 + unit) + cut.error) * (1.0 + unit) * reach
+        room += (unit * _length(slopes) + cut.error) * size
+        room += (_length(slopes) * (1.0 + unit) + cut.error) * (1.0 + unit) * reach
     return cut.constant + value - room - 8.0 * sys.float_info.epsilon * (abs(cut.constant) + abs(value) + room)
 
 
-def _slope(cut: Cut) -> np.ndarray:
-    """Return the slopes of a cut in the intercepts, shape ``(q,)``."""
-    return to_numpy(cut.slope[..., -1]).reshape(-1).astype(np.float64)
+def _slope(cut: Cut) -> Array:
+    """Return the slopes of a cut in the intercepts, shape ``(q,)``, in host memory."""
+    return _last(cut.slope)
 
 
-def _directions(objective: Objective) -> list[np.ndarray]:
-    """Return directions of intercepts that positively span them, shape ``(q,)`` each."""
+def _last(x: Array) -> Array:
+    """Return the entries at the intercepts, shape ``(q,)``, in host memory and double precision."""
+    last = to_numpy(x[..., -1])
+    host = array_namespace(last)
+    return host.reshape(host.astype(last, host.float64), (-1,))
+
+
+def _length(x: Array) -> float:
+    return float(client_norm(x[None, :])[0])
+
+
+def _directions(objective: Objective) -> list[list[float]]:
+    """Return directions of intercepts that positively span them, ``q`` numbers each."""
     q = math.prod(objective.shape[:-1])
-    if objective.shift_invariant:
-        return [v - 1.0 / q for v in np.eye(q)]
-    return [*np.eye(q), -np.ones(q) / q]
+    lost, last = (1.0 / q, []) if objective.shift_invariant else (0.0, [[-1.0 / q] * q])
+    return [[float(i == k) - lost for i in range(q)] for k in range(q)] + last
 
 
-def _moved(at: Array, step: np.ndarray) -> Array:
+def _moved(at: Array, step: float, direction: Sequence[float]) -> Array:
     """Return the model with a step of its intercepts."""
     xp = array_namespace(at)
-    last = asarray_like(step.reshape(at.shape[:-1]), at)
+    last = xp.reshape(asarray_like([step * v for v in direction], at), at.shape[:-1])
     return xp.concat([at[..., :-1], (at[..., -1] + last)[..., None]], axis=-1)
 
 
