@@ -316,6 +316,7 @@ def _solver(module: str, *tests: Selected) -> Judges:
         "row_lbfgs": "row_lbfgs|RowLBFGS|row-lbfgs",
         "_line_search": "lbfgs|LBFGS|newton|Newton",
         "aogm": "aogm|AOGM",
+        "newton": "newton|Newton|conjugate_gradients",
         "sgd": "sgd|SGD",
     }.get(module, rf"{module}|{module.title()}")
     name = f"{name}|misfits" if module not in ("_lazy", "_loop", "_default") else ""
@@ -357,13 +358,17 @@ TABLE |= {
     ),
     "dualopt/solvers/_lazy.py": _solver("_lazy", Selected("tests/solvers/test_sparse_rows.py")),
     "dualopt/solvers/_line_search.py": _solver("_line_search", Selected("tests/solvers/test_line_search.py")),
-    "dualopt/solvers/_loop.py": _solver("_loop", Selected("tests/benchmarks/test_counts.py")),
+    "dualopt/solvers/_loop.py": _solver(
+        "_loop", Selected("tests/solvers/test_loop.py"), Selected("tests/benchmarks/test_counts.py", "masks")
+    ),
     "dualopt/solvers/aogm.py": _solver("aogm"),
     "dualopt/solvers/dual_coordinate.py": _solver("dual_coordinate"),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
     "dualopt/solvers/lbfgs.py": _solver(
-        "lbfgs", Selected("tests/solvers/test_lbfgs_defaults.py"), Selected("tests/benchmarks/test_counts.py")
+        "lbfgs",
+        Selected("tests/solvers/test_lbfgs_defaults.py"),
+        Selected("tests/benchmarks/test_counts.py", "lbfgs"),
     ),
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
     "dualopt/solvers/newton.py": _solver("newton"),
