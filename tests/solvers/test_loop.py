@@ -76,7 +76,8 @@ def play(
 
     def measure(problem: LocalProblem, s: State) -> tuple[np.ndarray, ...]:
         assert problem.n_clients == len(s.theta)
-        assert problem.objective.b[:, 0].tolist() == s.theta.tolist()
+        objective: Any = problem.objective
+        assert objective.b[:, 0].tolist() == s.theta.tolist()
         return tuple(numbers(s, name) for name in ("value", "norm", "size")[: 3 if with_sizes else 2])
 
     n = len(scripts)
@@ -200,7 +201,7 @@ def test_what_rules_are_told_by_the_solvers(name):
 class Priced(ObjectiveWrapper):
     """An objective of which a gradient counts three."""
 
-    gradient_cost = 3.0
+    gradient_cost = property(lambda self: 3.0)
 
     def __init__(self, objective):
         self.objective = objective
