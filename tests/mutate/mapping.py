@@ -362,7 +362,9 @@ TABLE |= {
         "_loop", Selected("tests/solvers/test_loop.py"), Selected("tests/benchmarks/test_counts.py", "masks")
     ),
     "dualopt/solvers/aogm.py": _solver("aogm"),
-    "dualopt/solvers/dual_coordinate.py": _solver("dual_coordinate"),
+    "dualopt/solvers/dual_coordinate.py": _solver(
+        "dual_coordinate", Selected("tests/solvers/test_sparse_rows.py", "dual_coordinate")
+    ),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
     "dualopt/solvers/lbfgs.py": _solver(

@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from solver_instances import SAMPLED, SOLVERS, applies, linear, local_problem
+from solver_instances import SAMPLED, SOLVERS, applies, labels, linear, local_problem
 
-from dualopt.losses import Hinge, Logistic, Multinomial, SmoothedHinge, Squared
+from dualopt.arrays.streams import first_round
+from dualopt.losses import AbsoluteDeviation, Hinge, Logistic, Multinomial, SmoothedHinge, Squared
 from dualopt.objectives import LocalProblem, Quadratic, linear_model
 from dualopt.objectives.local_problem import Evaluation, client_dot
 from dualopt.solvers import DualCoordinate, RowLBFGS
@@ -23,6 +24,7 @@ LOSSES = {
     "multinomial": Multinomial(classes=3),
     "smoothed_hinge": SmoothedHinge(gamma=0.5),
 }
+EPS = 2.0**-52
 TERMS = ["plain", "linear", "weight", "everything"]
 
 
@@ -68,6 +70,55 @@ def test_dual_coordinate_ascent_to_the_end(loss):
     assert set(x.status) == {"converged"}
     # both are within sqrt(2 gap / mu) of the solution
     assert np.sqrt(client_dot(x.theta - y.theta, x.theta - y.theta)).max() <= 2 * np.sqrt(2e-10 / 0.2)
+
+
+DUAL = [Hinge(), Logistic(), AbsoluteDeviation(), Squared()]
+
+
+@pytest.mark.parametrize("storage", ["sparse", "dense"])
+@pytest.mark.parametrize("loss", DUAL, ids=lambda loss: type(loss).__name__)
+def test_dual_coordinate_ascent_is_its_recursion(loss, storage):
+    """A row at a time, of clients of unequal sizes with rows of unequal weights; two rows are nearly zero."""
+    rng, sizes, p = np.random.default_rng(3), (9, 4, 9, 2, 6), 7
+    X = 1.5 * rng.normal(size=(30, p)) * (rng.random((30, p)) > 0.3)
+    X[[1, 11]] *= 1e-3
+    y, weights = labels(loss, X[:, 0], rng), rng.uniform(0.05, 0.4, size=30)
+    clients = [list(range(a, b)) for a, b in pairwise(np.cumsum([0, *sizes]))]
+    stored = sparse.csr_array(X) if storage == "sparse" else X
+    options = {"loss": loss, "mu": 0.2, "clients": clients, "weights": weights, "intercept": False}
+    problem = local_problem(linear_model(stored, y, storage=storage, **options), "everything")
+    found = DualCoordinate()(problem, start_of(problem), Steps(steps=3))
+    (duals,) = found.solver_state
+    for j, (own, rng) in enumerate(zip(clients, first_round(5).rngs(), strict=True)):
+        A, b, mu, linear_term = X[own], y[own], problem.mu[j], problem.linear_term()[j]
+        w = weights[own]
+        u, theta = np.zeros(len(own)), -linear_term / mu
+        q = w * np.sum(A * A, axis=1) / mu
+        q = np.maximum(q, 1e-3 * q.max())
+        for _ in range(3):
+            for i in rng.permutation(len(own)):
+                v = A[i] @ theta + q[i] * u[i]
+                new = (v - loss.prox(np.array([v]), b[i : i + 1], q[i])[0]) / q[i]
+                theta, u[i] = theta - w[i] / mu * (new - u[i]) * A[i], new
+        # a product is right to some 1e-15, and a dual variable to that over q, of at least 1e-5 here
+        np.testing.assert_allclose(found.theta[j], theta, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(duals[j, : len(own)], u, rtol=0, atol=1e-9)
+        assert not duals[j, len(own) :].any()
+        z, value = A @ theta, loss.value(A @ theta, b)
+        conjugate = loss.conjugate(u, b)
+        gap = w @ (value + conjugate - u * z)
+        np.testing.assert_allclose(found.gap[j], gap, rtol=1e-9, atol=1e-14)
+        pull = A.T @ (w * u)
+        np.testing.assert_allclose(found.evaluation.grad_f[j], pull + 0.2 * theta, rtol=0, atol=1e-12)
+        f = w @ value + 0.1 * theta @ theta
+        center = 0.5 * problem.weight[j] * np.sum(problem.center[j] ** 2)
+        energy = w @ value + 0.5 * mu * theta @ theta + linear_term @ theta + center
+        np.testing.assert_allclose([found.evaluation.f[j], found.evaluation.value[j]], [f, energy], rtol=1e-12)
+        # what rounding may have done to the gap: three terms of each row, at a predictor that is rounded itself
+        lengths = np.linalg.norm(A, axis=1) * np.linalg.norm(theta)
+        terms = 16.0 * (np.abs(value) + np.abs(conjugate) + np.abs(u * z))
+        least = EPS * w @ (terms + p * lengths * (np.abs(loss.gradient(z, b)) + np.abs(u)))
+        assert least <= found.excess[j] - found.gap[j] <= 3.0 * least
 
 
 def solved(loss, terms, **options):
