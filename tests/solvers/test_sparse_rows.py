@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,9 +87,10 @@ def test_dual_coordinate_ascent_is_its_recursion(loss, storage):
     clients = [list(range(a, b)) for a, b in pairwise(np.cumsum([0, *sizes]))]
     stored = sparse.csr_array(X) if storage == "sparse" else X
     options = {"loss": loss, "mu": 0.2, "clients": clients, "weights": weights, "intercept": False}
-    problem = local_problem(linear_model(stored, y, storage=storage, **options), "everything")
+    problem: Any = local_problem(linear_model(stored, y, storage=storage, **options), "everything")
     found = DualCoordinate()(problem, start_of(problem), Steps(steps=3))
     (duals,) = found.solver_state
+    assert found.excess is not None
     for j, (own, rng) in enumerate(zip(clients, first_round(5).rngs(), strict=True)):
         A, b, mu, linear_term = X[own], y[own], problem.mu[j], problem.linear_term()[j]
         w = weights[own]
@@ -159,6 +161,64 @@ def test_row_lbfgs_stops_by_the_energy_and_the_gradient_of_the_problem(terms):
     gradient = same.gradient(found.theta)
     # gradients are sums of 20 numbers below 10: known to 20 * 10 * 2 eps
     np.testing.assert_allclose(norm, np.sqrt(client_dot(gradient, gradient)), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(found.gap, client_dot(gradient, gradient) / (2.0 * same.mu), rtol=1e-10)
+
+
+class Scripted(Squared):
+    """A loss whose values and slopes stand in tables; it writes down where it is asked."""
+
+    values: Any
+    slopes: Any
+    asked: Any
+
+    def __init__(self, values, slopes):
+        vars(self).update(values=values, slopes=slopes, asked=[])
+
+    def value_and_gradient(self, z, y):
+        self.asked.append(float(z[0, 0]))
+        return tuple(np.full(z.shape, of(round(self.asked[-1], 17))) for of in (self.values, self.slopes))
+
+
+def search(values, slopes):
+    """Take a step from 0 in one dimension, where the first slope is -1; return the points that were tried."""
+    loss = Scripted(values, slopes)
+    options = {"loss": loss, "mu": 2.0**-80, "intercept": False, "storage": "sparse"}  # F is the loss, to rounding
+    problem = LocalProblem(objective=linear_model(sparse.csr_array(np.ones((1, 1))), np.zeros(1), **options))
+    found = RowLBFGS()(problem, start_of(problem), Steps(steps=1))
+    np.testing.assert_allclose(found.theta[0, 0], loss.asked[-1], rtol=1e-12)
+    return loss.asked[1:]
+
+
+@pytest.mark.parametrize(
+    ("value", "slope", "accepted"),
+    [
+        (1.0 - 1.00001e-4, 5.0, True),  # Armijo's rule does not ask for the slope
+        (1.0 - 0.99999e-4, 5.0, False),
+        (1.0 + 9 * EPS, 0.9997, True),  # values differ by rounding only, and the slope is smaller
+        (1.0 - 9 * EPS, 0.9997, True),
+        (1.0 + 9 * EPS, 0.99981, False),
+        (1.0 + 11 * EPS, 0.9997, False),
+        (1.0 + 11 * EPS, 0.5, False),
+        (1.5, -1.1e-4, True),  # convexity proves what the values do not show
+        (1.5, -0.9e-4, False),
+    ],
+)
+def test_what_the_search_of_row_lbfgs_accepts(value, slope, accepted):
+    tried = search(lambda x: {0.0: 1.0, 1.0: value}.get(x, -9.0), lambda x: {0.0: -1.0, 1.0: slope}.get(x, 0.5))
+    np.testing.assert_allclose(tried, [1.0] if accepted else [1.0, 0.3], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("decrease", "trials"), [(1.0e-5, 2), (0.8e-5, 3)])
+def test_a_shorter_step_must_decrease_less(decrease, trials):
+    """At t = 0.09, by a ten-thousandth of it."""
+    values = {0.0: 1.0, 1.0: 1.5, 0.3: 1.5, 0.09: 1.0 - decrease}
+    tried = search(lambda x: values.get(x, -9.0), lambda x: -1.0 if x == 0 else 5.0)
+    np.testing.assert_allclose(tried, [1.0, 0.3, 0.09, 0.027][: trials + 1], rtol=1e-12)
+
+
+def test_a_search_of_row_lbfgs_that_fails_stays_where_it_is():
+    tried = search(lambda x: 1.0 if x == 0 else 1.5, lambda x: -1.0 if x == 0 else 5.0)
+    np.testing.assert_allclose(tried, [*0.3 ** np.arange(30.0), 0.0], rtol=1e-9)
 
 
 def long_solve():
