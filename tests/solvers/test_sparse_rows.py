@@ -73,6 +73,13 @@ def test_dual_coordinate_ascent_to_the_end(loss):
     assert np.sqrt(client_dot(x.theta - y.theta, x.theta - y.theta)).max() <= 2 * np.sqrt(2e-10 / 0.2)
 
 
+def test_dual_coordinate_ascent_needs_strong_convexity_of_every_client():
+    for model in both(Hinge(), mu=0.0):
+        problem = LocalProblem(objective=model, weight=np.array([1.0, 2.0, 0.0, 1.0, 1.0]), center=model.zeros())
+        with pytest.raises(ValueError, match=r"^solver 'dual-coordinate' needs mu > 0\.$"):
+            DualCoordinate()(problem, start_of(problem), Steps(steps=1))
+
+
 DUAL = [Hinge(), Logistic(), AbsoluteDeviation(), Squared()]
 
 
@@ -175,17 +182,21 @@ class Scripted(Squared):
         vars(self).update(values=values, slopes=slopes, asked=[])
 
     def value_and_gradient(self, z, y):
-        self.asked.append(float(z[0, 0]))
-        return tuple(np.full(z.shape, of(round(self.asked[-1], 17))) for of in (self.values, self.slopes))
+        x = round(float(z[0, 0]) / 8.0, 17)
+        self.asked.append(x)
+        return np.full(z.shape, 16.0 * self.values(x)), np.full(z.shape, 2.0 * self.slopes(x))
 
 
 def search(values, slopes):
-    """Take a step from 0 in one dimension, where the first slope is -1; return the points that were tried."""
+    """Take a step from 0 in one dimension, and return the points x that were tried: predictors are 8 x = 2 theta.
+
+    With values 16 F(x) and F'(0) = -1, the first trial, 4 = <x_i, x_i> times the slope 2 away, is at 1.
+    """
     loss = Scripted(values, slopes)
     options = {"loss": loss, "mu": 2.0**-80, "intercept": False, "storage": "sparse"}  # F is the loss, to rounding
-    problem = LocalProblem(objective=linear_model(sparse.csr_array(np.ones((1, 1))), np.zeros(1), **options))
+    problem = LocalProblem(objective=linear_model(sparse.csr_array([[2.0]]), np.zeros(1), **options))
     found = RowLBFGS()(problem, start_of(problem), Steps(steps=1))
-    np.testing.assert_allclose(found.theta[0, 0], loss.asked[-1], rtol=1e-12)
+    np.testing.assert_allclose(found.theta[0, 0], 4.0 * loss.asked[-1], rtol=1e-12)
     return loss.asked[1:]
 
 
@@ -218,7 +229,7 @@ def test_a_shorter_step_must_decrease_less(decrease, trials):
 
 def test_a_search_of_row_lbfgs_that_fails_stays_where_it_is():
     tried = search(lambda x: 1.0 if x == 0 else 1.5, lambda x: -1.0 if x == 0 else 5.0)
-    np.testing.assert_allclose(tried, [*0.3 ** np.arange(30.0), 0.0], rtol=1e-9)
+    np.testing.assert_allclose(tried, [*0.3 ** np.arange(30.0), 0.0], rtol=1e-9, atol=1e-17)
 
 
 def long_solve():
@@ -288,7 +299,7 @@ def test_row_lbfgs_refuses_what_it_cannot_solve():
         (both(Logistic(), mu=0.0)[0], r"^solver 'row-lbfgs' needs mu \+ weight > 0"),
         (both(Hinge())[0], r"^solver 'row-lbfgs' needs a smooth loss"),
     ):
-        problem = LocalProblem(objective=model)
+        problem = LocalProblem(objective=model, weight=np.array([1.0, 2.0, 0.0, 1.0, 1.0]), center=model.zeros())
         with pytest.raises(ValueError, match=message):
             RowLBFGS()(problem, start_of(problem), Steps(steps=1))
     with pytest.raises(ValueError, match=r"^history must be at least 1"):
