@@ -163,27 +163,43 @@ def test_masks_give_what_selection_gives(name: str) -> None:
     np.testing.assert_allclose(to_numpy(device.theta), host.theta, rtol=0, atol=1e-11)
 
 
+class State(NamedTuple):
+    """Counters of three clients on a device."""
+
+    theta: Any
+    stalled: Any
+
+
+def count_up(step: Any, stop: Any, ends: Any) -> tuple[list[float], tuple[str, ...]]:
+    """Return how far a loop has come in which a gradient is the distance from an end."""
+    problem = LocalProblem(objective=Quadratic(A=counted(np.ones((3, 1, 1))), b=counted(np.zeros((3, 1)))))
+    start = State(counted(np.zeros(3)), counted(np.zeros(3, dtype=bool)))
+    state, status = drive(
+        step, problem, start, stop, None, max_iter=9, measure=lambda _, s: (s.theta, counted(ends) - s.theta)
+    )
+    return to_numpy(state.theta).tolist(), status
+
+
 def test_masks_let_whoever_is_finished_rest() -> None:
     """On a device a step is told who is finished, so that searches go on for the others alone."""
-
-    class State(NamedTuple):
-        theta: Any
-        stalled: Any
-
-    seen, ends = [], counted(np.array([2.0, 0.0, 3.0]))
-    problem = LocalProblem(objective=Quadratic(A=counted(np.ones((3, 1, 1))), b=counted(np.zeros((3, 1)))))
+    seen, ends = [], np.array([2.0, 0.0, 3.0])
 
     def step(problem: LocalProblem, state: State) -> State:
         seen.append(to_numpy(state.stalled).tolist())
         return state._replace(theta=state.theta + 1.0)
 
-    start = State(counted(np.zeros(3)), counted(np.zeros(3, dtype=bool)))
-    state, status = drive(
-        step, problem, start, GradientNorm(tol=0.5), None, max_iter=9, measure=lambda _, s: (s.theta, ends - s.theta)
-    )
+    assert count_up(step, GradientNorm(tol=0.5), ends) == (ends.tolist(), ("converged",) * 3)
     assert seen == [[False, True, False], [False, True, False], [True, True, False]]
-    assert to_numpy(state.theta).tolist() == [2.0, 0.0, 3.0]
-    assert status == ("converged",) * 3
+
+
+def test_masks_show_a_stall_after_a_fixed_number_of_steps() -> None:
+    """On a device nobody looks for stalls on the way; whoever stands still at the end has not converged."""
+
+    def step(problem: LocalProblem, state: State) -> State:
+        return state._replace(theta=state.theta + 1.0, stalled=state.theta > counted(np.array([9.0, 0.0, 9.0])))
+
+    found = count_up(step, Steps(steps=3), np.full(3, 9.0))
+    assert found == ([3.0] * 3, ("converged", "stalled", "converged"))
 
 
 def moved(f: Any, make: Any) -> Any:
