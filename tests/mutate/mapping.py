@@ -319,7 +319,7 @@ def _solver(module: str, *tests: Selected) -> Judges:
         "newton": "newton|Newton|conjugate_gradients",
         "sgd": "sgd|SGD",
     }.get(module, rf"{module}|{module.title()}")
-    name = f"{name}|misfits" if module not in ("_lazy", "_loop", "_default") else ""
+    name = f"{name}|misfits" if module not in ("_lazy", "_default") else ""
     return Judges(
         (
             Selected(f"dualopt/solvers/{module}.py"),
@@ -358,8 +358,15 @@ TABLE |= {
     ),
     "dualopt/solvers/_lazy.py": _solver("_lazy", Selected("tests/solvers/test_sparse_rows.py")),
     "dualopt/solvers/_line_search.py": _solver("_line_search", Selected("tests/solvers/test_line_search.py")),
-    "dualopt/solvers/_loop.py": _solver(
-        "_loop", Selected("tests/solvers/test_loop.py"), Selected("tests/benchmarks/test_counts.py", "masks")
+    "dualopt/solvers/_loop.py": Judges(  # every solver runs it: the tests of the loop itself
+        (
+            Selected("dualopt/solvers/_loop.py"),
+            Selected("tests/solvers/test_loop.py"),
+            Selected("tests/benchmarks/test_counts.py", "masks"),
+            Selected("tests/solvers/test_methods.py", "constant|overflow"),
+            Selected("tests/solvers/test_frozen.py", "diverging|minimiser"),
+            Selected("tests/solvers/test_sampled.py", "divergence|misfits"),
+        )
     ),
     "dualopt/solvers/aogm.py": _solver("aogm"),
     "dualopt/solvers/dual_coordinate.py": _solver(
