@@ -370,7 +370,9 @@ TABLE |= {
     ),
     "dualopt/solvers/aogm.py": _solver("aogm"),
     "dualopt/solvers/dual_coordinate.py": _solver(
-        "dual_coordinate", Selected("tests/solvers/test_sparse_rows.py", "dual_coordinate")
+        "dual_coordinate",
+        Selected("tests/solvers/test_dual_coordinate.py"),
+        Selected("tests/solvers/test_sparse_rows.py", "dual_coordinate"),
     ),
     "dualopt/solvers/exact.py": _solver("exact"),
     "dualopt/solvers/gradient.py": _solver("gradient"),
