@@ -51,13 +51,13 @@ class ClientStates:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every client has a state; always, if there was a tree at the start."""
+        """Whether every client has a state, in the latest version; always, if there was a tree at the start."""
         return self._tree is not None or (self._rows is not None and self._rows.is_complete)
 
     @property
     def known(self) -> Array:
         """The clients that have a state, in the latest version."""
-        if self._tree is None and self._rows is not None:
+        if self._rows is not None:
             return self._rows.known
         return np.arange(self._n_clients if self.is_complete else 0)
 

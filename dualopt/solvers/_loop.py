@@ -17,6 +17,7 @@ __all__ = [
     "LocalSolver",
     "assemble",
     "drive",
+    "equal_rows",
     "evaluated",
     "is_smooth",
     "masked",
@@ -93,6 +94,11 @@ def nowhere(objective: Any) -> Array:
     """Return a point for each client that equals no point, NaN, shape ``(N, *shape)``."""
     point = objective.zeros() + math.nan
     return broadcast(point, (objective.n_clients, *objective.shape))
+
+
+def equal_rows(x: Array, y: Array) -> Array:
+    """Tell of which clients two points are equal, shape ``(N,)``, in host memory; NaN equals nothing."""
+    return to_numpy(array_namespace(x, y).all(x == y, axis=tuple(range(1, x.ndim))))
 
 
 def is_smooth(objective: Any) -> bool:
@@ -297,16 +303,16 @@ def sampled_solution(
     The gradients charged are the numbers of ``rows`` that each client used, in units of the rows that it has.
     """
     xp = array_namespace(theta)
-    flat = xp.reshape(theta, (theta.shape[0], -1))
+    finite = to_numpy(xp.all(xp.isfinite(theta), axis=tuple(range(1, theta.ndim))))
     sizes = problem.objective.sizes  # pyright: ignore[reportAttributeAccessIssue]
     return LocalSolution(
         theta=theta,
         evaluation=None,
-        bound=math.inf * xp.ones_like(flat[:, 0]),
+        bound=None,
         length=length,
         solver_state=solver_state,
         gradients=tuple(problem.objective.gradient_cost * used / m for used, m in zip(rows, sizes, strict=True)),
-        status=tuple("converged" if good else "stalled" for good in to_numpy(xp.all(xp.isfinite(flat), axis=-1))),
+        status=tuple("converged" if good else "stalled" for good in finite),
     )
 
 

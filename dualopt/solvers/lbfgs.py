@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from dualopt.arrays._checks import Typed, require_kept
 from dualopt.arrays.streams import Round
 from dualopt.arrays.tree import merge_clients, take_clients
-from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, host_places, host_zeros, reshape, to_numpy
+from dualopt.arrays.xp import Array, array_namespace, asarray_like, device, host_places, host_zeros, reshape
 from dualopt.objectives.local_problem import Evaluation, LocalProblem, client_dot, per_client
 from dualopt.solvers._line_search import LineSearch, backtrack
-from dualopt.solvers._loop import LocalSolution, drive, norm, nowhere, require_smooth, solution
+from dualopt.solvers._loop import LocalSolution, drive, equal_rows, norm, nowhere, require_smooth, solution
 from dualopt.solvers.stopping import Stop
 
 __all__ = ["LBFGS"]
@@ -182,8 +182,7 @@ def evaluate_start(problem: LocalProblem, start: Array, last: SolverState) -> tu
     """
     if start is last.theta:
         return problem.extend(start, last.f, last.grad_f), host_zeros(problem.n_clients)
-    xp = array_namespace(start)
-    moved = to_numpy(xp.any(xp.reshape(last.theta != start, (start.shape[0], -1)), axis=-1))
+    moved = ~equal_rows(last.theta, start)
     f, grad_f = last.f, last.grad_f
     if moved.any():
         new = host_places(moved)

@@ -34,7 +34,9 @@ class Nesterov(Typed):
               y^+ = x^+ + \frac{t-1}{t_+} \frac{1 - t_+ q}{1 - q} (x^+ - x), \qquad q = \mu / L
 
     (Chambolle and Pock 2016, the same momentum as DualFL's (3.4)): :math:`O(1/k^2)` for ``mu = 0``, the factor
-    :math:`1 - \sqrt{q}` otherwise. It returns the extrapolated point, the one whose gradient is known.
+    :math:`1 - \sqrt{q}` otherwise. As :math:`t_+^2 - (1 - q t^2) t_+ = t^2`, the factor of :math:`x^+ - x` is
+    :math:`(t-1) t_+ / (t_+ + t^2)`, which is 0 for ``q = 1``, where one step solves the problem. It returns the
+    extrapolated point, the one whose gradient is known.
 
     Parameters
     ----------
@@ -71,12 +73,12 @@ class Nesterov(Typed):
         xp = array_namespace(start)
 
         def step(problem: LocalProblem, s: State) -> State:
-            q = xp.minimum(problem.mu / problem.L, xp.ones_like(s.t) * (1.0 - 1e-12))  # q = 1: one step solves it
+            q = xp.minimum(problem.mu / problem.L, xp.ones_like(s.t))
             q = xp.maximum(q, xp.zeros_like(q))  # no more momentum for nonconvex problems than for convex ones
             x = s.theta - per_client(1.0 / problem.L, s.theta) * s.evaluation.gradient
             shrink = 1.0 - q * s.t * s.t
             t = 0.5 * (shrink + xp.sqrt(shrink * shrink + 4.0 * s.t * s.t))
-            beta = (s.t - 1.0) / t * (1.0 - t * q) / (1.0 - q)
+            beta = (s.t - 1.0) * t / (t + s.t * s.t)
             y = x + per_client(beta, x) * (x - s.last)
             evaluation = problem.evaluate(y)
             return State(y, evaluation, x, t, s.gradients + 1.0, xp.logical_not(xp.isfinite(evaluation.value)))

@@ -122,7 +122,8 @@ def conjugate_gradients(
     x, residual = xp.zeros_like(b), b
     z = precondition(residual)
     p, rz = z, client_dot(residual, z)
-    products = xp.zeros_like(rz)
+    one, zero = xp.ones_like(rz), xp.zeros_like(rz)
+    products = zero
     running = client_dot(residual, residual) > tol * tol
     for _ in range(max_iter):
         if not any(to_numpy(running)):
@@ -131,12 +132,12 @@ def conjugate_gradients(
         products = products + xp.astype(running, products.dtype)
         curvature = client_dot(p, Hp)
         positive = running & (curvature > 0)
-        alpha = xp.where(positive, rz / xp.where(positive, curvature, xp.ones_like(rz)), xp.zeros_like(rz))
+        alpha = xp.where(positive, rz / xp.where(positive, curvature, one), zero)
         x = x + per_client(alpha, p) * p
         residual = residual - per_client(alpha, p) * Hp
         running = positive & (client_dot(residual, residual) > tol * tol)
         z = precondition(residual)
-        new_rz = client_dot(residual, z)
-        beta = xp.where(running, new_rz / xp.where(rz > 0, rz, xp.ones_like(rz)), xp.zeros_like(rz))
-        p, rz = z + per_client(beta, p) * p, new_rz
+        last, rz = rz, client_dot(residual, z)
+        beta = xp.where(running, rz / xp.where(running, last, one), zero)
+        p = z + per_client(beta, p) * p
     return x, products

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from dualopt.arrays._checks import Typed
 from dualopt.arrays.streams import Round, first_round
 from dualopt.arrays.tree import merge_clients, take_clients
-from dualopt.arrays.xp import Array, array_namespace, to_numpy
+from dualopt.arrays.xp import Array, host_places
 from dualopt.objectives.local_problem import LocalProblem, per_client
-from dualopt.solvers._loop import LocalSolution, nowhere, require_sampling, sampled_solution
+from dualopt.solvers._loop import LocalSolution, equal_rows, nowhere, require_sampling, sampled_solution
 from dualopt.solvers.stopping import Steps, Stop
 
 __all__ = ["Sarah"]
@@ -95,7 +95,6 @@ class Sarah(Typed):
     ) -> LocalSolution:
         """Take the steps from ``start``."""
         f: Any = problem.objective
-        require_sampling("sarah", f)
         if not isinstance(stop, Steps):
             raise ValueError(f"solver 'sarah' computes nothing that {stop} could be tested on: use Steps.")
         round = round or first_round(problem.n_clients)
@@ -113,10 +112,8 @@ class Sarah(Typed):
 
     def _start(self, objective: Any, start: Array, last: SolverState, round: Round) -> tuple[Array, list[int]]:
         """Return the estimates at ``start`` and the rows that were used for them."""
-        xp = array_namespace(start)
         everyone = list(range(objective.n_clients))
-        kept = to_numpy(xp.all(xp.reshape(last.theta == start, (start.shape[0], -1)), axis=-1))
-        new = everyone if round.n % self.refresh == 0 else [j for j in everyone if not kept[j]]
+        new = everyone if round.n % self.refresh == 0 else host_places(~equal_rows(last.theta, start))
         if not new:
             return last.estimate, [0] * len(everyone)
         full = objective.select(new).gradient(take_clients(start, new))

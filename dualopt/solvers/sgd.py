@@ -126,14 +126,14 @@ class SGD(Typed):
             for _ in range(stop.steps):
                 yield everyone, objective.draw(rngs, self.batch)
             return
-        plans = [self._shuffled(rng, m) for rng, m in zip(rngs, objective.sizes, strict=True)]
+        plans = [self._shuffled(rng, m, self.epochs) for rng, m in zip(rngs, objective.sizes, strict=True)]
         for i in range(max(len(plan) for plan in plans)):
             clients = [j for j in everyone if i < len(plans[j])]
             yield clients, tuple(plans[j][i] for j in clients)
 
-    def _shuffled(self, rng: Any, m: int) -> list[Any]:
+    def _shuffled(self, rng: Any, m: int, epochs: int) -> list[Any]:
         """Return the batches of all passes of one client."""
-        passes = [rng.permutation(m) for _ in range(self.epochs or 0)]
+        passes = [rng.permutation(m) for _ in range(epochs)]
         return [order[i : i + self.batch] for order in passes for i in range(0, m, self.batch)]
 
     def _clip(self, gradient: Array) -> Array:

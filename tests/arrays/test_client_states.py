@@ -15,7 +15,7 @@ from dualopt import DualFL, FedDyn, UniformSubset, iterate
 from dualopt.arrays import client_states
 from dualopt.arrays.client_states import ClientStates
 from dualopt.arrays.tree import leaves, merge_clients, take_clients
-from dualopt.arrays.xp import to_numpy
+from dualopt.arrays.xp import is_host, to_numpy
 from tests.problems import lopsided
 
 N = 7
@@ -90,6 +90,29 @@ def test_only_clients_that_were_put_take_memory(monkeypatch, lazy):
     assert states.take([9000, 1]).sum(axis=1).tolist() == [900.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("shapes", "n_clients", "places"),
+    [
+        ([(1024,)], 2**20, 2**20),  # 8 GiB of float64
+        ([(1024,)], 2**20 + 1, 2),
+        ([(32, 32)], 2**20 + 1, 2),
+        ([(1024,), (1025,)], 2**20, 2),  # a tree of which one array is larger
+    ],
+)
+def test_up_to_8_gib_an_array_has_its_places_at_once(monkeypatch, shapes, n_clients, places):
+    asked, resized = [], client_states._resized
+    monkeypatch.setattr(client_states, "_resized", lambda x, n: asked.append(n) or resized(x, min(n, 2)))
+    ClientStates(None, n_clients).put([3, 1], tuple(np.ones((2, *shape)) for shape in shapes))
+    assert asked == [places] * len(shapes)
+
+
+def test_where_memory_is_not_the_hosts_places_are_made_as_they_are_needed(backend):
+    x = backend(np.zeros((7, 2)))
+    states = ClientStates(x, 7).put([3], x[:1, ...])
+    assert states._rows is not None
+    assert states._rows._arrays.shape == (7 if is_host(x) else 1, 2)
+
+
 def memory() -> int:
     """Bytes of this process that are in memory."""
     if not STATM.exists():
@@ -106,6 +129,14 @@ def test_arrays_of_everybody_in_order_are_kept_as_they_are():
     assert states.take((0, 1, 2)) is start
     assert after.tree is after.take(range(3)) is ones
     assert after.put((2, 1, 0), np.arange(3.0)).tree.tolist() == [2.0, 1.0, 0.0]
+
+
+def test_what_is_read_again_is_not_copied_again():
+    states = ClientStates(np.zeros(4), 4).put([1, 3], np.array([5.0, 7.0]))
+    ids = np.array([3, 0])
+    assert states.take(ids) is states.take(ids)
+    assert states.take(range(4)) is states.take(np.arange(4)) is states.tree
+    assert states.take(ids).tolist() == [7.0, 0.0]
 
 
 def test_states_without_a_start_are_complete_when_everybody_was_put():

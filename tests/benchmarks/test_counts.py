@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import array_api_strict as strict
 import numpy as np
@@ -11,9 +11,10 @@ import pytest
 from dualopt.arrays.xp import asarray_like, is_host, to_numpy
 from dualopt.methods import DualFL, FedAvg, FedDyn
 from dualopt.methods.participation import Round
-from dualopt.objectives import LocalProblem
+from dualopt.objectives import LocalProblem, Quadratic
 from dualopt.solvers import LBFGS, Gradient, NewtonCG
-from dualopt.solvers.stopping import GradientReduction, Steps
+from dualopt.solvers._loop import drive
+from dualopt.solvers.stopping import GradientNorm, GradientReduction, Steps
 
 from .calls import certified_rounds, tiny_rounds
 from .count import DEVICE, Counts, counted, counting, main, rounds, shape_of_mnist, xp
@@ -160,6 +161,45 @@ def test_masks_give_what_selection_gives(name: str) -> None:
     assert device.gradients == host.gradients
     assert len(set(host.gradients)) > 1
     np.testing.assert_allclose(to_numpy(device.theta), host.theta, rtol=0, atol=1e-11)
+
+
+class State(NamedTuple):
+    """Counters of three clients on a device."""
+
+    theta: Any
+    stalled: Any
+
+
+def count_up(step: Any, stop: Any, ends: Any) -> tuple[list[float], tuple[str, ...]]:
+    """Return how far a loop has come in which a gradient is the distance from an end."""
+    problem = LocalProblem(objective=Quadratic(A=counted(np.ones((3, 1, 1))), b=counted(np.zeros((3, 1)))))
+    start = State(counted(np.zeros(3)), counted(np.zeros(3, dtype=bool)))
+    state, status = drive(
+        step, problem, start, stop, None, max_iter=9, measure=lambda _, s: (s.theta, counted(ends) - s.theta)
+    )
+    return to_numpy(state.theta).tolist(), status
+
+
+def test_masks_let_whoever_is_finished_rest() -> None:
+    """On a device a step is told who is finished, so that searches go on for the others alone."""
+    seen, ends = [], np.array([2.0, 0.0, 3.0])
+
+    def step(problem: LocalProblem, state: State) -> State:
+        seen.append(to_numpy(state.stalled).tolist())
+        return state._replace(theta=state.theta + 1.0)
+
+    assert count_up(step, GradientNorm(tol=0.5), ends) == (ends.tolist(), ("converged",) * 3)
+    assert seen == [[False, True, False], [False, True, False], [True, True, False]]
+
+
+def test_masks_show_a_stall_after_a_fixed_number_of_steps() -> None:
+    """On a device nobody looks for stalls on the way; whoever stands still at the end has not converged."""
+
+    def step(problem: LocalProblem, state: State) -> State:
+        return state._replace(theta=state.theta + 1.0, stalled=state.theta > counted(np.array([9.0, 0.0, 9.0])))
+
+    found = count_up(step, Steps(steps=3), np.full(3, 9.0))
+    assert found == ([3.0] * 3, ("converged", "stalled", "converged"))
 
 
 def moved(f: Any, make: Any) -> Any:

@@ -336,9 +336,10 @@ def _solver(module: str, *tests: Selected) -> Judges:
         "_dual_rows": "dual_coordinate|interior_point|DualCoordinate|InteriorPoint",
         "aogm": "aogm|AOGM",
         "interior_point": "interior_point|InteriorPoint|interior",
+        "newton": "newton|Newton|conjugate_gradients",
         "sgd": "sgd|SGD",
     }.get(module, rf"{module}|{module.title()}")
-    name = f"{name}|misfits" if module not in ("_lazy", "_loop", "_default") else ""
+    name = f"{name}|misfits" if module not in ("_lazy", "_default") else ""
     return Judges(
         (
             Selected(f"dualopt/solvers/{module}.py"),
@@ -395,9 +396,22 @@ TABLE |= {
     ),
     "dualopt/solvers/_lazy.py": _solver("_lazy", Selected("tests/solvers/test_sparse_rows.py")),
     "dualopt/solvers/_line_search.py": _solver("_line_search", Selected("tests/solvers/test_line_search.py")),
-    "dualopt/solvers/_loop.py": _solver("_loop", Selected("tests/benchmarks/test_counts.py")),
+    "dualopt/solvers/_loop.py": Judges(  # every solver runs it: the tests of the loop itself
+        (
+            Selected("dualopt/solvers/_loop.py"),
+            Selected("tests/solvers/test_loop.py"),
+            Selected("tests/benchmarks/test_counts.py", "masks"),
+            Selected("tests/solvers/test_methods.py", "constant|overflow"),
+            Selected("tests/solvers/test_frozen.py", "diverging|minimiser"),
+            Selected("tests/solvers/test_sampled.py", "divergence|misfits"),
+        )
+    ),
     "dualopt/solvers/aogm.py": _solver("aogm"),
-    "dualopt/solvers/dual_coordinate.py": _solver("dual_coordinate"),
+    "dualopt/solvers/dual_coordinate.py": _solver(
+        "dual_coordinate",
+        Selected("tests/solvers/test_dual_coordinate.py"),
+        Selected("tests/solvers/test_sparse_rows.py", "dual_coordinate"),
+    ),
     "dualopt/solvers/_dual_rows.py": _solver(
         "_dual_rows", Selected("tests/solvers/test_solutions.py", "dual|interior")
     ),
@@ -405,7 +419,9 @@ TABLE |= {
     "dualopt/solvers/gradient.py": _solver("gradient"),
     "dualopt/solvers/interior_point.py": _solver("interior_point"),
     "dualopt/solvers/lbfgs.py": _solver(
-        "lbfgs", Selected("tests/solvers/test_lbfgs_defaults.py"), Selected("tests/benchmarks/test_counts.py")
+        "lbfgs",
+        Selected("tests/solvers/test_lbfgs_defaults.py"),
+        Selected("tests/benchmarks/test_counts.py", "lbfgs"),
     ),
     "dualopt/solvers/nesterov.py": _solver("nesterov"),
     "dualopt/solvers/newton.py": _solver("newton"),

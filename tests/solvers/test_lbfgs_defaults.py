@@ -12,7 +12,7 @@ from solver_instances import first, linear, local_problem, quadratic, starts
 from test_line_search import Curves
 
 from dualopt.losses import Hinge, Logistic, Multinomial
-from dualopt.objectives import LinearModel, LocalProblem, linear_model, reweighted
+from dualopt.objectives import LinearModel, LocalProblem, Quadratic, linear_model, reweighted
 from dualopt.objectives._sparse import LARGEST_GRAM
 from dualopt.solvers import LBFGS, DualCoordinate, Exact, RowLBFGS, default_solver
 from dualopt.solvers._default import is_wide
@@ -111,3 +111,13 @@ def test_a_search_that_fails_is_a_stall():
     assert found.status == ("stalled",)
     assert found.gradients == (31.0,)
     assert found.theta[0, 0] == 0.0
+
+
+def test_a_step_without_positive_curvature_leaves_no_pair():
+    """Of clients that bend down, not at all, and upwards along a step, the last one alone has a pair."""
+    f = Quadratic(A=np.array([[[-2.0]], [[0.0]], [[0.5]]]), b=np.array([[3.0], [1.0], [-2.0]]))
+    solver = LBFGS(history=2, precondition=False)
+    found = solver(LocalProblem(objective=f), np.zeros((3, 1)), Steps(steps=1))
+    s, y = -2.0, -1.0  # <s, y> = 2
+    pairs = np.array([[0.0, s, 0.0, y]]) / 2.0**0.5
+    np.testing.assert_allclose(found.solver_state.pairs[..., 0], np.concatenate([np.zeros((2, 4)), pairs]), rtol=1e-14)

@@ -41,7 +41,7 @@ class Curves(Objective):
         return np.array([[slope(x)] for (_, slope), x in zip(self.curves, theta[:, 0].tolist(), strict=True)])
 
     def select(self, ids):
-        return Curves(*(self.curves[j] for j in ids), mu=self.least, asked=[self.asked[j] for j in ids])
+        return type(self)(*(self.curves[j] for j in ids), mu=self.least, asked=[self.asked[j] for j in ids])
 
 
 def search(

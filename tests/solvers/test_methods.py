@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from solver_instances import OBJECTIVES, first, local_problem, starts
+from solver_instances import OBJECTIVES, first, linear, local_problem, starts
+from test_line_search import Curves
 
+from dualopt.losses import Logistic
 from dualopt.objectives import LocalProblem, ObjectiveWrapper, Quadratic
 from dualopt.solvers import AOGM, LBFGS, Gradient, Nesterov, NewtonCG
 from dualopt.solvers.newton import conjugate_gradients
@@ -76,9 +78,17 @@ def test_conjugate_gradients_limits_and_negative_curvature():
     zero, none = conjugate_gradients(multiply(H), 0 * b, tol=np.zeros(4), max_iter=10)
     assert np.all(zero == 0)
     assert none.tolist() == [0.0] * 4
-    stopped, one = conjugate_gradients(multiply(-1e-6 * H), b, tol=np.full(4, 1e-12), max_iter=10)
-    assert np.all(stopped == 0)
-    assert one.tolist() == [1.0] * 4
+    for concave in (-1e-6 * H, 0.0 * H):
+        stopped, one = conjugate_gradients(multiply(concave), b, tol=np.full(4, 1e-12), max_iter=10)
+        assert np.all(stopped == 0)
+        assert one.tolist() == [1.0] * 4
+
+
+def test_conjugate_gradients_end_where_the_tolerance_is_met_exactly():
+    H, b = np.array([np.eye(4), np.diag([1.0, 3.0, 1.0, 3.0])]), np.ones((2, 4))
+    x, products = conjugate_gradients(multiply(H), b, tol=np.array([2.0, 1.0]), max_iter=9)  # |b| = 2
+    assert x.tolist() == [4 * [0.0], 4 * [0.5]]  # the second residual is (1, -1, 1, -1)/2
+    assert products.tolist() == [0.0, 1.0]
 
 
 # Rates. The bounds hold at every step without fitting, and gradient descent breaks them on the same instance.
@@ -209,6 +219,92 @@ def test_aogm_starts_a_call_from_its_last_step_size():
     cold = solver(problem, np.ones((1, 40)), Steps(steps=1), (1e-6 * problem.L,), first(1))
     warm = solver(problem, np.ones((1, 40)), Steps(steps=1), cold.solver_state, first(1))
     assert warm.gradients[0] < cold.gradients[0]
+
+
+class Bare(ObjectiveWrapper):
+    """An objective that offers Hessian products alone, and may say that nothing is known of its constants."""
+
+    forwarded = frozenset({"hessian"})
+
+    def __init__(self, objective, known=True):
+        self.objective, self.known = objective, known
+
+    @property
+    def mu(self):
+        return self.objective.mu if self.known else np.full(self.n_clients, -np.inf)
+
+    @property
+    def L(self):
+        return self.objective.L if self.known else np.full(self.n_clients, np.inf)
+
+    def select(self, ids):
+        return Bare(self.objective.select(ids), self.known)
+
+
+def conjugate_gradient_loop(H, P, b, tol):
+    """Return the solution and the number of products for one client, by the textbook."""
+    x, r, products = np.zeros_like(b), b, 0
+    p = z = P @ r
+    while np.linalg.norm(r) > tol:
+        Hp, rz, products = H @ p, r @ z, products + 1
+        x, r = x + rz / (p @ Hp) * p, r - rz / (p @ Hp) * Hp
+        z = P @ r
+        p = z + (r @ z) / rz * p
+    return x, products
+
+
+@pytest.mark.parametrize("preconditioned", [True, False])
+def test_newton_is_its_recursion(preconditioned):
+    """Systems are solved to min(0.1, |g|^(1/2)) |g|, not further and not less, and every product is counted."""
+    f = linear(Logistic(), sizes=(60, 9, 40, 30, 16), d=30)
+    problem = local_problem(f if preconditioned else Bare(f), "all")
+    start, units = 0.1 * starts(problem), np.eye(f.shape[0])
+    theta, counts, norms = start, np.ones(5), []
+
+    def matrices(apply):
+        return np.stack([apply(np.broadcast_to(unit, theta.shape)) for unit in units], axis=-1)
+
+    P = matrices(problem.preconditioner) if preconditioned else np.broadcast_to(units, (5, *2 * f.shape))
+    for k in range(1, 6):
+        H, g = matrices(problem.hessian_operator(theta)), problem.gradient(theta)
+        norms.append(np.linalg.norm(g, axis=-1))
+        tolerances = np.minimum(0.1, norms[-1] ** 0.5) * norms[-1]
+        found = [conjugate_gradient_loop(*one) for one in zip(H, P, -g, tolerances, strict=True)]
+        theta = theta + np.stack([direction for direction, _ in found])  # whole steps decrease F here
+        counts = counts + [1.0 + products for _, products in found]
+        solution = NewtonCG()(problem, start, Steps(steps=k))
+        assert solution.gradients == tuple(counts)
+        np.testing.assert_allclose(solution.theta, theta, rtol=0, atol=1e-10)
+    assert np.max(norms[0]) > 1.0  # both tolerances occur
+    assert np.min(norms[-2]) < 2e-3
+
+
+@pytest.mark.parametrize("solver", [NewtonCG(), LBFGS(), LBFGS(precondition=False)], ids=["newton", "lbfgs", "lbfgs-I"])
+def test_no_constant_is_needed(solver):
+    problem = LocalProblem(objective=Bare(OBJECTIVES["quadratic"](), known=False))
+    found = solver(problem, starts(problem), GradientNorm(tol=1e-9))
+    assert found.status == ("converged",) * 5
+    assert np.all(np.isinf(found.gap))
+    for other, name in ((Nesterov(), "nesterov"), (Gradient(), "gradient"), (AOGM(), "aogm")):
+        with pytest.raises(ValueError, match=f"^solver '{name}' needs a smoothness constant, which .* 'sgd' with a"):
+            other(problem, starts(problem), GradientNorm(tol=1e-9))
+
+
+class Straight(Curves):
+    """Curves whose Hessians are said to be the identity."""
+
+    offers = property(lambda self: frozenset({"hessian"}))
+
+    def hessian_operator(self, theta):
+        return lambda v: v
+
+
+def test_newton_ends_where_its_search_fails_and_needs_hessians():
+    curve = lambda x: 1.0 if x == 0 else np.inf, lambda x: -1.0  # there is a value where it begins, and nowhere else
+    found = NewtonCG()(LocalProblem(objective=Straight(curve, mu=-np.inf)), np.zeros((1, 1)), GradientNorm(tol=0.5))
+    assert (found.status, found.gradients, found.theta[0, 0]) == (("stalled",), (32.0,), 0.0)
+    with pytest.raises(ValueError, match=r"^solver 'newton' needs an objective with hessian_operator\.$"):
+        NewtonCG()(LocalProblem(objective=Curves(curve, mu=-np.inf)), np.zeros((1, 1)), GradientNorm(tol=0.5))
 
 
 def test_newton_converges_superlinearly():

@@ -156,6 +156,9 @@ def test_misfits_are_refused(name):
     kind = name.partition(",")[0]
     with pytest.raises(ValueError, match=rf"^solver '{kind}' needs an objective with draw and sample_gradient.*\.$"):
         solver.initial_state(quadratic())
+    problem = local_problem(quadratic(), "linear")
+    with pytest.raises(ValueError, match=rf"^solver '{kind}' needs an objective with draw and sample_gradient.*\.$"):
+        solver(problem, starts(problem), STOP)
     problem = local_problem(OBJECTIVES["logistic"](), "linear")
     solver_state = solver.initial_state(problem.objective)
     if isinstance(solver, SGD) and solver.epochs is not None:

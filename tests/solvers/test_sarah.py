@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from solver_instances import OBJECTIVES, SIZES, first, local_problem, starts
@@ -19,12 +21,15 @@ def spread(numbers, like):
     return np.asarray(numbers).reshape(-1, *(1,) * (like.ndim - 1))
 
 
+@pytest.mark.parametrize("unit", [None, np.array([0.5, 1.0, 3.0, 7.0, 0.2])], ids=["", "unit"])
 @pytest.mark.parametrize("objective", ["squared", "logistic", "multinomial"])
-def test_all_rows_are_exact_linearised_proximal_steps(objective):
-    problem = local_problem(OBJECTIVES[objective](), "all")
+def test_all_rows_are_exact_linearised_proximal_steps(objective, unit):
+    problem = dataclasses.replace(local_problem(OBJECTIVES[objective](), "all"), unit=unit)
     f = problem.objective
-    start, gamma = starts(problem), 0.3
-    solver = Sarah(gamma=gamma, batch=None, refresh=100)
+    start = starts(problem)
+    solver = Sarah(gamma=0.3, batch=None, refresh=100)
+    # F_j is as many times the function that is asked for: its steps are as many times too long for F_j
+    gamma = 0.3 if unit is None else spread(0.3 / unit, start)
     solver_state, theta = solver.initial_state(f), start
     for n in range(3):
         result = solver(problem, theta, Steps(steps=4), solver_state, first(5, n))
@@ -101,7 +106,7 @@ def test_the_estimate_is_refreshed_where_it_is_not_known():
     late = solver(problem, start, Steps(steps=1), solver.initial_state(f), first(5, 7))  # no earlier call
     assert late.gradients == tuple(1 + 2 / m for m in SIZES)
     elsewhere = late.theta.copy()
-    elsewhere[3] += 1.0
+    elsewhere[3, 1] += 1.0  # one number is enough
     again = solver(problem, elsewhere, Steps(steps=1), late.solver_state, first(5, 8))
     assert again.gradients == tuple(float(j == 3) + 2 / m for j, m in enumerate(SIZES))
     weight = (problem.mu - f.mu)[3]

@@ -13,9 +13,9 @@ from dualopt.solvers.stopping import Steps
 
 
 def literal(solver, problem, start, round, steps):
-    """Do what the formula says, one client, one step and one row at a time (squared loss)."""
+    """Do what the formula says, one client, one step and one row at a time (squared loss); sum the step sizes."""
     f = problem.objective
-    found = []
+    found, lengths = [], []
     weights = np.broadcast_to(problem.weight, (problem.n_clients,))
     for j, (rng, (X, y, w)) in enumerate(zip(round.rngs(), f.client_rows(), strict=True)):
         m, theta = len(y), start[j].copy()
@@ -28,15 +28,18 @@ def literal(solver, problem, start, round, steps):
                 while order:
                     batches.append(order[: solver.batch])
                     del order[: solver.batch]
+        lengths.append(0.0)
         for rows in batches:
             gradient = f.ridge * theta + problem.linear[j] + weights[j] * (theta - problem.center[j])
             for i in rows:
                 gradient = gradient + m * w[i] * (theta @ X[i] - y[i]) * X[i] / len(rows)
             if solver.max_norm is not None:
                 gradient = gradient * min(1.0, solver.max_norm / np.linalg.norm(gradient))
-            theta = theta - solver.step * solver.decay**round.n * gradient
+            step = solver.step * solver.decay**round.n
+            theta = theta - step * gradient
+            lengths[j] += step
         found.append(theta)
-    return np.stack(found)
+    return np.stack(found), lengths
 
 
 @pytest.mark.parametrize(
@@ -46,6 +49,7 @@ def literal(solver, problem, start, round, steps):
         SGD(step=0.05, batch=20),  # more rows than any client has
         SGD(step=0.05, batch=4, epochs=2),
         SGD(step=0.05, batch=3, decay=0.5),
+        SGD(step=0.05, batch=4, epochs=3, decay=0.5),
         SGD(step=0.05, batch=4, epochs=1, max_norm=1.5),
         SGD(step=0.05, batch=1, max_norm=0.1),
         SGD(step=0.05, batch=3, max_norm=4.0),  # some are longer, some are not
@@ -56,9 +60,10 @@ def literal(solver, problem, start, round, steps):
 def test_it_is_the_literal_loop(solver, n):
     problem = local_problem(OBJECTIVES["squared"](), "all")
     start, round = starts(problem), first(5, n)
-    expected = literal(solver, problem, start, round, steps=3)
+    expected, lengths = literal(solver, problem, start, round, steps=3)
     result = solver(problem, start, Steps(steps=3), (), round)
     np.testing.assert_allclose(result.theta, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.length * np.ones(5), lengths, rtol=1e-14)  # of up to nine steps
 
 
 def test_work_is_the_share_of_the_rows():
