@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "UNJUDGED", "Judges", "Selected", "files", "judges", "mathematics"]
+__all__ = ["COMPILED", "ROOT", "UNJUDGED", "Judges", "Selected", "files", "judges", "mathematics"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -758,6 +758,8 @@ TABLE |= {
         )
     ),
 }
+
+COMPILED = {"dualopt/objectives/_kernels.py"}  # Numba compiles their functions: every mutant is imported anew
 
 UNJUDGED = {  # files that compute and have no mutants here, and why
     f"dualopt/engine/{name}.py": "their tests start processes with mpiexec, which a mutant in memory does not reach"

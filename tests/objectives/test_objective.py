@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dualopt.objectives import (
     ZeroChain,
     mlp,
 )
+from dualopt.objectives._rounding import gamma
 from dualopt.objectives.objective import OPTIONAL_MEMBERS
 from dualopt.regularisers import L1, Zero
 
@@ -121,3 +123,76 @@ def test_rows_add_what_a_function_finds_in_blocks():
     )
     assert count.tolist() == list(whole.sizes)
     np.testing.assert_allclose(total, [j * np.mean(data.y[part]) for j, part in enumerate(data.clients)], atol=1e-15)
+
+
+EPS, LEAST = 2.0**-52, 2.0**-1022
+
+
+class Told(Objective):
+    """Numbers that are given: constants, and what they are wrong by where that is not the default."""
+
+    L, n_clients, shape = property(lambda self: np.abs(self.mu)), property(lambda self: len(self.mu)), (3, 2)
+    mu = np.empty(0)  # pyright: ignore[reportAssignmentType]
+
+    def __init__(self, mu, wrong_by=None, weights=None):
+        self.mu, self.wrong_by, self.weights = np.array(mu), wrong_by, weights
+
+    @property
+    def mu_rounding(self):
+        return super().mu_rounding if self.wrong_by is None else np.array(self.wrong_by)
+
+    def zeros(self):
+        return np.zeros(self.shape)
+
+    def value(self, theta):
+        return self.mu
+
+    def gradient(self, theta):
+        return theta
+
+    def select(self, ids):
+        return self
+
+
+def test_constants_are_right_to_four_units_in_the_last_place():
+    assert Told([1.0, -2.0, 0.0]).mu_rounding.tolist() == [4 * EPS, 8 * EPS, 0.0]
+
+
+def test_proven_constants_are_rounded_down():
+    assert Told([3.0, -3.0, 0.0, 1.3], [1.0, 1.0, 1.0, 0.0]).proven_mu.tolist() == [
+        2.0 - 2.0 * EPS,
+        -4.0 - 4.0 * EPS,
+        -1.0 - EPS,
+        1.3,
+    ]
+    rng = np.random.default_rng(0)
+    mu = rng.standard_normal(1000)
+    for size in (EPS, 0.1, 10.0):
+        wrong_by = size * rng.uniform(0.5, 3.0, 1000)
+        for a, b, found in zip(mu.tolist(), wrong_by.tolist(), Told(mu, wrong_by).proven_mu.tolist(), strict=True):
+            exact = Fraction(a) - Fraction(b)
+            assert 0 < exact - Fraction(found) <= Fraction(2 * EPS) * abs(exact)
+
+
+@pytest.mark.parametrize(
+    ("mu", "weights", "room"),
+    [
+        ([2.0, -1.0, 0.0], (1.0, 2.0, 5.0), gamma(10, np.zeros(1)) * 0.5 + 3 * LEAST),
+        ([0.0, 0.0, 0.0], (1.0, 2.0, 5.0), 3 * LEAST),
+        ([2.0, -1.0, -1.0], None, gamma(3, np.zeros(1)) * 4.0 / 3.0),
+        ([0.0, 0.0, 0.0], None, 0.0),
+    ],
+)
+def test_the_mean_of_the_constants_is_a_lower_bound(mu, weights, room):
+    """The means are 0: what is left is the room for rounding of the sum, and of products with weights."""
+    f = Told(mu, np.zeros(3), weights)
+    assert f.mean_mu == pytest.approx(-room, rel=1e-12, abs=0.0)
+    assert Told([0.3], np.zeros(1), weights and weights[:1]).mean_mu == 0.3
+
+
+def test_what_is_computed_is_right_to_sixteen_units_in_the_last_place():
+    f, unit = Told([1.0, 1.0]), gamma(16, np.zeros(1))
+    gradient = np.array([[[0.0, 3.0], [0.0, 0.0], [-4.0, 0.0]], [[0.0] * 2] * 3])
+    found = f.rounding(f.zeros(), np.array([-2.0, 0.0]), gradient)
+    np.testing.assert_allclose(found.value, [2.0 * unit + LEAST, LEAST], rtol=1e-14)
+    np.testing.assert_allclose(found.gradient, [5.0 * unit, 6 * LEAST], rtol=1e-14)
