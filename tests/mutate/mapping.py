@@ -638,6 +638,7 @@ TABLE |= {
         (
             Selected("dualopt/objectives/scales.py"),
             Selected("tests/objectives/test_scales.py"),
+            Selected("tests/objectives/test_contract.py", r"\[scales[\]-]"),
             Selected("tests/methods/test_scales.py"),
         ),
         ("best_scales",),
@@ -677,16 +678,22 @@ TABLE |= {
             (
                 Selected(f"dualopt/objectives/{name}.py"),
                 *(Selected(f"tests/objectives/test_{about}.py") for about in tests),
+                Selected("tests/objectives/test_contract.py", rf"\[({instances})[\]-]"),
                 Selected("tests/methods/test_arguments.py", "docstring_names.*(Nonconvex|Sharpness)"),
             )
         )
+        for name, tests, instances in (
+            ("quadratic", ("quadratic", "rounding"), "quadratic"),
+            ("rows", ("objective", "parts", "sampling", "linear"), "Squared|Multinomial"),
+            ("network", ("network",), "network"),
+            ("nonconvex_penalty", ("nonconvex_penalty",), "nonconvex"),
+            ("sharpness_aware", ("sharpness_aware",), "uphill"),
+            ("zero_chain", ("zero_chain",), "zero chain"),
+        )
+    },
+    **{
+        f"dualopt/objectives/{name}.py": Judges(tuple(Selected(f"tests/objectives/test_{about}.py") for about in tests))
         for name, tests in (
-            ("quadratic", ("quadratic", "rounding")),
-            ("rows", ("parts", "sampling", "linear")),
-            ("network", ("network",)),
-            ("nonconvex_penalty", ("nonconvex_penalty",)),
-            ("sharpness_aware", ("sharpness_aware",)),
-            ("zero_chain", ("zero_chain",)),
             ("_compiled", ("compiled",)),
             ("_dense", ("linear", "compiled", "kernels", "parts", "sampling")),
             ("_kernels", ("compiled", "kernels")),

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from model_instances import model, rows
+from scipy.sparse import csr_array
 
 from dualopt.losses import Logistic, Squared
 from dualopt.objectives import (
@@ -21,6 +22,7 @@ from dualopt.objectives import (
     ZeroChain,
     mlp,
 )
+from dualopt.objectives import rows as rows_module
 from dualopt.objectives._rounding import gamma
 from dualopt.objectives.objective import OPTIONAL_MEMBERS
 from dualopt.regularisers import L1, Zero
@@ -112,6 +114,47 @@ def test_rows_travel_alone_and_are_shared_by_parts():
         for a, b in zip(mine, theirs, strict=True):
             np.testing.assert_array_equal(a, b)
     assert whole.select(range(7)) is whole
+
+
+@pytest.mark.parametrize("spoiled", [0, 4])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_features_whose_squares_cannot_be_summed_are_refused(dtype, spoiled, monkeypatch):
+    """In whatever piece they are: here of two rows."""
+    monkeypatch.setattr(rows_module, "PIECE", 6)
+    largest = np.sqrt(float(np.finfo(dtype).max) / 3)
+    for factor in (1.0 - 1e-6, 1.0 + 1e-6):
+        X = np.ones((5, 3), dtype)
+        X[spoiled, 1] = -largest * factor
+        if factor < 1.0:
+            assert np.isfinite(np.sum(np.full(3, X[spoiled, 1]) ** 2))
+            assert ClientRows.build(X, np.ones(5, dtype), loss=Squared(), clients=2).n_clients == 2
+            continue
+        sentence = rf"^X must have entries up to {largest:.2g}, whose squares can be summed, not [^ ]*: scale X\.$"
+        with pytest.raises(ValueError, match=sentence.replace("+", r"\+")):
+            ClientRows.build(X, np.ones(5, dtype), loss=Squared(), clients=2)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_rows_are_copies_but_those_of_a_mapped_file(intercept, tmp_path):
+    X = np.arange(12.0).reshape(6, 2)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for given in (X, mapped):
+        built = ClientRows.build(given, np.ones(6), loss=Squared(), clients=2, intercept=intercept)
+        shared = [np.shares_memory(group.X, given) for group in built.groups]
+        assert shared == [given is mapped and not intercept]
+        np.testing.assert_array_equal(built.groups[0].X[..., :2], X.reshape(2, 3, 2))
+    turned = ClientRows.build(mapped, np.ones(6), loss=Squared(), clients=[[3, 4, 5], [0, 1, 2]])
+    np.testing.assert_array_equal(turned.groups[0].X, X[[3, 4, 5, 0, 1, 2]].reshape(2, 3, 2))
+
+
+def test_products_with_dense_and_sparse_rows():
+    X, rng = np.diag([1.0, 2.0, 3.0])[:, :2] + [[0.0, 5.0]], np.random.default_rng(0)
+    for given in (X, csr_array(X)):
+        for lead in ((), (4,)):
+            theta, u = rng.standard_normal((*lead, 2)), rng.standard_normal((*lead, 3))
+            np.testing.assert_allclose(rows_module.predictors(given, theta), theta @ X.T, rtol=1e-14)
+            np.testing.assert_allclose(rows_module.pulled_back(u, given), u @ X, rtol=1e-14)
 
 
 def test_rows_add_what_a_function_finds_in_blocks():
