@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic, Multinomial
 from dualopt.methods import FedProx
 from dualopt.methods.preparation import SketchedMetric
-from dualopt.objectives import Composite, LocalProblem, Quadratic, linear_model, reweighted
+from dualopt.objectives import Composite, LocalProblem, NonconvexPenalty, Quadratic, linear_model, reweighted
 from dualopt.objectives.scales import common_scales, in_own_units, own_clients, scales_of
 from dualopt.regularisers import L2
 from dualopt.runs.certificates import certificate
@@ -56,9 +57,9 @@ def test_e_and_all_that_is_known_of_the_clients(loss, backend) -> None:
 
 def test_a_direction_may_be_shared_by_all_clients() -> None:
     f = reweighted(model(Logistic(), rows(Logistic())), SCALES)
-    for product in (f.preconditioner(0.1), f.hessian_operator(f.zeros())):
+    for times in (f.preconditioner(0.1), f.hessian_operator(f.zeros())):
         v = points(f)[0]
-        np.testing.assert_array_equal(product(v), product(np.stack([v] * 7)))
+        np.testing.assert_array_equal(times(v), times(np.stack([v] * 7)))
 
 
 def test_the_weighted_mean_is_the_sum_over_weights() -> None:
@@ -102,8 +103,9 @@ def test_what_scales_add_to_the_bounds_of_rounding_term_by_term() -> None:
     assert f.mu_rounding.tolist() == [8.0 * EPS * (1.0 + 4.0 * EPS), 6.0 * EPS * (1.0 + 4.0 * EPS)]
     X, y = np.array([[1.0, -2.0], [0.5, 3.0], [4.0, 0.25]]), np.array([1.0, -1.0, 1.0])
     options: dict[str, Any] = {"loss": Logistic(), "mu": 0.7, "clients": [[0, 1], [2]], "intercept": False}
-    plain, s = linear_model(X, y, client_weights=diagonal.weights, **options), np.array([0.5, 2.0])
-    for size in (0.0, 1.0):
+    linear, s = linear_model(X, y, client_weights=diagonal.weights, **options), np.array([0.5, 2.0])
+    flat = replace(diagonal, b=np.zeros((2, 2)))
+    for size, plain in product((0.0, 1.0), (linear, flat, NonconvexPenalty(objective=flat))):
         value, gradient = size * np.array([0.4, -3.0]), size * np.array([[3.0, -4.0], [0.6, 0.8]])
         theta = size * np.array([[0.1, 2.0], [-0.3, 0.2]])
         for excess in (None, np.array([0.3, 0.9])):

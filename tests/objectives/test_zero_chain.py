@@ -125,5 +125,7 @@ def test_bad_input_is_named_in_one_sentence(arguments, message):
 def test_scaling_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match=r"^L and eps must be positive, not 1\.0 and 0\.0\.$"):
         chain().scaled(L=1.0, eps=0.0)
+    with pytest.raises(ValueError, match=r"^L and eps must be positive, not 0\.0 and 1\.0\.$"):
+        chain().scaled(L=0.0, eps=1.0)
     with pytest.raises(ValueError, match=r"^split must give every term to some client\.$"):
         ZeroChain(split=np.eye(2, 3)).scaled(L=1.0, eps=1.0)
