@@ -182,11 +182,13 @@ def test_the_trace_is_kept(common):
     assert np.linalg.eigvalsh(matrix(M))[0] >= f.ridge
 
 
-def test_own_sketches_hold_the_largest_pairs():
-    f = classes()
+@pytest.mark.parametrize("clients", [(7, 12, 5, 12), (9, 9, 9, 9)], ids=["unequal", "equal"])
+def test_own_sketches_hold_the_largest_pairs(clients):
+    f = classes(clients=clients)
+    assert (f.shares is None) == (len(set(clients)) == 1)
     M = metric_of(SketchedMetric(rank=1, common=False).prepare(f, f.zeros()))
     mean = np.zeros((f.n_features, f.n_features))
-    for G, share in zip(moments(f), f.shares or (), strict=True):
+    for G, share in zip(moments(f), f.shares or (0.25,) * 4, strict=True):
         values, vectors = np.linalg.eigh(G)
         t = np.sum(values[:-1]) / (len(values) - 1)
         mean += (t * np.eye(len(G)) + (values[-1] - t) * np.outer(vectors[:, -1], vectors[:, -1])) * share

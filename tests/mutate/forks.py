@@ -5,8 +5,8 @@ package. It imports them with statements that say that they are run, and collect
 each judge once and notes which statements it runs. Every mutant is a fork: functions get the code of the mutated ones,
 and the judges that run the changed statement judge, those of most kills for their time first, until one fails. Where a
 change is in what a module runs as it is imported, or is not noticed and in what is run as tests are collected, all is
-imported anew from the mutated source; it always is where Numba compiles the functions of a file. What a mutant does to
-memory or to its time stays in its process: the time is that of the processor, which other programs do not change.
+imported anew from the mutated source. What a mutant does to memory or to its time stays in its process: the time is
+that of the processor, which other programs do not change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from time import process_time
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from tests.mutate.mapping import COMPILED, ROOT, Judges
+from tests.mutate.mapping import ROOT, Judges
 from tests.mutate.operators import Mutant
 
 __all__ = ["Outcome", "Task", "judge_in_forks", "judge_source", "warm_up"]
@@ -412,10 +412,8 @@ def _exchanges(task: Task, changed: str) -> list[tuple[FunctionType, CodeType]]:
     Raises
     ------
     LookupError
-        If it cannot be made by other codes alone: Numba keeps what it has compiled.
+        If it cannot be made by other codes alone.
     """
-    if task.file in COMPILED:
-        raise LookupError
     path = str(ROOT / task.file)
     old, new = (compile(text, path, "exec", dont_inherit=True) for text in (task.source, changed))
     pairs = {told: (code, outermost) for told, code, outermost in _changes(old, new, _telling(task.file, task.source))}
@@ -471,7 +469,6 @@ def judge_source(file: str, judges: Judges, source: str, noted: Noted | None = N
     noted = noted or Noted({}, {}, Counter())
 
     def work(say: Callable[[Any], None]) -> None:
-        os.environ["NUMBA_CACHE_DIR"] = tempfile.gettempdir()  # what another mutant was compiled to is not used
         sys.meta_path.insert(0, _Codes({file: compile(source, str(ROOT / file), "exec", dont_inherit=True)}))
         for part in noted.parts(judges):
             _limit(IMPORTS)
@@ -561,8 +558,7 @@ def _serve(tasks: Sequence[Task], jobs: int, say: Callable[[Any], None], wait: C
             if not wait():
                 return
 
-    told = {task.file: _telling(task.file, task.source) for task in tasks if task.file not in COMPILED}
-    sys.meta_path.insert(0, _Codes(told))
+    sys.meta_path.insert(0, _Codes({task.file: _telling(task.file, task.source) for task in tasks}))
     every = Judges(
         tuple(dict.fromkeys(tests for task in tasks for tests in task.judges.tests)),
         tuple(dict.fromkeys(claim for task in tasks for claim in task.judges.claims)),
