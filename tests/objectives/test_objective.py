@@ -223,12 +223,13 @@ def test_proven_constants_are_rounded_down():
         ([2.0, -1.0, 0.0], (1.0, 2.0, 5.0), gamma(10, np.zeros(1)) * 0.5 + 3 * LEAST),
         ([0.0, 0.0, 0.0], (1.0, 2.0, 5.0), 3 * LEAST),
         ([2.0, -1.0, -1.0], None, gamma(3, np.zeros(1)) * 4.0 / 3.0),
+        ([3.0, -3.0], None, gamma(2, np.zeros(1)) * 3.0),
         ([0.0, 0.0, 0.0], None, 0.0),
     ],
 )
 def test_the_mean_of_the_constants_is_a_lower_bound(mu, weights, room):
     """The means are 0: what is left is the room for rounding of the sum, and of products with weights."""
-    f = Told(mu, np.zeros(3), weights)
+    f = Told(mu, np.zeros(len(mu)), weights)
     assert f.mean_mu == pytest.approx(-room, rel=1e-12, abs=0.0)
     assert Told([0.3], np.zeros(1), weights and weights[:1]).mean_mu == 0.3
 
