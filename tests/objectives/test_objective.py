@@ -174,11 +174,11 @@ EPS, LEAST = 2.0**-52, 2.0**-1022
 class Told(Objective):
     """Numbers that are given: constants, and what they are wrong by where that is not the default."""
 
-    L, n_clients, shape = property(lambda self: np.abs(self.mu)), property(lambda self: len(self.mu)), (3, 2)
-    mu = np.empty(0)  # pyright: ignore[reportAssignmentType]
+    mu, L = property(lambda self: self.told), property(lambda self: np.abs(self.told))
+    n_clients, shape = property(lambda self: len(self.told)), property(lambda self: (3, 2))
 
     def __init__(self, mu, wrong_by=None, weights=None):
-        self.mu, self.wrong_by, self.weights = np.array(mu), wrong_by, weights
+        self.told, self.wrong_by, self.weights = np.array(mu), wrong_by, weights
 
     @property
     def mu_rounding(self):
@@ -188,7 +188,7 @@ class Told(Objective):
         return np.zeros(self.shape)
 
     def value(self, theta):
-        return self.mu
+        return self.told
 
     def gradient(self, theta):
         return theta
