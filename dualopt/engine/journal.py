@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from dualopt.arrays._files import SUFFIX, remove_leftovers, write_atomically
+from dualopt.arrays._files import remove_leftovers, write_atomically
 from dualopt.arrays.codec import CodecError, Known, chunks, pack, read, unpack
 from dualopt.arrays.xp import Array
 
@@ -95,8 +95,7 @@ class Journal:
         ValueError
             If the file is damaged, of another version or kind, or something else.
         """
-        if any(self.path.parent.glob(f".{self.path.name}.*{SUFFIX}")):
-            remove_leftovers(self.path.parent)
+        remove_leftovers(self.path.parent)
         if not self.path.exists():
             return None
         try:

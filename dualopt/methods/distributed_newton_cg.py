@@ -104,8 +104,7 @@ class DistributedNewtonCG(LineSearch):
             step = shortened(server.value, server.gradient, server.step, mean.value)
             return server._replace(step=step), Message(server.theta + step, False)
         theta, downhill = server.theta + server.step, -mean.gradient
-        zero = array_namespace(theta).zeros_like(theta)
-        return self._go_on(Server(theta, mean.value, mean.gradient, zero, downhill, downhill, 0))
+        return self._go_on(Server(theta, mean.value, mean.gradient, zeros_like(downhill), downhill, downhill, 0))
 
     def _multiplied(self, server: Server, product: Array) -> tuple[Server, Message]:
         """Take a step of the conjugate gradients; without positive curvature they end."""

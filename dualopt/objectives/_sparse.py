@@ -33,6 +33,7 @@ from dualopt.arrays.xp import (
 )
 from dualopt.objectives._dense import LEAST_RIDGE, ClientBlock, shifted_inverse
 from dualopt.objectives._index import Index
+from dualopt.problem.inputs import require_entries
 
 __all__ = ["SparseBlock", "SparseGroup", "as_stored", "canonical", "sparse_is_faster"]
 
@@ -54,10 +55,8 @@ def canonical(X: Any) -> Any:
     Raises
     ------
     ValueError
-        If ``X`` is not a finite matrix of float64 or float32 with columns in range.
+        If ``X`` does not hold finite numbers of float64 or float32, with columns in range.
     """
-    if len(X.shape) != 2 or 0 in X.shape:
-        raise ValueError(f"X must be a matrix with at least one row and one column, not of shape {tuple(X.shape)}.")
     if str(X.dtype) not in ("float64", "float32"):
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}; sparse ones float64 or float32.")
     rows = X.tocsr()
@@ -105,9 +104,10 @@ def as_stored(X: Any, storage: str, peers: Communicator = ALONE) -> Any:
     Raises
     ------
     ValueError
-        If ``storage`` is unknown, or sparse features are not valid.
+        If ``X`` is no matrix with rows and columns, ``storage`` is unknown, or sparse features are not valid.
     """
     with peers.together():
+        require_entries(X)
         if storage not in ("auto", "sparse", "dense"):
             raise ValueError(f"storage must be 'auto', 'sparse' or 'dense', not {storage!r}.")
         if not is_sparse(X):
@@ -121,8 +121,6 @@ def as_stored(X: Any, storage: str, peers: Communicator = ALONE) -> Any:
 def _without_zeros(X: Array) -> Any:
     """Return a dense matrix in compressed sparse rows."""
     xp = array_namespace(X)
-    if X.ndim != 2:
-        raise ValueError(f"X must be a matrix with at least one row and one column, not of shape {tuple(X.shape)}.")
     rows, columns = xp.nonzero(X)
     starts = xp.searchsorted(rows, xp.arange(X.shape[0] + 1, dtype=rows.dtype, device=device(X)))
     return csr_matrix(X[rows, columns], columns, starts, X.shape)

@@ -138,7 +138,8 @@ class Objective(ABC):
     def proven_mu(self) -> Array:
         """Constants that are proven, ``partial_mu - mu_rounding`` rounded down, shape ``(N,)``."""
         mu, rounding = self.partial_mu, self.mu_rounding
-        return mu - rounding - epsilon(mu) * rounding
+        xp, least = array_namespace(mu), mu - rounding  # right to half a unit in its last place
+        return least - xp.where(rounding > 0, epsilon(mu) * xp.abs(least), xp.zeros_like(least))
 
     @cached_property
     def mean_mu(self) -> float:

@@ -31,7 +31,7 @@ from dualopt.objectives._dense import Block, ClientBlock, Group
 from dualopt.objectives._index import Index
 from dualopt.objectives._rounding import client_norm, tiny
 from dualopt.objectives._sparse import SparseGroup, as_stored
-from dualopt.problem.inputs import require_entries, row_numbers
+from dualopt.problem.inputs import row_numbers
 
 __all__ = ["Block", "ClientBlock", "ClientRows", "Group", "Sample", "predictors", "pulled_back"]
 
@@ -464,7 +464,6 @@ def _largest_entry(X: Array, like: Array) -> float:
 
 def _check_data(X: Array, like: Array, y: Array, loss: Loss) -> None:
     xp = array_namespace(like)
-    require_entries(X)
     if not xp.isdtype(X.dtype, "real floating"):
         raise ValueError(f"X must hold floating-point numbers, not {X.dtype}.")
     largest, bound = 0.0, _largest_entry(X, like)

@@ -19,7 +19,7 @@ import pytest
 from dualopt import run
 from dualopt.app.cli.engine import OF_ONE as OF_ONE_COMMAND
 from dualopt.engine import _agreement
-from dualopt.engine._everywhere import OF_ONE
+from dualopt.engine._everywhere import OF_ONE, everywhere
 from dualopt.methods import DualFL, FedPD
 from dualopt.objectives import linear_model, mlp
 from dualopt.problem import data
@@ -280,6 +280,33 @@ def test_what_one_process_watches_is_its_own() -> None:
         return run(DualFL(stop=object()), problems()["quadratic"], engine=asks(peers), **own)  # pyright: ignore[reportArgumentType]
 
     assert on_each(2, ask) == [None, None]
+
+
+def test_an_option_that_is_given_as_its_default_is_no_other() -> None:
+    default = signature(run).parameters["rounds"].default
+
+    def ask(peers: Any) -> Any:
+        return run("dualfl", problems()["quadratic"], engine=asks(peers), **({"rounds": default} if peers.rank else {}))
+
+    assert on_each(2, ask) == [None, None]
+
+
+@everywhere
+def given(algorithm: Any, objective: Any, *, engine: Any = None, rounds: int = 5) -> Any:
+    return algorithm, objective, engine, rounds
+
+
+def test_the_process_that_runs_it_has_the_clients_of_all_and_no_engine() -> None:
+    class Whole:
+        def run_everywhere(self, function: Any, block: Any, facts: Any) -> Any:
+            return function(["others", block]), facts
+
+    whole = Whole()
+    assert given("a", "own", engine=whole, rounds=7) == (
+        ("a", ["others", "own"], None, 7),
+        {"algorithm": "a", "rounds": 7},
+    )
+    assert given("a", "own", engine=3) == ("a", "own", 3, 5)  # an engine of one process is handed on
 
 
 def test_data_are_read_once_more_and_not_at_all_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import signal
+import zlib
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -38,6 +39,7 @@ from dualopt import (
 )
 from dualopt.arrays import codec
 from dualopt.arrays._files import SUFFIX
+from dualopt.arrays.codec import Known
 from dualopt.engine import checkpoint as checkpoints
 from dualopt.engine import journal
 from dualopt.engine.checkpoint import Checkpoint
@@ -286,6 +288,40 @@ def test_a_damaged_file_gives_one_sentence(tmp_path, cut):
     flipped = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
     path.write_bytes({"empty": b"", "half": content[:middle], "text": b"no archive", "flipped": flipped}[cut])
     assert "is damaged" in refusal(path)
+
+
+def test_a_file_that_ends_anywhere_else_is_damaged(tmp_path):
+    path = tmp_path / "a.journal"
+    whole = journal.Journal(path, "checkpoint")
+    whole.write("a run", (1, 0.5))
+    content = path.read_bytes()
+    assert whole.read(Known()) == ["a run", (1, 0.5)]
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=r" is damaged, or no checkpoint of this method\.$"):
+            whole.read(Known())
+
+
+def test_a_file_begins_as_it_is_described(tmp_path):
+    path = tmp_path / "a.journal"
+    journal.Journal(path, "checkpoint").write("a run")
+    content = path.read_bytes()
+    assert content[:16] == b"dualopt journal\x02"
+    assert int.from_bytes(content[16:20], "little") == zlib.crc32(content[20:])
+
+
+def test_nothing_stays_open(tmp_path):
+    """The system gives the least number that is free to what is opened next."""
+
+    def least() -> int:
+        handle = os.open(os.devnull, os.O_RDONLY)
+        os.close(handle)
+        return handle
+
+    before, file = least(), journal.Journal(tmp_path / "a.journal", "checkpoint")
+    file.write("a run")
+    assert file.read(Known()) == ["a run"]
+    assert least() == before
 
 
 def test_a_later_version_is_named(tmp_path):

@@ -11,11 +11,12 @@ import pytest
 
 import dualopt.methods
 from dualopt.arrays.tree import leaves, tree_map
+from dualopt.engine import Blocks
 from dualopt.engine._steps import averaged
 from dualopt.engine.rounds import advance, initial_state, iterate, on_engine, resolve, rounds_of
 from dualopt.methods import AUTO, Algorithm, DualFL, FedADMM, FedAvg, FedDualAvg
-from dualopt.methods.participation import Round, UniformSubset, first_round
-from dualopt.objectives import Composite, LocalProblem, Quadratic
+from dualopt.methods.participation import Round, UniformSubset, WeightedSubset, first_round
+from dualopt.objectives import Composite, LocalProblem, Quadratic, reweighted
 from dualopt.regularisers import L1, Zero
 from dualopt.runs.recording import run
 from dualopt.solvers import AOGM, LBFGS, SGD, DualCoordinate, Exact, NewtonCG, Sarah
@@ -299,3 +300,39 @@ def test_without_active_clients_there_are_no_gradients() -> None:
 def test_uploads_have_a_row_for_each_active_client(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"^upload must have shape \(2, \.\.\.\), one row per active client, not "):
         averaged(FedAvg(), np.zeros(shape), first_round(2), None)
+
+
+def test_an_engine_is_asked_for_the_clients() -> None:
+    asked: list[Any] = []
+
+    class Watched(Blocks):
+        def clients(self, objective, prepared=None):
+            asked.append((objective, prepared))
+            return super().clients(objective, prepared)
+
+    f = quadratic(n=5, d=4)
+    (shot,) = islice(iterate(EXACT, f, engine=Watched(number=2)), 1)
+    assert asked == [(f, None)]
+    np.testing.assert_array_equal(shot.server.theta, next(iterate(EXACT, f)).server.theta)
+
+
+def test_cohorts_are_drawn_by_the_weights_of_the_clients() -> None:
+    f = replace(quadratic(n=5, d=4), weights=(1.0, 9.0, 2.0, 30.0, 4.0))
+
+    def cohorts(who: WeightedSubset) -> list[tuple[int, ...]]:
+        method = FedADMM(rho=1.0, solver=Exact())
+        return [s.round.clients for s in islice(iterate(method, f, participation=who), 12)]
+
+    drawn = cohorts(WeightedSubset(size=2))
+    assert drawn == cohorts(WeightedSubset(size=2, weights=f.weights))
+    assert drawn != cohorts(WeightedSubset(size=2, weights=(1.0,) * 5))
+
+
+def test_reweighted_clients_may_be_asked_for_no_other_scales() -> None:
+    f = quadratic(n=3, d=2)
+    g = reweighted(f, [1.0, 4.0, 2.0])
+    for scales in (None, "none"):
+        shots = [next(iterate(EXACT, *given, scales=s)) for *given, s in ((g, scales), (f, [1.0, 4.0, 2.0]))]
+        np.testing.assert_array_equal(shots[0].server.theta, shots[1].server.theta)
+    with pytest.raises(ValueError, match=r"^scales must not be given for clients that are reweighted already\.$"):
+        iterate(EXACT, g, scales=[1.0, 2.0, 3.0])

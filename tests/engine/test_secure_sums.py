@@ -23,9 +23,10 @@ from dualopt.engine import _protocol as protocol
 from dualopt.engine.checkpoint import Checkpoint
 from dualopt.engine.secure_sums import SecureBlocks, SecureHost, SecureSums, _masked, _messages, _ring, _shares
 from dualopt.engine.secure_sums import _ciphers as ciphers
+from dualopt.losses import Logistic
 from dualopt.methods.participation import UniformSubset, WeightedSubset
 from dualopt.spec.discover import discover
-from tests.engine.problems import lopsided_quadratic, problems
+from tests.engine.problems import lopsided_quadratic, lopsided_rows, problems
 from tests.engine.wired import elsewhere, sent
 
 pytest.importorskip("cryptography")
@@ -212,6 +213,24 @@ def test_a_sum_is_that_of_those_who_added(call: int, fallen: tuple[str, ...]) ->
         assert number == (math.inf if "b" in there else pytest.approx(sum(given[h][1] for h in there), abs=1e-9))
         assert first.gradients == (1.5,)
         assert all(x.upload is None for (x,) in others)
+
+
+def test_a_sum_of_all_is_refused_as_soon_as_a_host_falls() -> None:
+    """Here before it deals shares: nothing is added then."""
+    engine = engine_of(uploads(), lambda n, h, answers: None if n == 2 and h == "d" else answers)
+    engine.tolerant = False
+    found = engine.call({name: [work()] for name in NAMES})
+    sentence = "the sum could not be made without host d (no answer in time)"
+    assert [x.reason for x in found.values()] == [*3 * [sentence], "no answer in time"]
+    assert engine.calls == 2
+
+
+def test_hosts_are_called_twice_for_a_sum_and_four_times_where_they_have_changed() -> None:
+    engine, calls = engine_of(uploads(), lambda n, h, answers: None if n == 6 and h == "b" else answers), []
+    for n in range(4):
+        engine.call({name: [work(n)] for name in NAMES})
+        calls.append(engine.calls)
+    assert calls == [4, 6, 10, 12]  # in the sixth call b gave no shares for the third sum
 
 
 def test_every_number_is_under_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -587,6 +606,14 @@ def test_with_too_few_hosts_a_round_is_one_without_anybody() -> None:
 def test_blocks_that_cannot_be_are_refused(wrong: dict, said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^{said}"):
         SecureBlocks(**wrong)
+
+
+def test_masked_numbers_are_of_64_bits_whatever_those_of_the_clients_are() -> None:
+    f = lopsided_rows(Logistic(), 0.03, np.float32)
+    masked, plain = (run("feddyn", f, rounds=2, engine=engine) for engine in ("secure-blocks=3", "blocks=3"))
+    assert masked["floats_up"].tolist() == plain["floats_up"].tolist()
+    assert masked["bits_up"].tolist() == (64 * masked["floats_up"]).tolist()
+    assert plain["bits_up"].tolist() == (32 * plain["floats_up"]).tolist()
 
 
 def test_options_that_sums_cannot_have_say_why() -> None:

@@ -12,7 +12,7 @@ from dualopt.engine.rounds import iterate
 from dualopt.methods import DistributedLBFGS, DistributedNewtonCG, FedAvg, GradientDescent
 from dualopt.methods._line_search import Upload, accepts, falls, shortened
 from dualopt.methods.distributed_lbfgs import inverse_hessian_product
-from dualopt.objectives import NonconvexPenalty
+from dualopt.objectives import NonconvexPenalty, Quadratic
 from dualopt.runs.certificates import certificate
 from dualopt.runs.recording import run
 from dualopt.solvers import Gradient
@@ -103,6 +103,13 @@ def test_newton_solves_a_quadratic_at_once() -> None:
     assert products[0]
     assert not all(products)
     assert all(s.solution is not None and set(s.solution.gradients) == {1.0} for s in seen)
+
+
+def test_nothing_is_multiplied_where_the_gradient_is_zero() -> None:
+    f = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([3.0, 2.0])]), b=np.array([[1.0, 0.0], [-1.0, 0.0]]))
+    shots = list(islice(iterate(DistributedNewtonCG(), f), 3))
+    assert [s.message.product for s in shots] == 3 * [False]
+    assert all(s.server.theta.tolist() == [0.0, 0.0] for s in shots)
 
 
 def test_curvature_that_is_not_positive_ends_the_conjugate_gradients() -> None:

@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from dualopt.engine.rounds import iterate
+from dualopt.engine.rounds import iterate, resolve
 from dualopt.methods.corrected_dualfl import CorrectedDualFL
 from dualopt.methods.dualfl import DualFL
 from dualopt.objectives import LinearModel, Quadratic
@@ -53,6 +53,14 @@ class NoMomentum(DualFL):
     def server(self, server, mean, round):
         new, message = super().server(server, mean, round)
         return new, message._replace(beta=0.0)
+
+
+@pytest.mark.parametrize("name", ["dualfl", "optimized-dualfl"])
+@pytest.mark.parametrize("mu", [0.0, -0.5])
+def test_nothing_is_suggested_for_a_client_that_is_not_strongly_convex(name: str, mu: float) -> None:
+    f = Quadratic(A=np.stack([np.diag([2.0, 7.0]), np.diag([mu, 3.0])]), b=np.ones((2, 2)))
+    with pytest.raises(ValueError, match=rf"^nu cannot be suggested because mu is {mu:g}: give mu > 0 \("):
+        resolve(name, f)
 
 
 def test_nonsmooth_reaches_the_independent_solution() -> None:

@@ -17,8 +17,11 @@ from dualopt.spec.discover import discover
 from tests.problems import lopsided
 
 ALGORITHMS = discover(dualopt.methods)
-OWN = ("apda-inexact", "dualfl", "feddr", "fedpd", "fedsplit", "optimized-dualfl")
-SERVER = ("a-fedpd", "a-fedpdsam", "fedadmm", "feddyn", "fedprox", "fedspeed", "fivegcs", "lazy-a-fedpd")
+OWN = ("anderson-fedsplit", "apda-inexact", "consensus-fedsplit", "corrected-dualfl", "corrected-optimized-dualfl")
+OWN += ("dual-lbfgs", "dualfl", "feddr", "fedpd", "fedsplit", "gap-restarted-dualfl", "old-dual-fedpd")
+OWN += ("optimized-dualfl", "restarted-dualfl", "restarted-optimized-dualfl", "sampled-dualfl")
+SERVER = ("a-fedpd", "a-fedpdsam", "fedadmm", "feddyn", "fedprox", "fedspeed", "fivegcs", "growing-feddyn")
+SERVER += ("lazy-a-fedpd",)
 
 
 @dataclass(frozen=True, kw_only=True)

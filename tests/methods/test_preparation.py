@@ -18,7 +18,7 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import advance, iterate
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.methods import AndersonFedSplit, DistributedLBFGS, DualFL, FedAvg, FedSplit, GradientDescent
-from dualopt.methods.preparation import OneShotAverage, SketchedMetric, prepared_by
+from dualopt.methods.preparation import OneShotAverage, Prepared, SketchedMetric, prepared_by
 from dualopt.methods.preparation.one_shot import half
 from dualopt.objectives import LocalProblem
 from dualopt.objectives.coordinates import InCoordinates
@@ -182,11 +182,13 @@ def test_the_trace_is_kept(common):
     assert np.linalg.eigvalsh(matrix(M))[0] >= f.ridge
 
 
-def test_own_sketches_hold_the_largest_pairs():
-    f = classes()
+@pytest.mark.parametrize("clients", [(7, 12, 5, 12), (9, 9, 9, 9)], ids=["unequal", "equal"])
+def test_own_sketches_hold_the_largest_pairs(clients):
+    f = classes(clients=clients)
+    assert (f.shares is None) == (len(set(clients)) == 1)
     M = metric_of(SketchedMetric(rank=1, common=False).prepare(f, f.zeros()))
     mean = np.zeros((f.n_features, f.n_features))
-    for G, share in zip(moments(f), f.shares or (), strict=True):
+    for G, share in zip(moments(f), f.shares or (0.25,) * 4, strict=True):
         values, vectors = np.linalg.eigh(G)
         t = np.sum(values[:-1]) / (len(values) - 1)
         mean += (t * np.eye(len(G)) + (values[-1] - t) * np.outer(vectors[:, -1], vectors[:, -1])) * share
@@ -297,6 +299,27 @@ def test_preparations_in_turn_cost_what_each_costs():
     np.testing.assert_allclose(both.gradients, np.add(sketch.gradients, shot.gradients))
     nothing = prepared_by(None, f, f.zeros())
     assert (nothing.floats_up, nothing.floats_down, nothing.gradients, nothing.exchanges) == (0, 0, (), 0)
+
+
+def test_a_preparation_without_costs_leaves_those_of_the_ones_before_it():
+    class Doubled:
+        def check(self, objective):
+            pass
+
+        def prepare(self, objective, theta0):
+            return Prepared(objective=objective, theta0=2.0 * theta0)
+
+    f = classes()
+    first = SketchedMetric(rank=2).prepare(f, f.zeros() + 1.0)
+    both = prepared_by((SketchedMetric(rank=2), Doubled()), f, f.zeros() + 1.0)
+    for name in ("floats_up", "floats_down", "gradients", "exchanges"):
+        assert getattr(both, name) == getattr(first, name) != 0
+    np.testing.assert_allclose(both.in_user_coordinates(both.theta0), 2.0, rtol=1e-12)
+
+
+def test_a_round_without_local_solutions_has_none_in_other_coordinates():
+    f = classes()
+    assert SketchedMetric(rank=2).prepare(f, f.zeros()).solution_in_user_coordinates(None, f) is None
     shot = OneShotAverage(**ACCURATE)
     twice = prepared_by((SketchedMetric(rank=2), shot), f, f.zeros())  # means do not depend on coordinates
     np.testing.assert_allclose(twice.in_user_coordinates(twice.theta0), shot.prepare(f, f.zeros()).theta0, atol=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -21,7 +21,7 @@ from dualopt.methods._base import UNKNOWN
 from dualopt.methods._feddyn_theorems import best_weight, best_weights
 from dualopt.methods._parameters import constants
 from dualopt.methods.oracle import Oracle
-from dualopt.methods.participation import UniformSubset, WeightedSubset, first_round
+from dualopt.methods.participation import INDEPENDENT, Law, UniformSubset, WeightedSubset, first_round
 from dualopt.objectives import Composite, Quadratic, linear_model, reweighted
 from dualopt.problem.data import lognormal_sizes
 from dualopt.regularisers import L2
@@ -143,6 +143,19 @@ def test_sampled_dualfl_refuses_cohorts_that_are_not_drawn_with_the_weights() ->
         next(iterate(SampledDualFL(), f, participation=WeightedSubset(size=2), scales=scales))
     next(iterate(SampledDualFL(), lopsided(), participation=UniformSubset(size=2)))
     next(iterate(SampledDualFL(), replace(lopsided(), weights=(2.0,) * 4), participation=UniformSubset(size=2)))
+
+
+def test_sampled_dualfl_refuses_cohorts_of_other_sizes_whatever_their_chances_are() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Independently(WeightedSubset):
+        def law(self, n_clients: int) -> Law:
+            return replace(super().law(n_clients), name=INDEPENDENT)
+
+    given = WeightedSubset(size=2, weights=WEIGHTS), Independently(size=2, weights=WEIGHTS)
+    assert given[0].law(4).inclusion == given[1].law(4).inclusion
+    SampledDualFL().check_participation(weighted(), given[0])
+    with pytest.raises(ValueError, match=r"^participation must be importance=P for SampledDualFL"):
+        SampledDualFL().check_participation(weighted(), given[1])
 
 
 @pytest.mark.parametrize("method", [FedDyn(), SampledDualFL()], ids=lambda x: type(x).__name__)

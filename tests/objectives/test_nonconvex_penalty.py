@@ -9,6 +9,7 @@ from model_instances import assert_close, model, on, points, rows
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial
 from dualopt.objectives import LocalProblem, NonconvexPenalty, Quadratic, mlp
+from dualopt.objectives._rounding import gamma, tiny
 from dualopt.solvers import LBFGS, SGD, Gradient, Nesterov, NewtonCG, default_solver
 from dualopt.solvers.stopping import GradientNorm, Steps
 
@@ -97,6 +98,7 @@ def test_the_solver_that_suits_it_and_bad_arguments():
     ]:
         with pytest.raises(ValueError, match=f"^{message}\\.$"):
             NonconvexPenalty(objective=f, **arguments)
+    assert np.all(np.isfinite(NonconvexPenalty(objective=f, lam=8e307).L))  # twice that is a number
 
 
 def test_momentum_is_bounded_where_the_problem_is_not_convex():
@@ -131,3 +133,19 @@ def test_the_penalty_adds_to_the_bounds_of_rounding():
     eps = np.finfo(float).eps
     assert (found.value - own.value >= eps * penalty).all()
     assert (found.gradient - own.gradient >= eps * np.linalg.norm(slope.reshape(len(slope), -1), axis=1)).all()
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0])
+def test_the_bound_of_rounding_term_by_term(size):
+    """At zero what may underflow counts alone."""
+    plain = Quadratic(A=np.stack([np.diag([1.0, 3.0, 9.0]), np.diag([2.0, 5.0, 0.5])]), b=size * np.ones((2, 3)))
+    f = NonconvexPenalty(objective=plain, lam=LAM, alpha=ALPHA)
+    theta = size * np.array([[0.3, -1.0, 2.0], [0.1, 0.7, -0.2]])
+    penalty, slope, _ = literal(theta)
+    value, gradient = plain.value_and_gradient(theta)
+    own, found = plain.rounding(theta, value, gradient), f.rounding(theta, value + penalty, gradient + slope)
+    lost = 3 * tiny(value) * (1.0 + LAM) * (1.0 + ALPHA)
+    sizes = np.linalg.norm(slope, axis=1) + np.linalg.norm(gradient + slope, axis=1)
+    expected = own.value + gamma(19, value) * penalty + gamma(2, value) * np.abs(value + penalty) + lost
+    np.testing.assert_allclose(found.value, expected, rtol=1e-13)
+    np.testing.assert_allclose(found.gradient, own.gradient + gamma(16, value) * sizes + lost, rtol=1e-13)

@@ -11,6 +11,7 @@ from model_instances import EPS, assert_close
 
 from dualopt.objectives import Quadratic
 from dualopt.objectives import quadratic as quadratics
+from dualopt.objectives._rounding import gamma
 
 RNG = np.random.default_rng(0)
 FACTORS = RNG.normal(size=(4, 3, 3))
@@ -107,6 +108,32 @@ def test_mu_is_proved_whatever_the_routine_says_is_orthogonal(stretch, monkeypat
     assert f.proven_mu[0] <= 25.0
     if stretch == 1.0:
         assert f.mu_rounding[0] <= 1e-10
+
+
+@pytest.mark.parametrize("off", [0.0, 0.125])
+def test_what_mu_may_be_too_large_by_term_by_term(off, monkeypatch):
+    """Everything but the bounds of rounding is exact: the numbers are dyadic, and the greatest entry of A is 4."""
+    V = 0.5 * np.array([[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]])
+    exact = np.array([1.0, 2.0, 5.0, 8.0])
+
+    class Known:
+        def __getattr__(self, name):
+            return getattr(np.linalg, name)
+
+        def eigh(self, S):
+            return (exact / 4.0 + [0.0, off, 0.0, 0.0])[None], V[None]
+
+        def eigvalsh(self, S):
+            return exact[None]
+
+    monkeypatch.setattr(quadratics, "array_namespace", lambda *_: SimpleNamespace(**vars(np) | {"linalg": Known()}))
+    f = Quadratic(A=(V * exact @ V.T)[None], b=np.zeros((1, 4)))
+    norm, each = np.linalg.norm(exact) / 4.0, 0.5 * 4 * gamma(8, V)
+    excess = 4.0 * (0.25 * each + off + each * 2.0 + 2.0 * 2.0**-52 * norm)
+    expected = excess + 4.0 * 2.0**-52 * (1.0 + abs(1.0 - excess))
+    assert f.mu.tolist() == [1.0]
+    # two subtractions round to half a unit in the last place of 1 each
+    assert f.mu_rounding[0] == pytest.approx(expected, rel=1e-14, abs=2.0**-52)
 
 
 def test_minimiser_of_the_mean():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from dualopt.arrays.xp import to_numpy
 from dualopt.engine.rounds import iterate
 from dualopt.losses import Logistic, Multinomial
 from dualopt.methods import FedProx
-from dualopt.objectives import Composite, LocalProblem, Quadratic, reweighted
+from dualopt.methods.preparation import SketchedMetric
+from dualopt.objectives import Composite, LocalProblem, NonconvexPenalty, Quadratic, linear_model, reweighted
 from dualopt.objectives.scales import common_scales, in_own_units, own_clients, scales_of
 from dualopt.regularisers import L2
 from dualopt.runs.certificates import certificate
@@ -55,9 +57,9 @@ def test_e_and_all_that_is_known_of_the_clients(loss, backend) -> None:
 
 def test_a_direction_may_be_shared_by_all_clients() -> None:
     f = reweighted(model(Logistic(), rows(Logistic())), SCALES)
-    for product in (f.preconditioner(0.1), f.hessian_operator(f.zeros())):
+    for times in (f.preconditioner(0.1), f.hessian_operator(f.zeros())):
         v = points(f)[0]
-        np.testing.assert_array_equal(product(v), product(np.stack([v] * 7)))
+        np.testing.assert_array_equal(times(v), times(np.stack([v] * 7)))
 
 
 def test_the_weighted_mean_is_the_sum_over_weights() -> None:
@@ -88,6 +90,61 @@ def test_rounding_is_bounded_in_the_units_of_the_method() -> None:
     assert np.all(off <= bound.gradient)
     assert np.all(bound.gradient < 1e-3 * (1.0 + np.linalg.norm(gradients, axis=1)))
     assert np.all(exact.mu - exact.mu_rounding <= double.mu / np.array(exact.scales))
+
+
+EPS, LEAST = 2.0**-52, 2.0**-1022
+
+
+def test_what_scales_add_to_the_bounds_of_rounding_term_by_term() -> None:
+    """Scales 1/2 and 2: what they divide stays exact. At zero what may underflow counts alone."""
+    diagonal = Quadratic(A=np.stack([np.diag([1.0, 4.0]), np.diag([3.0, 8.0])]), b=np.ones((2, 2)), weights=(2.0, 1.0))
+    f = reweighted(diagonal, (1.0, 4.0))
+    assert f.scales == (0.5, 2.0)
+    assert f.mu_rounding.tolist() == [8.0 * EPS * (1.0 + 4.0 * EPS), 6.0 * EPS * (1.0 + 4.0 * EPS)]
+    X, y = np.array([[1.0, -2.0], [0.5, 3.0], [4.0, 0.25]]), np.array([1.0, -1.0, 1.0])
+    options: dict[str, Any] = {"loss": Logistic(), "mu": 0.7, "clients": [[0, 1], [2]], "intercept": False}
+    linear, s = linear_model(X, y, client_weights=diagonal.weights, **options), np.array([0.5, 2.0])
+    flat = replace(diagonal, b=np.zeros((2, 2)))
+    for size, plain in product((0.0, 1.0), (linear, flat, NonconvexPenalty(objective=flat))):
+        value, gradient = size * np.array([0.4, -3.0]), size * np.array([[3.0, -4.0], [0.6, 0.8]])
+        theta = size * np.array([[0.1, 2.0], [-0.3, 0.2]])
+        for excess in (None, np.array([0.3, 0.9])):
+            given = None if excess is None else s * excess
+            own = plain.rounding(theta, s * value, s[:, None] * gradient, given)
+            found = reweighted(plain, (1.0, 4.0)).rounding(theta, value, gradient, excess)
+            np.testing.assert_allclose(found.value, own.value / s + 8.0 * EPS * np.abs(value) + LEAST, rtol=1e-14)
+            norms = size * np.array([5.0, 1.0])
+            np.testing.assert_allclose(found.gradient, own.gradient / s + 8.0 * EPS * norms + 2 * LEAST, rtol=1e-14)
+
+
+def test_derivatives_and_solutions_are_those_of_clients_that_are_written_out() -> None:
+    f = reweighted(lopsided(), (3.0, 0.2, 5.0, 1.0))
+    s, rng = np.array(f.scales), np.random.default_rng(2)
+    out = Quadratic(A=lopsided().A / s[:, None, None], b=lopsided().b / s[:, None], weights=f.weights)
+    v, linear, center = rng.standard_normal((3, 4, 4))
+    for weight in (0.7, np.array([0.1, 2.0, 0.5, 9.0])):
+        np.testing.assert_allclose(f.preconditioner(weight)(v), out.preconditioner(weight)(v), rtol=1e-11)
+        problems = [LocalProblem(objective=g, linear=linear, weight=weight, center=center) for g in (f, out)]
+        np.testing.assert_allclose(f.exact_minimiser(problems[0]), out.exact_minimiser(problems[1]), rtol=1e-11)
+    np.testing.assert_allclose(f.preconditioner()(v), out.preconditioner()(v), rtol=1e-11)
+    np.testing.assert_allclose(f.hessian_operator(v)(v), out.hessian_operator(v)(v), rtol=1e-12)
+
+
+def test_terms_of_local_problems_are_multiplied_by_the_scales() -> None:
+    f = Quadratic(A=np.stack([np.eye(1), 9.0 * np.eye(1)]), b=np.ones((2, 1)), weights=(2.0, 1.0))
+    g, s = reweighted(f, (1.0, 4.0)), [0.5, 2.0]
+    bare = in_own_units(LocalProblem(objective=g))
+    assert (bare.linear, bare.weight, bare.center) == (None, 0.0, None)
+    assert bare.unit is not None
+    assert bare.unit.tolist() == s
+    full = LocalProblem(
+        objective=g, linear=np.array([[3.0], [5.0]]), weight=7.0, center=np.ones(1), unit=np.full(2, 3.0)
+    )
+    own: Any = in_own_units(full)
+    assert own.linear.tolist() == [[1.5], [10.0]]
+    assert own.weight.tolist() == [3.5, 14.0]
+    assert own.unit.tolist() == [1.5, 6.0]
+    assert own.center is full.center
 
 
 SOLVERS: dict[str, Any] = {"its own": None, "gradient": Gradient(), "newton": NewtonCG()}
@@ -172,6 +229,11 @@ def test_scales_are_numbers_up_to_a_factor_and_multiply() -> None:
     assert scales_of(f) == []
     assert own_clients(both).objective is f
     assert pickle.loads(pickle.dumps(one)).scales == one.scales
+    uneven = reweighted(f, (0.1, 0.7, 1.3, 2.9))
+    assert reweighted(f, uneven.scales).scales == uneven.scales  # to the last bit
+    prepared = SketchedMetric(rank=2).prepare(plain := model(Logistic(), rows(Logistic())), plain.zeros()).objective
+    assert prepared.usual_weight is not None
+    assert reweighted(prepared, SCALES).usual_weight == prepared.usual_weight
 
 
 @pytest.mark.parametrize("scales", [(1.0, 2.0), (1.0, 2.0, 3.0, 0.0), (1.0, 2.0, 3.0, math.nan), "suggested", 3.0])

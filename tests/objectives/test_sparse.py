@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from sparse_instances import Pair, holes, messy, pair, points, rounding, sparse
 
 from dualopt.arrays.xp import to_numpy
 from dualopt.losses import Hinge, Logistic, Multinomial, Squared
-from dualopt.objectives import LocalProblem, _sparse, linear_model, mlp
+from dualopt.objectives import ClientRows, LocalProblem, _sparse, linear_model, mlp
 from dualopt.objectives.rows import row_norms
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
@@ -213,6 +214,16 @@ def test_dense_features_stored_without_their_zeros():
     np.testing.assert_array_equal(np.concatenate([rows.toarray()[:, :-1] for rows, _, _ in f.client_rows()]), X)
     with pytest.raises(ValueError, match=r"^X must be a matrix with at least one row and one column, not of"):
         linear_model(X[:, 0], np.ones(12), loss=Logistic(), mu=0.1, storage="sparse")
+
+
+@pytest.mark.parametrize("storage", ["auto", "dense", "sparse"])
+@pytest.mark.parametrize("shape", [(6,), (6, 4, 1), (0, 4), (6, 0)])
+def test_rows_are_made_of_a_matrix_alone(shape, storage):
+    given = [np.ones(shape)] if len(shape) > 2 else [np.ones(shape), sparse.coo_array(np.ones(shape))]
+    sentence = f"X must be a matrix with at least one row and one column, not of shape {shape}."
+    for X in given:
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+            ClientRows.build(X, np.ones(shape[0]), loss=Logistic(), clients=1, storage=storage)
 
 
 def _with(value):

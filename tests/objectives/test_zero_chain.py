@@ -63,6 +63,22 @@ def test_declared_constants_hold(seed, scale):
     assert np.all(f.value(theta) >= f.infimum)
 
 
+def test_the_constant_of_each_term_is_the_least():
+    """Of the first one at 1/sqrt(3); of the others where the entry before is hardly positive and their own is large."""
+    for k, theta in [(0, [3**-0.5, 0.0, 0.0]), (1, [1e-9, 1e12, 0.0]), (2, [0.0, 1e-9, 1e12])]:
+        f = ZeroChain(split=np.eye(3)[k : k + 1] * 0.7, height=HEIGHT, width=WIDTH)
+        hessian = np.stack([f.hessian_operator(WIDTH * np.array(theta))(e)[0] for e in np.eye(3)])
+        assert np.abs(np.linalg.eigvalsh(hessian)).max() == pytest.approx(float(f.L[0]), rel=1e-8)
+        assert f.L[0] == pytest.approx(0.7 * HEIGHT / WIDTH**2 * (3**1.5 / 2 * psi(1.0) if k == 0 else 8.0 * math.pi))
+
+
+def test_the_constants_of_a_client_are_those_of_two_neighbouring_terms():
+    terms = WEIGHTS * np.array([3**1.5 / 2 * psi(1.0), *[8.0 * math.pi] * 5])
+    pairs = terms + np.concatenate([terms[:, 1:], np.zeros((4, 1))], axis=1)
+    np.testing.assert_allclose(chain().L, HEIGHT / WIDTH**2 * pairs.max(axis=1), rtol=1e-14)
+    np.testing.assert_array_equal(chain().mu, -chain().L)
+
+
 def test_the_infimum_is_approached():
     np.testing.assert_allclose(chain().value(np.full(6, 1e9)), chain().infimum, rtol=1e-7)
 
@@ -109,5 +125,7 @@ def test_bad_input_is_named_in_one_sentence(arguments, message):
 def test_scaling_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match=r"^L and eps must be positive, not 1\.0 and 0\.0\.$"):
         chain().scaled(L=1.0, eps=0.0)
+    with pytest.raises(ValueError, match=r"^L and eps must be positive, not 0\.0 and 1\.0\.$"):
+        chain().scaled(L=0.0, eps=1.0)
     with pytest.raises(ValueError, match=r"^split must give every term to some client\.$"):
         ZeroChain(split=np.eye(2, 3)).scaled(L=1.0, eps=1.0)

@@ -131,7 +131,7 @@ def mean(numbers: Any) -> float:
 
 
 def proven(f: Stated) -> list[float]:
-    return [float(m - r - EPS * r) for m, r in zip(f.mu, f.mu_rounding, strict=True)]
+    return [float(m - r - EPS * abs(m - r)) for m, r in zip(f.mu, f.mu_rounding, strict=True)]
 
 
 def mean_mu(f: Stated) -> float:

@@ -242,7 +242,7 @@ class FederatedLinearModel(BaseEstimator):
         if not isinstance(self.clients, str) and (not isinstance(self.clients, Integral) or self.clients < 1):
             raise ValueError(f"clients must be a number of at least 1 or the name of a column, not {self.clients!r}.")
 
-    def _validated(self, X: Any, y: Any, owners: Any, **options: Any) -> tuple[Any, Any]:
+    def _validated(self, X: Any, y: Any, owners: Any) -> tuple[Any, Any]:
         """Return rows and labels as scikit-learn checks them."""
         _require_unmasked(X=X, y=y)
         few = self.clients if owners is None and isinstance(self.clients, Integral) else 1
@@ -253,7 +253,6 @@ class FederatedLinearModel(BaseEstimator):
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             ensure_min_samples=max(1, int(few)),
-            **options,
         )
         return validated
 

@@ -73,7 +73,7 @@ class FederatedRegressor(RegressorMixin, FederatedLinearModel):
             If an argument does not fit, or the method diverges.
         """
         X, owners = self._rows(X, groups, clients)
-        X, y = self._validated(X, y, owners, y_numeric=True)
+        X, y = self._validated(X, y, owners)
         loss = Squared() if self.loss == "auto" else self._named_loss()
         if loss.labels != "real":
             raise ValueError(f"loss {self.loss} is for classes: use FederatedClassifier.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dualopt.arrays._checks import Typed, require, require_integers, require_positive
+from dualopt.arrays._checks import Typed, require, require_positive
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import Array
 from dualopt.engine import _protocol as protocol
@@ -283,7 +283,6 @@ class SecureBlocks(Typed):
     largest: float = LARGEST
 
     def __post_init__(self) -> None:
-        require_integers(number=self.number)
         require(
             self.number >= FEWEST, f"number must be at least {FEWEST}, the fewest hosts of a secure sum", self.number
         )
@@ -314,7 +313,7 @@ def _words(added: messages.Added) -> Words:
 
 def _sound(batch: Sequence[Any], answers: Any) -> list[Any] | None:
     """Return the answers of a host, if they are those to a batch of requests."""
-    if not isinstance(answers, Sequence) or isinstance(answers, protocol.Failed) or len(answers) != len(batch):
+    if not isinstance(answers, Sequence) or len(answers) != len(batch):
         return None
     for request, answer in zip(batch, answers, strict=True):
         known = messages.ANSWERS.get(type(request))

@@ -10,7 +10,7 @@ from dualopt.arrays._checks import Typed, require
 from dualopt.arrays.xp import Array, array_namespace, asarray_like, epsilon
 from dualopt.methods.participation import preparation_rng
 from dualopt.methods.preparation._protocol import Prepared
-from dualopt.objectives import Composite, LinearModel, Objective, Quadratic
+from dualopt.objectives import LinearModel, Objective, Quadratic
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.coordinates import TYPICAL, Metric, in_coordinates, moments_product
 from dualopt.regularisers import L2, Zero
@@ -137,7 +137,7 @@ class SketchedMetric(Typed):
         largest = values[:, width - rank :]
         pairs = xp.matmul(xp.matrix_transpose(vectors[:, :, width - rank :]), V)  # (N, r, p)
         zero = xp.zeros_like(largest)
-        rest = xp.maximum(_traces(f) - xp.sum(largest, axis=-1), zero[:, 0]) / (p - rank) if rank < p else zero[:, 0]
+        rest = xp.maximum(_traces(f) - xp.sum(largest, axis=1), zero[:, 0]) / (p - rank) if rank < p else zero[:, 0]
         gains = xp.maximum(largest - rest[:, None], zero)
         gains = gains / N if f.shares is None else gains * asarray_like(f.shares, rest)[:, None]
         factor = xp.sqrt(gains)[:, :, None] * pairs
@@ -177,7 +177,7 @@ def _without_l2(objective: Any) -> Any:
         "regulariser must be l2 where coordinates are not plain: others have no simple proximal map there",
         type(regulariser).__name__,
     )
-    if isinstance(regulariser, Zero) or not isinstance(objective, Composite):
+    if isinstance(regulariser, Zero):
         return f
     if isinstance(f, LinearModel):
         return replace(f, ridge=f.ridge + regulariser.weight)

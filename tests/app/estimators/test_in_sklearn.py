@@ -211,6 +211,12 @@ def test_what_cannot_be_used_gives_one_sentence(given: dict[str, Any], sentence:
         FederatedClassifier(**({} if fit else given)).fit(X, Y, **fit)
 
 
+def test_a_loss_of_classes_is_refused_for_numbers() -> None:
+    """Also where the numbers are those that its labels would be."""
+    with pytest.raises(ValueError, match=r"^loss logistic is for classes: use FederatedClassifier\.$"):
+        FederatedRegressor(loss="logistic").fit(X, 2.0 * Y - 1.0)
+
+
 @pytest.mark.parametrize("kind", [FederatedClassifier, FederatedRegressor])
 def test_masked_values_are_refused(kind) -> None:
     fitted = kind().fit(np.ma.masked_array(X), np.ma.masked_array(Y))  # nothing is masked
