@@ -11,7 +11,8 @@ The public names, by what they are for:
 * local solvers in :mod:`dualopt.solvers`, their stopping rules in :mod:`dualopt.solvers.stopping`;
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
 * which method: :func:`recommend`;
-* references: :func:`newton`, :func:`cvxpy`, :func:`solve`.
+* references: :func:`newton`, :func:`cvxpy`, :func:`solve`;
+* standard errors: :func:`inference`.
 """
 
 import lazy_loader

@@ -16,7 +16,7 @@ from dualopt.engine import Host, RefusedError
 from dualopt.engine import _protocol as protocol
 from dualopt.engine.secure_sums import _messages as sums
 from dualopt.federation.project import Project
-from dualopt.federation.settings import objective_of
+from dualopt.federation.settings import example_of
 from dualopt.methods.compressors._uplink import or_none
 from dualopt.methods.participation import Full, WeightedSubset, as_participation
 from dualopt.objectives._weights import parse_numbers, unequal
@@ -40,17 +40,12 @@ def require_agreed_client_info(project: Project, found: Sequence[protocol.Client
     ValueError
         If something is not as the project has it; the sentence names it, and the site.
     """
-    kind = project.loss_object.labels
-    X = np.zeros((2, project.features), dtype=project.dtype)
-    y = {"binary": np.array([-1.0, 1.0]), "class": np.array([0, 1])}.get(kind, np.zeros(2))
-    y = y if kind == "class" else y.astype(X.dtype)
-    example = objective_of(project, X, y)
-    (expected,) = Host(example, 0).answer([protocol.Describe()])
+    (expected,) = Host(example_of(project), 0).answer([protocol.Describe()])
     for number, (site, info) in enumerate(zip(project.sites, found, strict=True)):
         _require_like(expected, info, site)
         of, rows = f"of site {site} must be", info.sizes
         require(info.clients == (number,), f"clients {of} its place among the sites, {number}", info.clients)
-        weights = objective_of(project, X, y, number).weights
+        weights = example_of(project, number).weights
         if project.client_weights == "rows":
             weights = None if rows is None else tuple(map(float, rows))
             if project.class_weight is not None:  # the sum of what rows count, which follows from labels
@@ -94,6 +89,8 @@ def require_agreed_requests(project: Project, number: int, requests: Sequence[An
     for request in [*requests, *adding]:
         if isinstance(request, protocol.States | protocol.Restore):
             raise RefusedError(f"{type(request).__name__} is not for sites, which keep their states", code="asked")
+        if isinstance(request, protocol.Information) and not project.inference:
+            raise RefusedError("Hessians are not asked for in the project, which has inference = false", code="asked")
         if isinstance(request, protocol.Start):
             _require_start(project, number, request)
         if not 0 <= (n := getattr(request, "n", 0)) <= project.rounds:

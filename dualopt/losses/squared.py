@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.losses._checks import positive_step
 
 __all__ = ["Squared"]
@@ -33,6 +33,8 @@ class Squared:
     labels: ClassVar[str] = "real"
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
+    family: ClassVar[str] = "gaussian"
+    self_concordance: ClassVar[float] = 0.0
 
     @property
     def outputs(self) -> int:
@@ -74,6 +76,18 @@ class Squared:
         """Compute ``(z + step y) / (1 + step)`` in the form that stays accurate for large steps."""
         step = positive_step(step, z)
         return y + (z - y) / (1.0 + step)
+
+    def log_base(self, y: Array) -> Array:
+        """Return 0: all of the density at ``z = y`` is in the normaliser."""
+        return array_namespace(y).zeros_like(y)
+
+    def normaliser(self, dispersion: float) -> float:
+        """Return ``-log(2 pi s) / 2`` for the variance ``s``."""
+        return -0.5 * math.log(2.0 * math.pi * dispersion)
+
+    def pearson(self, z: Array, y: Array) -> Array:
+        """Compute ``(y - z)^2``: the variance function is 1."""
+        return (y - z) ** 2
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""
