@@ -123,9 +123,7 @@ def test_a_regressor_names_the_columns_of_a_frame() -> None:
     X, _ = breast_cancer()
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     y = X @ [1.0, 2.0, 3.0] + 0.1 * np.sin(np.arange(len(X)))
-    found = (
-        FederatedRegressor(mu=1e-4, tol=1e-8, algorithm="anderson-dane", fit_intercept=False).fit(frame, y).summary()
-    )
+    found = FederatedRegressor(mu=1e-4, tol=1e-8, algorithm="anderson-dane", intercept="none").fit(frame, y).summary()
     assert found.names == ("a", "b", "c")
     assert found.family == "gaussian"
     assert np.abs(found.estimate - [1.0, 2.0, 3.0]).max() < 5 * found.standard_errors.max()

@@ -540,3 +540,17 @@ def test_third_derivatives_are_bounded_by_second_ones(loss: str) -> None:
             worst = max(worst, ratio)
     assert worst <= own.self_concordance + 1e-5  # differences of numbers from 1e-6 on, over 2e-4
     assert worst >= own.self_concordance * (1 - 1e-3)
+
+
+def test_a_free_intercept_has_no_ridge_and_counts_are_sample_weights() -> None:
+    """P is 0 for the intercept, and a row of sample weight 2 is the row twice."""
+    mu = 0.05
+    given: dict[str, Any] = {"loss": "squared", "clients": GROUPS, "client_weights": "rows"}
+    found = at_minimum(linear_model(X, REAL, mu=mu, intercept="free", **given), gap=1e-9)
+    inverse = np.linalg.inv(Z.T @ Z + m * mu * np.diag([1.0, 1.0, 1.0, 0.0]))
+    np.testing.assert_allclose(found.covariance, found.dispersion * inverse @ Z.T @ Z @ inverse, rtol=1e-8)
+    assert found.estimate_bounds is not None
+    weighted_rows = linear_model(X, REAL, mu=0.0, sample_weight=COUNTS, **given)
+    again = np.repeat(np.arange(m), COUNTS.astype(int))
+    columns_equal(at_minimum(weighted_rows, frequency=True), sm.OLS(REAL[again], Z[again]).fit())
+    assert at_minimum(weighted_rows).kind == "clients"
