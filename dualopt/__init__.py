@@ -12,7 +12,8 @@ The public names, by what they are for:
 * running: :func:`run`, :func:`iterate`, :class:`Trace`, :func:`certificate`;
 * which method: :func:`recommend`;
 * what is trained: :class:`Model`, :class:`Schema`, :func:`load_model`;
-* references: :func:`newton`, :func:`cvxpy`, :func:`solve`.
+* references: :func:`newton`, :func:`cvxpy`, :func:`solve`;
+* standard errors: :func:`inference`.
 """
 
 import lazy_loader

@@ -81,6 +81,7 @@ from .objectives import (
 from .problem.models import Model as Model, Schema as Schema, load_model as load_model
 from .regularisers import L1 as L1, L2 as L2
 from .runs.certificates import certificate as certificate
+from .runs.inference import Inference as Inference, inference as inference
 from .runs.recommendation import Recommendation as Recommendation, recommend as recommend
 from .runs.recording import run as run
 from .runs.reference import (

@@ -52,6 +52,7 @@ MODULES = [
     "dualopt.runs.trace",
     "dualopt.runs.certificates",
     "dualopt.runs.reference",
+    "dualopt.runs.inference",
     "dualopt.problem.data",
     "dualopt.problem.models",
     "dualopt.app.estimators",

@@ -12,6 +12,7 @@ from dualopt.arrays._checks import is_number, require
 from dualopt.arrays.tree import leaves
 from dualopt.arrays.xp import array_namespace, to_numpy
 from dualopt.engine import _protocol as protocol
+from dualopt.objectives._information import SUMS
 
 __all__ = ["require_sound", "unsound", "usable_rows"]
 
@@ -103,6 +104,9 @@ def unsound(request: Any, answer: Any, n: int, shape: tuple[int, ...]) -> str | 
     elif isinstance(answer, protocol.PartialSums):
         shapes = {"gradient": shape, **({} if answer.dual is None else {"dual": shape})}
         shapes["columns"] = (5,) if answer.dual is None else (9,)
+    elif isinstance(answer, protocol.InformationFound):
+        D = math.prod(shape)
+        shapes = {"gradient": (n, *shape), "hessian": (D, D), "penalty": shape, "sums": (n, len(SUMS))}
     elif isinstance(answer, protocol.Uploaded):
         gradients = () if answer.gradients is None else answer.gradients
         if not all(0.0 <= float(count) < math.inf for count in gradients):

@@ -18,7 +18,8 @@ from dualopt.engine._steps import Proposed, commit, counted, partial_sums, propo
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
-from dualopt.objectives import Reweighted
+from dualopt.objectives import LinearModel, Reweighted
+from dualopt.objectives._information import client_information
 from dualopt.objectives._weights import positive
 from dualopt.objectives.composite import without_regulariser
 from dualopt.objectives.local_problem import Evaluation
@@ -224,6 +225,11 @@ class Host:
         solution = self.state.latest.solution if request.dual and request.run == self.run else None
         weights = (f.weights or (1.0,) * f.n_clients) if request.weighted else None
         return evaluated(f, theta, solution, weights, partial_sums=request.partial_sums)
+
+    def _information(self, request: protocol.Information) -> protocol.InformationFound:
+        if not isinstance(self.objective, LinearModel):
+            raise RefusedError("standard errors need clients with linear models", code="asked")
+        return protocol.InformationFound(*client_information(self.objective, self._own(request.theta)))
 
     def _states(self, request: protocol.States) -> protocol.StatesFound:
         self._require(request)

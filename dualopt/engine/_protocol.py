@@ -36,6 +36,8 @@ __all__ = [
     "Evaluate",
     "Evaluated",
     "Failed",
+    "Information",
+    "InformationFound",
     "Initial",
     "Model",
     "PartialSums",
@@ -216,6 +218,23 @@ class PartialSums(NamedTuple):
     dual: Array | None  # shape
 
 
+class Information(NamedTuple):
+    """Ask for what standard errors at a model are made from; answered by `InformationFound`."""
+
+    run: str
+    n: int  # rounds done
+    theta: Array  # shape
+
+
+class InformationFound(NamedTuple):
+    """Gradients, Hessians and sums, as `dualopt.objectives._information` has them; rows are clients."""
+
+    gradient: Array  # (n, *shape)
+    hessian: Array  # (D, D)  the sum over the clients, with their weights
+    penalty: Array  # shape
+    sums: Array  # (n, 8)
+
+
 class States(NamedTuple):
     """Ask for the states of the clients after ``n`` rounds; answered by `StatesFound`.
 
@@ -265,6 +284,7 @@ ANSWERS = {
     Restore: (Committed,),
     Value: (Valued,),
     Evaluate: (Evaluated, PartialSums),
+    Information: (InformationFound,),
     States: (StatesFound,),
 }
 """The answers that a request may have."""

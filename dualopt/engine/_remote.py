@@ -15,6 +15,7 @@ from dualopt.engine._answers import require_sound
 from dualopt.engine._errors import LostError
 from dualopt.engine._server import Server
 from dualopt.objectives import Objective
+from dualopt.objectives._information import ClientInformation
 from dualopt.objectives._weights import positive
 from dualopt.runs.certificates import Sums
 
@@ -208,6 +209,11 @@ class RemoteClients(Objective):
         """Return what a certificate takes from the clients, with the dual points of their latest local solutions."""
         self._require_model(theta)
         return self._server.certificate_sums(theta)
+
+    def information(self, theta: Array) -> ClientInformation:
+        """Return what standard errors at a model are made from, in one round of all clients."""
+        self._require_model(theta)
+        return self._server.information(theta)
 
     def _require_model(self, theta: Array) -> None:
         if tuple(theta.shape) != self.shape:

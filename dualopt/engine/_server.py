@@ -25,6 +25,7 @@ from dualopt.engine._uploads import Explosions, UploadChecks, from_rows, from_su
 from dualopt.methods import Algorithm
 from dualopt.methods.compressors import Compressor, kept_part
 from dualopt.methods.participation import Round
+from dualopt.objectives._information import ClientInformation
 from dualopt.objectives._weights import of_clients, unequal
 from dualopt.objectives.scales import scales_of
 from dualopt.runs.certificates import DualPoint, Sums, sums_of_rows
@@ -362,6 +363,24 @@ class Server:
         """Return values, and gradients of shape ``(N, *shape)``."""
         found = self._evaluated(theta, dual=False, partial_sums=False)
         return self.rows([x.value for x in found]), self.rows([x.gradient for x in found])
+
+    def information(self, theta: Array) -> ClientInformation:
+        """Return what standard errors at a model are made from, in one round of all clients.
+
+        Raises
+        ------
+        ValueError
+            If numbers of single hosts are for sums alone, or hosts have ridges that differ.
+        """
+        require(not self.is_secure, "inference must not be asked for with secure sums: it needs single Hessians")
+        found = self.ask_all(protocol.Information(self.run, self.rounds, theta))
+        penalty, hessian = found[0].penalty, found[0].hessian
+        for h, other in enumerate(found[1:], 1):
+            same = bool(array_namespace(penalty).all(other.penalty == penalty))
+            require(same, f"the ridge of {self._name(h)} must be that of {self._name(0)}")
+            hessian = hessian + other.hessian
+        rows = self.rows([x.gradient for x in found]), self.rows([x.sums for x in found])
+        return ClientInformation(rows[0], hessian, penalty, rows[1])
 
     def certificate_sums(self, theta: Array) -> Sums:
         """Return what a certificate takes from the clients, with the dual points of their latest local solutions.

@@ -89,6 +89,8 @@ def require_agreed_requests(project: Project, number: int, requests: Sequence[An
     for request in [*requests, *adding]:
         if isinstance(request, protocol.States | protocol.Restore):
             raise RefusedError(f"{type(request).__name__} is not for sites, which keep their states", code="asked")
+        if isinstance(request, protocol.Information) and not project.inference:
+            raise RefusedError("Hessians are not asked for in the project, which has inference = false", code="asked")
         if isinstance(request, protocol.Start):
             _require_start(project, number, request)
         if not 0 <= (n := getattr(request, "n", 0)) <= project.rounds:

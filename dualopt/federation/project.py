@@ -25,6 +25,8 @@ from dualopt.objectives._weights import as_client_weights, parse_numbers, positi
 from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem.data.scaling import check_scale
 from dualopt.problem.inputs import parse_class_weight
+from dualopt.regularisers import Zero
+from dualopt.runs.inference import check_loss
 from dualopt.runs.recording import check_run
 from dualopt.spec import Spec, toml
 
@@ -86,6 +88,9 @@ class Project(Typed):
         none, or sum: the numbers of the sites meet in sums alone (:mod:`dualopt.engine.secure_sums`).
     secure_range : float
         With sum, the bound of all numbers of a site, which refuses to send larger ones.
+    inference : bool
+        Whether the server may ask each site for its Hessian, once: for standard errors, intervals and tests
+        (`dualopt.inference`). A Hessian reveals more of the rows than gradients do; by default a site refuses.
     deadline : float
         Seconds that a site has for an answer. Methods that admit absence go on without a site that is late.
     package : str
@@ -132,6 +137,7 @@ class Project(Typed):
     seed: int = 0
     secure: str = "none"
     secure_range: float = LARGEST
+    inference: bool = False
     deadline: float = 60.0
     package: str = field(default_factory=lambda: version("dualopt"))
 
@@ -153,6 +159,7 @@ class Project(Typed):
         given = {"participation": self.participation, "compressor": self.compressor}
         supported(self._method, **given, regulariser=self.regulariser is not None, types=())
         self._check_secure()
+        self._check_inference()
         try:
             next(as_participation(self.participation).rounds(self.n_clients, self.seed))
         except ValueError as error:  # more clients than there are
@@ -284,6 +291,14 @@ class Project(Typed):
         size = getattr(as_participation(self.participation), "size", FEWEST)
         enough = f"participation must be of at least {FEWEST} sites with secure sums"
         require(size >= FEWEST, enough, self.participation)
+
+    def _check_inference(self) -> None:
+        if not self.inference:
+            return
+        require(self.secure == "none", "inference must be false with secure sums: it needs the Hessian of each site")
+        loss = self.loss_object
+        size = loss.outputs * (self.features + (kind_of_intercept(self.intercept) != "none"))
+        check_loss(loss, size, Zero() if self.regulariser is None else self.regulariser_object)
 
     def _check_problem(self) -> None:
         for name, words in (

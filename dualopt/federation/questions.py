@@ -5,7 +5,8 @@ run that nothing disturbs needs three models in a round: one to start from, one 
 is certified. With a free intercept the certificate needs two models more, or one for each output (`dualopt.runs.cuts`),
 which `of_intercept` counts three times, too. Asking once more at the same model tells nothing new and does not count,
 so that a run that is begun again or goes on from a checkpoint asks nothing more, as long as the same sites take part.
-Where others are absent the second time its models are others.
+Where others are absent the second time its models are others. Hessians may be asked for at one model of a run,
+whatever the round.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = ["NEEDED", "QUESTIONS", "Questions", "of_intercept"]
 
 NEEDED = 3  # models in a round, by a run that nothing disturbs
 QUESTIONS = 3 * NEEDED  # of a run that was begun anew twice, each time with other sites absent
+HESSIAN = "hessian"  # in place of the round, in the file
 
 
 def of_intercept(project: Project) -> int:
@@ -59,10 +61,13 @@ class Questions:
     def __init__(self, file: Path, allowed: int) -> None:
         self._file, self._allowed = file, allowed
         self._known: dict[int, set[str]] = {}
+        self._of_hessians: set[str] = set()  # models at which they were asked for
         lines = file.read_text().splitlines() if file.exists() else []
         for n, _, model in (line.partition(" ") for line in lines):
             if n.isdecimal():  # not where the disk was full
                 self._known.setdefault(int(n), set()).add(model)
+            elif n == HESSIAN:
+                self._of_hessians.add(model)
 
     def require_few(self, requests: Sequence[Any]) -> None:
         """Note the models of some requests; refuse these if there are too many in a round.
@@ -74,22 +79,32 @@ class Questions:
         OSError
             If the file cannot be written.
         """
-        for n, model in filter(None, map(_asked, requests)):
-            known = self._known.setdefault(n, set())
-            if model in known:
+        for request in requests:
+            if (asked := _asked(request)) is None:
                 continue
-            if len(known) >= self._allowed:
-                raise RefusedError(f"it is asked at more than {self._allowed} models in round {n}", code="questions")
-            with self._file.open("a") as file:
-                file.write(f"{n} {model}\n")
-            known.add(model)
+            n, model = asked
+            if isinstance(request, protocol.Information):
+                sentence = "it is asked for Hessians at more than one model"
+                self._note(HESSIAN, model, self._of_hessians, 1, sentence)
+            sentence = f"it is asked at more than {self._allowed} models in round {n}"
+            self._note(str(n), model, self._known.setdefault(n, set()), self._allowed, sentence)
+
+    def _note(self, key: str, model: str, known: set[str], allowed: int, sentence: str) -> None:
+        """Note a model among those that are known, unless there are enough."""
+        if model in known:
+            return
+        if len(known) >= allowed:
+            raise RefusedError(sentence, code="questions")
+        with self._file.open("a") as file:
+            file.write(f"{key} {model}\n")
+        known.add(model)
 
 
 def _asked(request: Any) -> tuple[int, str] | None:
     """Return the round of a request and a hash of the model that comes with it, if one does."""
     if isinstance(request, sums.Add):
         return _asked(request.request)
-    if isinstance(request, protocol.Value | protocol.Evaluate):
+    if isinstance(request, protocol.Value | protocol.Evaluate | protocol.Information):
         n, tree = request.n, request.theta
     elif isinstance(request, protocol.Start):
         n, tree = 0, request.theta0

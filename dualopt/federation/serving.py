@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ from dualopt.engine.rounds import resolve, scaled
 from dualopt.federation.agreed import require_agreed_client_info
 from dualopt.federation.engine import SitesEngine
 from dualopt.federation.project import Project
-from dualopt.federation.submission import OUTCOME
+from dualopt.federation.settings import example_of
+from dualopt.federation.submission import OUTCOME, SUMMARY
 from dualopt.methods.participation import as_participation
 from dualopt.objectives import Composite
 from dualopt.objectives._weights import parse_numbers
+from dualopt.runs.inference import inference
 from dualopt.runs.recording import run
+from dualopt.runs.trace import Trace
 
 __all__ = ["PROGRESS", "Serving"]
 
@@ -103,6 +107,7 @@ class Serving:
                 interruptible=False,
             )
             trace.to_npz(self._result / "trace.npz")
+            summary = self._summary(objective, trace) if project.inference else {}
         return {
             "refused": None,
             "status": trace.status,
@@ -111,8 +116,24 @@ class Serving:
             "lost": list(clients.server.lost),
             "ms_per_round": _median(self._rounds),
             "rounds_here": len(self._rounds) + 1,
+            **summary,
             **{name: getattr(engine, name) for name in ("bytes_up", "bytes_down", "numbers_up", "numbers_down")},
         }
+
+    def _summary(self, objective: Any, trace: Trace) -> dict[str, Any]:
+        """Leave the standard errors of the model in a file, or say why there are none: the run counts without them."""
+        project = self.project
+        named = replace(
+            example_of(project), classes=project.classes or None, feature_names=project.feature_names or None
+        )
+        names = None if project.feature_names else [f"x{i + 1}" for i in range(project.features)]
+        try:
+            found = inference(objective, trace.theta, gap=trace.last["certificate"], like=named, names=names)
+        except (LostError, ValueError) as error:
+            log.error("no standard errors: %s", error)
+            return {"no_summary": str(error)}
+        (self._result / SUMMARY).write_text(found.to_text())
+        return {}
 
     def _note(self, snapshot: Any, row: Mapping[str, float]) -> None:
         self._row = dict(row)

@@ -22,6 +22,7 @@ ATTEMPTS = 5  # jobs in a row that may fail without a round
 WAITING = 10  # polls in which a job has not begun before it is said why
 SILENCE = 10  # polls in which a job that has answered before does not: the server has forgotten it
 OUTCOME = "outcome.json"
+SUMMARY = "summary.json"
 
 
 class DisconnectedError(Exception):

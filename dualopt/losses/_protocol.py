@@ -61,6 +61,22 @@ class Loss(Protocol):
     ``z`` itself, and there are no probabilities. ``sklearn`` names the estimator of scikit-learn that predicts in the
     same way, such as ``"linear_model.Ridge"``.
 
+    **Likelihoods.** A loss that is the negative log-likelihood of a label in units of a dispersion ``s``, up to what
+    does not depend on ``z``, says so by further members, which `dualopt.inference` reads:
+
+    .. math:: \log p(y \mid z) = \text{log\_base}(y) + \text{normaliser}(s)
+              - \bigl(\phi(z; y) - \min_x \phi(x; y)\bigr) / s
+
+    ``family``, a word such as "binomial"; ``log_base(y)``, shape ``(..., m)``; where ``exp(theta)`` has a name,
+    ``ratio``, such as "odds ratio" or "rate ratio". Where the dispersion is known, it is 1 and the normaliser 0. Else
+    ``normaliser(dispersion)``, a number for each row, and ``pearson(z, y)``, the squared residuals over the variance
+    function, shape ``(..., m)``, whose mean has the expectation ``s``.
+
+    **Bounds of third derivatives.** ``self_concordance``, the smallest ``M`` with
+    :math:`|\nabla^3\phi(z)[v, h, h]| \le M |v| \, \nabla^2\phi(z)[h, h]` (Bach 2010, "Self-concordant analysis for
+    logistic regression"), so that :math:`e^{-M|v|}\nabla^2\phi(z) \preceq \nabla^2\phi(z + v) \preceq
+    e^{M|v|}\nabla^2\phi(z)`; a loss without such an ``M`` has no such member.
+
     Examples
     --------
     >>> from dualopt.losses import Hinge, Loss

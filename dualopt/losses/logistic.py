@@ -38,6 +38,9 @@ class Logistic:
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
     sklearn: ClassVar[str] = "linear_model.LogisticRegression"
+    family: ClassVar[str] = "binomial"
+    ratio: ClassVar[str] = "odds ratio"
+    self_concordance: ClassVar[float] = 1.0  # |p (1 - p) (1 - 2p)| <= p (1 - p)
 
     @property
     def outputs(self) -> int:
@@ -115,6 +118,10 @@ class Logistic:
             probability = decay / (1.0 + decay)
             w = w - (w - b - s * probability) / (1.0 + s * probability / (1.0 + decay))
         return y * xp.where(reflected, -w, w)
+
+    def log_base(self, y: Array) -> Array:
+        """Return 0: the largest likelihood of a label is 1."""
+        return array_namespace(y).zeros_like(y)
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

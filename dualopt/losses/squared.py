@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dualopt.arrays.xp import Array
+from dualopt.arrays.xp import Array, array_namespace
 from dualopt.losses._checks import positive_step
 
 __all__ = ["Squared"]
@@ -34,6 +34,8 @@ class Squared:
     nonnegative: ClassVar[bool] = True
     example: ClassVar[dict[str, Any]] = {}
     sklearn: ClassVar[str] = "linear_model.Ridge"
+    family: ClassVar[str] = "gaussian"
+    self_concordance: ClassVar[float] = 0.0
 
     @property
     def outputs(self) -> int:
@@ -83,6 +85,18 @@ class Squared:
     def with_offset(self, y: Array, offset: Array) -> tuple[Array, Array | None]:
         """Return labels whose losses at ``z`` are those of ``y`` at ``z + offset``: the labels less the offset."""
         return y - offset, None
+
+    def log_base(self, y: Array) -> Array:
+        """Return 0: all of the density at ``z = y`` is in the normaliser."""
+        return array_namespace(y).zeros_like(y)
+
+    def normaliser(self, dispersion: float) -> float:
+        """Return ``-log(2 pi s) / 2`` for the variance ``s``."""
+        return -0.5 * math.log(2.0 * math.pi * dispersion)
+
+    def pearson(self, z: Array, y: Array) -> Array:
+        """Compute ``(y - z)^2``: the variance function is 1."""
+        return (y - z) ** 2
 
     def cvxpy(self, z: Any, y: Any) -> Any:
         """Return the CVXPY expression of the loss of every row, for reference solutions."""

@@ -47,6 +47,7 @@ CHANGES: dict[str, Any] = {
     "seed": 1,
     "secure": "sum",
     "secure_range": 1e3,
+    "inference": True,
     "deadline": 5.0,
     "package": "0.0.1",
 }

@@ -481,6 +481,22 @@ TABLE |= {
         ),
         ("dual_certificate", "gradient_certificate"),
     ),
+    **{
+        f"dualopt/runs/{name}.py": Judges(
+            (
+                Selected("dualopt/runs/inference.py"),
+                Selected("tests/runs/test_inference.py"),
+            )
+        )
+        for name in ("inference", "_inference", "_covariances")
+    },
+    "dualopt/runs/_tails.py": Judges((Selected("dualopt/runs/_tails.py"), Selected("tests/runs/test_tails.py"))),
+    "dualopt/objectives/_information.py": Judges(
+        (
+            Selected("dualopt/objectives/_information.py"),
+            Selected("tests/runs/test_inference.py"),
+        )
+    ),
     "dualopt/runs/divergence.py": Judges(
         (
             Selected("dualopt/runs/divergence.py"),

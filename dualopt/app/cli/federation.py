@@ -20,15 +20,17 @@ from dualopt.app.cli.federation_options import ProjectOptions, RunOptions, Serve
 from dualopt.app.cli.models import save_model
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.progress import make_progress
+from dualopt.app.cli.summary import show_summary
 from dualopt.app.cli.usage import OneSentence
 from dualopt.arrays._checks import require
+from dualopt.arrays._files import write_atomically
 from dualopt.federation import Project, SiteSettings
 from dualopt.federation.job import write_job
 from dualopt.federation.model import model_of
 from dualopt.federation.provision import provision_text, write_provision
 from dualopt.federation.questions import QUESTIONS
 from dualopt.federation.settings import site_name, site_objective
-from dualopt.federation.submission import JobResult, Session, submit_until_whole
+from dualopt.federation.submission import SUMMARY, JobResult, Session, submit_until_whole
 from dualopt.runs import plotting
 from dualopt.runs.trace import Trace
 
@@ -144,6 +146,8 @@ def run(
             connect, job, Path(scratch, "results"), sites=agreed.sites, show=show, say=say, patience=patience
         )
         trace = Trace.from_npz(outcome.folder / "trace.npz")
+        file = outcome.folder / SUMMARY
+        summary = file.read_text() if file.exists() else None
     trace.to_npz(out / "trace.npz")
     model, reason = save_model(out, "", lambda: model_of(agreed, trace))
     trace.to_csv(out / "trace.csv")
@@ -154,8 +158,13 @@ def run(
     )
     lines = _results(agreed, outcome) | output.outcome(trace, None) | {"certificates": WORTH}
     files = ["convergence.png", "trace.csv", "trace.npz", "run.json", *model]
+    if summary is not None:
+        files.append(SUMMARY)
+        write_atomically(out / SUMMARY, lambda file: file.write(summary))
     lines |= reason | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(console, f"dualopt federation run: {agreed.name}", lines)
+    if summary is not None:
+        show_summary(console, summary)
 
 
 def _described(project: Project, site: str, data: Path, label: str | None) -> dict[str, str]:
@@ -213,6 +222,7 @@ def _results(project: Project, outcome: JobResult) -> dict[str, str]:
         "sites": f"{', '.join(project.sites)}{resubmitted}",
         "loss": f"{project.loss}, mu = {project.mu:g}, client weights = {project.client_weights}",
         **{name: str(said[name]) for name in ("method", "theory") if name in said},
+        **({"standard errors": f"none: {said['no_summary']}"} if "no_summary" in said else {}),
         **({"bytes sent": f"{said['bytes_up']:,} up, {said['bytes_down']:,} down"} if "bytes_up" in said else {}),
     }
 

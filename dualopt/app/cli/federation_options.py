@@ -104,6 +104,8 @@ class RunOptions:
         none, or sum: the server knows uploads and certificates of the sites in sums alone.
     secure_range : float
         With sum, the largest number that a site sends; sums are the less exact the larger it is.
+    inference : bool
+        Let the server ask each site for its Hessian, once, for standard errors; it reveals more than gradients.
     deadline : float
         Seconds that a site has for an answer.
     """
@@ -120,6 +122,7 @@ class RunOptions:
     seed: int = 0
     secure: str = "none"
     secure_range: float = 2.0**20
+    inference: bool = False
     deadline: float = 60.0
 
 

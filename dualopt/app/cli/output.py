@@ -58,7 +58,8 @@ REASONS = {
     "contradicted": "the certificate is below the error that the reference shows, so that one of both is wrong",
 }
 RESULTS = ("convergence.png", "run.json", "trace.csv", "trace.npz", "compare.png", "compare.json")
-RESULTS += ("model.json", "model.npz", "tune.csv", "tune.json")
+SUMMARY = ("summary.json", "summary.csv")
+RESULTS += ("model.json", "model.npz", "tune.csv", "tune.json", *SUMMARY)
 WIDTH = 120
 LONGEST_TITLE = 60
 LONGEST_NAME = 200  # bytes; file systems take 255, of which a suffix and a temporary name need some

@@ -33,6 +33,7 @@ from dualopt.methods.participation import Participation, as_participation
 from dualopt.methods.preparation import Preparation
 from dualopt.objectives import Objective
 from dualopt.objectives._weights import parse_numbers
+from dualopt.objectives.linear import kind_of_intercept
 from dualopt.problem import data
 from dualopt.problem.options import Problem, ProblemOptions
 from dualopt.runs import plotting
@@ -62,6 +63,13 @@ def run(
         list[str] | None,
         Option("--param", "-p", help="Parameter of the algorithm, such as rho=1e-3; repeatable."),
     ] = None,
+    summary: Annotated[
+        bool,
+        Option(
+            "--summary",
+            help="Standard errors, intervals and tests, from one more round in which clients send Hessians.",
+        ),
+    ] = False,
     problem: ProblemOptions,
     method: MethodOptions,
     preparation: PreparationOptions,
@@ -73,19 +81,27 @@ def run(
     spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
     files = ["trace.npz", "trace.csv", "run.json", "convergence.png", *model_files()]
+    if summary:
+        options, files = options | {"summary": True}, [*files, *output.SUMMARY]
     results = Results(command="run", folder=loop.out, options=options | engine.record(), keep=keep, files=files)
-    with placed(engine, problem, method, preparation, loop, algorithm=algorithm, param=param or []) as place:
+    told = {"algorithm": algorithm, "param": param or [], "summary": summary}
+    with placed(engine, problem, method, preparation, loop, **told) as place:
         if place.first(lambda: _is_done(results)):
             return
         with _prepared(problem, preparation, loop, {algorithm: spec}, place) as runs:
-            exit_code = 0 if runs is None else _run(runs, results, algorithm)
+            exit_code = 0 if runs is None else _run(runs, results, algorithm, summary)
     if exit_code:
         raise Exit(exit_code)
 
 
-def _run(runs: PreparedRuns, results: Results, algorithm: str) -> int:
+def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool) -> int:
     """Run the method, write and show the results, and return the exit code."""
     trace_npz, trace_csv, record_json, picture, *_ = results.files
+    page: Any = None
+    if summary:
+        import dualopt.app.cli.summary as page  # few ask for it
+
+        page.check_summary(runs.problem)
     with results.opened(runs.problem, runs.parts()) as kept:
         (result,), ending = runs.compute(kept, {algorithm: "run"})
         trace, out = result.trace, results.folder
@@ -93,7 +109,10 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str) -> int:
         told = model_record(runs.problem, results.options, kept.data)
         model, reason = save_model(out, "", lambda: runs.problem.model(trace, told))
         trace.to_csv(out / trace_csv)
-        files = [trace_npz, trace_csv, record_json, picture, *model]
+        found = None if page is None else page.summary_of(runs.problem, trace, intercept=runs.intercept)
+        if found is not None:
+            page.write_summary(found, out)
+        files = [trace_npz, trace_csv, record_json, picture, *model, *(() if found is None else output.SUMMARY)]
         output.write_json(out / record_json, runs.record(results, ending, files) | result.record())
         ending.close(kept)
     title = f"{algorithm} on {runs.problem_title()}"
@@ -104,6 +123,8 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str) -> int:
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines |= reason | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(runs.console, f"dualopt run: {algorithm}", lines)
+    if found is not None:
+        page.show_summary(runs.console, found.to_json())
     ending.tell()
     return ending.exit_code
 
@@ -273,6 +294,7 @@ class PreparedRuns:
     participation: Participation
     compressor: Compressor
     seed: int
+    intercept: bool
     plug_ins: Mapping[str, Any]  # by spelling: file and hash
     console: Console
     place: Place
@@ -478,6 +500,7 @@ def _session(
         participation=participation,
         compressor=compressor,
         seed=options.seed,
+        intercept=kind_of_intercept(options.intercept) != "none",
         plug_ins=own,
         console=output.make_console(),
         place=place,

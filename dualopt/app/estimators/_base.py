@@ -24,6 +24,7 @@ from dualopt.problem.data import iid
 from dualopt.problem.inputs import as_row_weights, by_owner, row_weights, without_column
 from dualopt.problem.models import Model, Schema
 from dualopt.regularisers import L1
+from dualopt.runs.inference import Inference, inference
 from dualopt.runs.recommendation import recommend
 from dualopt.runs.recording import run
 from dualopt.runs.trace import Trace
@@ -82,6 +83,34 @@ class FederatedLinearModel(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        return {name: x for name, x in state.items() if name != "_fitted_on"}  # no rows in a pickle
+
+    def summary(self, *, kind: str = "auto", level: float = 0.95) -> Inference:
+        """Return standard errors, intervals and tests of weights and intercepts, from one more round of all clients.
+
+        The rows of the latest ``fit`` are kept for it, but neither pickled nor cloned.
+
+        Parameters
+        ----------
+        kind, level
+            As in :func:`dualopt.inference`.
+
+        Raises
+        ------
+        ValueError
+            If the loss has neither a likelihood nor second derivatives, or the estimator was unpickled since ``fit``.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_fitted_on"):
+            raise ValueError("summary needs the rows of fit, which a pickle does not hold: fit again.")
+        columns = getattr(self, "feature_names_in_", [f"x{i + 1}" for i in range(self.n_features_in_)])
+        objective, theta = self._fitted_on
+        return inference(
+            objective, theta, gap=self.certified_gap_, kind=kind, level=level, names=list(map(str, columns))
+        )
+
     def _rows(self, X: Any, groups: Any, clients: Any) -> tuple[Any, Any]:
         """Return the features and who owns each row, None where the rows are to be dealt out."""
         if groups is not None and clients is not None:
@@ -119,6 +148,7 @@ class FederatedLinearModel(BaseEstimator):
         self.certified_gap_ = float(trace["certificate"][-1])
         m = objective.mean_mu
         self.certified_distance_ = math.sqrt(2.0 * self.certified_gap_ / m) if m > 0 else math.inf
+        self._fitted_on = objective, trace.theta
         self._warn(objective)
         self.model_ = Model.of(objective, trace, schema=self._schema(X))
         theta = np.atleast_2d(trace.theta)

@@ -106,7 +106,10 @@ class SecureSums:
     def call(self, requests: Mapping[Any, Sequence[Any]]) -> dict[Any, Any]:
         """Ask hosts, and return their answers: sums stand in the answer of the first host, and in no other."""
         last = [batch[-1] for batch in requests.values() if batch]
-        if any(isinstance(x, protocol.Value) or getattr(x, "partial_sums", True) is False for x in last):
+        if any(
+            isinstance(x, protocol.Value | protocol.Information) or getattr(x, "partial_sums", True) is False
+            for x in last
+        ):
             raise ValueError(SINGLE)
         if last and all(isinstance(x, protocol.Propose | protocol.Evaluate) for x in last):
             return self._summed(requests)

@@ -27,7 +27,7 @@ __all__ = ["FEWEST", "Identity", "SecureHost", "said_of", "threshold_of"]
 
 FEWEST = 3  # hosts of a sum
 OPEN = 4  # sums at the same time; the oldest is forgotten
-ALONE = (protocol.Propose, protocol.Evaluate, protocol.Value, protocol.States, protocol.Restore)
+ALONE = (protocol.Propose, protocol.Evaluate, protocol.Value, protocol.Information, protocol.States, protocol.Restore)
 
 
 class Identity(Protocol):
