@@ -241,7 +241,9 @@ METHODS = {
         claims=("fedsplit_contraction", "sampled_fedsplit", "compressed_fedsplit"),
     ),
     "consensus_fedsplit": _method("consensus_fedsplit", "consensus", claims=("identity_fedsplit_feddr",)),
-    "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step", "sampled_fivegcs", "full_fivegcs")),
+    "fivegcs": _method(
+        "fivegcs", "", claims=("fivegcs_one_step", "sampled_fivegcs", "full_fivegcs", "cohorts_of_fivegcs")
+    ),
     "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
