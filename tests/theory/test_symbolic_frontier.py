@@ -152,13 +152,13 @@ def test_numbers_of_theorem_i() -> None:
         assert found.fits == (w * (2 + 2 * (s + eta * s * s / 2) - tau - w / t**2) >= e * e)
 
 
-def bernstein(expression: sp.Expr, x: sp.Symbol, y: sp.Symbol) -> list[sp.Rational]:
+def bernstein(expression: Any, x: Any, y: Any) -> list[Any]:
     """Return the coefficients of a polynomial in Bernstein's basis of the unit square: it lies between them."""
-    found = sp.Poly(sp.expand(expression), x, y)
+    found: Any = sp.Poly(sp.expand(expression), x, y)
     n, k = found.degree(x), found.degree(y)
     terms = found.terms()
 
-    def part(i: int, j: int, a: int, b: int) -> sp.Rational:
+    def part(i: int, j: int, a: int, b: int) -> Any:
         return sp.binomial(i, a) * sp.binomial(j, b) / (sp.binomial(n, a) * sp.binomial(k, b))
 
     return [

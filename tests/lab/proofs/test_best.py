@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,8 @@ def test_a_longer_step_than_that_suggested_is_found() -> None:
 def test_numbers_that_are_given_stay() -> None:
     found = proved_best("fivegcs: mu=0.5", mu=1.0, L=9.0, clients=2)
     assert set(found.parameters) == {"gamma", "tau"}
-    assert resolve(found.algorithm, Quadratic(A=np.array([[[1.0]], [[9.0]]]), b=np.zeros((2, 1)))).mu == 0.5
+    complete: Any = resolve(found.algorithm, Quadratic(A=np.array([[[1.0]], [[9.0]]]), b=np.zeros((2, 1))))
+    assert complete.mu == 0.5
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_what_is_left_of_values_has_the_size_of_squared_distances() -> None:
 
 
 def test_one_infinite_value_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that calls the first program unbounded is asked in other coordinates; one that always does is believed."""
+    """A solver that calls one program unbounded is asked in other coordinates; one that always does is believed."""
     largest, wrong = program._largest, [True]
 
     def sometimes(*of):
