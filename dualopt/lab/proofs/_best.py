@@ -32,8 +32,8 @@ EDGE = 0.25
 """Of the first simplex of a search, in logarithms."""
 EVALUATIONS = 60
 """Most of a search, for each parameter."""
-CLOSE = (2e-3, 2e-4)
-"""Where a search ends: the distance of the numbers in logarithms, and that of log(1 - factor)."""
+CLOSE = (1e-3, 2e-4)
+"""Where a search ends: the distance of the numbers, and that of log(1 - factor)."""
 NEVER = 40.0
 """More than -log(1 - factor) of any factor below 1."""
 DIGITS = 6
