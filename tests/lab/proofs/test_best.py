@@ -82,7 +82,7 @@ def test_numbers_that_are_given_stay() -> None:
         ("feddyn", {"L": math.inf}, "mu and L must be positive and finite"),
         ("fedprox", {}, "must have the minimiser as a fixed point"),
         ("fedsam", {}, "must be linear algebra"),
-        ("growing-feddyn", {}, ""),
+        ("growing-feddyn", {}, "must do the same in every round"),
     ],
 )
 def test_refusals(name: str, others: dict, words: str) -> None:
