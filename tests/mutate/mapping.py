@@ -586,6 +586,9 @@ TABLE |= {
         f"dualopt/lab/proofs/{name}.py": _proofs(name)
         for name in ("_exact", "_formal", "_linear", "_program", "_tracked", "_worst_case", *PROOFS)
     },
+    "dualopt/lab/proofs/_best.py": Judges(
+        (Selected("dualopt/lab/proofs/_best.py"), Selected("tests/lab/proofs/test_best.py"))
+    ),
     "dualopt/lab/proofs/checker.py": Judges(
         (
             Selected("dualopt/lab/proofs/checker.py"),
