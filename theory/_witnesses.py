@@ -203,6 +203,7 @@ _DERIVATIONS: Mapping[str, Sequence[str]] = {
     "frontier.py::test_constants_of_theorem_c": ["growing_feddyn"],
     "frontier.py::test_theorem_g": ["sampled_fivegcs"],
     "frontier.py::test_theorem_h": ["full_fivegcs"],
+    "frontier.py::test_theorem_i": ["cohorts_of_fivegcs"],
     "frontier.py::test_one_round_of_theorem_f": ["sampled_dualfl_potential", "sampled_dualfl"],
     "frontier.py::test_steps_of_theorem_f": ["sampled_dualfl_step", "sampled_dualfl"],
     "frontier.py::test_bounds_with_one_parameter_for_each_client": ["scaled_dualfl"],

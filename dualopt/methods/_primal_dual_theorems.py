@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from dualopt.arrays.xp import Array, array_namespace
 from dualopt.methods._parameters import fedpd_step_limit, step_of
@@ -141,12 +141,46 @@ def _full(method: Any, known: Known) -> float:
 
 
 def _in_the_long_run(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
-    """Return V of Theorem H, for the duals times N."""
-    xp, m = array_namespace(theta), method.gamma * method.mu
+    """Return V of Theorem H."""
+    m = method.gamma * method.mu
+    return _moved(method, known, theta, state, m, (1.0 - m) / _full(method, known))
+
+
+def _moved(method: Any, known: Known, theta: Array, state: Any, c: float, k: float) -> float:
+    r"""Return :math:`|x - x^* + c\gamma(\bar g - \bar g^*)|^2 + k\gamma^2[|g - g^*|^2]` for the duals times N."""
+    xp = array_namespace(theta)
     duals = known.N * state.clients.dual - known.objective.gradient(theta) + method.mu * theta
-    moved = state.server.theta - theta + method.gamma * m * xp.mean(duals, axis=0)
-    weight = (1.0 - m) / _full(method, known) * method.gamma**2 / known.N
-    return float(xp.sum(moved**2)) + weight * squares(duals)
+    moved = state.server.theta - theta + c * method.gamma * xp.mean(duals, axis=0)
+    return float(xp.sum(moved**2)) + k * method.gamma**2 / known.N * squares(duals)
+
+
+class _Cohorts(NamedTuple):
+    """What Theorem I names."""
+
+    c: float
+    k: float
+    factor: float  # r^2
+    fits: bool
+
+
+def _of_cohorts(method: Any, known: Known) -> _Cohorts:
+    """Return the numbers of Theorem I."""
+    p, m, ell = known.p, method.gamma * method.mu, 1.0 / (method.gamma * (known.L - method.mu))
+    D = p - (1.0 - p) * m
+    tau = (p - m) / D
+    eta = tau * (1.0 - p) / (known.N * p - p)
+    s = 2.0 * ell / (1.0 + math.sqrt(1.0 + 2.0 * eta * ell))
+    factor = max((1.0 + m) ** -2.0, 1.0 - p * (1.0 - (1.0 + s) ** -2.0))
+    t = math.sqrt((factor - 1.0 + p) / p)
+    w = t + eta * (1.0 - t)
+    fits = w * (1.0 - eta - (tau - eta) * t) >= t * (m * (1.0 - p) / D) ** 2
+    return _Cohorts(m / D, tau * w / (factor - 1.0 + p), factor, fits)
+
+
+def _of_the_cohorts(method: Any, known: Known, theta: Array, state: Any, n: int) -> float:
+    """Return V of Theorem I."""
+    c, k, *_ = _of_cohorts(method, known)
+    return _moved(method, known, theta, state, c, k)
 
 
 def _curvature(method: Any, known: Known) -> float:
@@ -188,6 +222,20 @@ OF_FIVEGCS = (
         laws=ALL,
         factor=lambda m, k: _full(m, k) ** 2,
         potential=_in_the_long_run,
+    ),
+    Theorem(
+        source="Theorem I",
+        rate="E V falls by a factor of {factor} per round",
+        needs=(
+            *_OF_FIVEGCS,
+            RIDGE,
+            Need("gamma < p/mu", lambda m, k: m.gamma * m.mu < k.p, lambda m, k: k.p / m.mu),
+            Need("a shorter step for cohorts of this size", lambda m, k: _of_cohorts(m, k).fits),
+        ),
+        laws=SUBSETS,
+        about=lambda m, k: k.p < 1,
+        factor=lambda m, k: _of_cohorts(m, k).factor,
+        potential=_of_the_cohorts,
     ),
     Theorem(
         source="",

@@ -59,6 +59,8 @@ class FiveGCS(Algorithm):
               \mathbb E\,\Psi^+ \le \frac\Psi{1 + 2\gamma\mu}
 
     for another :math:`\Psi` (Theorem G, ``theory/frontier/sampled_fivegcs.py``), attained if the first is an equality.
+    For cohorts of two clients or more a third function mostly falls by :math:`1/(1 + \gamma\mu)^2` (Theorem I,
+    ``theory/frontier/cohorts_of_fivegcs.py``, with its condition), as it does for everybody (Theorem H).
     The paper takes :math:`\gamma = \frac3{16}\sqrt{C/(L\mu N)}`, :math:`\tau = 1/(2\gamma N)` and
     :math:`\lceil(\frac34\sqrt{CL/(N\mu)} + 2)\log(4L/\mu)\rceil` gradient steps from :math:`\hat x`; its
     bound has about ten times as many rounds. Start: all :math:`u_m` zero, ``x = theta0``. The paper was not at hand.

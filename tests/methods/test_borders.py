@@ -50,6 +50,7 @@ from theory.fedpd import _runs as fedpd
 from theory.frontier import (
     accelerated_dane,
     averaged_reflections,
+    cohorts_of_fivegcs,
     dual_ascent,
     dual_lbfgs,
     giant,
@@ -117,6 +118,8 @@ BORDERS: list[tuple[Assumptions, str, type[Algorithm], str, float, float, dict[s
     (dual_lbfgs.strongly_convex, "", DualLBFGS, "nu", 0.1, 1.0, {}, LOPSIDED, Full()),
     (fedpd.admitted, "Theorem 1", FedPD, "eta", 1e-3, 1.0, {}, CONCAVE, Full()),
     (full_participation, "Theorem 1, corrected", AFedPD, "rho", 1e2, 1.0, {}, LOPSIDED, Full()),
+    (cohorts_of_fivegcs.admitted, "Theorem I", FiveGCS, "gamma", 0.05, 1.1, {"mu": 0.5}, LOPSIDED, TWO),
+    (cohorts_of_fivegcs.admitted, "Theorem I", FiveGCS, "gamma", 0.05, 0.45, {"mu": 0.5}, LOPSIDED, ONE),
     (contraction.steps_admitted, "", FiveGCS, "tau", 1e-3, 10.0, {"gamma": 0.1, "mu": 0.5}, LOPSIDED, TWO),
     (contraction.steps_admitted, "", FiveGCS, "mu", 1e-2, 1.0, {"gamma": 0.1, "tau": 0.1}, LOPSIDED, TWO),
     (servers.descends, "", GradientDescent, "step", 1e-3, 1.0, {}, LOPSIDED, Full()),
@@ -201,6 +204,17 @@ SIDES: list[tuple[Assumptions, str, Algorithm, Quadratic, Participation]] = [
             (FiveGCS(gamma=0.1, tau=2.5 * (1.0 - NEAR)), Full()),
             (FiveGCS(gamma=0.1, mu=0.5 * (1.0 + NEAR)), Full()),
             (FiveGCS(gamma=0.1), TWO),
+        )
+    ),
+    *(
+        (cohorts_of_fivegcs.admitted, "Theorem I", method, f, who)
+        for method, f, who in (
+            (FiveGCS(gamma=0.3, mu=0.4), LOPSIDED, TWO),
+            (FiveGCS(gamma=1.0 - NEAR, mu=0.5), LOPSIDED, TWO),
+            (FiveGCS(gamma=1.0 + NEAR, mu=0.5), LOPSIDED, TWO),
+            (FiveGCS(gamma=0.1, tau=2.5 * (1.0 - NEAR)), LOPSIDED, TWO),
+            (FiveGCS(gamma=0.1, mu=0.5 * (1.0 + NEAR)), LOPSIDED, TWO),
+            (FiveGCS(gamma=0.1, mu=0.5), FLAT, TWO),
         )
     ),
     (weighted_feddyn.admitted, "Theorem A'", FedDyn(), HEAVY, WeightedSubset(size=2)),

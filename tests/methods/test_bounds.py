@@ -19,6 +19,7 @@ from dualopt.methods import (
     DualFL,
     FedDyn,
     FedSplit,
+    FiveGCS,
     GrowingFedDyn,
     Known,
     OptimizedDualFL,
@@ -27,6 +28,7 @@ from dualopt.methods import (
 from dualopt.methods.participation import Full, Participation, UniformSubset, WeightedSubset
 from dualopt.objectives import Quadratic
 from theory.feddyn import convex
+from theory.frontier import cohorts_of_fivegcs
 
 # mu_j = L_j = 2 and 6, the minimiser 1, gradients 1 and -1 there, or 1 and -3 with weights 3 and 1
 EQUAL = Quadratic(A=np.array([[[2.0]], [[6.0]]]), b=np.array([[1.0], [7.0]]))
@@ -98,3 +100,23 @@ def test_what_is_proved_of_all_clients_needs_all_to_be_active_at_times() -> None
     never = WeightedSubset(size=1, weights=(1e-300, 1e300))
     assert never.inclusion(2) == (0.0, 1.0)
     assert FedSplit().guarantee(EQUAL, never) == "none: Theorem B needs clients that are all active at times"
+
+
+@pytest.mark.parametrize(("size", "gamma"), [(2, 0.1), (2, 0.6), (1, 0.1)])
+def test_theorem_i_is_that_of_the_claim(size: int, gamma: float) -> None:
+    """Its factor and its potential: models off by 1, duals times N by 1, -2, 3 and 4."""
+    A = np.array([1.0, 3.0, 2.0, 7.0])[:, None, None]
+    f, who = Quadratic(A=A, b=np.array([[2.0], [1.0], [0.0], [5.0]])), UniformSubset(size=size)
+    method = FiveGCS(gamma=gamma, mu=0.5).suggested(f)
+    known, theta, off = Known.of(f, who), f.minimiser(), np.array([[1.0], [-2.0], [3.0], [4.0]])
+    duals = (f.gradient(theta) - 0.5 * theta + off) / 4.0
+    state = SimpleNamespace(server=SimpleNamespace(theta=theta + 1.0), clients=SimpleNamespace(dual=duals))
+    (theorem,) = [t for t in method.theorems if t.source == "Theorem I"]
+    c, k, square, fits = cohorts_of_fivegcs.numbers(0.5 * gamma, size / 4.0, 4, 1.0 / (gamma * 6.5))
+    assert fits
+    assert theorem.fails(method, known) == ""
+    assert theorem.factor is not None
+    assert theorem.potential is not None
+    assert theorem.factor(method, known) == pytest.approx(square, rel=1e-12)
+    claimed = (1.0 + c * gamma * 1.5) ** 2 + k * gamma**2 / 4.0 * 30.0
+    assert theorem.potential(method, known, theta, state, 2) == pytest.approx(claimed, rel=1e-12)

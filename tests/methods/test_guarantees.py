@@ -382,7 +382,7 @@ SAID = [
         "fivegcs",
         STRONG,
         {"who": Bernoulli(probability=0.5)},
-        "none: Theorem G and its theorem need uniform cohorts of one size",
+        "none: Theorem G and Theorem I and its theorem need uniform cohorts of one size",
     ),
 ]
 

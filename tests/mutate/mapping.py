@@ -243,7 +243,9 @@ METHODS = {
         claims=("fedsplit_contraction", "sampled_fedsplit", "compressed_fedsplit"),
     ),
     "consensus_fedsplit": _method("consensus_fedsplit", "consensus", claims=("identity_fedsplit_feddr",)),
-    "fivegcs": _method("fivegcs", "", claims=("fivegcs_one_step", "sampled_fivegcs", "full_fivegcs")),
+    "fivegcs": _method(
+        "fivegcs", "", claims=("fivegcs_one_step", "sampled_fivegcs", "full_fivegcs", "cohorts_of_fivegcs")
+    ),
     "giant": _method("giant", "", claims=("giant_descent", "giant_quadratics")),
     "gradient_descent": _method("gradient_descent", "", DISTRIBUTED, claims=("gradient_descent_contraction",)),
     "lazy_a_fedpd": _method("lazy_a_fedpd", "lazy", claims=("identity_lazy_a_fedpd",)),
@@ -663,6 +665,9 @@ TABLE |= {
         )
     ),
     **{f"dualopt/lab/proofs/{name}.py": _proofs(name) for name in PROOFS},
+    "dualopt/lab/proofs/_best.py": Judges(
+        (Selected("dualopt/lab/proofs/_best.py"), Selected("tests/lab/proofs/test_best.py"))
+    ),
     "dualopt/lab/proofs/checker.py": Judges(
         (
             Selected("dualopt/lab/proofs/checker.py"),

@@ -46,6 +46,7 @@ from theory.fedpd import skipping
 from theory.fedpd.skipping import drift
 from theory.frontier import (
     accelerated_dane,
+    cohorts_of_fivegcs,
     dane,
     dual_lbfgs,
     giant,
@@ -169,6 +170,17 @@ def powers(of_L: float, of_mu: float) -> Wrong:
     return lambda right: lambda f: f.L**of_L * f.mu**of_mu
 
 
+def other_number(name: str, factor: float) -> Wrong:
+    def wrong(right: Any) -> Any:
+        def found(*of: float) -> Any:
+            numbers = right(*of)
+            return numbers._replace(**{name: factor * getattr(numbers, name)})
+
+        return found
+
+    return wrong
+
+
 FORMULAS: list[tuple[str, Any, str, Wrong]] = [
     (
         *("identity_feddyn_rows", states, "linear_model"),
@@ -210,6 +222,10 @@ FORMULAS: list[tuple[str, Any, str, Wrong]] = [
     ("sampled_feddyn", theorem_a, "dual_weight", times(2.0)),
     ("sampled_dualfl_potential", theorem_f, "weight", times(0.5)),
     ("sampled_dualfl", theorem_f, "first_bound", times(0.5)),
+    *(
+        ("cohorts_of_fivegcs", cohorts_of_fivegcs, "numbers", other_number(name, factor))
+        for name, factor in (("moved", 0.5), ("moved", 2.0), ("weight", 0.5), ("weight", 2.0), ("square", 0.999))
+    ),
     ("sampled_feddyn_rounds", theorem_a, "best_weight", times(0.99)),
     ("sampled_feddyn_rounds", theorem_a, "best_weight", times(1.01)),
 ]
@@ -230,7 +246,7 @@ def test_wrong_formulas_are_caught(
 ATTAINED = (
     *("fedsplit_contraction", "feddr_contraction", "fivegcs_one_step", "scaffnew_one_step"),
     *("sampled_feddyn", "sampled_fedsplit", "growing_feddyn", "weighted_feddyn", "sampled_feddr"),
-    *("averaged_reflections", "sampled_fivegcs", "full_fivegcs"),
+    *("averaged_reflections", "sampled_fivegcs", "full_fivegcs", "cohorts_of_fivegcs"),
     *("compressed_fedsplit", "rounded_fedsplit", "compressor_moments", "anderson_quadratics"),
 )
 

@@ -14,10 +14,11 @@ from dualopt.methods._dual_theorems import last_step
 from dualopt.methods._estimate import growth
 from dualopt.methods._feddyn_theorems import largest_growth
 from dualopt.methods._gradient_theorems import limit_factor
+from dualopt.methods._primal_dual_theorems import best_step
 from dualopt.methods.sampled_dualfl import next_step
 from tests.theory._symbolic import positive, same, stand_in
 from theory._problems import lopsided
-from theory.frontier import accelerated_dane, adaptive_dane, giant, scaled_dualfl
+from theory.frontier import accelerated_dane, adaptive_dane, cohorts_of_fivegcs, giant, scaled_dualfl
 from theory.frontier import sampled_dualfl as theorem_f
 from theory.frontier import sampled_feddyn as theorem_a
 from theory.frontier import sampled_fivegcs as theorem_g
@@ -97,6 +98,117 @@ def test_theorem_h() -> None:
     assert theorem_g.slower(case) == pytest.approx(best / (1 + best), rel=1e-14)
     for times in (0.5, 2.0):
         assert theorem_g.slower(stand_in(gamma=times * case.gamma, L=7, algorithm=case.algorithm)) > best / (1 + best)
+
+
+def test_theorem_i() -> None:
+    """What is left of r^2 V - E V+ - 2 tau S: forms in A, in the means, and in the deviations."""
+    m, A, t, ell, v = positive("m A t ell v")  # v is the variance of a cohort's mean over that of a client
+    beta, eps, beta_j, eps_j = sp.symbols("beta epsilon beta_j epsilon_j", real=True)
+    q, D = 1 + m, p * (1 + m) - m
+    c, tau, e = m / D, (p - m) / D, m * (1 - p) / D
+    eta, r2 = tau * v, 1 - p + p * t**2
+    w = t + eta * (1 - t)
+    k = tau * w / (p * t**2)
+    a = A - c * beta
+    moved = sp.symbols("moved", real=True)  # the mean over the cohort of the b_j - e_j, times gamma
+    after = (a - beta) / q + moved + c * (beta - p * moved)
+    assert sp.simplify(after - (A / q + tau * (moved - beta))) == 0
+    squares = after.subs(moved, beta - eps) ** 2 + tau**2 * v * (beta_j - eps_j) ** 2
+    new = squares + k * ((1 - p) * (beta**2 + beta_j**2) + p * (eps**2 + eps_j**2))
+    d, d_j = (a - beta) / q + beta - eps, beta_j - eps_j
+    S = A * eps / q - e * beta * eps + beta_j * eps_j - (1 + ell) * (eps**2 + eps_j**2)
+    assert sp.simplify(S - (d * eps + d_j * eps_j - ell * (eps**2 + eps_j**2))) == 0
+    rest = (r2 - 1 / q**2) * A**2
+    rest += tau * (w * beta**2 + 2 * e * beta * eps + (2 + 2 * ell - tau - w / t**2) * eps**2)
+    rest += tau * (t * (1 - eta) * beta_j**2 - 2 * (1 - eta) * beta_j * eps_j)
+    rest += tau * (2 + 2 * ell - eta - w / t**2) * eps_j**2
+    V = A**2 + k * (beta**2 + beta_j**2)
+    assert sp.simplify(r2 * V - new - 2 * tau * S - rest) == 0
+    least = sp.symbols("eta")  # with the least ell the forms are as in the proof
+    ell_ = (1 / t - 1) + least * (1 / t - 1) ** 2 / 2
+    w_ = t + least * (1 - t)
+    assert sp.simplify(2 + 2 * ell_ - least - w_ / t**2 - (1 - least) / t) == 0
+    assert sp.simplify(2 + 2 * ell_ - tau - w_ / t**2 - (1 - least * (1 - t) - tau * t) / t) == 0
+
+
+def test_numbers_of_theorem_i() -> None:
+    """They are those of the proof, for a step before r is 1/q and one after."""
+    for m, times in ((0.1, 0.5), (0.1, 3.0)):
+        N, P, ell = 5, 2, 0.3 / times
+        p = P / N
+        D = p * (1 + m) - m
+        tau, e = (p - m) / D, m * (1 - p) / D
+        eta = tau * (N - P) / (P * (N - 1))
+        found = cohorts_of_fivegcs.numbers(m, p, N, ell)
+        s = 1 / math.sqrt(1 - (1 - found.square) / p) - 1  # 1/t - 1
+        assert s + eta * s * s / 2 <= ell * (1 + 1e-12)
+        assert (found.square > (1 + m) ** -2) == (times == 3.0)
+        if times == 3.0:
+            assert s + eta * s * s / 2 == pytest.approx(ell, rel=1e-12)
+        t = 1 / (1 + s)
+        w = t + eta * (1 - t)
+        assert found.moved == pytest.approx(m / D, rel=1e-14)
+        assert found.weight == pytest.approx(tau * w / (p * t * t), rel=1e-12)
+        assert found.fits == (w * (2 + 2 * (s + eta * s * s / 2) - tau - w / t**2) >= e * e)
+
+
+def bernstein(expression: Any, x: Any, y: Any) -> list[Any]:
+    """Return the coefficients of a polynomial in Bernstein's basis of the unit square: it lies between them."""
+    found: Any = sp.Poly(sp.expand(expression), x, y)
+    n, k = found.degree(x), found.degree(y)
+    terms = found.terms()
+
+    def part(i: int, j: int, a: int, b: int) -> Any:
+        return sp.binomial(i, a) * sp.binomial(j, b) / (sp.binomial(n, a) * sp.binomial(k, b))
+
+    return [
+        sum(part(i, j, a, b) * c for (a, b), c in terms if a <= i and b <= j)
+        for i in range(n + 1)
+        for j in range(k + 1)
+    ]
+
+
+def test_cohorts_of_two_clients_meet_the_condition_of_theorem_i() -> None:
+    """At both ends of the interval of eta it is a polynomial without negative coefficients, for 1/3 <= t <= r <= 1."""
+    r, t, u, z, eta = sp.symbols("r t u z eta", positive=True)
+    here = {p: (1 - r**2) / (1 - t**2)}
+    m = 1 / r - 1
+    D = p * (1 + m) - m
+    tau, e = 1 - (1 - r**2) / (r + t**2), (r**2 - t**2) / (r + t**2)
+    assert sp.simplify(((p - m) / D).subs(here) - tau) == 0
+    assert sp.simplify((m * (1 - p) / D).subs(here) - e) == 0
+    two = (r**2 - t**2) / (1 + r**2 - 2 * t**2)
+    assert sp.simplify(((1 - p) / (2 - p)).subs(here) - two) == 0
+    condition = (t + eta * (1 - t)) * (1 - eta * (1 - t) - tau * t) - t * e**2
+    assert sp.simplify(sp.diff(condition, eta, 2) + 2 * (1 - t) ** 2) == 0  # concave
+    box = {t: sp.Rational(1, 3) + sp.Rational(2, 3) * u}
+
+    def nonnegative(polynomial: sp.Expr) -> bool:
+        inside = polynomial.subs(r, t + (1 - t) * z).subs(box)
+        return min(bernstein(inside, u, z)) >= 0
+
+    none = sp.cancel(condition.subs(eta, 0) / t * (r + t**2) ** 2)
+    assert nonnegative(none)
+    pair = sp.cancel(condition.subs(eta, tau * two) * (r + t**2) ** 2 * (1 + r**2 - 2 * t**2) ** 2)
+    H = sp.cancel((pair - (1 - t**2) ** 3 * (t**2 + 2 * t - 1) ** 2) / (1 - r))
+    assert sp.denom(sp.together(H)) == 1
+    assert nonnegative(H)
+    one = sp.cancel(condition.subs(eta, tau) * (r + t**2) ** 2)  # of cohorts of one client
+    there = {r: sp.Rational(97, 100), t: sp.Rational(1, 2)}
+    assert one.subs(there) < 0 < tau.subs(there)
+
+
+def test_theorem_i_at_the_best_step_of_theorem_g() -> None:
+    """Its condition holds, and r is 1/q, for cohorts of two clients or more where kappa is at least 4."""
+    for N in (2, 3, 5, 8, 20, 100, 10**5):
+        for P in {2, 3, 5, N // 4, N // 2, N - 1} & set(range(2, N)):
+            for kappa in (4.0, 5.0, 10.0, 100.0, 1e3, 1e5):
+                m = best_step(1.0, kappa, P / N)
+                found = cohorts_of_fivegcs.numbers(m, P / N, N, 1.0 / (m * (kappa - 1.0)))
+                assert found.fits
+                assert found.square == pytest.approx((1.0 + m) ** -2.0, rel=1e-14)
+    m = best_step(1.0, 3.0, 2 / 3)
+    assert cohorts_of_fivegcs.numbers(m, 2 / 3, 3, 1.0 / (2.0 * m)).square > (1.0 + m) ** -2.0
 
 
 def test_constants_of_theorem_c() -> None:

@@ -106,6 +106,10 @@ MUTATIONS: dict[str, Variant] = {
         f"{name}, all clients": splitting.MUTATIONS[name].but("full_fivegcs")
         for name in ("5GCS: dual N times too large", "5GCS: wrong sign of the dual")
     },
+    **{
+        f"{name}, cohorts": splitting.MUTATIONS[name].but("cohorts_of_fivegcs")
+        for name in ("5GCS: N/C forgotten", "5GCS: dual N times too large", "5GCS: wrong sign of the dual")
+    },
     "5GCS: twice gamma*": parameters(
         FiveGCS, lambda method, case: {"gamma": 2.0 * method.gamma, "tau": 0.5 * method.tau}, "sampled_fivegcs"
     ),

@@ -40,8 +40,9 @@ SETTINGS = {
     "feddyn_2_of_3": Proved("feddyn: alpha=4.5", 10, 3, "subset=2", claim="sampled_feddyn"),
     "fedsplit": Proved("fedsplit: step=0.3333333333333333", 9, 4, claim="fedsplit_contraction"),
     "fivegcs_2_of_4": Proved(
-        "fivegcs: gamma=0.18, tau=1.3888888888888888, mu=1", 10, 4, "subset=2", claim="sampled_fivegcs"
+        "fivegcs: gamma=0.18, tau=1.3888888888888888, mu=1", 10, 4, "subset=2", claim="cohorts_of_fivegcs"
     ),
+    "fivegcs_1_of_4": Proved("fivegcs: gamma=0.1, tau=2.5, mu=1", 10, 4, "subset=1", claim="sampled_fivegcs"),
     "gradient_descent": Proved("gradient-descent: step=0.1", 10, 3),
     "sampled_dualfl_2_of_4_late": Proved("sampled-dualfl: rho=0.2, nu=1", 5, 4, "subset=2", claim="sampled_dualfl"),
     "scaffnew": Proved(

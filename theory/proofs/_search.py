@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy.optimize import minimize
-
 from dualopt.arrays.xp import Array
 from dualopt.lab.proofs import Rate, prove
+from dualopt.lab.proofs._best import fastest
 from dualopt.lab.proofs._quadratics import lower_bound
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import FedDyn, FedSplit
@@ -29,8 +27,6 @@ __all__ = ["CASES", "FAMILIES", "ExtrapolatedFedSplit", "Family", "Found", "Rela
 
 EVALUATIONS = 220
 """Most lower bounds of a search."""
-EDGE = 0.25
-"""Of the first simplex."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,10 +145,7 @@ def best(family: str, active: int, clients: int, kappa: float, evaluations: int 
         return math.inf if bound is None else bound
 
     first, *others = start(kappa)
-    origin = np.array([math.log(first), *others])
-    simplex = np.concatenate([origin[None, :], origin + EDGE * np.eye(origin.size)])
-    options = {"maxfev": evaluations, "xatol": 1e-3, "fatol": 1e-5, "initial_simplex": simplex}
-    x = minimize(slowest, origin, method="Nelder-Mead", options=options).x
+    x = fastest(slowest, [math.log(first), *others], evaluations)
     rate = prove(member(x), mu=1.0, L=kappa, clients=clients, participation=who)
     return Found(family, active, clients, kappa, (math.exp(x[0]), *map(float, x[1:])), rate)
 

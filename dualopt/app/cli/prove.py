@@ -17,8 +17,9 @@ from typer import Exit, Option
 from dualopt.app.cli import output
 from dualopt.app.cli.options import MethodOptions, option_groups
 from dualopt.app.cli.plug_ins import plug_ins
+from dualopt.app.cli.proved_best import WORD, given, split
 from dualopt.arrays._checks import require
-from dualopt.lab.proofs import Rate, WorstCase, check_proof, checker, worst_case
+from dualopt.lab.proofs import ProvedBest, Rate, WorstCase, check_proof, checker, proved_best, worst_case
 from dualopt.lab.proofs import prove as least_rate
 from dualopt.methods._support import supported
 from dualopt.methods.participation import as_participation
@@ -26,7 +27,7 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
 from dualopt.runs.trace import write_atomically
-from dualopt.spec import Spec, pairs
+from dualopt.spec import Spec
 
 __all__ = ["ClassOptions", "picture", "picture_of_errors", "prove"]
 
@@ -101,7 +102,13 @@ def prove(
     *,
     algorithm: Annotated[str | None, Option(help="A method, or FILE.py:NAME for one of yours.")] = None,
     param: Annotated[
-        list[str] | None, Option("--param", "-p", help="Parameter of the algorithm, such as alpha=3; repeatable.")
+        list[str] | None,
+        Option(
+            "--param",
+            "-p",
+            help="Parameter of the algorithm, such as alpha=3; repeatable. proved-best chooses the numbers that are "
+            "left open by what is proved.",
+        ),
     ] = None,
     check: Annotated[
         Path | None, Option(metavar="FILE", help="Check a proof that --exact wrote, and run the code that it is about.")
@@ -123,7 +130,7 @@ def prove(
     assert algorithm is not None
     require(what.kappa > 1, "kappa must be greater than 1", what.kappa)
     require(0 <= what.mu < math.inf, "mu must be a finite number of at least 0", what.mu)
-    spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
+    spec, best = split(method.given_to(given(Spec.parse(algorithm, "algorithm"), param or [])))
     template = supported(spec, participation=what.participation, regulariser=what.regulariser is not None)
     record = {
         "command": "prove",
@@ -133,37 +140,51 @@ def prove(
     }
     title = f"{algorithm}, {what.clients} clients, {what.participation}"
     output.prepare_folder(what.out)
-    work = _rates if what.bounded or what.rounds is None else _errors
-    code = work(output.make_console(), template, what, title, record)
+    if what.bounded or what.rounds is None:
+        code = _rates(output.make_console(), template, what, title, record, best=best)
+    else:
+        require(not best, f"mu must be positive, and kappa finite, with {WORD}")
+        code = _errors(output.make_console(), template, what, title, record)
     if code:
         raise Exit(code)
 
 
-def _rates(console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any]) -> int:
+def _rates(
+    console: Console, template: Any, what: ClassOptions, title: str, record: dict[str, Any], *, best: bool
+) -> int:
     """Prove a factor for each of some condition numbers, and return the exit code."""
     kappas = _grid(what.kappa) if what.bounded else [what.kappa]
     found: dict[float, Rate] = {}
+    chosen: dict[float, ProvedBest] = {}
     with console.status("") as status:
         for kappa in kappas:
             status.update(f"kappa = {kappa:g}")
-            found[kappa] = least_rate(template, **replace(what, kappa=kappa).given())
+            of = replace(what, kappa=kappa).given()
+            if best:
+                chosen[kappa] = proved_best(template, **of)
+            found[kappa] = least_rate(chosen[kappa].algorithm if best else template, **of)
     files = "prove.json"
     if what.bounded:
         plotting.save(picture(found, title=title), what.out / "prove.png")
         files = "prove.png, prove.json"
-    record["rates"] = [{"kappa": kappa, **rate.to_json()} for kappa, rate in found.items()]
+    record["rates"] = [
+        {"kappa": kappa, **rate.to_json(), **({"proved_best": chosen[kappa].to_json()} if best else {})}
+        for kappa, rate in found.items()
+    ]
     output.write_json(what.out / "prove.json", record)
     rows = [_row(kappa, rate) for kappa, rate in found.items()]
     output.show_table(console, f"dualopt prove: {title}; factor per round of the mean square", rows)
     last = found[kappas[-1]]
     lines = [f"kappa = {what.kappa:g}: {last}."]
+    lines += [f"proved best, kappa = {kappa:g}: {one}." for kappa, one in chosen.items()]
     if last.proved:
         weighed = [name for names, _ in last.lyapunov for name in names]
         value = "its value" if len(weighed) == 1 else "their values"
         lines.append(f"V weighs {'; '.join(weighed)}, less {value} at the fixed point.")
     if what.rounds is not None:
         start, words = what.start()
-        worst = worst_case(template, rounds=what.rounds, start=start, **what.given()).value
+        method = chosen[what.kappa].algorithm if best else template
+        worst = worst_case(method, rounds=what.rounds, start=start, **what.given()).value
         lines.append(
             f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times {words}, and no less in the "
             "worst case."

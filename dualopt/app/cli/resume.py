@@ -113,6 +113,13 @@ class Results:
         whole = all((self.folder / file).exists() for file in record.get("files", self.files))
         return keep.resume and record.get("complete", True) and whole
 
+    def earlier(self, name: str) -> Any:
+        """Return what is kept under a name of the command that is continued, or in the record that is repeated."""
+        session = self._session() if self.keep.resume else None
+        if session is None and self.keep.from_record is not None:
+            session = read_record(self.keep.from_record, "give a record that dualopt has written")
+        return (session or {}).get(name)
+
     @contextmanager
     def opened(self, problem: Any, parts: Iterable[Any]) -> Iterator[Archive]:
         """Hold the folder, which no other command can use meanwhile, and refuse results of other data.
@@ -232,6 +239,11 @@ class Archive:
             self.save()
         energy, gap = map(float.fromhex, self.session["reference"])
         return energy, gap
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep something that a continued command must not choose anew."""
+        self.session[name] = value
+        self.save()
 
     def checkpoint(self, name: str) -> Checkpoint:
         """Return where the run of a method is kept."""

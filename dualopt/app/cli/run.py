@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from typer import Argument, Exit, Option
 
-from dualopt.app.cli import output
+from dualopt.app.cli import output, proved_best
 from dualopt.app.cli.engine import EngineOptions, Place, placed
 from dualopt.app.cli.models import model_files, model_record, save_model
 from dualopt.app.cli.options import LoopOptions, MethodOptions, PreparationOptions, option_groups
@@ -42,7 +42,7 @@ from dualopt.runs._sources import sources
 from dualopt.runs.recording import check_run, versions
 from dualopt.runs.recording import run as run_federation
 from dualopt.runs.trace import Trace
-from dualopt.spec import KINDS, Spec, built, names, pairs
+from dualopt.spec import KINDS, Spec, built, names
 from dualopt.spec.discover import discover, summary, unknown_name
 from dualopt.spec.plugins import listed
 
@@ -61,7 +61,12 @@ def run(
     ] = "dualfl",
     param: Annotated[
         list[str] | None,
-        Option("--param", "-p", help="Parameter of the algorithm, such as rho=1e-3; repeatable."),
+        Option(
+            "--param",
+            "-p",
+            help="Parameter of the algorithm, such as rho=1e-3; repeatable. proved-best chooses the numbers that are "
+            "left open by what is proved.",
+        ),
     ] = None,
     summary: Annotated[
         bool,
@@ -78,7 +83,7 @@ def run(
     engine: EngineOptions,
 ) -> None:
     """Run one method; write convergence.png, trace.csv, trace.npz, run.json, and the model: model.json, model.npz."""
-    spec = method.given_to(Spec.parse(algorithm, "algorithm").given(pairs(param or [], "param"), "param"))
+    spec = method.given_to(proved_best.given(Spec.parse(algorithm, "algorithm"), param or []))
     options = output.options_record(problem, method, preparation, loop) | {"algorithm": algorithm, "param": param or []}
     files = ["trace.npz", "trace.csv", "run.json", "convergence.png", *model_files()]
     if summary:
@@ -88,7 +93,7 @@ def run(
     with placed(engine, problem, method, preparation, loop, **told) as place:
         if place.first(lambda: _is_done(results)):
             return
-        with _prepared(problem, preparation, loop, {algorithm: spec}, place) as runs:
+        with _prepared(problem, preparation, loop, {algorithm: spec}, results, place) as runs:
             exit_code = 0 if runs is None else _run(runs, results, algorithm, summary)
     if exit_code:
         raise Exit(exit_code)
@@ -165,7 +170,7 @@ def compare(
     with placed(engine, problem, method, preparation, loop, algorithm=algorithm) as place:
         if place.first(lambda: _is_done(results)):
             return
-        with _prepared(problem, preparation, loop, specs, place) as runs:
+        with _prepared(problem, preparation, loop, specs, results, place) as runs:
             exit_code = 0 if runs is None else _compare(runs, results, names, plot)
     if exit_code:
         raise Exit(exit_code)
@@ -296,11 +301,14 @@ class PreparedRuns:
     seed: int
     intercept: bool
     plug_ins: Mapping[str, Any]  # by spelling: file and hash
+    best: Mapping[str, Mapping[str, Any]]  # of the methods that asked for it: what is proved of their parameters
     console: Console
     place: Place
 
     def compute(self, kept: Archive, names: Mapping[str, str]) -> tuple[list[Result], Ending]:
         """Run the methods one after the other until Ctrl-C or SIGTERM; return what has run, and how it ended."""
+        if self.best:
+            kept.note("proved_best", self.best)
         reference = kept.reference(self.problem.minimum) if self.loop.reference else (None, 0.0)
         results: list[Result] = []
         with output.interruptible() as interrupt:
@@ -414,6 +422,7 @@ class PreparedRuns:
             "loss": problem.loss + (" (chosen for the labels; --loss changes it)" if problem.loss_was_chosen else ""),
             "mu, kappa": f"mu = {problem.rows.ridge:g}{of}, kappa = L/mu = {problem.condition:.4g}",
             **problem.added,
+            **{f"proved best, {_escape(label)}": one["sentence"] for label, one in self.best.items()},
             **({"before round 1": ", ".join(str(step) for step in self.prepare)} if self.prepare else {}),
             **({"participation": self.loop.participation} if self.loop.participation != "full" else {}),
             **({"scales": self.loop.scales} if self.loop.scales != "none" else {}),
@@ -440,6 +449,7 @@ class PreparedRuns:
                 **problem.added,
             },
             "plug_ins": self.plug_ins,
+            **({"proved_best": self.best} if self.best else {}),
             **self.place.described,
         }
 
@@ -450,9 +460,12 @@ def _prepared(
     preparation: PreparationOptions,
     loop: LoopOptions,
     specs: Mapping[str, Spec],
+    results: Results,
     place: Place,
 ) -> Iterator[PreparedRuns | None]:
     """Refuse whatever is wrong, cheapest check first, before anything is computed; yield None where others go on."""
+    found = {label: proved_best.split(spec) for label, spec in specs.items()}
+    specs = {label: spec for label, (spec, _) in found.items()}
     with place.peers.together():
         check_run(**loop.numbers, seed=options.seed)
         preparation.steps(options.seed)
@@ -464,7 +477,10 @@ def _prepared(
         own = plug_ins(options, specs.values(), loop.compressor)
     place.peers.agree({f"contents of {name}": repr(x and x["sha256"]).encode() for name, x in own.items()})
     with place.shared(place.built(options, test=loop.test_accuracy), loop.threads) as problem:
-        yield problem and _session(options, preparation, loop, specs, participation, own, problem, place)
+        asked = [label for label, (_, best) in found.items() if best]
+        known = results.earlier("proved_best") or {} if asked and problem else {}
+        best = {label: known.get(label) for label in asked}
+        yield problem and _session(options, preparation, loop, specs, best, participation, own, problem, place)
 
 
 def _session(
@@ -472,6 +488,7 @@ def _session(
     preparation: PreparationOptions,
     loop: LoopOptions,
     specs: Mapping[str, Spec],
+    best: Mapping[str, Any],
     participation: Participation,
     own: Mapping[str, Any],
     problem: Problem,
@@ -484,6 +501,11 @@ def _session(
     methods = {label: spec.build("algorithm") for label, spec in specs.items()}
     clients = {label: scaled(method, changed, scales, participation) for label, method in methods.items()}
     compressor = built(loop.compressor, "compressor")
+    console, told = output.make_console(), {}
+    with console.status("proved-best") if best else nullcontext():
+        for label, earlier in best.items():
+            found = proved_best.chosen(methods[label], clients[label], participation, compressor, earlier)
+            methods[label], told[label] = found
     algorithms = {label: resolve(m, clients[label], participation, compressor) for label, m in methods.items()}
     if loop.check_assumptions:
         for label, algorithm in algorithms.items():
@@ -502,7 +524,8 @@ def _session(
         seed=options.seed,
         intercept=kind_of_intercept(options.intercept) != "none",
         plug_ins=own,
-        console=output.make_console(),
+        best=told,
+        console=console,
         place=place,
     )
 

@@ -3,26 +3,31 @@ r"""Coordinates in which a semidefinite program is well scaled: Gram matrices of
 Answers of late rounds differ by less and less, by :math:`10^{-7}` where a worst case is :math:`10^{-14}`, which no
 solver of semidefinite programs resolves beside vectors of size one. So the vectors of a ledger get values in random
 federations of quadratic functions of one variable, and :math:`G = C\hat GC^T` with :math:`CC^T` the mean of their Gram
-matrices. A change of coordinates proves nothing and spoils nothing: any C will do that has an inverse.
+matrices. Values of functions, too, differ by little from the first-order terms at the minimiser: what is left of them,
+:math:`f(x) - f^* - \langle\nabla f^*, x - \theta^*\rangle`, is as small as :math:`|x - \theta^*|^2`, and is measured in
+the mean of that. A change of coordinates proves nothing and spoils nothing: any will do that has an inverse.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from dualopt.lab.proofs._formal import World
+from dualopt.lab.proofs._formal import Answer, World
 from dualopt.lab.proofs._forms import Form, Space
 from dualopt.lab.proofs._setting import Setting
 
-__all__ = ["LEAST", "coordinates", "in_coordinates", "sizes_of"]
+__all__ = ["LEAST", "Heights", "coordinates", "in_coordinates", "in_units", "sizes_of"]
 
 STEEP = 1e3
 """How far curvatures of the samples reach, where nothing bounds them."""
-LEAST = ((0.5, 0.0), (0.0, 1e-2), (1.0, 0.0))
+LEAST = ((0.2, 0.0), (0.1, 1e-3), (0.05, 0.0), (0.5, 0.0), (0.0, 1e-2), (1.0, 0.0))
 """How much of what an answer adds to the start is taken to be new, at least, and how much of all of it: to be tried."""
 TINY = 1e-12
 """So that C has an inverse."""
@@ -99,7 +104,46 @@ def in_coordinates(form: Form, maps: Sequence[np.ndarray]) -> Form:
     return Form(tuple(C.T @ B @ C for C, B in zip(maps, form.blocks, strict=True)), form.values)
 
 
+class Heights:
+    """What is left of the values of functions at points without first-order terms, as the unknowns of a program.
+
+    Parameters
+    ----------
+    space : Space
+        Of the forms.
+    points : sequence of sequence of Answer
+        Points of one client of each class, of which the one at the minimiser has the number 0.
+    """
+
+    def __init__(self, space: Space, points: Sequence[Sequence[Answer]]) -> None:
+        self._first: dict[int, Form] = {}  # <grad f*, x - theta*>, by the place of the value
+        self._square: dict[int, Form] = {}
+        for c, own in enumerate(points):
+            star = next(a for a in own if a.number == 0)
+            for a in own:
+                for i in np.flatnonzero(space.value(c, a.number)).tolist():
+                    self._first[i] = space.product(star.gradient, a.x - star.x)
+                    self._square[i] = space.square(a.x - star.x)
+
+    def of(self, form: Form) -> Form:
+        """Return a form of values as one of what is left of them."""
+        places = [i for i in np.flatnonzero(form.values).tolist() if i in self._first]
+        return reduce(add, (float(form.values[i]) * self._first[i] for i in places), form)
+
+    def units(self, maps: Sequence[np.ndarray], n_values: int) -> np.ndarray:
+        """Return the mean of the squared distances from the minimiser in the federations that made the coordinates."""
+        found = np.ones(n_values)
+        for i, square in self._square.items():
+            found[i] = sum(float(np.trace(B)) for B in in_coordinates(square, maps).blocks) or 1.0
+        return found
+
+
+def in_units(form: Form, units: np.ndarray) -> Form:
+    """Return a form of numbers that are given in units."""
+    return replace(form, values=form.values * units)
+
+
 def sizes_of(forms: Sequence[Form]) -> np.ndarray:
-    """Return the sizes of forms."""
-    sizes = np.array([max(np.abs(B).max(initial=0.0) for B in form.blocks) for form in forms])
-    return np.where(sizes > 0, sizes, 1.0)
+    """Return the sizes of forms: the norms of all their coefficients."""
+    sizes = [math.sqrt(sum(float(np.sum(B**2)) for B in (*form.blocks, form.values))) for form in forms]
+    return np.where(np.array(sizes) > 0, sizes, 1.0)

@@ -20,7 +20,7 @@ from dualopt.lab.proofs._formal import World, is_vector, require_vectors, with_r
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
 from dualopt.lab.proofs._promised import claimed_bound
-from dualopt.lab.proofs._scaling import LEAST, coordinates, in_coordinates, sizes_of
+from dualopt.lab.proofs._scaling import LEAST, Heights, coordinates, in_coordinates, in_units, sizes_of
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
 
@@ -221,13 +221,19 @@ def _solved(
     points = points_of(f.ledger, space.functions, star)
     count = sum(len(own) * (len(own) - 1) for own in points)
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
-    forms, said = [error, begin, *space.inequalities(points)], ""
+    heights, said, unbounded = Heights(space, points), "", False
+    forms = [heights.of(form) for form in (error, begin, *space.inequalities(points))]
     for tolerances, parts in product(TOLERANCES, (*LEAST, None)):
         maps = [np.eye(n) for n in space.sizes] if parts is None else coordinates(setting, f, space, start, parts)
+        units = heights.units(maps, len(error.values))
         try:
-            return _certified(tolerances, *(in_coordinates(form, maps) for form in forms))
+            found = _certified(tolerances, *(in_units(in_coordinates(form, maps), units) for form in forms))
         except RuntimeError as uncertain:
             said = str(uncertain)
+            continue
+        if unbounded or math.isfinite(found.value):
+            return found
+        unbounded, said = True, "the solver certifies no worst case: it calls one infinite in some coordinates alone."
     raise RuntimeError(said)
 
 
@@ -300,7 +306,8 @@ def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tole
                 total = total + columns(forms, k) @ cvxpy.vec(G, order="C")
         return total
 
-    demands = [of([begin]) <= 1.0, of([(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)]) >= 0.0]
+    scaled = of([(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)])
+    demands = [of([begin]) <= 1.0, scaled >= 0.0]
     problem = cvxpy.Problem(cvxpy.Maximize(of([(1.0 / unit) * error])[0]), demands)
     status = solved(problem, tolerances)
     if status in ("unbounded", "unbounded_inaccurate"):
@@ -309,16 +316,24 @@ def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tole
         raise RuntimeError(f"the solver of the semidefinite program certifies no worst case: {status}.")
     dual, primal = unit * float(demands[0].dual_value[0]), unit * float(problem.value)
     multipliers = unit * np.asarray(demands[1].dual_value) / sizes
-    if _missing(error, begin, slacks, dual, multipliers, grams) > GAP * abs(dual):
+    broken = float(multipliers @ (sizes * np.maximum(-np.asarray(scaled.value), 0.0)))
+    missing = _missing(error, begin, slacks, dual, multipliers, grams, np.asarray(heights.value))
+    if missing + broken > GAP * abs(dual):
         raise RuntimeError("the solver of the semidefinite program certifies no worst case: it is too inexact.")
     return WorstCase(dual, primal, multipliers, len(slacks), tuple(map(len, error.blocks)))
 
 
 def _missing(
-    error: Form, begin: Form, slacks: Sequence[Form], dual: float, multipliers: np.ndarray, grams: Sequence[Any]
+    error: Form,
+    begin: Form,
+    slacks: Sequence[Form],
+    dual: float,
+    multipliers: np.ndarray,
+    grams: Sequence[Any],
+    heights: np.ndarray,
 ) -> float:
-    """Return by how much the multipliers fail to be a proof, at the Gram matrices that were found."""
-    total = 0.0
+    """Return by how much the multipliers fail to be a proof, at the Gram matrices and values that were found."""
+    total = float(np.abs(error.values + multipliers @ values(slacks)) @ np.abs(heights))
     for k, G in enumerate(grams):
         if G is not None:
             n = len(error.blocks[k])
