@@ -26,6 +26,7 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
 from dualopt.runs.trace import write_atomically
+from dualopt.solvers.stopping import Gap, GradientNorm
 from dualopt.spec import Spec, pairs
 
 __all__ = ["ClassOptions", "picture", "picture_of_errors", "prove"]
@@ -52,7 +53,12 @@ class ClassOptions:
     regulariser : float, optional
         Any convex regulariser at the server with this strong convexity, 0 or more.
     inexact : bool
-        Local problems are solved just as well as the rule --stop reduction=0.1 demands, in place of exactly.
+        Local problems are solved just as well as the rule --stop reduction=0.1 demands, in place of exactly; with the
+        rules gradient and gap, whose errors remain, worst cases are printed alone: ask for --rounds.
+    compressor : str
+        What uploads go through, such as natural or rand-k=10; or all with unbiased=OMEGA or contractive=DELTA.
+    dimension : int, optional
+        Coordinates of the model, where what is known of the compressor depends on their number.
     exact : bool
         Write proof.json too: a proof in rational numbers for the largest kappa.
     rounds : int, optional
@@ -67,6 +73,8 @@ class ClassOptions:
     participation: str = "full"
     regulariser: float | None = None
     inexact: bool = False
+    compressor: str = "identity"
+    dimension: int | None = None
     exact: bool = False
     rounds: int | None = None
     out: Path = Path("out")
@@ -85,7 +93,13 @@ class ClassOptions:
         """Return the class of problems as arguments of :mod:`dualopt.lab.proofs`."""
         who = as_participation(self.participation)
         own = {"mu": self.mu, "L": self.L, "clients": self.clients, "regulariser": self.regulariser}
-        return own | {"participation": who, "inexact": self.inexact}
+        return own | {"participation": who, "inexact": self.inexact} | self.uploads()
+
+    def uploads(self) -> dict[str, Any]:
+        """Return what uploads go through as arguments; none where they arrive as they are."""
+        if Spec.parse(self.compressor, "compressor").name == "identity":
+            return {}
+        return {"compressor": self.compressor, "dimension": self.dimension}
 
     def start(self) -> tuple[tuple[float, float], str]:
         """Return where worst cases start, and its size in words: distance and gradients in the units of the class."""
@@ -129,11 +143,13 @@ def prove(
         "command": "prove",
         "options": output.options_record(method, what) | {"algorithm": algorithm, "param": param or []},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [spec]),
+        "plug_ins": plug_ins(ProblemOptions(), [spec], *([what.compressor] if ":" in what.compressor else [])),
     }
     title = f"{algorithm}, {what.clients} clients, {what.participation}"
+    title += f", {what.compressor}" if what.uploads() else ""
     output.prepare_folder(what.out)
-    work = _rates if what.bounded or what.rounds is None else _errors
+    lasting = what.inexact and isinstance(template.stop, GradientNorm | Gap)
+    work = _errors if what.rounds is not None and (lasting or not what.bounded) else _rates
     code = work(output.make_console(), template, what, title, record)
     if code:
         raise Exit(code)

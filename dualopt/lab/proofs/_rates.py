@@ -20,6 +20,7 @@ from dualopt.lab.proofs._quadratics import lower_bound
 from dualopt.lab.proofs._round import OneRound, one_round
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
+from dualopt.solvers.stopping import GradientReduction
 from dualopt.spec import Spec
 
 __all__ = ["Rate", "prove"]
@@ -111,8 +112,7 @@ class Rate:
         """
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)
-        exact = self.setting.regulariser is None and not self.setting.inexact
-        require(exact, "proof must be of exact local solutions without a regulariser: the checker knows nothing else")
+        require(self.setting.regulariser is None, "proof must be without a regulariser: the checker knows of none")
         system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
         factor = Fraction(math.ceil(round((self.factor + slack) * 1e5, 6)), 10**5)
         found = LyapunovProgram(system).at(float(factor))
@@ -136,6 +136,7 @@ class Rate:
             "weights": s.weights and list(s.weights),
             "regulariser": s.regulariser,
             "inexact": s.inexact,
+            "compressor": s.compressor and str(s.compressor),
             "participation": None if s.participation is None else Spec.of(s.participation).to_json(),
             "sentence": str(self),
             "factor": self.factor if self.proved else None,
@@ -161,6 +162,8 @@ def prove(
     tolerance: float = 1e-5,
     regulariser: float | None = None,
     inexact: bool = False,
+    compressor: Any = None,
+    dimension: int | None = None,
     literal: bool = False,
 ) -> Rate:
     r"""Return the least factor per round that is provable of a method, from its own code.
@@ -177,7 +180,7 @@ def prove(
 
     Parameters
     ----------
-    algorithm, mu, L, clients, participation, weights, regulariser, inexact, literal
+    algorithm, mu, L, clients, participation, weights, regulariser, inexact, compressor, dimension, literal
         As in :func:`worst_case`.
     memory : bool, optional
         Whether V has the points too where the clients were asked last, and the values of the functions there:
@@ -210,8 +213,12 @@ def prove(
     """
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", tolerance)
     setting = Setting.of(
-        algorithm, mu, L, clients, participation, weights, regulariser, inexact=inexact, literal=literal
+        *(algorithm, mu, L, clients, participation, weights, regulariser),
+        **{"inexact": inexact, "compressor": compressor, "dimension": dimension, "literal": literal},
     )
+    stop: Any = setting.algorithm.stop
+    alike = not inexact or isinstance(stop, GradientReduction)
+    require(alike, "stop must be 'reduction', relative to where solvers start, for a factor per round", stop)
     with_room(lambda dimension: setting.require_linear(dimension=dimension))
     (bound, slowest), wrong = lower_bound(setting), math.inf
     if inexact:  # whose own first round has another accuracy

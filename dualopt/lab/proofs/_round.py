@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.lab.proofs._formal import is_vector, with_room
-from dualopt.lab.proofs._forms import Form, Space, points_of
+from dualopt.arrays._checks import require
+from dualopt.lab.proofs._compressors import Unbiased
+from dualopt.lab.proofs._formal import Ledger, is_vector, with_room
+from dualopt.lab.proofs._forms import Form, Space, bounds_of, points_of
 from dualopt.lab.proofs._linear import TOLERANCE
 from dualopt.lab.proofs._setting import Setting
 from dualopt.lab.proofs._states import Block, FormalState, Outcome, general_state, observable
@@ -29,12 +31,13 @@ class OneRound:
 
     before: list[list[np.ndarray]]
     after: list[list[np.ndarray]]
-    inequalities: list[Form]
+    inequalities: list[Form]  # between points, and the bounds of vectors after these
     heights: list[tuple[Form, Form]]  # of the latest points of each class: before, and the mean after
     of_latest: list[Form]  # inequalities between these points and the minimiser
     sizes: tuple[int, ...]  # of the blocks
     weights: tuple[int, ...]  # sizes of the matrices of V
     names: tuple[tuple[str, ...], ...]  # what these weigh, in words: the means, and the deviations of each class
+    n_bounds: tuple[int, ...] = ()  # how many of the inequalities are bounds, of each class
 
 
 def one_round(setting: Setting, *, memory: bool = False) -> OneRound:
@@ -46,7 +49,7 @@ def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
     general, outcomes = general_state(setting, dimension, memory=memory)
     weighed, bases, ledger = observable(general, outcomes), general.bases, general.f.ledger
     deviations = range(1, 1 + sum(basis.shape[1] for basis in bases[1:]))  # families from which deviations were made
-    space = Space(ledger, setting.classes, setting.others, deviations=deviations)
+    space = Space(ledger, setting.classes, setting.others, deviations=deviations, **_apart(setting, ledger))
     chances = [p for p, _ in setting.orbits]
 
     def maps(blocks: Sequence[Block]) -> list[list[np.ndarray]]:
@@ -59,17 +62,36 @@ def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
         return reduce(add, (p * end[k][b] for p, end in zip(chances, ends, strict=True)))
 
     points = points_of(ledger, space.functions, general.theta)
+    bounds = bounds_of(ledger, points)
     heights, of_latest = ([], []) if general.latest is None else _heights(general, space, points, chances, outcomes)
     return OneRound(
         before=maps(general.blocks(setting.alike())),
         after=[[expected(k, b) for b in range(len(space.sizes))] for k in range(len(bases))],
-        inequalities=space.inequalities(points),
+        inequalities=[*space.inequalities(points), *space.bounds(bounds)],
         heights=heights,
         of_latest=of_latest,
         sizes=space.sizes,
         weights=tuple(map(len, weighed)),
         names=_names(general, weighed),
+        n_bounds=tuple(len(bounds_of(ledger, [own])) for own in points),
     )
+
+
+def _apart(setting: Setting, ledger: Ledger) -> dict[str, Any]:
+    """Return which families are errors whose mean is zero whatever else there is.
+
+    Raises
+    ------
+    ValueError
+        If something in the round depends on them.
+    """
+    if not isinstance(setting.compressor, Unbiased):
+        return {}
+    asked = [x for a in ledger.answers for x in (a.x, a.gradient)]
+    asked += [x for b in ledger.bounds for x in (b.of, *([] if ledger.is_error(b.vector) else [b.vector]))]
+    alone = not ledger.on_which(*asked)
+    require(alone, "compressor must be contractive where somebody is asked in the same round about what has arrived")
+    return {"apart": ledger.error_families, "independent": setting.compressor.independent}
 
 
 def _maps(space: Space, rows: np.ndarray, counts: Sequence[int]) -> list[np.ndarray]:
@@ -115,7 +137,8 @@ def _heights(
 def _names(general: FormalState, weighed: Sequence[np.ndarray]) -> tuple[tuple[str, ...], ...]:
     """Return what V weighs in words, such as ``server.theta`` or ``mean client.gradient``."""
     state, classes = general.state, general.setting.classes
-    parts = zip(("server", "message", "client"), (state.server, state.message, state.clients), strict=True)
+    named = {"server": state.server, "message": state.message, "client": state.clients, "memory": state.memory}
+    parts = named.items()
     found = [(name, x) for part, tree in parts for name, x in _leaves(part, tree) if is_vector(x, general.f)]
     single, many = ([name for name, x in found if np.ndim(x) == d] for d in (1, 2))
     many += ["latest x", "latest gradient"] if general.latest is not None else []

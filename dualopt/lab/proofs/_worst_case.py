@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.tree import tree_map
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.proofs._compressors import Unbiased
 from dualopt.lab.proofs._formal import World, is_vector, require_vectors, with_room
-from dualopt.lab.proofs._forms import Form, Space, points_of
+from dualopt.lab.proofs._forms import Form, Space, bounds_of, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
 from dualopt.lab.proofs._promised import claimed_bound
 from dualopt.lab.proofs._scaling import LEAST, coordinates, in_coordinates, sizes_of
@@ -48,10 +49,12 @@ class WorstCase:
     ----------
     value : float
         No problem does worse: the value of the dual program, to the tolerance of its solver.
-    example : float
-        Some problem does as badly: the value of the program itself.
+    example : float or None
+        Some problem does as badly: the value of the program itself. None where clients are asked about what has arrived
+        through a compressor of which means are known: of these answers too the program knows means alone.
     multipliers : array
-        Those of the inequalities between the points that were met; weighted with them they add up to a proof.
+        Those of the inequalities between the points that were met, and of what is known of local solutions and of
+        compressed uploads; weighted with them they add up to a proof.
     inequalities : int
         How many there are.
     sizes : tuple of int
@@ -61,7 +64,7 @@ class WorstCase:
     """
 
     value: float
-    example: float
+    example: float | None
     multipliers: np.ndarray
     inequalities: int
     sizes: tuple[int, ...]
@@ -82,6 +85,8 @@ def worst_case(
     point: Point | None = None,
     regulariser: float | None = None,
     inexact: bool = False,
+    compressor: Any = None,
+    dimension: int | None = None,
     literal: bool = False,
 ) -> WorstCase:
     r"""Return the largest mean error over all federations of such clients, in any dimension.
@@ -123,8 +128,16 @@ def worst_case(
         The strong convexity, 0 or more, of a convex function g at the server, which may be any; :math:`\theta^*` is
         the minimiser of E + g, and "value" includes g. There is none when not given.
     inexact : bool, default False
-        Local problems are solved just as well as the stopping rule of the method demands, which must be
-        :class:`GradientReduction`: answers are any points whose gradients are small enough beside those at the start.
+        Local problems are solved just as well as the stopping rule of the method demands: answers are any points whose
+        gradients are small enough, beside those at the start (:class:`GradientReduction`) or in the units of the
+        problem, for starts of size one (:class:`GradientNorm`, :class:`Gap`).
+    compressor : str or Compressor, optional
+        What uploads go through, of which what it says of itself is used and nothing else; or all with the same
+        :math:`\omega` or :math:`\delta`: "unbiased=1", :math:`\mathbb E\,C(v) = v` and
+        :math:`\mathbb E|C(v) - v|^2 \le \omega|v|^2`, draws of clients being independent, and "contractive=0.9",
+        :math:`|C(v) - v|^2 \le (1 - \delta)|v|^2`. The error is the mean.
+    dimension : int, optional
+        Number of coordinates of the model, where what is known of the compressor depends on it.
     literal : bool, default False
         Write down all clients, in place of classes of those that can be exchanged.
 
@@ -161,15 +174,16 @@ def worst_case(
     require(measure in MEASURES, f"measure must be one of {', '.join(MEASURES)}", measure)
     require(min(start) >= 0 and max(start) > 0, "start must be two numbers of at least 0, not both 0", start)
     setting = Setting.of(
-        algorithm, mu, L, clients, participation, weights, regulariser, inexact=inexact, literal=literal
+        *(algorithm, mu, L, clients, participation, weights, regulariser),
+        **{"inexact": inexact, "compressor": compressor, "dimension": dimension, "literal": literal},
     )
     if setting.branched and rounds > 1 and not literal:  # a client's questions depend on the rounds that it was in
         setting = replace(setting, literal=True)
     if measure == "dual":
         require(not setting.branched, "measure must be distance or value where chance has a part", measure)
         require(max(setting.mu) > 0, "mu must be positive for a client, for the dual energy", mu)
-        plain = not inexact and regulariser is None
-        require(plain, "measure must be distance or value with a regulariser or inexact solutions", measure)
+        plain = not inexact and regulariser is None and setting.compressor is None
+        require(plain, "measure must be distance or value with a regulariser, a compressor or inexact solutions", measure)
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
     where = _last_model if point is None else point
@@ -221,24 +235,48 @@ def _solved(
     points = points_of(f.ledger, space.functions, star)
     count = sum(len(own) * (len(own) - 1) for own in points)
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
-    forms, said = [error, begin, *space.inequalities(points)], ""
+    bounds, known = bounds_of(f.ledger, points), setting.compressor
+    most = np.array([0.0] * count + [float(b.most) for b in bounds])
+    demands = Demands(begin, [*space.inequalities(points), *space.bounds(bounds)], most, [])
+    means = isinstance(known, Unbiased)  # what is known are means alone
+    if isinstance(known, Unbiased):
+        demands = demands._replace(zeros=space.uncorrelated(independent=known.independent))
+    said = ""
     for tolerances, parts in product(TOLERANCES, (*LEAST, None)):
         maps = [np.eye(n) for n in space.sizes] if parts is None else coordinates(setting, f, space, start, parts)
         try:
-            return _certified(tolerances, *(in_coordinates(form, maps) for form in forms))
+            found = _certified(tolerances, in_coordinates(error, maps), demands.within(maps))
         except RuntimeError as uncertain:
             said = str(uncertain)
+            continue
+        alone = not means or not f.ledger.on_which(*(x for a in f.ledger.answers for x in (a.x, a.gradient)))
+        return found if alone else replace(found, example=None)
     raise RuntimeError(said)
 
 
-def _certified(tolerances: Sequence[float], error: Form, begin: Form, *slacks: Form) -> WorstCase:
+class Demands(NamedTuple):
+    """What Gram matrices must fulfil: the size of the start, inequalities, and what is zero."""
+
+    begin: Form  # at most 1
+    slacks: list[Form]  # with what is allowed in addition, at least 0
+    most: np.ndarray
+    zeros: list[Form]
+
+    def within(self, maps: Sequence[np.ndarray]) -> Demands:
+        """Return the same in other coordinates."""
+        slacks, zeros = ([in_coordinates(form, maps) for form in forms] for forms in (self.slacks, self.zeros))
+        return Demands(in_coordinates(self.begin, maps), slacks, self.most, zeros)
+
+
+def _certified(tolerances: Sequence[float], error: Form, demands: Demands) -> WorstCase:
     """Solve the program, anew if the units of the error were not those of the value."""
     typical = max(float(np.abs(B).max(initial=0.0)) for B in error.blocks)
-    found = _largest(error, begin, slacks, typical or 1.0, tolerances)
+    found = _largest(error, demands, typical or 1.0, tolerances)
     if not 0 < found.value < math.inf:
         return found
     if not typical / NEAR < found.value < NEAR * typical:
-        found = _largest(error, begin, slacks, found.value, tolerances)
+        found = _largest(error, demands, found.value, tolerances)
+    assert found.example is not None
     if abs(found.value - found.example) > GAP * abs(found.value):
         low, high = sorted((found.value, found.example))
         raise RuntimeError(f"the solver certifies no worst case: it lies between {low:.6g} and {high:.6g}.")
@@ -286,12 +324,12 @@ def _dual_energy(setting: Setting, space: Space, f: Any) -> Form:
     return found + (1 / (2 * convexity)) * space.square(mean)
 
 
-def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tolerances: Sequence[float]) -> WorstCase:
+def _largest(error: Form, demands: Demands, unit: float, tolerances: Sequence[float]) -> WorstCase:
     """Solve the program, with an error in such units that the solver's tolerances make sense."""
-    cvxpy = program()
+    cvxpy, slacks = program(), demands.slacks
     grams = [cvxpy.Variable((n, n), PSD=True) if n else None for n in map(len, error.blocks)]
     heights = cvxpy.Variable(len(error.values))
-    sizes = sizes_of(slacks)
+    sizes, own_sizes = sizes_of(slacks), sizes_of(demands.zeros)
 
     def of(forms: Sequence[Form]) -> Any:
         total = values(forms) @ heights
@@ -300,28 +338,34 @@ def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tole
                 total = total + columns(forms, k) @ cvxpy.vec(G, order="C")
         return total
 
-    demands = [of([begin]) <= 1.0, of([(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)]) >= 0.0]
-    problem = cvxpy.Problem(cvxpy.Maximize(of([(1.0 / unit) * error])[0]), demands)
+    scaled = [(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)]
+    given = [of([demands.begin]) <= 1.0, of(scaled) + demands.most / sizes >= 0.0]
+    if demands.zeros:
+        given.append(of([(1.0 / size) * form for size, form in zip(own_sizes, demands.zeros, strict=True)]) == 0.0)
+    problem = cvxpy.Problem(cvxpy.Maximize(of([(1.0 / unit) * error])[0]), given)
     status = solved(problem, tolerances)
     if status in ("unbounded", "unbounded_inaccurate"):
         return WorstCase(math.inf, math.inf, np.zeros(0), len(slacks), tuple(map(len, error.blocks)))
     if status != "optimal":
         raise RuntimeError(f"the solver of the semidefinite program certifies no worst case: {status}.")
-    dual, primal = unit * float(demands[0].dual_value[0]), unit * float(problem.value)
-    multipliers = unit * np.asarray(demands[1].dual_value) / sizes
-    if _missing(error, begin, slacks, dual, multipliers, grams) > GAP * abs(dual):
+    size = unit * float(given[0].dual_value[0])
+    multipliers = unit * np.asarray(given[1].dual_value) / sizes
+    dual, primal = size + float(multipliers @ demands.most), unit * float(problem.value)
+    weighed = [(size, demands.begin), (-1.0, error), *((-m, form) for m, form in zip(multipliers, slacks, strict=True))]
+    if demands.zeros:
+        free = unit * np.asarray(given[2].dual_value) / own_sizes
+        weighed += [(m, form) for m, form in zip(free, demands.zeros, strict=True)]
+    if _missing(weighed, grams) > GAP * abs(dual):
         raise RuntimeError("the solver of the semidefinite program certifies no worst case: it is too inexact.")
     return WorstCase(dual, primal, multipliers, len(slacks), tuple(map(len, error.blocks)))
 
 
-def _missing(
-    error: Form, begin: Form, slacks: Sequence[Form], dual: float, multipliers: np.ndarray, grams: Sequence[Any]
-) -> float:
-    """Return by how much the multipliers fail to be a proof, at the Gram matrices that were found."""
-    total = 0.0
+def _missing(weighed: Sequence[tuple[float, Form]], grams: Sequence[Any]) -> float:
+    """Return by how much forms with their multipliers fail to be a proof, at the Gram matrices that were found."""
+    total, numbers, forms = 0.0, np.array([m for m, _ in weighed]), [form for _, form in weighed]
     for k, G in enumerate(grams):
         if G is not None:
-            n = len(error.blocks[k])
-            proof = dual * begin.blocks[k] - error.blocks[k] - (multipliers @ columns(slacks, k)).reshape(n, n)
+            n = len(forms[0].blocks[k])
+            proof = (numbers @ columns(forms, k)).reshape(n, n)
             total += max(0.0, -float(np.linalg.eigvalsh(proof)[0])) * float(np.trace(G.value))
     return total
