@@ -584,6 +584,12 @@ TABLE |= {
         f"dualopt/lab/proofs/{name}.py": _proofs(name)
         for name in ("_exact", "_formal", "_linear", "_program", "_tracked", "_worst_case", *PROOFS)
     },
+    "dualopt/lab/proofs/_compressors.py": Judges(
+        (
+            Selected("dualopt/lab/proofs/_compressors.py"),
+            Selected("tests/lab/proofs/test_world_compressed.py"),
+        )
+    ),
     "dualopt/lab/proofs/checker.py": Judges(
         (
             Selected("dualopt/lab/proofs/checker.py"),

@@ -89,6 +89,10 @@ class ClassOptions:
         """Whether all curvatures lie between two positive numbers, so that there may be a rate."""
         return self.mu > 0 and math.isfinite(self.kappa)
 
+    def lasting(self, method: Any) -> bool:
+        """Whether errors of local solutions remain as large as a rule allows, so that there is no rate."""
+        return self.inexact and isinstance(method.stop, GradientNorm | Gap)
+
     def given(self) -> dict[str, Any]:
         """Return the class of problems as arguments of :mod:`dualopt.lab.proofs`."""
         who = as_participation(self.participation)
@@ -148,8 +152,7 @@ def prove(
     title = f"{algorithm}, {what.clients} clients, {what.participation}"
     title += f", {what.compressor}" if what.uploads() else ""
     output.prepare_folder(what.out)
-    lasting = what.inexact and isinstance(template.stop, GradientNorm | Gap)
-    work = _errors if what.rounds is not None and (lasting or not what.bounded) else _rates
+    work = _errors if what.rounds is not None and (what.lasting(template) or not what.bounded) else _rates
     code = work(output.make_console(), template, what, title, record)
     if code:
         raise Exit(code)
@@ -179,10 +182,10 @@ def _rates(console: Console, template: Any, what: ClassOptions, title: str, reco
         lines.append(f"V weighs {'; '.join(weighed)}, less {value} at the fixed point.")
     if what.rounds is not None:
         start, words = what.start()
-        worst = worst_case(template, rounds=what.rounds, start=start, **what.given()).value
+        worst = worst_case(template, rounds=what.rounds, start=start, **what.given())
+        attained = "" if worst.example is None else ", and no less in the worst case"
         lines.append(
-            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times {words}, and no less in the "
-            "worst case."
+            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst.value:.6g} times {words}{attained}."
         )
     if what.exact and last.proved:
         text = last.proof_text()
@@ -215,7 +218,8 @@ def _errors(console: Console, template: Any, what: ClassOptions, title: str, rec
         for n, worst in found.items()
     ]
     output.show_table(console, f"dualopt prove: {title}; {symbol} over the size of the start", rows)
-    _say(console, [f"The size of the start is {words}.", f"{what.out}: prove.png, prove.json"])
+    only = " It is at most 1: in other units the rule is another one." if what.lasting(template) else ""
+    _say(console, [f"The size of the start is {words}.{only}", f"{what.out}: prove.png, prove.json"])
     return PROVED if math.isfinite(found[what.rounds].value) else SLOW
 
 

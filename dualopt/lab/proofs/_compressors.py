@@ -25,7 +25,7 @@ from dualopt.methods.compressors import Identity
 from dualopt.methods.participation import Round
 from dualopt.spec import Spec, built
 
-__all__ = ["AnyCompressor", "Contractive", "Plain", "Unbiased", "class_of"]
+__all__ = ["AnyCompressor", "Contractive", "Plain", "Unbiased", "known_class"]
 
 FEW, MANY = 1, 10**6
 """Numbers of coordinates: a compressor of which the same is known for both does not depend on them."""
@@ -90,7 +90,7 @@ CLASSES: dict[str, Any] = {"unbiased": Unbiased, "contractive": Contractive}
 """The classes by name."""
 
 
-def class_of(compressor: Any, n_clients: int, dimension: int | None = None) -> Unbiased | Contractive | None:
+def known_class(compressor: Any, n_clients: int, dimension: int | None = None) -> Unbiased | Contractive | None:
     """Return what is known of a compressor that is given as such, as text or as a class; None for no compression.
 
     Raises
@@ -101,9 +101,9 @@ def class_of(compressor: Any, n_clients: int, dimension: int | None = None) -> U
 
     Examples
     --------
-    >>> class_of("rand-k=2", 3, dimension=8), class_of("unbiased=0.5", 3), class_of("identity", 3)
+    >>> known_class("rand-k=2", 3, dimension=8), known_class("unbiased=0.5", 3), known_class("identity", 3)
     (Unbiased(omega=3.0, independent=True), Unbiased(omega=0.5, independent=True), None)
-    >>> class_of("rounding=2", 3, dimension=5), class_of("cohorts=1", 3)
+    >>> known_class("rounding=2", 3, dimension=5), known_class("cohorts=1", 3)
     (Contractive(delta=0.5), Unbiased(omega=2.0, independent=False))
     """
     if isinstance(compressor, str):

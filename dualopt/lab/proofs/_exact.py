@@ -6,7 +6,7 @@ The program is solved with classes of clients; what is written down is literal, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
@@ -39,6 +39,8 @@ MOST_VECTORS = 256
 MOST_COHORTS = 100
 """Cohorts that may be listed before anybody knows whether all of them are drawn."""
 CODE = "method", "code"
+KNOWN = "bounds", "chance"
+"""What a proof has only where there is something of the kind."""
 
 
 def regenerated(setting: Setting, *, memory: bool) -> dict[str, Any]:
@@ -70,8 +72,7 @@ def _regenerated(setting: Setting, dimension: int, *, memory: bool) -> dict[str,
     after = [_vectors(end.blocks, weighed, general) for *_, end in ends]
     points = [_points_of(j, general) for j in range(setting.n_clients)]
     model, ledger = general.state.server.theta - general.theta, general.f.ledger
-    bounds = [[b for b in ledger.bounds if b.client == j] for j in range(setting.n_clients)]
-    bounded = [[(b.vector, b.of) for b in own] for own in bounds]
+    bounded = [(b.vector, b.of) for j in range(setting.n_clients) for b in ledger.bounds(j)]
     used = np.flatnonzero(np.any([v != 0 for v in _all([model, before, after, points, bounded])], axis=0))
 
     def text(part: Any) -> Any:
@@ -98,9 +99,15 @@ def _regenerated(setting: Setting, dimension: int, *, memory: bool) -> dict[str,
             for (p, round, end), state in zip(ends, after, strict=True)
         ],
         "points": text(points),
-        **({"bounds": [[[*text(pair), str(b.part)] for pair, b in zip(*own, strict=True)] for own in zip(bounded, bounds, strict=True)]} if ledger.bounds else {}),
+        **_bounds(setting, ledger, text),
         **_chance(setting, ledger, used),
     }
+
+
+def _bounds(setting: Setting, ledger: Ledger, text: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return what is known of vectors beside interpolation, for each client."""
+    own = [[[text(b.vector), text(b.of), str(b.part)] for b in ledger.bounds(j)] for j in range(setting.n_clients)]
+    return {"bounds": own} if any(own) else {}
 
 
 def _chance(setting: Setting, ledger: Ledger, used: np.ndarray) -> dict[str, Any]:
@@ -270,9 +277,8 @@ def _written(
     counts: Sequence[int],
 ) -> dict[str, Any]:
     """Return a proof: each client of a class has its part of weights and multipliers."""
-    *ends, last = np.cumsum([0, *counts]).tolist()
-    n_bounds, of_bounds = last, [multipliers[len(multipliers) - last :][a:b] for a, b in zip(ends, [*ends[1:], last], strict=True)]
-    multipliers = multipliers[: len(multipliers) - n_bounds]
+    multipliers, rest = np.split(multipliers, [len(multipliers) - sum(counts)])
+    of_bounds = np.split(rest, np.cumsum(counts)[:-1])
     classes, n_points = setting.classes, len(parts["points"][0])
     of_client = {j: c for c, own in enumerate(classes) for j in own.clients}
 
@@ -294,7 +300,11 @@ def _written(
         "heights": own_heights,
         "multipliers": shared(multipliers, n_points),
         "positive": shared(positive, 2),
-        **({"bounded": [[str(m / len(classes[c])) for m in of_bounds[c]] for _, c in sorted(of_client.items())]} if n_bounds else {}),
+        **(
+            {"bounded": [_texts(of_bounds[c] / len(classes[c])) for _, c in sorted(of_client.items())]}
+            if rest.size
+            else {}
+        ),
     }
 
 
@@ -339,8 +349,8 @@ def check_proof(proof: Any, algorithm: type[Algorithm] | None = None) -> Fractio
         raise checker.RefusedError(said if ours else "statement must be about a method that runs.") from error
     if algorithm is not None:  # it may lie elsewhere than when it was proved
         found["statement"] |= {key: statement[key] for key in CODE}
-    for key, part in found.items():
-        if proof.get(key) != part:
+    for key in dict.fromkeys([*found, *KNOWN]):
+        if proof.get(key) != found.get(key):
             raise checker.RefusedError(f"the code of the method gives another {key!r} than the proof has.")
     return factor
 

@@ -73,24 +73,46 @@ class Answer(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What is known of a vector: ``|vector|^2 <= part |of|^2 + most``.
+    """What is known of a vector: ``|vector|^2 <= part |of|^2 + most``."""
 
-    Of a local solution the residuals of the answer and of its start; of a compressor its error, and what went through.
-    """
-
-    client: int
     vector: np.ndarray
     of: np.ndarray
     part: Any
+    most: Any
+
+
+class Accuracy(NamedTuple):
+    """How a client solved a local problem: ``|residual|^2 <= factor^2 |first|^2 + most``.
+
+    Residuals are those of its answer and of its start.
+    """
+
+    client: int
+    residual: np.ndarray
+    first: np.ndarray
+    factor: Any
     most: Any = 0.0
+
+    @property
+    def bound(self) -> Bound:
+        """The inequality."""
+        return Bound(self.residual, self.first, self.factor * self.factor, self.most)
 
 
 class Error(NamedTuple):
-    """What of a vector that a client sent at a time, through a compressor, did not arrive as it was."""
+    """What arrives, beside a vector that a client sent through a compressor: ``|vector|^2 <= part |sent|^2``."""
 
-    place: int  # the coordinate of the formal vector that it is
     client: int
-    time: int
+    time: int  # when it was sent
+    place: int  # the coordinate of the formal vector that the error is
+    vector: np.ndarray
+    sent: np.ndarray
+    part: Any
+
+    @property
+    def bound(self) -> Bound:
+        """The inequality."""
+        return Bound(self.vector, self.sent, self.part, 0.0)
 
 
 class Ledger:
@@ -115,8 +137,8 @@ class Ledger:
         self.shared: list[int] = []  # coordinates of single vectors
         self.families: list[np.ndarray] = []  # coordinates of families of vectors, one for each client
         self.answers: list[Answer] = []  # new ones
-        self.bounds: list[Bound] = []  # of answers that solve no problem exactly, and of what arrives of uploads
-        self.errors: list[Error] = []  # of uploads
+        self.accuracies: list[Accuracy] = []  # of answers that solve no problem exactly
+        self.errors: list[Error] = []  # of compressed uploads
         self.error_families: list[int] = []  # the places of their families
         self.latest: dict[int, Answer] = {}  # to the latest question of each client, new or not
         self._known: dict[Any, Answer] = {}
@@ -215,7 +237,7 @@ class Ledger:
                 gradient = self._family((number, "gradient"))[client]
                 self._depend(gradient, linear, start)
                 self._known[question] = self.set_gradient(client, x, gradient, number)
-                self.bounds.append(Bound(client, gradient + linear + weight * x, first, factor * factor, most))
+                self.accuracies.append(Accuracy(client, gradient + linear + weight * x, first, factor, most))
         self.latest[client] = self._known[question]
         return self._known[question].x
 
@@ -239,15 +261,14 @@ class Ledger:
             number = sum(e.client == client for e in self.errors)
             new = self._family(("error", number))[client]
             (place,) = np.flatnonzero(new).tolist()
-            self.errors.append(Error(place, client, time))
+            self.errors.append(Error(client, time, place, new, x, part))
             self._after[place] = frozenset({place})
             self._compressed[question] = new
-            self.bounds.append(Bound(client, new, x, part))
         return self._compressed[question]
 
-    def is_error(self, x: np.ndarray) -> bool:
-        """Tell whether a vector is an error of a compressor."""
-        return any(np.flatnonzero(x).tolist() == [e.place] for e in self.errors)
+    def bounds(self, client: int) -> list[Bound]:
+        """Return what is known of vectors of a client, beside what its functions are."""
+        return [own.bound for own in (*self.accuracies, *self.errors) if own.client == client]
 
     def on_which(self, *vectors: np.ndarray) -> frozenset[int]:
         """Return the places of the errors on which vectors depend."""
@@ -393,9 +414,11 @@ class World(Objective):
         asked = zip(self.ids, *self._terms(problem), strict=True)
         return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
 
-    def near_minimiser(self, problem: LocalProblem, start: np.ndarray, factor: Any, most: Sequence[Any]) -> np.ndarray:
+    def near_minimiser(
+        self, problem: LocalProblem, start: np.ndarray, factor: Any, most: Sequence[Any] | None = None
+    ) -> np.ndarray:
         """Return points where the squared gradients of local problems are as small as :meth:`Ledger.nearly` has it."""
-        asked = zip(self.ids, *self._terms(problem), start, most, strict=True)
+        asked = zip(self.ids, *self._terms(problem), start, most or [0.0] * len(self.ids), strict=True)
         return np.stack([self.ledger.nearly(j, b, w, x, factor, m) for j, b, w, x, m in asked])
 
     def _terms(self, problem: LocalProblem) -> tuple[np.ndarray, list[Any]]:
@@ -475,11 +498,11 @@ def demanded(stop: Any, round: Any, mu: Sequence[float]) -> tuple[Any, list[Any]
         require(min(mu) > 0, "stop must be another rule than 'gap' where local problems are not strongly convex")
         return 0.0, [2.0 * m * stop.schedule(round) for m in mu]
     reason = UNSTATED.get(type(stop), "is not known to bound the gradient at an answer")
-    raise ValueError(f"stop must be one of the rules 'reduction', 'gradient' and 'gap' here: {stop} {reason}.")
+    raise ValueError(f"stop must be the rule 'reduction', 'gradient' or 'gap' for inexact solutions: {stop} {reason}.")
 
 
 UNSTATED: dict[type, str] = {
-    Steps: "says how long a solver works, and not how well; give the solver itself, and no inexact solutions",
+    Steps: "says how long a solver works, not how well; give the solver itself",
     RelativeEnergy: "compares two steps of a solver, and allows any answer after short ones",
 }
 """Why rules are no inequality between squared norms of vectors."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
@@ -31,7 +31,7 @@ from dualopt.lab.proofs._formal import Answer, Bound, Ledger, World
 from dualopt.lab.proofs._linear import echelon
 from dualopt.lab.proofs._rational import Rational
 
-__all__ = ["Class", "Form", "Space", "bounds_of", "classes_of", "points_of"]
+__all__ = ["Class", "Form", "Space", "classes_of", "points_of"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,21 @@ def classes_of(f: World, *, literal: bool = False) -> list[Class]:
 
 @dataclass(frozen=True)
 class Form:
-    """A linear form in the blocks of a Gram matrix, and in the values of the functions at the points that were met."""
+    """A linear form in the blocks of a Gram matrix, and in the values of the functions at the points that were met.
+
+    And a constant, where the units of the problem matter.
+    """
 
     blocks: tuple[np.ndarray, ...]
     values: np.ndarray
+    constant: Any = 0.0
 
     def __add__(self, other: Form) -> Form:
-        return Form(tuple(a + b for a, b in zip(self.blocks, other.blocks, strict=True)), self.values + other.values)
+        blocks = tuple(a + b for a, b in zip(self.blocks, other.blocks, strict=True))
+        return Form(blocks, self.values + other.values, self.constant + other.constant)
 
     def __rmul__(self, factor: Any) -> Form:
-        return Form(tuple(factor * b for b in self.blocks), factor * self.values)
+        return Form(tuple(factor * b for b in self.blocks), factor * self.values, factor * self.constant)
 
     def __sub__(self, other: Form) -> Form:
         return self + (-1) * other
@@ -136,7 +141,7 @@ class Space:
         self.sizes = (width + len(kept), *away, *(errors if n else ()))
 
     def split(self, v: np.ndarray) -> list[np.ndarray]:
-        """Return coordinates in the first block, those of the deviations, for each class a row per family, and errors'."""
+        """Return coordinates in the first block, of deviations, for each class a row per family, and of errors."""
         own = [v[ids] for ids in self.ledger.families]
         means = [own[k][list(self.classes[c].clients)].sum() / len(self.classes[c]) for k, c in self._sums]
         found = [np.concatenate([v[self.ledger.shared], np.asarray(means, dtype=v.dtype)]) @ self._map]
@@ -208,13 +213,14 @@ class Space:
             f(x) - f(y) - \langle g_y, x - y\rangle - \tfrac\mu2|x - y|^2
             - \tfrac1{2(L - \mu)} |g_x - g_y - \mu(x - y)|^2 ,
 
-        for the points of one client of each class, two by two.
+        for the points of one client of each class, two by two; and what is known of vectors of these clients.
         """
-        return [form for c, own in enumerate(points) for form in self.inequalities_of(c, own)]
+        found = [form for c, own in enumerate(points) for form in self.inequalities_of(c, own)]
+        return found + [self._bounded(b) for own in points for b in self.ledger.bounds(own[0].client)]
 
-    def bounds(self, own: Sequence[Bound]) -> list[Form]:
-        """Return what bounds of vectors keep from being negative, but for ``most``."""
-        return [b.part * self.square(b.of) - self.square(b.vector) for b in own]
+    def _bounded(self, b: Bound) -> Form:
+        """Return what a bound of a vector keeps from being negative."""
+        return replace(b.part * self.square(b.of) - self.square(b.vector), constant=b.most)
 
     def uncorrelated(self, *, independent: bool) -> list[Form]:
         """Return the products that are zero in the mean: of errors, and of what does not depend on them.
@@ -228,8 +234,7 @@ class Space:
             for e in (e for e in ledger.errors if e.client == own.clients[0]):
                 for i in self._places_beside(own):
                     other, unit = errors.get(i), self._unit(i)
-                    together = other is not None and other.time == e.time
-                    if together and (other.client == e.client or not independent):
+                    if other is not None and other.time == e.time and (other.client == e.client or not independent):
                         continue
                     if e.place not in ledger.on_which(unit):
                         found.append(self.product(self._unit(e.place), unit))
@@ -278,11 +283,6 @@ def points_of(ledger: Ledger, functions: Sequence[Class], theta: np.ndarray) -> 
         j = max(own, key=lambda j: len(own[j]))
         found.append([ledger.at(j, theta), *own[j]])
     return found
-
-
-def bounds_of(ledger: Ledger, points: Sequence[Sequence[Answer]]) -> list[Bound]:
-    """Return the bounds of vectors of the clients to which points belong, client by client."""
-    return [b for own in points for b in ledger.bounds if b.client == own[0].client]
 
 
 def _subgradient(ledger: Ledger, regulariser: int) -> int:

@@ -1,4 +1,4 @@
-"""The slowest quadratic clients that a search finds: no proof can be better than what happens on them.
+r"""The slowest quadratic clients that a search finds: no proof can be better than what happens on them.
 
 Clients of a class that have equal curvatures can be exchanged, so that second moments of states have blocks: that of
 the means (of the server, and of each kind of vectors over each group of such clients), and for each group one of the
@@ -102,7 +102,7 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
 
 
 def _laws(setting: Setting, n_groups: int) -> list[tuple[Sequence[complex], str]]:
-    """Return what errors may be: multiples of what is sent for each group, and which of them have signs of their own."""
+    """Return what errors may be: multiples of what is sent for each group, and whose signs are drawn."""
     kind = setting.compressor
     assert kind is not None
     size = math.sqrt(kind.part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -43,7 +43,7 @@ class Rate:
     lower_bound : float or None
         Some quadratic clients are as slow as that: none is below; None where there are too many clients for the search.
     slowest : tuple of float
-        The curvatures of these clients, and of the regulariser.
+        The curvatures of these clients, and of the regulariser; with a compressor, some of its class is as bad for them.
     claimed : float or None
         The least factor that a theorem of the method promises for a potential of its own, made of squares of distances.
     asymptotic : bool
@@ -136,7 +136,7 @@ class Rate:
             "weights": s.weights and list(s.weights),
             "regulariser": s.regulariser,
             "inexact": s.inexact,
-            "compressor": s.compressor and str(s.compressor),
+            "compressor": s.compressor and {type(s.compressor).__name__.lower(): asdict(s.compressor)},
             "participation": None if s.participation is None else Spec.of(s.participation).to_json(),
             "sentence": str(self),
             "factor": self.factor if self.proved else None,
@@ -218,7 +218,7 @@ def prove(
     )
     stop: Any = setting.algorithm.stop
     alike = not inexact or isinstance(stop, GradientReduction)
-    require(alike, "stop must be 'reduction', relative to where solvers start, for a factor per round", stop)
+    require(alike, "stop must be the rule 'reduction', relative to where solvers start, for a factor per round", stop)
     with_room(lambda dimension: setting.require_linear(dimension=dimension))
     (bound, slowest), wrong = lower_bound(setting), math.inf
     if inexact:  # whose own first round has another accuracy

@@ -13,7 +13,7 @@ import numpy as np
 from dualopt.arrays._checks import require
 from dualopt.lab.proofs._compressors import Unbiased
 from dualopt.lab.proofs._formal import Ledger, is_vector, with_room
-from dualopt.lab.proofs._forms import Form, Space, bounds_of, points_of
+from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._linear import TOLERANCE
 from dualopt.lab.proofs._setting import Setting
 from dualopt.lab.proofs._states import Block, FormalState, Outcome, general_state, observable
@@ -62,18 +62,17 @@ def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
         return reduce(add, (p * end[k][b] for p, end in zip(chances, ends, strict=True)))
 
     points = points_of(ledger, space.functions, general.theta)
-    bounds = bounds_of(ledger, points)
     heights, of_latest = ([], []) if general.latest is None else _heights(general, space, points, chances, outcomes)
     return OneRound(
         before=maps(general.blocks(setting.alike())),
         after=[[expected(k, b) for b in range(len(space.sizes))] for k in range(len(bases))],
-        inequalities=[*space.inequalities(points), *space.bounds(bounds)],
+        inequalities=space.inequalities(points),
         heights=heights,
         of_latest=of_latest,
         sizes=space.sizes,
         weights=tuple(map(len, weighed)),
         names=_names(general, weighed),
-        n_bounds=tuple(len(bounds_of(ledger, [own])) for own in points),
+        n_bounds=tuple(len(ledger.bounds(own[0].client)) for own in points),
     )
 
 
@@ -88,8 +87,8 @@ def _apart(setting: Setting, ledger: Ledger) -> dict[str, Any]:
     if not isinstance(setting.compressor, Unbiased):
         return {}
     asked = [x for a in ledger.answers for x in (a.x, a.gradient)]
-    asked += [x for b in ledger.bounds for x in (b.of, *([] if ledger.is_error(b.vector) else [b.vector]))]
-    alone = not ledger.on_which(*asked)
+    asked += [x for a in ledger.accuracies for x in (a.residual, a.first)]
+    alone = not ledger.on_which(*asked, *(e.sent for e in ledger.errors))
     require(alone, "compressor must be contractive where somebody is asked in the same round about what has arrived")
     return {"apart": ledger.error_families, "independent": setting.compressor.independent}
 

@@ -65,17 +65,15 @@ def _values(setting: Setting, f: World, start: tuple[float, float], rng: np.rand
     star = found[ledger.shared[0]] = units[0] * rng.normal()
     at_star = [ledger.at(j, _star(f)).gradient @ found for j in range(len(functions))]
     found[ledger.families[0][-1]] = at_star[N - 1]
-    known, accuracies = set(drawn), iter([b for b in ledger.bounds if not ledger.is_error(b.vector)])
-    errors = {e.place: next(b for b in ledger.bounds if b.vector[e.place] and ledger.is_error(b.vector)) for e in ledger.errors}
+    known, accuracies, errors = set(drawn), iter(ledger.accuracies), {e.place: e for e in ledger.errors}
 
     def arrive(*vectors: np.ndarray) -> None:
         """Give values to the errors that vectors are made of."""
         for i in (i for v in vectors for i in np.flatnonzero(v).tolist()):
             if i in errors and i not in known:
                 known.add(i)
-                arrive(errors[i].of)
-                sign = rng.choice([-1.0, 1.0])
-                found[i] = sign * math.sqrt(errors[i].part) * (errors[i].of @ found)
+                arrive(errors[i].sent)
+                found[i] = rng.choice([-1.0, 1.0]) * math.sqrt(errors[i].part) * (errors[i].sent @ found)
 
     for a in ledger.answers:
         j = a.client
@@ -83,17 +81,17 @@ def _values(setting: Setting, f: World, start: tuple[float, float], rng: np.rand
         new = [i for i in np.flatnonzero((a.x != 0) | (a.gradient != 0)).tolist() if i not in known]
         if len(new) == 2:  # a point and its gradient: an inexact local solution
             (x,), (g,), own = np.flatnonzero(a.x), np.flatnonzero(a.gradient), next(accuracies)
-            arrive(own.of, own.vector)
-            size = math.sqrt(own.part * (own.of @ found) ** 2 + own.most)
+            arrive(own.residual, own.first)
+            size = math.hypot(own.factor * (own.first @ found), math.sqrt(own.most))
             wanted = rng.uniform(-1.0, 1.0) * size
-            found[x] = (wanted - own.vector @ found + h[j] * star - at_star[j]) / (own.vector[x] + h[j])
+            found[x] = (wanted - own.residual @ found + h[j] * star - at_star[j]) / (own.residual[x] + h[j])
             found[g] = h[j] * (found[x] - star) + at_star[j]
         elif new:
             (i,) = new
             gap = h[j] * (a.x @ found - star) + at_star[j] - a.gradient @ found
             found[i] = gap / (a.gradient[i] - h[j] * a.x[i])
         known.update(new)
-    arrive(*(b.vector for b in errors.values()))
+    arrive(*(e.vector for e in ledger.errors))
     return found
 
 
@@ -111,7 +109,7 @@ def _ends(mu: float, L: float) -> tuple[float, float]:
 
 def in_coordinates(form: Form, maps: Sequence[np.ndarray]) -> Form:
     """Return a form of the Gram matrix in other coordinates."""
-    return Form(tuple(C.T @ B @ C for C, B in zip(maps, form.blocks, strict=True)), form.values)
+    return Form(tuple(C.T @ B @ C for C, B in zip(maps, form.blocks, strict=True)), form.values, form.constant)
 
 
 def sizes_of(forms: Sequence[Form]) -> np.ndarray:

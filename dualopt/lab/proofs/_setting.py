@@ -16,7 +16,7 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
-from dualopt.lab.proofs._compressors import AnyCompressor, Contractive, Plain, Unbiased, class_of
+from dualopt.lab.proofs._compressors import AnyCompressor, Contractive, Plain, Unbiased, known_class
 from dualopt.lab.proofs._formal import (
     AnyConvex,
     AnySolver,
@@ -154,7 +154,7 @@ class Setting:
         g = regulariser
         require(g is None or 0 <= g < np.inf, "regulariser must be a finite number of at least 0: its convexity", g)
         require(dimension is None or dimension >= 1, "dimension must be at least 1", dimension)
-        kind = class_of(compressor, N, dimension)
+        kind = known_class(compressor, N, dimension)
         found = cls(algorithm, m, M, w, who, literal, g, inexact, kind)  # pyright: ignore[reportArgumentType]
         method: Any = resolve(algorithm, found.world(1), who, found.packs())
         if inexact:
@@ -380,7 +380,7 @@ class Setting:
             require_vectors(vectors(state._replace(clients=(), memory=()), f))
             state = tree_map(lambda x: x.view(Vectors) if is_vector(x, f) else x, state)
         require_vectors(x for a in f.ledger.answers for x in (a.x, a.gradient))
-        require_vectors(x for b in f.ledger.bounds for x in (b.vector, b.of))
+        require_vectors(e.sent for e in f.ledger.errors)
 
     @cached_property
     def branched(self) -> bool:

@@ -28,7 +28,17 @@ from dualopt.methods import Algorithm
 from dualopt.methods._base import UNKNOWN
 from dualopt.methods.participation import Round, first_round
 
-__all__ = ["Block", "FormalState", "Outcome", "Points", "begun", "first_state", "fixed_point", "general_state", "observable"]
+__all__ = [
+    "Block",
+    "FormalState",
+    "Outcome",
+    "Points",
+    "begun",
+    "first_state",
+    "fixed_point",
+    "general_state",
+    "observable",
+]
 
 LATER = (1, 1000)
 """Rounds in which a method must do what it does in the first one."""
@@ -137,7 +147,8 @@ def fixed_point(method: Algorithm, f: Any, theta: np.ndarray, *, compressed: boo
     state = State(server, message, clients, solver_states(method, f))
     if not compressed:
         return state
-    return state._replace(memory=advance(method, f, state, first_round(f.n_clients), Plain())[0].memory)
+    plain: Any = Plain()
+    return state._replace(memory=advance(method, f, state, first_round(f.n_clients), plain)[0].memory)
 
 
 def begun(method: Algorithm, f: Any, theta0: np.ndarray, fixed: State) -> State:
@@ -250,7 +261,8 @@ def observable(general: FormalState, outcomes: Sequence[Outcome]) -> list[np.nda
     theta = [k for k, x in enumerate(singles) if x is general.state.server.theta]
     models = [o.blocks[0].rows[k, 0] for o in outcomes for k in theta]
     asked = [x for a in f.ledger.answers for x in (a.x, a.gradient)]
-    asked += [x for b in f.ledger.bounds for x in (b.vector, b.of)]
+    asked += [x for a in f.ledger.accuracies for x in (a.residual, a.first)]
+    asked += [e.sent for e in f.ledger.errors]
     V = np.stack([*asked, *models])
     known = wider([bases[0][theta], *(basis[:0] for basis in bases[1:])], V)
     while True:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
 from dualopt.lab.proofs._compressors import Unbiased
 from dualopt.lab.proofs._formal import World, is_vector, require_vectors, with_room
-from dualopt.lab.proofs._forms import Form, Space, bounds_of, points_of
+from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
 from dualopt.lab.proofs._promised import claimed_bound
 from dualopt.lab.proofs._scaling import LEAST, coordinates, in_coordinates, sizes_of
@@ -183,7 +183,9 @@ def worst_case(
         require(not setting.branched, "measure must be distance or value where chance has a part", measure)
         require(max(setting.mu) > 0, "mu must be positive for a client, for the dual energy", mu)
         plain = not inexact and regulariser is None and setting.compressor is None
-        require(plain, "measure must be distance or value with a regulariser, a compressor or inexact solutions", measure)
+        require(
+            plain, "measure must be distance or value with a regulariser, a compressor or inexact solutions", measure
+        )
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
     where = _last_model if point is None else point
@@ -235,48 +237,34 @@ def _solved(
     points = points_of(f.ledger, space.functions, star)
     count = sum(len(own) * (len(own) - 1) for own in points)
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
-    bounds, known = bounds_of(f.ledger, points), setting.compressor
-    most = np.array([0.0] * count + [float(b.most) for b in bounds])
-    demands = Demands(begin, [*space.inequalities(points), *space.bounds(bounds)], most, [])
-    means = isinstance(known, Unbiased)  # what is known are means alone
-    if isinstance(known, Unbiased):
-        demands = demands._replace(zeros=space.uncorrelated(independent=known.independent))
+    forms, zeros, means = [error, begin, *space.inequalities(points)], list[Form](), False
+    if isinstance(setting.compressor, Unbiased):
+        zeros = space.uncorrelated(independent=setting.compressor.independent)
+        means = bool(f.ledger.on_which(*(x for a in f.ledger.answers for x in (a.x, a.gradient))))
     said = ""
     for tolerances, parts in product(TOLERANCES, (*LEAST, None)):
         maps = [np.eye(n) for n in space.sizes] if parts is None else coordinates(setting, f, space, start, parts)
+        own, own_zeros = ([in_coordinates(form, maps) for form in given] for given in (forms, zeros))
         try:
-            found = _certified(tolerances, in_coordinates(error, maps), demands.within(maps))
+            found = _certified(tolerances, *own, zeros=own_zeros)
         except RuntimeError as uncertain:
             said = str(uncertain)
             continue
-        alone = not means or not f.ledger.on_which(*(x for a in f.ledger.answers for x in (a.x, a.gradient)))
-        return found if alone else replace(found, example=None)
+        return replace(found, example=None) if means else found
     raise RuntimeError(said)
 
 
-class Demands(NamedTuple):
-    """What Gram matrices must fulfil: the size of the start, inequalities, and what is zero."""
-
-    begin: Form  # at most 1
-    slacks: list[Form]  # with what is allowed in addition, at least 0
-    most: np.ndarray
-    zeros: list[Form]
-
-    def within(self, maps: Sequence[np.ndarray]) -> Demands:
-        """Return the same in other coordinates."""
-        slacks, zeros = ([in_coordinates(form, maps) for form in forms] for forms in (self.slacks, self.zeros))
-        return Demands(in_coordinates(self.begin, maps), slacks, self.most, zeros)
-
-
-def _certified(tolerances: Sequence[float], error: Form, demands: Demands) -> WorstCase:
+def _certified(
+    tolerances: Sequence[float], error: Form, begin: Form, *slacks: Form, zeros: Sequence[Form] = ()
+) -> WorstCase:
     """Solve the program, anew if the units of the error were not those of the value."""
     typical = max(float(np.abs(B).max(initial=0.0)) for B in error.blocks)
-    found = _largest(error, demands, typical or 1.0, tolerances)
+    rest: Any = (tolerances, zeros) if zeros else (tolerances,)
+    found: Any = _largest(error, begin, slacks, typical or 1.0, *rest)
     if not 0 < found.value < math.inf:
         return found
     if not typical / NEAR < found.value < NEAR * typical:
-        found = _largest(error, demands, found.value, tolerances)
-    assert found.example is not None
+        found = _largest(error, begin, slacks, found.value, *rest)
     if abs(found.value - found.example) > GAP * abs(found.value):
         low, high = sorted((found.value, found.example))
         raise RuntimeError(f"the solver certifies no worst case: it lies between {low:.6g} and {high:.6g}.")
@@ -324,12 +312,19 @@ def _dual_energy(setting: Setting, space: Space, f: Any) -> Form:
     return found + (1 / (2 * convexity)) * space.square(mean)
 
 
-def _largest(error: Form, demands: Demands, unit: float, tolerances: Sequence[float]) -> WorstCase:
+def _largest(
+    error: Form,
+    begin: Form,
+    slacks: Sequence[Form],
+    unit: float,
+    tolerances: Sequence[float],
+    zeros: Sequence[Form] = (),
+) -> WorstCase:
     """Solve the program, with an error in such units that the solver's tolerances make sense."""
-    cvxpy, slacks = program(), demands.slacks
+    cvxpy = program()
     grams = [cvxpy.Variable((n, n), PSD=True) if n else None for n in map(len, error.blocks)]
     heights = cvxpy.Variable(len(error.values))
-    sizes, own_sizes = sizes_of(slacks), sizes_of(demands.zeros)
+    sizes, most = sizes_of(slacks), np.array([float(form.constant) for form in slacks])
 
     def of(forms: Sequence[Form]) -> Any:
         total = values(forms) @ heights
@@ -338,34 +333,33 @@ def _largest(error: Form, demands: Demands, unit: float, tolerances: Sequence[fl
                 total = total + columns(forms, k) @ cvxpy.vec(G, order="C")
         return total
 
-    scaled = [(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)]
-    given = [of([demands.begin]) <= 1.0, of(scaled) + demands.most / sizes >= 0.0]
-    if demands.zeros:
-        given.append(of([(1.0 / size) * form for size, form in zip(own_sizes, demands.zeros, strict=True)]) == 0.0)
-    problem = cvxpy.Problem(cvxpy.Maximize(of([(1.0 / unit) * error])[0]), given)
+    scaled = of([(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)])
+    demands = [of([begin]) <= 1.0, scaled + most / sizes >= 0.0]
+    if zeros:
+        demands.append(of([(1.0 / size) * form for size, form in zip(sizes_of(zeros), zeros, strict=True)]) == 0.0)
+    problem = cvxpy.Problem(cvxpy.Maximize(of([(1.0 / unit) * error])[0]), demands)
     status = solved(problem, tolerances)
     if status in ("unbounded", "unbounded_inaccurate"):
         return WorstCase(math.inf, math.inf, np.zeros(0), len(slacks), tuple(map(len, error.blocks)))
     if status != "optimal":
         raise RuntimeError(f"the solver of the semidefinite program certifies no worst case: {status}.")
-    size = unit * float(given[0].dual_value[0])
-    multipliers = unit * np.asarray(given[1].dual_value) / sizes
-    dual, primal = size + float(multipliers @ demands.most), unit * float(problem.value)
-    weighed = [(size, demands.begin), (-1.0, error), *((-m, form) for m, form in zip(multipliers, slacks, strict=True))]
-    if demands.zeros:
-        free = unit * np.asarray(given[2].dual_value) / own_sizes
-        weighed += [(m, form) for m, form in zip(free, demands.zeros, strict=True)]
-    if _missing(weighed, grams) > GAP * abs(dual):
+    size, primal = unit * float(demands[0].dual_value[0]), unit * float(problem.value)
+    multipliers = unit * np.asarray(demands[1].dual_value) / sizes
+    free = -unit * np.asarray(demands[2].dual_value) / sizes_of(zeros) if zeros else np.zeros(0)
+    dual = size + float(multipliers @ most)
+    if _missing(error, begin, [*slacks, *zeros], size, np.append(multipliers, free), grams) > GAP * abs(dual):
         raise RuntimeError("the solver of the semidefinite program certifies no worst case: it is too inexact.")
     return WorstCase(dual, primal, multipliers, len(slacks), tuple(map(len, error.blocks)))
 
 
-def _missing(weighed: Sequence[tuple[float, Form]], grams: Sequence[Any]) -> float:
-    """Return by how much forms with their multipliers fail to be a proof, at the Gram matrices that were found."""
-    total, numbers, forms = 0.0, np.array([m for m, _ in weighed]), [form for _, form in weighed]
+def _missing(
+    error: Form, begin: Form, slacks: Sequence[Form], dual: float, multipliers: np.ndarray, grams: Sequence[Any]
+) -> float:
+    """Return by how much the multipliers fail to be a proof, at the Gram matrices that were found."""
+    total = 0.0
     for k, G in enumerate(grams):
         if G is not None:
-            n = len(forms[0].blocks[k])
-            proof = (numbers @ columns(forms, k)).reshape(n, n)
+            n = len(error.blocks[k])
+            proof = dual * begin.blocks[k] - error.blocks[k] - (multipliers @ columns(slacks, k)).reshape(n, n)
             total += max(0.0, -float(np.linalg.eigvalsh(proof)[0])) * float(np.trace(G.value))
     return total

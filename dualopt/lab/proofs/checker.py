@@ -105,10 +105,10 @@ def combined(*terms: tuple[Any, dict[int, Fraction]]) -> dict[int, Fraction]:
 class Form:
     """A quadratic form in the free vectors, and a linear one in the values of functions at points."""
 
-    def __init__(self, dimension: int, groups: dict[int, int]) -> None:
+    def __init__(self, dimension: int, groups: dict[int, int] | None = None) -> None:
         self.matrix = [[Fraction(0)] * dimension for _ in range(dimension)]
         self.values: dict[tuple[int, int], Fraction] = {}
-        self.groups = groups  # of free vectors that depend on chance
+        self.groups = groups or {}  # of free vectors that depend on chance
 
     def product(self, factor: Fraction, u: dict[int, Fraction], v: dict[int, Fraction]) -> None:
         """Add an inner product times a number; of different groups it is zero in the mean."""
