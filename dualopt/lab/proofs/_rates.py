@@ -43,7 +43,7 @@ class Rate:
     lower_bound : float or None
         Some quadratic clients are as slow as that: none is below; None where there are too many clients for the search.
     slowest : tuple of float
-        The curvatures of these clients, and of the regulariser; with a compressor, some of its class is as bad for them.
+        The curvatures of these clients, and of the regulariser; of a class of compressors, some are as bad for them.
     claimed : float or None
         The least factor that a theorem of the method promises for a potential of its own, made of squares of distances.
     asymptotic : bool
