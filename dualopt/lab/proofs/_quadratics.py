@@ -91,11 +91,11 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
     maps = np.stack([M for _, M, _ in found])
     if setting.compressor is None:
         return _radius(_reached(_bases(sizes, groups), starts, maps), maps, [p for p, _ in orbits])
-    errors = []  # of each client that stands for others in its group, of how many, in each round
+    errors = []  # in each round of the active clients of each group: how many, the error of one of them, and of all
     for (p, M, clients), (_, round) in zip(found, orbits, strict=True):
         active = [[j for j in own if j in clients] for own in groups]
-        errors.append((p, M, [(len(own), done(round, own[:1]) - M, done(round, own) - M) for own in active if own]))
-    every = np.concatenate([maps, *(np.stack([x for _, *own in e for x in own]) for *_, e in errors if e)])
+        errors.append((p, M, [(len(own), done(round, own[:1]) - M, done(round, own) - M) for own in active]))
+    every = np.concatenate([maps, *(np.stack([x for _, *own in e for x in own]) for *_, e in errors)])
     bases = _reached(_bases(sizes, groups), starts, every)
     laws = (_law(errors, t, signs) for t, signs in _laws(setting, len(groups)))
     return max(_radius(bases, np.stack(own), chances) for own, chances in laws)
@@ -118,14 +118,14 @@ def _law(errors: Any, t: Sequence[complex], signs: str) -> tuple[list[np.ndarray
     """Return maps and their weights, whose sum is the second moment after a round."""
     maps, chances = [], []
     for p, M, own in errors:
-        together = sum((s * whole for s, (_, _, whole) in zip(t, own, strict=False)), 0.0 * M)
+        together = sum((s * whole for s, (_, _, whole) in zip(t, own, strict=True)), 0.0 * M)
         maps.append(M + together if signs == "none" else M)
         chances.append(p)
         if signs == "common":
             maps.append(together)
             chances.append(p)
         elif signs == "own":
-            maps += [s * one for s, (_, one, _) in zip(t, own, strict=False)]
+            maps += [s * one for s, (_, one, _) in zip(t, own, strict=True)]
             chances += [p * count for count, _, _ in own]
     return maps, chances
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays._checks import at_least, require, require_at_least
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
@@ -153,8 +153,7 @@ class Setting:
             who = replace(who, weights=w)
         g = regulariser
         require(g is None or 0 <= g < np.inf, "regulariser must be a finite number of at least 0: its convexity", g)
-        require(dimension is None or dimension >= 1, "dimension must be at least 1", dimension)
-        kind = known_class(compressor, N, dimension)
+        kind = known_class(compressor, N, None if dimension is None else at_least(1, "dimension", dimension))
         found = cls(algorithm, m, M, w, who, literal, g, inexact, kind)  # pyright: ignore[reportArgumentType]
         method: Any = resolve(algorithm, found.world(1), who, found.packs())
         if inexact:
