@@ -136,7 +136,7 @@ class Rate:
             "weights": s.weights and list(s.weights),
             "regulariser": s.regulariser,
             "inexact": s.inexact,
-            "compressor": s.compressor and {type(s.compressor).__name__.lower(): asdict(s.compressor)},
+            **({"compressor": {type(s.compressor).__name__.lower(): asdict(s.compressor)}} if s.compressor else {}),
             "participation": None if s.participation is None else Spec.of(s.participation).to_json(),
             "sentence": str(self),
             "factor": self.factor if self.proved else None,

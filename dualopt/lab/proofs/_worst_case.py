@@ -184,7 +184,7 @@ def worst_case(
         require(max(setting.mu) > 0, "mu must be positive for a client, for the dual energy", mu)
         plain = not inexact and regulariser is None and setting.compressor is None
         require(
-            plain, "measure must be distance or value with a regulariser, a compressor or inexact solutions", measure
+            plain, "measure must be distance or value with a regulariser or inexact solutions or a compressor", measure
         )
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
