@@ -125,7 +125,7 @@ def test_what_does_not_apply_is_refused() -> None:
     what: dict[str, Any] = {"clients": 2, "regulariser": 0.0, **CLASS}
     with pytest.raises(ValueError, match="compressor must be contractive where somebody is asked in the same round"):
         prove("feddr", compressor="unbiased=1", **what)
-    with pytest.raises(ValueError, match="measure must be distance or value with .* or a compressor"):
+    with pytest.raises(ValueError, match=r"measure must be distance or value with .* or a compressor"):
         worst_case("dualfl", clients=2, measure="dual", compressor="natural", **CLASS)
     assert prove("feddr: relaxation=1", compressor="contractive=0.999", memory=False, tolerance=1e-2, **what).proved
 
