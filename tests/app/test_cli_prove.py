@@ -170,3 +170,41 @@ def test_inexact_local_solutions(program):
 )
 def test_bad_arguments(program, arguments: tuple, sentence: str):
     assert sentence in refusal(program, "prove", *arguments)
+
+
+def test_compressed_uploads(program):
+    """Theorem D of FedSplit with omega = 3: 1 - (1 - delta^2)/4, here with 2 of 8 coordinates, drawn."""
+    common = ("prove", "--algorithm", "fedsplit", "--clients", "2", "--kappa", "9")
+    given = ("--compressor", "rand-k=2", "--dimension", "8")
+    code, out, err = program(*common, *given, "--exact", "--rounds", "1")
+    assert (code, err) == (0, "")
+    assert "fedsplit, 2 clients, full, rand-k=2" in out.replace("\n", " ")
+    assert ", and no less in the worst case." in out
+    (rate,) = json.loads(Path("out/prove.json").read_text())["rates"]
+    assert rate["factor"] == pytest.approx(1 - (1 - 0.25) / 4, abs=2e-5)
+    assert rate["claimed"] == pytest.approx(1 - (1 - 0.25) / 4)
+    assert rate["compressor"] == {"unbiased": {"omega": 3.0, "independent": True}}
+    code, out, err = program("prove", "--check", "out/proof.json")
+    assert (code, err) == (0, "")
+    code, out, err = program(*common, "--compressor", "unbiased=3", "--rounds", "2")
+    assert "After 2 rounds E|theta - theta*|^2 is at most" in out
+    assert "and no less in the worst case" not in out
+    assert json.loads(Path("out/prove.json").read_text())["rates"][0]["factor"] == pytest.approx(
+        rate["factor"], abs=2e-5
+    )
+    refused = refusal(program, *common, "--compressor", "rand-k=2")
+    assert "dimension must be given: what is known of the compressor depends on it." in refused
+    newton = ("prove", "--algorithm", "distributed-newton-cg", "--compressor", "natural")
+    assert "compressor must not be given" in refusal(program, *newton)
+
+
+def test_accuracies_in_units_of_the_problem(program):
+    common = ("prove", "--algorithm", "feddyn", "-p", "alpha=3", "--clients", "2", "--kappa", "10", "--inexact")
+    code, out, err = program(*common, "--stop", "gradient=0.01", "--rounds", "2")
+    assert (code, err) == (0, "")
+    assert "It is at most 1: in other units the rule is another one." in out
+    rows = json.loads(Path("out/prove.json").read_text())["worst_cases"]
+    assert [row["value"] for row in rows] == pytest.approx([0.306764, 0.147093], rel=1e-4)
+    said = "stop must be the rule 'reduction', relative to where solvers start, for a factor per round"
+    assert said in refusal(program, *common, "--stop", "gradient=0.01")
+    assert "says how long a solver works" in refusal(program, *common, "--stop", "steps=2")

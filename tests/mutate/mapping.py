@@ -668,6 +668,12 @@ TABLE |= {
     "dualopt/lab/proofs/_best.py": Judges(
         (Selected("dualopt/lab/proofs/_best.py"), Selected("tests/lab/proofs/test_best.py"))
     ),
+    "dualopt/lab/proofs/_compressors.py": Judges(
+        (
+            Selected("dualopt/lab/proofs/_compressors.py"),
+            Selected("tests/lab/proofs/test_world_compressed.py"),
+        )
+    ),
     "dualopt/lab/proofs/checker.py": Judges(
         (
             Selected("dualopt/lab/proofs/checker.py"),

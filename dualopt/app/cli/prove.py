@@ -27,6 +27,7 @@ from dualopt.problem.options import ProblemOptions
 from dualopt.runs import plotting
 from dualopt.runs.recording import versions
 from dualopt.runs.trace import write_atomically
+from dualopt.solvers.stopping import Gap, GradientNorm
 from dualopt.spec import Spec
 
 __all__ = ["ClassOptions", "picture", "picture_of_errors", "prove"]
@@ -53,7 +54,12 @@ class ClassOptions:
     regulariser : float, optional
         Any convex regulariser at the server with this strong convexity, 0 or more.
     inexact : bool
-        Local problems are solved just as well as the rule --stop reduction=0.1 demands, in place of exactly.
+        Local problems are solved just as well as the rule --stop reduction=0.1 demands, in place of exactly; with the
+        rules gradient and gap, whose errors remain, worst cases are printed alone: ask for --rounds.
+    compressor : str
+        What uploads go through, such as natural or rand-k=10; or all with unbiased=OMEGA or contractive=DELTA.
+    dimension : int, optional
+        Coordinates of the model, where what is known of the compressor depends on their number.
     exact : bool
         Write proof.json too: a proof in rational numbers for the largest kappa.
     rounds : int, optional
@@ -68,6 +74,8 @@ class ClassOptions:
     participation: str = "full"
     regulariser: float | None = None
     inexact: bool = False
+    compressor: str = "identity"
+    dimension: int | None = None
     exact: bool = False
     rounds: int | None = None
     out: Path = Path("out")
@@ -82,11 +90,21 @@ class ClassOptions:
         """Whether all curvatures lie between two positive numbers, so that there may be a rate."""
         return self.mu > 0 and math.isfinite(self.kappa)
 
+    def lasting(self, method: Any) -> bool:
+        """Whether errors of local solutions remain as large as a rule allows, so that there is no rate."""
+        return self.inexact and isinstance(method.stop, GradientNorm | Gap)
+
     def given(self) -> dict[str, Any]:
         """Return the class of problems as arguments of :mod:`dualopt.lab.proofs`."""
         who = as_participation(self.participation)
         own = {"mu": self.mu, "L": self.L, "clients": self.clients, "regulariser": self.regulariser}
-        return own | {"participation": who, "inexact": self.inexact}
+        return own | {"participation": who, "inexact": self.inexact} | self.uploads()
+
+    def uploads(self) -> dict[str, Any]:
+        """Return what uploads go through as arguments; none where they arrive as they are."""
+        if Spec.parse(self.compressor, "compressor").name == "identity":
+            return {}
+        return {"compressor": self.compressor, "dimension": self.dimension}
 
     def start(self) -> tuple[tuple[float, float], str]:
         """Return where worst cases start, and its size in words: distance and gradients in the units of the class."""
@@ -136,11 +154,12 @@ def prove(
         "command": "prove",
         "options": output.options_record(method, what) | {"algorithm": algorithm, "param": param or []},
         "versions": dict(versions()),
-        "plug_ins": plug_ins(ProblemOptions(), [spec]),
+        "plug_ins": plug_ins(ProblemOptions(), [spec], *([what.compressor] if ":" in what.compressor else [])),
     }
     title = f"{algorithm}, {what.clients} clients, {what.participation}"
+    title += f", {what.compressor}" if what.uploads() else ""
     output.prepare_folder(what.out)
-    if what.bounded or what.rounds is None:
+    if what.rounds is None or (what.bounded and not what.lasting(template)):
         code = _rates(output.make_console(), template, what, title, record, best=best)
     else:
         require(not best, f"mu must be positive, and kappa finite, with {WORD}")
@@ -184,10 +203,10 @@ def _rates(
     if what.rounds is not None:
         start, words = what.start()
         method = chosen[what.kappa].algorithm if best else template
-        worst = worst_case(method, rounds=what.rounds, start=start, **what.given()).value
+        worst = worst_case(method, rounds=what.rounds, start=start, **what.given())
+        attained = "" if worst.example is None else ", and no less in the worst case"
         lines.append(
-            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst:.6g} times {words}, and no less in the "
-            "worst case."
+            f"After {what.rounds} rounds E|theta - theta*|^2 is at most {worst.value:.6g} times {words}{attained}."
         )
     if what.exact and last.proved:
         text = last.proof_text()
@@ -220,7 +239,8 @@ def _errors(console: Console, template: Any, what: ClassOptions, title: str, rec
         for n, worst in found.items()
     ]
     output.show_table(console, f"dualopt prove: {title}; {symbol} over the size of the start", rows)
-    _say(console, [f"The size of the start is {words}.", f"{what.out}: prove.png, prove.json"])
+    only = " It is at most 1: in other units the rule is another one." if what.lasting(template) else ""
+    _say(console, [f"The size of the start is {words}.{only}", f"{what.out}: prove.png, prove.json"])
     return PROVED if math.isfinite(found[what.rounds].value) else SLOW
 
 

@@ -87,6 +87,18 @@ def test_omega_bounds_what_arrives(compressor: Any) -> None:
         assert np.all(ratio.mean(axis=0) <= most + FAR * ratio.std(axis=0) / math.sqrt(ROUNDS))
 
 
+def test_delta_bounds_what_does_not_arrive(compressor: Any) -> None:
+    """If a biased one says by ``delta`` how it contracts, the square of its error is that much smaller in the mean."""
+    if compressor.unbiased or not hasattr(compressor, "delta"):
+        return
+    delta = compressor.delta(SHAPE, N)
+    assert 0 < delta <= 1
+    for x in (X, np.eye(1, 6).reshape(SHAPE) + 0.0 * X, np.ones_like(X)):
+        errors = np.stack([compressor.compress(x, of(EVERYBODY, n=n)) - x for n in range(ROUNDS)])
+        ratio = (errors**2).sum(axis=(2, 3)) / (x**2).sum(axis=(1, 2))
+        assert np.all(ratio.mean(axis=0) <= 1.0 - delta + 1e-12 + FAR * ratio.std(axis=0) / math.sqrt(ROUNDS))
+
+
 def test_zero_is_sent_as_zero_and_nan_is_seen(compressor: Any) -> None:
     """Zero arrives as zero, where methods rest, and what is no number is not hidden."""
     np.testing.assert_array_equal(compressor.compress(0.0 * X, of(EVERYBODY)), 0.0 * X)

@@ -6,7 +6,7 @@ The program is solved with classes of clients; what is written down is literal, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
@@ -18,7 +18,8 @@ import numpy as np
 from dualopt.arrays._checks import require
 from dualopt.arrays.tree import leaves
 from dualopt.lab.proofs import checker
-from dualopt.lab.proofs._formal import Answer, is_vector, with_room
+from dualopt.lab.proofs._compressors import Contractive, Unbiased
+from dualopt.lab.proofs._formal import Answer, Ledger, is_vector, with_room
 from dualopt.lab.proofs._forms import Form
 from dualopt.lab.proofs._linear import echelon
 from dualopt.lab.proofs._lyapunov import Lyapunov
@@ -38,6 +39,8 @@ MOST_VECTORS = 256
 MOST_COHORTS = 100
 """Cohorts that may be listed before anybody knows whether all of them are drawn."""
 CODE = "method", "code"
+KNOWN = "bounds", "chance"
+"""What a proof has only where there is something of the kind."""
 
 
 def regenerated(setting: Setting, *, memory: bool) -> dict[str, Any]:
@@ -68,8 +71,9 @@ def _regenerated(setting: Setting, dimension: int, *, memory: bool) -> dict[str,
     before = _vectors(general.blocks(everybody), weighed, general)
     after = [_vectors(end.blocks, weighed, general) for *_, end in ends]
     points = [_points_of(j, general) for j in range(setting.n_clients)]
-    model = general.state.server.theta - general.theta
-    used = np.flatnonzero(np.any([v != 0 for v in _all([model, before, after, points])], axis=0))
+    model, ledger = general.state.server.theta - general.theta, general.f.ledger
+    bounded = [(b.vector, b.of) for j in range(setting.n_clients) for b in ledger.bounds(j)]
+    used = np.flatnonzero(np.any([v != 0 for v in _all([model, before, after, points, bounded])], axis=0))
 
     def text(part: Any) -> Any:
         return _texts(part[used]) if isinstance(part, np.ndarray) and part.ndim == 1 else [text(x) for x in part]
@@ -95,7 +99,26 @@ def _regenerated(setting: Setting, dimension: int, *, memory: bool) -> dict[str,
             for (p, round, end), state in zip(ends, after, strict=True)
         ],
         "points": text(points),
+        **_bounds(setting, ledger, text),
+        **_chance(setting, ledger, used),
     }
+
+
+def _bounds(setting: Setting, ledger: Ledger, text: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return what is known of vectors beside interpolation, for each client."""
+    own = [[[text(b.vector), text(b.of), str(b.part)] for b in ledger.bounds(j)] for j in range(setting.n_clients)]
+    return {"bounds": own} if any(own) else {}
+
+
+def _chance(setting: Setting, ledger: Ledger, used: np.ndarray) -> dict[str, Any]:
+    """Return which free vectors have the mean zero, in groups that do not depend on each other."""
+    if not isinstance(setting.compressor, Unbiased):
+        return {}
+    place = {int(i): k for k, i in enumerate(used)}
+    groups: dict[Any, list[int]] = {}
+    for e in ledger.errors:
+        groups.setdefault(e.client if setting.compressor.independent else None, []).append(place[e.place])
+    return {"chance": sorted(map(sorted, groups.values()))}
 
 
 def _vectors(blocks: Sequence[Block], weighed: Sequence[np.ndarray], general: FormalState) -> list[list[np.ndarray]]:
@@ -158,7 +181,24 @@ def _statement(setting: Setting) -> dict[str, Any]:
         "literal": setting.literal,
         "late": setting.limits.late,
         "numbers": list(map(str, setting.limits.numbers)),
+        **({"inexact": True} if setting.inexact else {}),
+        **({"compressor": _told(setting.compressor)} if setting.compressor is not None else {}),
     }
+
+
+def _told(kind: Unbiased | Contractive) -> dict[str, Any]:
+    """Return what is known of a compressor."""
+    if isinstance(kind, Unbiased):
+        return {"omega": str(kind.omega), "independent": kind.independent}
+    return {"delta": str(kind.delta)}
+
+
+def _compressor(told: Any) -> Unbiased | Contractive:
+    """Return what a statement says of a compressor."""
+    if isinstance(told, dict) and "delta" in told:
+        return Contractive(delta=float(checker.number(told["delta"], "delta")))
+    omega = float(checker.number(checker.entry(told, "omega", "compressor"), "omega"))
+    return Unbiased(omega=omega, independent=checker.entry(told, "independent", "compressor") is True)
 
 
 def _parameters(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
@@ -193,7 +233,7 @@ def as_proof(setting: Setting, system: OneRound, factor: Fraction, found: Lyapun
         if m is None or n is None:
             continue
         P = [times * rounded((W + W.T) / 2) for W in found.weights]
-        proof = _written(setting, parts, factor, P, times * h, times * m, times * n)
+        proof = _written(setting, parts, factor, P, times * h, times * m, times * n, system.n_bounds)
         try:
             checker.check(proof)
         except checker.RefusedError:
@@ -234,8 +274,11 @@ def _written(
     heights: np.ndarray,
     multipliers: np.ndarray,
     positive: np.ndarray,
+    counts: Sequence[int],
 ) -> dict[str, Any]:
     """Return a proof: each client of a class has its part of weights and multipliers."""
+    multipliers, rest = np.split(multipliers, [len(multipliers) - sum(counts)])
+    of_bounds = np.split(rest, np.cumsum(counts)[:-1])
     classes, n_points = setting.classes, len(parts["points"][0])
     of_client = {j: c for c, own in enumerate(classes) for j in own.clients}
 
@@ -257,6 +300,11 @@ def _written(
         "heights": own_heights,
         "multipliers": shared(multipliers, n_points),
         "positive": shared(positive, 2),
+        **(
+            {"bounded": [_texts(of_bounds[c] / len(classes[c])) for _, c in sorted(of_client.items())]}
+            if rest.size
+            else {}
+        ),
     }
 
 
@@ -301,8 +349,8 @@ def check_proof(proof: Any, algorithm: type[Algorithm] | None = None) -> Fractio
         raise checker.RefusedError(said if ours else "statement must be about a method that runs.") from error
     if algorithm is not None:  # it may lie elsewhere than when it was proved
         found["statement"] |= {key: statement[key] for key in CODE}
-    for key, part in found.items():
-        if proof.get(key) != part:
+    for key in dict.fromkeys([*found, *KNOWN]):
+        if proof.get(key) != found.get(key):
             raise checker.RefusedError(f"the code of the method gives another {key!r} than the proof has.")
     return factor
 
@@ -327,4 +375,6 @@ def _setting(statement: Any, dimension: int, n_events: int, algorithm: type[Algo
     )
     own = None if len(set(weights)) == 1 else weights
     method, literal = spec.build("algorithm", types=known), statement.get("literal") is True
-    return Setting.of(method, mu, L, None, participation, own, literal=literal)
+    told = statement.get("compressor")
+    known = {"inexact": statement.get("inexact") is True, "compressor": None if told is None else _compressor(told)}
+    return Setting.of(method, mu, L, None, participation, own, literal=literal, **known)

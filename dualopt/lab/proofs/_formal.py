@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from dualopt.arrays._checks import require
 from dualopt.arrays.tree import leaves
 from dualopt.engine.rounds import State
 from dualopt.lab.proofs._rational import Rational, Rationals
@@ -22,6 +23,7 @@ from dualopt.objectives import LocalProblem, Objective
 from dualopt.objectives.local_problem import per_client
 from dualopt.regularisers import Zero
 from dualopt.solvers._loop import LocalSolution, evaluated
+from dualopt.solvers.stopping import Gap, GradientNorm, GradientReduction, RelativeEnergy, Steps
 
 __all__ = [
     "Answer",
@@ -29,6 +31,7 @@ __all__ = [
     "AnySolver",
     "Ledger",
     "World",
+    "demanded",
     "is_vector",
     "require_vectors",
     "vectors",
@@ -69,13 +72,47 @@ class Answer(NamedTuple):
     gradient: np.ndarray
 
 
+class Bound(NamedTuple):
+    """What is known of a vector: ``|vector|^2 <= part |of|^2 + most``."""
+
+    vector: np.ndarray
+    of: np.ndarray
+    part: Any
+    most: Any
+
+
 class Accuracy(NamedTuple):
-    """How a client solved a local problem: ``|residual| <= factor |first|``, residuals of its answer and its start."""
+    """How a client solved a local problem: ``|residual|^2 <= factor^2 |first|^2 + most``.
+
+    Residuals are those of its answer and of its start.
+    """
 
     client: int
     residual: np.ndarray
     first: np.ndarray
     factor: Any
+    most: Any = 0.0
+
+    @property
+    def bound(self) -> Bound:
+        """The inequality."""
+        return Bound(self.residual, self.first, self.factor * self.factor, self.most)
+
+
+class Error(NamedTuple):
+    """What arrives, beside a vector that a client sent through a compressor: ``|vector|^2 <= part |sent|^2``."""
+
+    client: int
+    time: int  # when it was sent
+    place: int  # the coordinate of the formal vector that the error is
+    vector: np.ndarray
+    sent: np.ndarray
+    part: Any
+
+    @property
+    def bound(self) -> Bound:
+        """The inequality."""
+        return Bound(self.vector, self.sent, self.part, 0.0)
 
 
 class Ledger:
@@ -101,10 +138,14 @@ class Ledger:
         self.families: list[np.ndarray] = []  # coordinates of families of vectors, one for each client
         self.answers: list[Answer] = []  # new ones
         self.accuracies: list[Accuracy] = []  # of answers that solve no problem exactly
+        self.errors: list[Error] = []  # of compressed uploads
+        self.error_families: list[int] = []  # the places of their families
         self.latest: dict[int, Answer] = {}  # to the latest question of each client, new or not
         self._known: dict[Any, Answer] = {}
         self._numbers = [0] * (n_clients + 1)
         self._kinds: dict[Any, np.ndarray] = {}  # the families of answers
+        self._compressed: dict[Any, np.ndarray] = {}  # what arrives beside a vector that was compressed
+        self._after: dict[int, frozenset[int]] = {}  # places of the errors on which an answer, by its place, depends
         self.used = 0
 
     def zeros(self, *shape: int) -> np.ndarray:
@@ -153,7 +194,7 @@ class Ledger:
         """Return the gradient of a client at ``x``, a new vector if it was not asked there before."""
         found = self._known.get((client, self.key(x)))
         if found is None:
-            number, new = self._new(client)
+            number, new = self._new(client, x)
             found = self.set_gradient(client, x, new, number)
         self.latest[client] = found
         return found.gradient
@@ -171,30 +212,76 @@ class Ledger:
             )
             found = next(residual, None)
             if found is None:
-                number, x = self._new(client)
+                number, x = self._new(client, linear)
                 found = self.set_gradient(client, x, -linear - weight * x, number)
             self._known[question] = found
         self.latest[client] = self._known[question]
         return self._known[question].x
 
-    def nearly(self, client: int, linear: np.ndarray, weight: Any, start: np.ndarray, factor: Any) -> np.ndarray:
-        r"""Return any point where :math:`\nabla f + b + wx` is at most ``factor`` times what it is at ``start``.
+    def nearly(
+        self, client: int, linear: np.ndarray, weight: Any, start: np.ndarray, factor: Any, most: Any = 0.0
+    ) -> np.ndarray:
+        r"""Return any point where :math:`|\nabla f + b + wx|^2` is small enough.
 
-        Point and gradient are two new vectors, but where it is zero at ``start``, that is the answer. The same question
-        has the same answer.
+        It is at most ``factor`` squared times what it is at ``start``, and ``most`` in addition. Point and gradient are
+        two new vectors, but where it must be zero because it is at ``start``, that is the answer. The same question has
+        the same answer.
         """
-        question = client, self.key(linear), weight, self.key(start), factor
+        question = client, self.key(linear), weight, self.key(start), factor, most
         if question not in self._known:
             first = self.gradient(client, start) + linear + weight * start
-            if self.key(first) == self.key(self.zeros()):
+            if most == 0 and self.key(first) == self.key(self.zeros()):
                 self._known[question] = self.at(client, start)
             else:
-                number, x = self._new(client)
+                number, x = self._new(client, linear, start)
                 gradient = self._family((number, "gradient"))[client]
+                self._depend(gradient, linear, start)
                 self._known[question] = self.set_gradient(client, x, gradient, number)
-                self.accuracies.append(Accuracy(client, gradient + linear + weight * x, first, factor))
+                self.accuracies.append(Accuracy(client, gradient + linear + weight * x, first, factor, most))
         self.latest[client] = self._known[question]
         return self._known[question].x
+
+    def error(self, client: int, x: np.ndarray, part: Any, time: int) -> np.ndarray:
+        """Return what a compressor adds to ``x``: a new vector, whose square is at most ``part`` that of ``x``.
+
+        Zero arrives as zero, and at one time the same vector has the same error.
+
+        Raises
+        ------
+        ValueError
+            If ``x`` depends on an error of the client at the same time, which has the same draws of chance.
+        """
+        if self.key(x) == self.key(self.zeros()):
+            return self.zeros()
+        question = client, time, self.key(x)
+        if question not in self._compressed:
+            now = {e.place for e in self.errors if (e.client, e.time) == (client, time)}
+            if now & self.on_which(x):
+                raise ValueError("algorithm must not compress what depends on what else arrived in the same round.")
+            number = sum(e.client == client for e in self.errors)
+            new = self._family(("error", number))[client]
+            (place,) = np.flatnonzero(new).tolist()
+            self.errors.append(Error(client, time, place, new, x, part))
+            self._after[place] = frozenset({place})
+            self._compressed[question] = new
+        return self._compressed[question]
+
+    def bounds(self, client: int) -> list[Bound]:
+        """Return what is known of vectors of a client, beside what its functions are."""
+        return [own.bound for own in (*self.accuracies, *self.errors) if own.client == client]
+
+    def on_which(self, *vectors: np.ndarray) -> frozenset[int]:
+        """Return the places of the errors on which vectors depend."""
+        if not self.errors:
+            return frozenset()
+        places = (i for v in vectors for i in np.flatnonzero(v).tolist())
+        return frozenset().union(*(self._after.get(i, frozenset()) for i in places))
+
+    def _depend(self, new: np.ndarray, *question: np.ndarray) -> None:
+        """Note on which errors an answer depends."""
+        found = self.on_which(*question)
+        if found:
+            self._after[int(np.flatnonzero(new)[0])] = found
 
     def note(self, client: int, x: np.ndarray, gradient: np.ndarray) -> None:
         """Note a gradient of a client that was asked before anything else, as its next answer."""
@@ -209,17 +296,19 @@ class Ledger:
         """Return the answer of a client at ``x``."""
         return self._known[client, self.key(x)]
 
-    def _new(self, client: int) -> tuple[int, np.ndarray]:
+    def _new(self, client: int, *question: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the number of a new question, and the vector of its answer."""
         number = self._numbers[client] = self._numbers[client] + 1
-        if client == self.n_clients:
-            return number, self.vector()
-        return number, self._family(number)[client]
+        new = self.vector() if client == self.n_clients else self._family(number)[client]
+        self._depend(new, *question)
+        return number, new
 
     def _family(self, kind: Any) -> np.ndarray:
-        """Return the family of answers of a kind."""
+        """Return the family of answers, or of errors, of a kind."""
         if kind not in self._kinds:
             self._kinds[kind] = self.family()
+            if isinstance(kind, tuple) and kind[0] == "error":
+                self.error_families.append(len(self.families) - 1)
         return self._kinds[kind]
 
     @property
@@ -325,10 +414,12 @@ class World(Objective):
         asked = zip(self.ids, *self._terms(problem), strict=True)
         return np.stack([self.ledger.minimiser(j, b, w) for j, b, w in asked])
 
-    def near_minimiser(self, problem: LocalProblem, start: np.ndarray, factor: Any) -> np.ndarray:
-        """Return points where the gradients of local problems are at most ``factor`` times those at the start."""
-        asked = zip(self.ids, *self._terms(problem), start, strict=True)
-        return np.stack([self.ledger.nearly(j, b, w, x, factor) for j, b, w, x in asked])
+    def near_minimiser(
+        self, problem: LocalProblem, start: np.ndarray, factor: Any, most: Sequence[Any] | None = None
+    ) -> np.ndarray:
+        """Return points where the squared gradients of local problems are as small as :meth:`Ledger.nearly` has it."""
+        asked = zip(self.ids, *self._terms(problem), start, most or [0.0] * len(self.ids), strict=True)
+        return np.stack([self.ledger.nearly(j, b, w, x, factor, m) for j, b, w, x, m in asked])
 
     def _terms(self, problem: LocalProblem) -> tuple[np.ndarray, list[Any]]:
         """Return the linear terms of local problems, and their weights."""
@@ -368,7 +459,7 @@ class World(Objective):
 
 @dataclass(frozen=True)
 class AnySolver:
-    """A local solver that returns any point at which the rule :class:`GradientReduction` lets it stop."""
+    """A local solver that returns any point at which a rule lets it stop: see :func:`demanded`."""
 
     def initial_state(self, objective: Any) -> Any:
         """Return ``()``."""
@@ -379,7 +470,42 @@ class AnySolver:
     ) -> LocalSolution:
         """Return such points."""
         world: Any = problem.objective
-        return evaluated(problem, world.near_minimiser(problem, start, stop.first if round.n == 0 else stop.factor))
+        factor, most = demanded(stop, round, problem.mu.tolist())
+        return evaluated(problem, world.near_minimiser(problem, start, factor, most))
+
+
+def demanded(stop: Any, round: Any, mu: Sequence[float]) -> tuple[Any, list[Any]]:
+    """Return what a rule demands of the squared gradients of local problems with convexity ``mu``.
+
+    The factor beside the gradient at the start, and for each client what is allowed in addition to its square.
+
+    Raises
+    ------
+    ValueError
+        If that is nothing.
+
+    Examples
+    --------
+    >>> from dualopt.methods.participation import first_round
+    >>> demanded(Gap(schedule=lambda round: 0.5), first_round(2), [1.0, 3.0])
+    (0.0, [1.0, 3.0])
+    """
+    if isinstance(stop, GradientReduction):
+        return (stop.first if round.n == 0 else stop.factor), [0.0 for _ in mu]
+    if isinstance(stop, GradientNorm):
+        return 0.0, [stop.tol**2 for _ in mu]
+    if isinstance(stop, Gap) and stop.schedule is not None:
+        require(min(mu) > 0, "stop must be another rule than 'gap' where local problems are not strongly convex")
+        return 0.0, [2.0 * m * stop.schedule(round) for m in mu]
+    reason = UNSTATED.get(type(stop), "is not known to bound the gradient at an answer")
+    raise ValueError(f"stop must be the rule 'reduction', 'gradient' or 'gap' for inexact solutions: {stop} {reason}.")
+
+
+UNSTATED: dict[type, str] = {
+    Steps: "says how long a solver works, not how well; give the solver itself",
+    RelativeEnergy: "compares two steps of a solver, and allows any answer after short ones",
+}
+"""Why rules are no inequality between squared norms of vectors."""
 
 
 def is_vector(x: Any, f: World) -> bool:

@@ -11,19 +11,24 @@ of the single vectors and of the sums over the classes, and for each class a blo
 where :math:`\bar v` has the coefficients of the single vectors and the means, and :math:`\tilde V_c` those of the
 clients of a class, minus their means, a row per family k. With a class for each client nothing is averaged, and the
 second blocks are empty.
+
+Errors of unbiased compressors have the mean zero whatever else there is. Where that is all of them, in one round, they
+have blocks of their own, of means of products: those of independent clients one for each class, with a row per family
+and all clients beside each other; others a block for the sums over classes and one for each class as above.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from dualopt.lab.proofs._formal import Answer, Ledger, World
+from dualopt.lab.proofs._formal import Answer, Bound, Ledger, World
+from dualopt.lab.proofs._linear import echelon
 from dualopt.lab.proofs._rational import Rational
 
 __all__ = ["Class", "Form", "Space", "classes_of", "points_of"]
@@ -53,16 +58,21 @@ def classes_of(f: World, *, literal: bool = False) -> list[Class]:
 
 @dataclass(frozen=True)
 class Form:
-    """A linear form in the blocks of a Gram matrix, and in the values of the functions at the points that were met."""
+    """A linear form in the blocks of a Gram matrix, and in the values of the functions at the points that were met.
+
+    And a constant, where the units of the problem matter.
+    """
 
     blocks: tuple[np.ndarray, ...]
     values: np.ndarray
+    constant: Any = 0.0
 
     def __add__(self, other: Form) -> Form:
-        return Form(tuple(a + b for a, b in zip(self.blocks, other.blocks, strict=True)), self.values + other.values)
+        blocks = tuple(a + b for a, b in zip(self.blocks, other.blocks, strict=True))
+        return Form(blocks, self.values + other.values, self.constant + other.constant)
 
     def __rmul__(self, factor: Any) -> Form:
-        return Form(tuple(factor * b for b in self.blocks), factor * self.values)
+        return Form(tuple(factor * b for b in self.blocks), factor * self.values, factor * self.constant)
 
     def __sub__(self, other: Form) -> Form:
         return self + (-1) * other
@@ -83,15 +93,28 @@ class Space:
         A regulariser, if there is one: its subgradient at the minimiser has a share in that sum.
     deviations : sequence of int
         Families that add up to zero in every class.
+    apart : sequence of int
+        Families of errors that are orthogonal to all other vectors, in the mean.
+    independent : bool, default True
+        Whether those of different clients are so too.
     """
 
     def __init__(
-        self, ledger: Ledger, classes: Sequence[Class], others: Sequence[Class] = (), *, deviations: Sequence[int] = ()
+        self,
+        ledger: Ledger,
+        classes: Sequence[Class],
+        others: Sequence[Class] = (),
+        *,
+        deviations: Sequence[int] = (),
+        apart: Sequence[int] = (),
+        independent: bool = True,
     ) -> None:
         self.ledger, self.classes, self.n_points = ledger, list(classes), ledger.n_kinds
         self.functions = [*classes, *others]
+        self._plain = [k for k in range(len(ledger.families)) if k not in apart]
+        self._apart, self._independent = list(apart), independent
         one = _one(ledger)
-        sums = [(k, c) for k in range(len(ledger.families)) if k not in deviations for c in range(len(classes))]
+        sums = [(k, c) for k in self._plain if k not in deviations for c in range(len(classes))]
         rows, width = [], len(ledger.shared)
         kept = [s for s in sums if s != (0, len(classes) - 1)]
         place = {s: width + i for i, s in enumerate(kept)}
@@ -112,17 +135,31 @@ class Space:
         self._sums, self._kept = sums, kept
         self._start = ledger.shared[: 1 + len(others)]
         self._map = np.concatenate([shared, *(row[None] for row in rows)])
-        self.sizes = (width + len(kept), *(len(ledger.families) if len(c) > 1 else 0 for c in classes))
+        n = len(self._apart)
+        away = [len(self._plain) if len(c) > 1 else 0 for c in classes]
+        errors = [n for _ in classes] if independent else [n * len(classes), *(n if len(c) > 1 else 0 for c in classes)]
+        self.sizes = (width + len(kept), *away, *(errors if n else ()))
 
     def split(self, v: np.ndarray) -> list[np.ndarray]:
-        """Return coordinates in the first block, and those of the deviations: for each class a row per family."""
+        """Return coordinates in the first block, of deviations, for each class a row per family, and of errors."""
         own = [v[ids] for ids in self.ledger.families]
         means = [own[k][list(self.classes[c].clients)].sum() / len(self.classes[c]) for k, c in self._sums]
         found = [np.concatenate([v[self.ledger.shared], np.asarray(means, dtype=v.dtype)]) @ self._map]
-        for c in self.classes:
-            A = np.stack([x[list(c.clients)] for x in own]) if len(c) > 1 and own else _zeros(self.ledger, 0, len(c))
-            found.append(A - A.sum(axis=1, keepdims=True) / len(c))
+        found += [self._deviations(own, self._plain, c) for c in self.classes]
+        if self._apart and self._independent:
+            found += [np.stack([own[k][list(c.clients)] for k in self._apart]) for c in self.classes]
+        elif self._apart:
+            sums = [own[k][list(c.clients)].sum() / len(c) for k in self._apart for c in self.classes]
+            found.append(np.asarray(sums, dtype=v.dtype)[:, None])
+            found += [self._deviations(own, self._apart, c) for c in self.classes]
         return found
+
+    def _deviations(self, own: Sequence[np.ndarray], families: Sequence[int], c: Class) -> np.ndarray:
+        """Return the coefficients of the clients of a class less their means, a row per family."""
+        if len(c) == 1 or not families:
+            return _zeros(self.ledger, 0, len(c))
+        A = np.stack([own[k][list(c.clients)] for k in families])
+        return A - A.sum(axis=1, keepdims=True) / len(c)
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -176,16 +213,45 @@ class Space:
             f(x) - f(y) - \langle g_y, x - y\rangle - \tfrac\mu2|x - y|^2
             - \tfrac1{2(L - \mu)} |g_x - g_y - \mu(x - y)|^2 ,
 
-        for the points of one client of each class, two by two; and what the accuracy of local solutions demands.
+        for the points of one client of each class, two by two; and what is known of vectors of these clients.
         """
         found = [form for c, own in enumerate(points) for form in self.inequalities_of(c, own)]
-        return found + self.accuracies(points)
+        return found + [self._bounded(b) for own in points for b in self.ledger.bounds(own[0].client)]
 
-    def accuracies(self, points: Sequence[Sequence[Answer]]) -> list[Form]:
-        """Return what the accuracy of local solutions keeps from being negative, for one client of each class."""
-        clients = {own[0].client for own in points}
-        own = (a for a in self.ledger.accuracies if a.client in clients)
-        return [a.factor**2 * self.square(a.first) - self.square(a.residual) for a in own]
+    def _bounded(self, b: Bound) -> Form:
+        """Return what a bound of a vector keeps from being negative."""
+        return replace(b.part * self.square(b.of) - self.square(b.vector), constant=b.most)
+
+    def uncorrelated(self, *, independent: bool) -> list[Form]:
+        """Return the products that are zero in the mean: of errors, and of what does not depend on them.
+
+        Errors of one client at one time may depend on each other in any way, and so may those of all clients where they
+        are not ``independent``. None of the forms is made of others.
+        """
+        ledger, found = self.ledger, []
+        errors = {e.place: e for e in ledger.errors}
+        for own in self.classes:
+            for e in (e for e in ledger.errors if e.client == own.clients[0]):
+                for i in self._places_beside(own):
+                    other, unit = errors.get(i), self._unit(i)
+                    if other is not None and other.time == e.time and (other.client == e.client or not independent):
+                        continue
+                    if e.place not in ledger.on_which(unit):
+                        found.append(self.product(self._unit(e.place), unit))
+        if not found:
+            return []
+        rows = np.stack([np.concatenate([np.ravel(block) for block in form.blocks]) for form in found])
+        return [found[k] for k in echelon(rows.T)[1]]
+
+    def _places_beside(self, own: Class) -> list[int]:
+        """Return the places of all vectors, of one client of each class, and of two of this one."""
+        members = [j for c in self.classes for j in c.clients[: 2 if c is own else 1]]
+        return [*self.ledger.shared, *(int(ids[j]) for ids in self.ledger.families for j in members)]
+
+    def _unit(self, place: int) -> np.ndarray:
+        v = self.ledger.zeros()
+        v[place] = _one(self.ledger)
+        return v
 
     def inequalities_of(self, c: int, points: Sequence[Answer]) -> list[Form]:
         """Return those between points of one client of a class."""

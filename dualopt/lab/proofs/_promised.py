@@ -40,7 +40,7 @@ def promised(method: Algorithm, known: Known) -> list[tuple[Theorem, float]]:
 
 def claimed_factor(setting: Setting) -> float | None:
     """Return the least factor per round that a theorem promises for the mean of its potential."""
-    found = promised(setting.algorithm, Known.of(setting.world(1), setting.participation))
+    found = promised(setting.algorithm, Known.of(setting.world(1), setting.participation, setting.packs()))
     return min((factor for theorem, factor in found if theorem.potential is not None), default=None)
 
 
@@ -52,7 +52,7 @@ def claimed_bound(setting: Setting, rounds: int, start: tuple[float, float]) -> 
     out. With a start (a, b) such a one is :math:`\max(A/a, B/b)`.
     """
     found = []
-    for theorem in _theorems(setting.algorithm, Known.of(setting.world(1), setting.participation)):
+    for theorem in _theorems(setting.algorithm, Known.of(setting.world(1), setting.participation, setting.packs())):
         if theorem.bound is None:
             continue
         of_star, of_all, of_both = (_bound(setting, theorem, rounds, *sizes) for sizes in ((1, 0), (0, 1), (1, 1)))
@@ -81,6 +81,6 @@ def _bound(
         gradients[list(pair), 1] = size / weights[pair[0]], -size / weights[pair[1]]
     for j, gradient in enumerate(gradients):
         f.ledger.set_gradient(j, theta, gradient)
-    known = Known.of(f, setting.participation)
+    known = Known.of(f, setting.participation, setting.packs())
     assert theorem.bound is not None
     return theorem.bound(setting.algorithm, known, theta, rounds), float(np.sum(gradients**2))

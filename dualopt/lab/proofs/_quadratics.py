@@ -1,8 +1,11 @@
-"""The slowest quadratic clients that a search finds: no proof can be better than what happens on them.
+r"""The slowest quadratic clients that a search finds: no proof can be better than what happens on them.
 
 Clients of a class that have equal curvatures can be exchanged, so that second moments of states have blocks: that of
 the means (of the server, and of each kind of vectors over each group of such clients), and for each group one of the
 deviations from its means, the same for all directions of these.
+
+Of a vector v a compressor here makes :math:`(1 + t_j)v`: the errors :math:`t_jv` of unbiased ones have random signs,
+:math:`t_j^2 = \omega`, and those of contractive ones :math:`|t_j|^2 = 1 - \delta`, complex for a rotation in the plane.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from dualopt.arrays.tree import leaves, tree_map
-from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.engine.rounds import State, advance
+from dualopt.lab.proofs._compressors import Unbiased
 from dualopt.lab.proofs._setting import Setting
-from dualopt.lab.proofs._states import fixed_point
+from dualopt.lab.proofs._states import begun, fixed_point
 from dualopt.methods import Algorithm
 from dualopt.objectives import Quadratic
 
@@ -36,6 +40,8 @@ FAR = 1e5
 """How far curvatures reach, where L is infinite above mu, and where mu is 0 below L; from 1 where neither is there."""
 PART = 1e-9
 """Of the largest singular value: what is smaller is taken for rounding."""
+ANGLES = 9
+"""Rotations of an error that are tried, from its own direction to the opposite one."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
     A, gamma = np.array(curvatures[:N])[:, None, None], curvatures[N:]
     starts = np.stack([_start(setting, A, gamma, theta0, b) for theta0, b in _beginnings(setting)], axis=1)
     n, method = len(starts), _method(setting, gamma)
-    begin = initial_state(method, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))
+    begin = _begin(setting, method, Quadratic(A=A, b=np.zeros((N, 1)), weights=setting.weights), np.ones(1))[0]
     sizes = [np.size(x) for x in leaves(begin) if _is_vector(x, N, 1)]
     many = Quadratic(A=A * np.eye(n), b=np.zeros((N, n)), weights=setting.weights)
     told, rows = iter(setting.limits.numbers), iter(np.split(np.eye(n), np.cumsum(sizes)[:-1]))
@@ -75,8 +81,59 @@ def mean_square_factor(setting: Setting, curvatures: tuple[float, ...]) -> float
 
     state = tree_map(unit, begin)
     orbits = setting.orbits_of(groups)
-    maps = np.stack([_flat(advance(method, many, state, round)[0], N, n) for _, round in orbits])
-    return _radius(_reached(_bases(sizes, groups), starts, maps), maps, [p for p, _ in orbits])
+
+    def done(round: Any, active: Sequence[int] = ()) -> np.ndarray:
+        """Return the map of a round in which twice as much arrives of some clients."""
+        packs = setting.plain and replace(setting.plain, times=tuple(2.0 if j in active else 1.0 for j in range(N)))
+        return _flat(advance(method, many, state, round, packs)[0], N, n)
+
+    found = [(p, done(round), round.clients) for p, round in orbits]
+    maps = np.stack([M for _, M, _ in found])
+    if setting.compressor is None:
+        return _radius(_reached(_bases(sizes, groups), starts, maps), maps, [p for p, _ in orbits])
+    errors = []  # in each round of the active clients of each group: how many, the error of one of them, and of all
+    for (p, M, clients), (_, round) in zip(found, orbits, strict=True):
+        active = [[j for j in own if j in clients] for own in groups]
+        errors.append((p, M, [(len(own), done(round, own[:1]) - M, done(round, own) - M) for own in active]))
+    every = np.concatenate([maps, *(np.stack([x for _, *own in e for x in own]) for *_, e in errors)])
+    bases = _reached(_bases(sizes, groups), starts, every)
+    laws = (_law(errors, t, signs) for t, signs in _laws(setting, len(groups)))
+    return max(_radius(bases, np.stack(own), chances) for own, chances in laws)
+
+
+def _laws(setting: Setting, n_groups: int) -> list[tuple[Sequence[complex], str]]:
+    """Return what errors may be: multiples of what is sent for each group, and whose signs are drawn."""
+    kind = setting.compressor
+    assert kind is not None
+    size = math.sqrt(kind.part)
+    if isinstance(kind, Unbiased):
+        return [((size,) * n_groups, signs) for signs in ("own", *(() if kind.independent else ("common",)))]
+    turned = [size * complex(math.cos(a), math.sin(a)) for a in np.linspace(0.0, math.pi, ANGLES)]
+    corners = product((size, -size), repeat=n_groups) if n_groups <= 4 else ()
+    found: list[tuple[Sequence[complex], str]] = [((t,) * n_groups, "none") for t in turned]
+    return [*found, *((t, "none") for t in corners), *(((size,) * n_groups, signs) for signs in ("own", "common"))]
+
+
+def _law(errors: Any, t: Sequence[complex], signs: str) -> tuple[list[np.ndarray], list[float]]:
+    """Return maps and their weights, whose sum is the second moment after a round."""
+    maps, chances = [], []
+    for p, M, own in errors:
+        together = sum((s * whole for s, (_, _, whole) in zip(t, own, strict=True)), 0.0 * M)
+        maps.append(M + together if signs == "none" else M)
+        chances.append(p)
+        if signs == "common":
+            maps.append(together)
+            chances.append(p)
+        elif signs == "own":
+            maps += [s * one for s, (_, one, _) in zip(t, own, strict=True)]
+            chances += [p * count for count, _, _ in own]
+    return maps, chances
+
+
+def _begin(setting: Setting, method: Algorithm, f: Any, theta0: np.ndarray) -> tuple[State, State]:
+    """Return the state before the first round, and the fixed point."""
+    fixed = fixed_point(method, f, np.zeros(1), compressed=setting.compressor is not None)
+    return begun(method, f, theta0, fixed), fixed
 
 
 def _groups(setting: Setting, curvatures: Sequence[float]) -> list[list[int]]:
@@ -109,8 +166,7 @@ def _start(setting: Setting, A: np.ndarray, gamma: tuple[float, ...], theta0: fl
     """Return where a run starts, less the fixed point."""
     f = Quadratic(A=A, b=b[:, None], weights=setting.weights)
     method = _method(setting, gamma, f.mean(f.b))
-    begin = initial_state(method, f, np.full(1, theta0))
-    fixed = fixed_point(method, f, np.zeros(1))
+    begin, fixed = _begin(setting, method, f, np.full(1, theta0))
     return (_flat(begin, setting.n_clients, 1) - _flat(fixed, setting.n_clients, 1))[:, 0]
 
 
@@ -167,7 +223,7 @@ def _radius(bases: Sequence[np.ndarray], maps: np.ndarray, chances: Sequence[flo
 
     def block(B: np.ndarray, C: np.ndarray) -> np.ndarray:
         T = _images(B, maps, C)
-        found = np.einsum("w,waukv,wbulv->abkl", chances, T, T, optimize=True)
+        found = np.einsum("w,waukv,wbulv->abkl", chances, T, T.conj(), optimize=True)
         return found.reshape(B.shape[1] ** 2, C.shape[1] ** 2) / B.shape[2]
 
     second = np.block([[block(B, C) for C in bases] for B in bases])

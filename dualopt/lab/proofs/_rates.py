@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ from dualopt.lab.proofs._quadratics import lower_bound
 from dualopt.lab.proofs._round import OneRound, one_round
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
+from dualopt.solvers.stopping import GradientReduction
 from dualopt.spec import Spec
 
 __all__ = ["Rate", "prove"]
@@ -42,7 +43,7 @@ class Rate:
     lower_bound : float or None
         Some quadratic clients are as slow as that: none is below; None where there are too many clients for the search.
     slowest : tuple of float
-        The curvatures of these clients, and of the regulariser.
+        The curvatures of these clients, and of the regulariser; of a class of compressors, some are as bad for them.
     claimed : float or None
         The least factor that a theorem of the method promises for a potential of its own, made of squares of distances.
     asymptotic : bool
@@ -111,8 +112,7 @@ class Rate:
         """
         require(self.proved, "proof must be of a rate that was found", self.factor)
         require(0 < slack < 1, "slack must lie between 0 and 1", slack)
-        exact = self.setting.regulariser is None and not self.setting.inexact
-        require(exact, "proof must be of exact local solutions without a regulariser: the checker knows nothing else")
+        require(self.setting.regulariser is None, "proof must be without a regulariser: the checker knows of none")
         system = one_round(self.setting.in_rationals(), memory=bool(self.heights))
         factor = Fraction(math.ceil(round((self.factor + slack) * 1e5, 6)), 10**5)
         found = LyapunovProgram(system).at(float(factor))
@@ -136,6 +136,7 @@ class Rate:
             "weights": s.weights and list(s.weights),
             "regulariser": s.regulariser,
             "inexact": s.inexact,
+            **({"compressor": {type(s.compressor).__name__.lower(): asdict(s.compressor)}} if s.compressor else {}),
             "participation": None if s.participation is None else Spec.of(s.participation).to_json(),
             "sentence": str(self),
             "factor": self.factor if self.proved else None,
@@ -161,6 +162,8 @@ def prove(
     tolerance: float = 1e-5,
     regulariser: float | None = None,
     inexact: bool = False,
+    compressor: Any = None,
+    dimension: int | None = None,
     literal: bool = False,
 ) -> Rate:
     r"""Return the least factor per round that is provable of a method, from its own code.
@@ -177,7 +180,7 @@ def prove(
 
     Parameters
     ----------
-    algorithm, mu, L, clients, participation, weights, regulariser, inexact, literal
+    algorithm, mu, L, clients, participation, weights, regulariser, inexact, compressor, dimension, literal
         As in :func:`worst_case`.
     memory : bool, optional
         Whether V has the points too where the clients were asked last, and the values of the functions there:
@@ -210,8 +213,12 @@ def prove(
     """
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1", tolerance)
     setting = Setting.of(
-        algorithm, mu, L, clients, participation, weights, regulariser, inexact=inexact, literal=literal
+        *(algorithm, mu, L, clients, participation, weights, regulariser),
+        **{"inexact": inexact, "compressor": compressor, "dimension": dimension, "literal": literal},
     )
+    stop: Any = setting.algorithm.stop
+    alike = not inexact or isinstance(stop, GradientReduction)
+    require(alike, "stop must be the rule 'reduction', relative to where solvers start, for a factor per round", stop)
     with_room(lambda dimension: setting.require_linear(dimension=dimension))
     (bound, slowest), wrong = lower_bound(setting), math.inf
     if inexact:  # whose own first round has another accuracy

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dualopt.lab.proofs._formal import is_vector, with_room
+from dualopt.arrays._checks import require
+from dualopt.lab.proofs._compressors import Unbiased
+from dualopt.lab.proofs._formal import Ledger, is_vector, with_room
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._linear import TOLERANCE
 from dualopt.lab.proofs._setting import Setting
@@ -29,12 +31,13 @@ class OneRound:
 
     before: list[list[np.ndarray]]
     after: list[list[np.ndarray]]
-    inequalities: list[Form]
+    inequalities: list[Form]  # between points, and the bounds of vectors after these
     heights: list[tuple[Form, Form]]  # of the latest points of each class: before, and the mean after
     of_latest: list[Form]  # inequalities between these points and the minimiser
     sizes: tuple[int, ...]  # of the blocks
     weights: tuple[int, ...]  # sizes of the matrices of V
     names: tuple[tuple[str, ...], ...]  # what these weigh, in words: the means, and the deviations of each class
+    n_bounds: tuple[int, ...] = ()  # how many of the inequalities are bounds, of each class
 
 
 def one_round(setting: Setting, *, memory: bool = False) -> OneRound:
@@ -46,7 +49,7 @@ def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
     general, outcomes = general_state(setting, dimension, memory=memory)
     weighed, bases, ledger = observable(general, outcomes), general.bases, general.f.ledger
     deviations = range(1, 1 + sum(basis.shape[1] for basis in bases[1:]))  # families from which deviations were made
-    space = Space(ledger, setting.classes, setting.others, deviations=deviations)
+    space = Space(ledger, setting.classes, setting.others, deviations=deviations, **_apart(setting, ledger))
     chances = [p for p, _ in setting.orbits]
 
     def maps(blocks: Sequence[Block]) -> list[list[np.ndarray]]:
@@ -69,7 +72,25 @@ def _one_round(setting: Setting, dimension: int, *, memory: bool) -> OneRound:
         sizes=space.sizes,
         weights=tuple(map(len, weighed)),
         names=_names(general, weighed),
+        n_bounds=tuple(len(ledger.bounds(own[0].client)) for own in points),
     )
+
+
+def _apart(setting: Setting, ledger: Ledger) -> dict[str, Any]:
+    """Return which families are errors whose mean is zero whatever else there is.
+
+    Raises
+    ------
+    ValueError
+        If something in the round depends on them.
+    """
+    if not isinstance(setting.compressor, Unbiased):
+        return {}
+    asked = [x for a in ledger.answers for x in (a.x, a.gradient)]
+    asked += [x for a in ledger.accuracies for x in (a.residual, a.first)]
+    alone = not ledger.on_which(*asked, *(e.sent for e in ledger.errors))
+    require(alone, "compressor must be contractive where somebody is asked in the same round about what has arrived")
+    return {"apart": ledger.error_families, "independent": setting.compressor.independent}
 
 
 def _maps(space: Space, rows: np.ndarray, counts: Sequence[int]) -> list[np.ndarray]:
@@ -115,7 +136,8 @@ def _heights(
 def _names(general: FormalState, weighed: Sequence[np.ndarray]) -> tuple[tuple[str, ...], ...]:
     """Return what V weighs in words, such as ``server.theta`` or ``mean client.gradient``."""
     state, classes = general.state, general.setting.classes
-    parts = zip(("server", "message", "client"), (state.server, state.message, state.clients), strict=True)
+    named = {"server": state.server, "message": state.message, "client": state.clients, "memory": state.memory}
+    parts = named.items()
     found = [(name, x) for part, tree in parts for name, x in _leaves(part, tree) if is_vector(x, general.f)]
     single, many = ([name for name, x in found if np.ndim(x) == d] for d in (1, 2))
     many += ["latest x", "latest gradient"] if general.latest is not None else []

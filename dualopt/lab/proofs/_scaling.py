@@ -70,13 +70,25 @@ def _values(setting: Setting, f: World, start: tuple[float, float], rng: np.rand
     star = found[ledger.shared[0]] = units[0] * rng.normal()
     at_star = [ledger.at(j, _star(f)).gradient @ found for j in range(len(functions))]
     found[ledger.families[0][-1]] = at_star[N - 1]
-    known, accuracies = set(drawn), iter(ledger.accuracies)
+    known, accuracies, errors = set(drawn), iter(ledger.accuracies), {e.place: e for e in ledger.errors}
+
+    def arrive(*vectors: np.ndarray) -> None:
+        """Give values to the errors that vectors are made of."""
+        for i in (i for v in vectors for i in np.flatnonzero(v).tolist()):
+            if i in errors and i not in known:
+                known.add(i)
+                arrive(errors[i].sent)
+                found[i] = rng.choice([-1.0, 1.0]) * math.sqrt(errors[i].part) * (errors[i].sent @ found)
+
     for a in ledger.answers:
         j = a.client
+        arrive(a.x, a.gradient)
         new = [i for i in np.flatnonzero((a.x != 0) | (a.gradient != 0)).tolist() if i not in known]
         if len(new) == 2:  # a point and its gradient: an inexact local solution
             (x,), (g,), own = np.flatnonzero(a.x), np.flatnonzero(a.gradient), next(accuracies)
-            wanted = own.factor * rng.uniform(-1.0, 1.0) * (own.first @ found)
+            arrive(own.residual, own.first)
+            size = math.hypot(own.factor * (own.first @ found), math.sqrt(own.most))
+            wanted = rng.uniform(-1.0, 1.0) * size
             found[x] = (wanted - own.residual @ found + h[j] * star - at_star[j]) / (own.residual[x] + h[j])
             found[g] = h[j] * (found[x] - star) + at_star[j]
         elif new:
@@ -84,6 +96,7 @@ def _values(setting: Setting, f: World, start: tuple[float, float], rng: np.rand
             gap = h[j] * (a.x @ found - star) + at_star[j] - a.gradient @ found
             found[i] = gap / (a.gradient[i] - h[j] * a.x[i])
         known.update(new)
+    arrive(*(e.vector for e in ledger.errors))
     return found
 
 
@@ -101,7 +114,7 @@ def _ends(mu: float, L: float) -> tuple[float, float]:
 
 def in_coordinates(form: Form, maps: Sequence[np.ndarray]) -> Form:
     """Return a form of the Gram matrix in other coordinates."""
-    return Form(tuple(C.T @ B @ C for C, B in zip(maps, form.blocks, strict=True)), form.values)
+    return Form(tuple(C.T @ B @ C for C, B in zip(maps, form.blocks, strict=True)), form.values, form.constant)
 
 
 class Heights:

@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualopt.arrays._checks import require, require_at_least
+from dualopt.arrays._checks import at_least, require, require_at_least
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine.rounds import State, advance, as_participation, initial_state, resolve
 from dualopt.lab.chance import Event, events_of
+from dualopt.lab.proofs._compressors import AnyCompressor, Contractive, Plain, Unbiased, known_class
 from dualopt.lab.proofs._formal import (
     AnyConvex,
     AnySolver,
     Ledger,
     World,
+    demanded,
     is_vector,
     require_vectors,
     vectors,
@@ -34,7 +36,6 @@ from dualopt.methods.participation import Bernoulli, Full, Round, UniformSubset,
 from dualopt.objectives import Quadratic
 from dualopt.regularisers import Zero
 from dualopt.solvers import Exact
-from dualopt.solvers.stopping import GradientReduction
 
 __all__ = ["Limits", "Setting", "numbers"]
 
@@ -99,6 +100,8 @@ class Setting:
         Strong convexity of a regulariser, if there is one.
     inexact : bool
         Whether local problems are solved as the stopping rule demands, in place of exactly.
+    compressor : Unbiased, Contractive or None
+        What is known of what uploads go through.
     rounded : Setting, optional
         Where the numbers of this one are rational: the same with floating-point numbers.
     """
@@ -111,6 +114,7 @@ class Setting:
     literal: bool
     regulariser: float | None = None
     inexact: bool = False
+    compressor: Unbiased | Contractive | None = None
     rounded: Setting | None = None
 
     @classmethod
@@ -125,6 +129,8 @@ class Setting:
         regulariser: float | None = None,
         *,
         inexact: bool = False,
+        compressor: Any = None,
+        dimension: int | None = None,
         literal: bool = False,
     ) -> Setting:
         """Return the setting, with the parameters of the method that are open as suggested for it.
@@ -147,11 +153,12 @@ class Setting:
             who = replace(who, weights=w)
         g = regulariser
         require(g is None or 0 <= g < np.inf, "regulariser must be a finite number of at least 0: its convexity", g)
-        found = cls(algorithm, m, M, w, who, literal, g, inexact)  # pyright: ignore[reportArgumentType]
-        method: Any = resolve(algorithm, found.world(1), who)
+        kind = known_class(compressor, N, None if dimension is None else at_least(1, "dimension", dimension))
+        found = cls(algorithm, m, M, w, who, literal, g, inexact, kind)  # pyright: ignore[reportArgumentType]
+        method: Any = resolve(algorithm, found.world(1), who, found.packs())
         if inexact:
             require(isinstance(method.solver, Exact), "algorithm must solve local problems, and have no solver given")
-            require(isinstance(method.stop, GradientReduction), "stop must be the rule 'reduction'", method.stop)
+            demanded(method.stop, first_round(N), [1.0] * N)
         if g is None:
             return replace(found, algorithm=method)
         mine = method.regulariser == AnyConvex(g)
@@ -193,6 +200,15 @@ class Setting:
         given: dict[str, Any] = {} if self.regulariser is None else {"regulariser": f.regulariser}
         given |= {"solver": AnySolver()} if self.inexact else {}
         return replace(self.algorithm, **given) if given else self.algorithm
+
+    def packs(self, f: World | None = None, time: int = 0) -> Any:
+        """Return what the uploads of these clients go through at a time; None where they arrive as they are."""
+        return None if self.compressor is None else AnyCompressor(self.compressor, f and f.ledger, time)
+
+    @property
+    def plain(self) -> Any:
+        """A compressor with which all arrives, and everything else is as it is with that of these clients."""
+        return None if self.compressor is None else Plain(self.packs().omega((), self.n_clients))
 
     def _asks_alike(self, dimension: int) -> bool:
         """Tell whether exchanges of clients with equal constants leave what a regulariser is asked as it is."""
@@ -319,7 +335,7 @@ class Setting:
 
         first = before = last = told(state)
         for n in range(SETTLING if first else 0):
-            state = advance(self.algorithm, f, state, replace(first_round(N), n=n))[0]
+            state = advance(self.algorithm, f, state, replace(first_round(N), n=n), self.plain)[0]
             before, last = last, told(state)
             if n >= SETTLED and all(map(np.array_equal, before, last)):
                 break
@@ -336,7 +352,8 @@ class Setting:
         runs = [(1.0, [initial_state(method, f, f.zeros())])]
         for n in range(rounds):
             todo = self.events(n) if self.branched else self.events(n)[:1]
-            runs = [(p * q, [*run, advance(method, f, run[-1], r)[0]]) for p, run in runs for q, r in todo]
+            packs = self.packs(f, n)
+            runs = [(p * q, [*run, advance(method, f, run[-1], r, packs)[0]]) for p, run in runs for q, r in todo]
         return runs
 
     def require_linear(self, rounds: int = SHOWN, *, dimension: int) -> None:
@@ -355,12 +372,14 @@ class Setting:
         state = initial_state(method, f, f.zeros())
         for n, (_, round) in enumerate(islice(cycle(self.orbits), rounds)):
             now = replace(round, n=n)
-            together = advance(method, f, state, replace(now, clients=tuple(range(self.n_clients)), inclusion=None))[0]
+            everybody, packs = replace(now, clients=tuple(range(self.n_clients)), inclusion=None), self.packs(f, n)
+            together = advance(method, f, state, everybody, packs)[0]
             require_vectors(vectors(together, f))
-            state = advance(method, f, state, now)[0]
-            require_vectors(vectors(state._replace(clients=()), f))
+            state = advance(method, f, state, now, packs)[0]
+            require_vectors(vectors(state._replace(clients=(), memory=()), f))
             state = tree_map(lambda x: x.view(Vectors) if is_vector(x, f) else x, state)
         require_vectors(x for a in f.ledger.answers for x in (a.x, a.gradient))
+        require_vectors(e.sent for e in f.ledger.errors)
 
     @cached_property
     def branched(self) -> bool:

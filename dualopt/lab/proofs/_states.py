@@ -20,14 +20,25 @@ import numpy as np
 from dualopt.arrays.tree import leaves, tree_map
 from dualopt.engine._steps import solver_states
 from dualopt.engine.rounds import State, advance, initial_state
+from dualopt.lab.proofs._compressors import Plain
 from dualopt.lab.proofs._formal import Answer, World, is_vector, vectors
 from dualopt.lab.proofs._linear import TOLERANCE, echelon, left_null_space, null_space, solve_in
 from dualopt.lab.proofs._setting import Setting
 from dualopt.methods import Algorithm
 from dualopt.methods._base import UNKNOWN
-from dualopt.methods.participation import Round
+from dualopt.methods.participation import Round, first_round
 
-__all__ = ["Block", "FormalState", "Outcome", "Points", "first_state", "fixed_point", "general_state", "observable"]
+__all__ = [
+    "Block",
+    "FormalState",
+    "Outcome",
+    "Points",
+    "begun",
+    "first_state",
+    "fixed_point",
+    "general_state",
+    "observable",
+]
 
 LATER = (1, 1000)
 """Rounds in which a method must do what it does in the first one."""
@@ -95,7 +106,7 @@ class FormalState:
         """Do a round; clients that are alike in it are represented by one unless others are asked for."""
         seen = self.f.ledger.latest
         seen.clear()
-        state = advance(self.setting.on(self.f), self.f, self.state, round)[0]
+        state = advance(self.setting.on(self.f), self.f, self.state, round, self.setting.packs(self.f))[0]
         latest = self.latest
         if latest is not None:
             latest = Points(latest.x.copy(), latest.gradient.copy())
@@ -120,8 +131,8 @@ class FormalState:
         return [Block(np.stack(means)[:, None], (1,)), *blocks]
 
 
-def fixed_point(method: Algorithm, f: Any, theta: np.ndarray) -> State:
-    """Return the state at the minimiser.
+def fixed_point(method: Algorithm, f: Any, theta: np.ndarray, *, compressed: bool = False) -> State:
+    """Return the state at the minimiser, with what clients remember of uploads that are compressed.
 
     Raises
     ------
@@ -133,7 +144,16 @@ def fixed_point(method: Algorithm, f: Any, theta: np.ndarray) -> State:
         raise ValueError("algorithm must have the minimiser as a fixed point, and say so by fixed_point.")
     server, message, clients = parts
     clients = tree_map(lambda x: np.broadcast_to(x, (f.n_clients, *f.shape)) if np.shape(x) == f.shape else x, clients)
-    return State(server, message, clients, solver_states(method, f))
+    state = State(server, message, clients, solver_states(method, f))
+    if not compressed:
+        return state
+    plain: Any = Plain()
+    return state._replace(memory=advance(method, f, state, first_round(f.n_clients), plain)[0].memory)
+
+
+def begun(method: Algorithm, f: Any, theta0: np.ndarray, fixed: State) -> State:
+    """Return the state before the first round, with memories that hold nothing."""
+    return initial_state(method, f, theta0)._replace(memory=tree_map(lambda x: 0 * x, fixed.memory))
 
 
 def first_state(setting: Setting, dimension: int, *, memory: bool) -> FormalState:
@@ -145,8 +165,9 @@ def first_state(setting: Setting, dimension: int, *, memory: bool) -> FormalStat
     if memory:
         latest = Points(f.ledger.family(), f.ledger.family())
         f.note(*latest)
-    begin = initial_state(setting.on(f), f, f.zeros())
-    return FormalState(setting, f, star, gradients, fixed_point(setting.on(f), f, star), begin, latest)
+    method = setting.on(f)
+    fixed = fixed_point(method, f, star, compressed=setting.compressor is not None)
+    return FormalState(setting, f, star, gradients, fixed, begun(method, f, f.zeros(), fixed), latest)
 
 
 def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, memory: bool) -> FormalState:
@@ -154,7 +175,7 @@ def _with(setting: Setting, invariants: list[np.ndarray], dimension: int, *, mem
     f = setting.world(dimension)
     zero, ledger = f.zeros(), f.ledger
     gradients = f.set_minimiser(zero)
-    fixed = fixed_point(setting.on(f), f, zero)
+    fixed = fixed_point(setting.on(f), f, zero, compressed=setting.compressor is not None)
     bases = [null_space(relations) for relations in invariants]
     known = len(ledger.shared)
     own = [ledger.vector() for _ in range(bases[0].shape[1])]
@@ -241,6 +262,7 @@ def observable(general: FormalState, outcomes: Sequence[Outcome]) -> list[np.nda
     models = [o.blocks[0].rows[k, 0] for o in outcomes for k in theta]
     asked = [x for a in f.ledger.answers for x in (a.x, a.gradient)]
     asked += [x for a in f.ledger.accuracies for x in (a.residual, a.first)]
+    asked += [e.sent for e in f.ledger.errors]
     V = np.stack([*asked, *models])
     known = wider([bases[0][theta], *(basis[:0] for basis in bases[1:])], V)
     while True:

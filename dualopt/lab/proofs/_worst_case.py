@@ -16,6 +16,7 @@ from dualopt.arrays._checks import require, require_at_least
 from dualopt.arrays.tree import tree_map
 from dualopt.arrays.xp import Array
 from dualopt.engine.rounds import State, initial_state
+from dualopt.lab.proofs._compressors import Unbiased
 from dualopt.lab.proofs._formal import World, is_vector, require_vectors, with_room
 from dualopt.lab.proofs._forms import Form, Space, points_of
 from dualopt.lab.proofs._program import columns, program, solved, values
@@ -48,10 +49,12 @@ class WorstCase:
     ----------
     value : float
         No problem does worse: the value of the dual program, to the tolerance of its solver.
-    example : float
-        Some problem does as badly: the value of the program itself.
+    example : float or None
+        Some problem does as badly: the value of the program itself. None where clients are asked about what has arrived
+        through a compressor of which means are known: of these answers too the program knows means alone.
     multipliers : array
-        Those of the inequalities between the points that were met; weighted with them they add up to a proof.
+        Those of the inequalities between the points that were met, and of what is known of local solutions and of
+        compressed uploads; weighted with them they add up to a proof.
     inequalities : int
         How many there are.
     sizes : tuple of int
@@ -61,7 +64,7 @@ class WorstCase:
     """
 
     value: float
-    example: float
+    example: float | None
     multipliers: np.ndarray
     inequalities: int
     sizes: tuple[int, ...]
@@ -82,6 +85,8 @@ def worst_case(
     point: Point | None = None,
     regulariser: float | None = None,
     inexact: bool = False,
+    compressor: Any = None,
+    dimension: int | None = None,
     literal: bool = False,
 ) -> WorstCase:
     r"""Return the largest mean error over all federations of such clients, in any dimension.
@@ -123,8 +128,16 @@ def worst_case(
         The strong convexity, 0 or more, of a convex function g at the server, which may be any; :math:`\theta^*` is
         the minimiser of E + g, and "value" includes g. There is none when not given.
     inexact : bool, default False
-        Local problems are solved just as well as the stopping rule of the method demands, which must be
-        :class:`GradientReduction`: answers are any points whose gradients are small enough beside those at the start.
+        Local problems are solved just as well as the stopping rule of the method demands: answers are any points whose
+        gradients are small enough, beside those at the start (:class:`GradientReduction`) or in the units of the
+        problem, for starts of size one (:class:`GradientNorm`, :class:`Gap`).
+    compressor : str or Compressor, optional
+        What uploads go through, of which what it says of itself is used and nothing else; or all with the same
+        :math:`\omega` or :math:`\delta`: "unbiased=1", :math:`\mathbb E\,C(v) = v` and
+        :math:`\mathbb E|C(v) - v|^2 \le \omega|v|^2`, draws of clients being independent, and "contractive=0.9",
+        :math:`|C(v) - v|^2 \le (1 - \delta)|v|^2`. The error is the mean.
+    dimension : int, optional
+        Number of coordinates of the model, where what is known of the compressor depends on it.
     literal : bool, default False
         Write down all clients, in place of classes of those that can be exchanged.
 
@@ -161,15 +174,18 @@ def worst_case(
     require(measure in MEASURES, f"measure must be one of {', '.join(MEASURES)}", measure)
     require(min(start) >= 0 and max(start) > 0, "start must be two numbers of at least 0, not both 0", start)
     setting = Setting.of(
-        algorithm, mu, L, clients, participation, weights, regulariser, inexact=inexact, literal=literal
+        *(algorithm, mu, L, clients, participation, weights, regulariser),
+        **{"inexact": inexact, "compressor": compressor, "dimension": dimension, "literal": literal},
     )
     if setting.branched and rounds > 1 and not literal:  # a client's questions depend on the rounds that it was in
         setting = replace(setting, literal=True)
     if measure == "dual":
         require(not setting.branched, "measure must be distance or value where chance has a part", measure)
         require(max(setting.mu) > 0, "mu must be positive for a client, for the dual energy", mu)
-        plain = not inexact and regulariser is None
-        require(plain, "measure must be distance or value with a regulariser or inexact solutions", measure)
+        plain = not inexact and regulariser is None and setting.compressor is None
+        require(
+            plain, "measure must be distance or value with a regulariser or inexact solutions or a compressor", measure
+        )
     n_ends = len(setting.events()) ** rounds if setting.branched else 1
     require(n_ends <= 4096, "rounds must be fewer: all that may happen in them is played, at most 4096 ways", n_ends)
     where = _last_model if point is None else point
@@ -221,30 +237,38 @@ def _solved(
     points = points_of(f.ledger, space.functions, star)
     count = sum(len(own) * (len(own) - 1) for own in points)
     require(count <= LARGEST, f"rounds must be fewer, or local steps: at most {LARGEST} inequalities are solved", count)
-    heights, said, unbounded = Heights(space, points), "", False
+    heights, zeros, means = Heights(space, points), list[Form](), False
+    if isinstance(setting.compressor, Unbiased):
+        zeros = [heights.of(form) for form in space.uncorrelated(independent=setting.compressor.independent)]
+        means = bool(f.ledger.on_which(*(x for a in f.ledger.answers for x in (a.x, a.gradient))))
     forms = [heights.of(form) for form in (error, begin, *space.inequalities(points))]
+    said, unbounded = "", False
     for tolerances, parts in product(TOLERANCES, (*LEAST, None)):
         maps = [np.eye(n) for n in space.sizes] if parts is None else coordinates(setting, f, space, start, parts)
         units = heights.units(maps, len(error.values))
+        own, own_zeros = ([in_units(in_coordinates(form, maps), units) for form in given] for given in (forms, zeros))
         try:
-            found = _certified(tolerances, *(in_units(in_coordinates(form, maps), units) for form in forms))
+            found = _certified(tolerances, *own, zeros=own_zeros)
         except RuntimeError as uncertain:
             said = str(uncertain)
             continue
         if unbounded or math.isfinite(found.value):
-            return found
+            return replace(found, example=None) if means else found
         unbounded, said = True, "the solver certifies no worst case: it calls one infinite in some coordinates alone."
     raise RuntimeError(said)
 
 
-def _certified(tolerances: Sequence[float], error: Form, begin: Form, *slacks: Form) -> WorstCase:
+def _certified(
+    tolerances: Sequence[float], error: Form, begin: Form, *slacks: Form, zeros: Sequence[Form] = ()
+) -> WorstCase:
     """Solve the program, anew if the units of the error were not those of the value."""
     typical = max(float(np.abs(B).max(initial=0.0)) for B in error.blocks)
-    found = _largest(error, begin, slacks, typical or 1.0, tolerances)
+    rest: Any = (tolerances, zeros) if zeros else (tolerances,)
+    found: Any = _largest(error, begin, slacks, typical or 1.0, *rest)
     if not 0 < found.value < math.inf:
         return found
     if not typical / NEAR < found.value < NEAR * typical:
-        found = _largest(error, begin, slacks, found.value, tolerances)
+        found = _largest(error, begin, slacks, found.value, *rest)
     if abs(found.value - found.example) > GAP * abs(found.value):
         low, high = sorted((found.value, found.example))
         raise RuntimeError(f"the solver certifies no worst case: it lies between {low:.6g} and {high:.6g}.")
@@ -292,12 +316,19 @@ def _dual_energy(setting: Setting, space: Space, f: Any) -> Form:
     return found + (1 / (2 * convexity)) * space.square(mean)
 
 
-def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tolerances: Sequence[float]) -> WorstCase:
+def _largest(
+    error: Form,
+    begin: Form,
+    slacks: Sequence[Form],
+    unit: float,
+    tolerances: Sequence[float],
+    zeros: Sequence[Form] = (),
+) -> WorstCase:
     """Solve the program, with an error in such units that the solver's tolerances make sense."""
     cvxpy = program()
     grams = [cvxpy.Variable((n, n), PSD=True) if n else None for n in map(len, error.blocks)]
     heights = cvxpy.Variable(len(error.values))
-    sizes = sizes_of(slacks)
+    sizes, most = sizes_of(slacks), np.array([float(form.constant) for form in slacks])
 
     def of(forms: Sequence[Form]) -> Any:
         total = values(forms) @ heights
@@ -307,17 +338,26 @@ def _largest(error: Form, begin: Form, slacks: Sequence[Form], unit: float, tole
         return total
 
     scaled = of([(1.0 / size) * form for size, form in zip(sizes, slacks, strict=True)])
-    demands = [of([begin]) <= 1.0, scaled >= 0.0]
+    met = scaled + most / sizes
+    demands = [of([begin]) <= 1.0, met >= 0.0]
+    if zeros:
+        equal = of([(1.0 / size) * form for size, form in zip(sizes_of(zeros), zeros, strict=True)])
+        demands.append(equal == 0.0)
     problem = cvxpy.Problem(cvxpy.Maximize(of([(1.0 / unit) * error])[0]), demands)
     status = solved(problem, tolerances)
     if status in ("unbounded", "unbounded_inaccurate"):
         return WorstCase(math.inf, math.inf, np.zeros(0), len(slacks), tuple(map(len, error.blocks)))
     if status != "optimal":
         raise RuntimeError(f"the solver of the semidefinite program certifies no worst case: {status}.")
-    dual, primal = unit * float(demands[0].dual_value[0]), unit * float(problem.value)
+    size, primal = unit * float(demands[0].dual_value[0]), unit * float(problem.value)
     multipliers = unit * np.asarray(demands[1].dual_value) / sizes
-    broken = float(multipliers @ (sizes * np.maximum(-np.asarray(scaled.value), 0.0)))
-    missing = _missing(error, begin, slacks, dual, multipliers, grams, np.asarray(heights.value))
+    free = -unit * np.asarray(demands[2].dual_value) / sizes_of(zeros) if zeros else np.zeros(0)
+    dual = size + float(multipliers @ most)
+    broken = float(multipliers @ (sizes * np.maximum(-np.asarray(met.value), 0.0)))
+    if zeros:
+        broken += float(np.abs(free) @ (sizes_of(zeros) * np.abs(np.asarray(equal.value))))
+    given = [*slacks, *zeros], size, np.append(multipliers, free)
+    missing = _missing(error, begin, *given, grams, np.asarray(heights.value))
     if missing + broken > GAP * abs(dual):
         raise RuntimeError("the solver of the semidefinite program certifies no worst case: it is too inexact.")
     return WorstCase(dual, primal, multipliers, len(slacks), tuple(map(len, error.blocks)))

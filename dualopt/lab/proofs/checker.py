@@ -16,6 +16,9 @@ latest, heights       for each client the number of a point p, before and after,
                       f_j(x_p) - f_j* - <grad f_j*, x_p - theta*>, which V has too
 multipliers           of each client (a, b, m): m >= 0 times the inequality below for its points a and b
 positive              the same, for the second statement
+bounds, bounded       if there are any: of each client (v, u, p) with |v|^2 <= p |u|^2, and multipliers of these, >= 0
+chance                if there is any: groups of free vectors, by their numbers, whose inner products with all others
+                      are zero in the mean
 factor                rho, with 0 <= rho < 1
 ====================  ==================================================================================================
 
@@ -23,9 +26,10 @@ What is checked, for all vectors e_i: with numbers I_ab that no mu-strongly conv
 
     I_ab = f(a) - f(b) - <g_b, a - b> - mu/2 |a - b|^2 - |g_a - g_b - mu (a - b)|^2 / (2 (L - mu)),
 
-    rho V - E V_after - sum m I_ab     and     V - |theta - theta*|^2 - sum m' I_ab
+    rho V - E V_after - sum m I_ab - sum m (p |u|^2 - |v|^2)     and     V - |theta - theta*|^2 - sum m' I_ab
 
-are sums of squares, and the values of the functions cancel in both. Hence the mean of V falls by the factor rho in a
+are sums of squares, and the values of the functions cancel in both; and that nothing but states after a round and the v
+of bounds depends on chance. Hence the mean of V falls by the factor rho in a
 round, and it is at least |theta - theta*|^2. Not checked here: that these are the vectors of a method, for which
 ``dualopt prove --check`` runs its code.
 """
@@ -101,14 +105,17 @@ def combined(*terms: tuple[Any, dict[int, Fraction]]) -> dict[int, Fraction]:
 class Form:
     """A quadratic form in the free vectors, and a linear one in the values of functions at points."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, groups: dict[int, int] | None = None) -> None:
         self.matrix = [[Fraction(0)] * dimension for _ in range(dimension)]
         self.values: dict[tuple[int, int], Fraction] = {}
+        self.groups = groups or {}  # of free vectors that depend on chance
 
     def product(self, factor: Fraction, u: dict[int, Fraction], v: dict[int, Fraction]) -> None:
-        """Add an inner product times a number."""
+        """Add an inner product times a number; of different groups it is zero in the mean."""
         for i, a in u.items():
             for j, b in v.items():
+                if self.groups.get(i) != self.groups.get(j):
+                    continue
                 half = factor * a * b / 2
                 self.matrix[i][j] += half
                 self.matrix[j][i] += half
@@ -174,6 +181,9 @@ class Proof:
         require(sum(p for p, *_ in self.after) == 1, "probabilities must add up to 1")
         self.multipliers = self._multipliers(entry(data, "multipliers"))
         self.positive = self._multipliers(entry(data, "positive"))
+        self.groups = self._groups(items(data.get("chance", []), "chance"))
+        self.bounds = self._bounds(data) if "bounds" in data else [[] for _ in range(self.N)]
+        self._require_fixed()
         self.factor = number(entry(data, "factor"), "factor")
         require(0 <= self.factor < 1, "factor must be at least 0 and less than 1")
 
@@ -209,6 +219,33 @@ class Proof:
             found.append([(place(a, "point", n), place(b, "point", n), number(m, "multipliers")) for a, b, m in rows])
             require(all(m >= 0 for *_, m in found[-1]), "multipliers must be at least 0")
         return found
+
+    def _groups(self, given: list[Any]) -> dict[int, int]:
+        """Return the groups of the free vectors that depend on chance."""
+        found = [(place(i, "chance", self.D), k) for k, group in enumerate(given) for i in items(group, "chance")]
+        require(len(dict(found)) == len(found), "chance must name a vector once")
+        return dict(found)
+
+    def _bounds(self, data: Any) -> list[list[tuple[dict[int, Fraction], dict[int, Fraction], Fraction, Fraction]]]:
+        """Return the bounds of vectors of each client, with their multipliers."""
+        found = []
+        numbers = items(entry(data, "bounded"), "bounded", self.N)
+        for own, given in zip(items(entry(data, "bounds"), "bounds", self.N), numbers, strict=True):
+            rows = [items(row, "bounds", 3) for row in items(own, "bounds")]
+            multipliers = [number(m, "bounded") for m in items(given, "bounded", len(rows))]
+            vectors = [(vector(v, "bounds", self.D), vector(u, "bounds", self.D)) for v, u, _ in rows]
+            parts = [number(p, "bounds") for *_, p in rows]
+            require(min([*multipliers, *parts, 0]) >= 0, "bounded must be at least 0, and parts of bounds")
+            found.append([(v, u, p, m) for (v, u), p, m in zip(vectors, parts, multipliers, strict=True)])
+        return found
+
+    def _require_fixed(self) -> None:
+        """Refuse a proof in which more than what happens in the round depends on chance."""
+        state = [v for groups in self.before for group in groups for v in group]
+        asked = [v for own in self.points for point in own for v in point]
+        through = [u for own in self.bounds for _, u, *_ in own]
+        fixed = not any(i in self.groups for v in (self.model, *state, *asked, *through) for i in v)
+        require(fixed, "chance must not be in the state before the round, in points or in what is compressed")
 
     def lyapunov(self, form: Form, factor: Fraction, state: list[Any], latest: list[int]) -> None:
         """Add V times a number."""
@@ -257,11 +294,14 @@ def check(data: Any) -> Fraction:
         If it is none; the sentence says why.
     """
     proof = Proof(data)
-    falls, dominates = Form(proof.D), Form(proof.D)
+    falls, dominates = Form(proof.D, proof.groups), Form(proof.D, proof.groups)
     proof.lyapunov(falls, proof.factor, proof.before, proof.latest)
     for chance, state, latest in proof.after:
         proof.lyapunov(falls, -chance, state, latest)
     proof.subtract(falls, proof.multipliers)
+    for v, u, part, m in (bound for own in proof.bounds for bound in own):
+        falls.product(m, v, v)
+        falls.product(-m * part, u, u)
     proof.lyapunov(dominates, Fraction(1), proof.before, proof.latest)
     dominates.product(Fraction(-1), proof.model, proof.model)
     proof.subtract(dominates, proof.positive)

@@ -10,6 +10,10 @@ It is *unbiased* if :math:`\mathbb E\,C(x) = x`; then :math:`\omega` bounds its 
 is a difference to what both ends know, which vanishes at the solution, so that limits are exact
 (:class:`dualopt.methods.compressors.Uplink`).
 
+Two things are asked of compressors by :func:`dualopt.lab.proofs.prove` alone: of a biased one :math:`\delta`, by a
+method ``delta(shape, n_clients)``, without which nothing is proved; of an unbiased one whether the draws of different
+clients are independent, by a class attribute ``independent``, without which they are not taken to be.
+
 Chance comes from the round: :meth:`Round.compression_rngs` has a stream for each client, which does not depend on who
 else takes part, and :meth:`Round.compression_rng` one that the server and all clients share. Both ends know the streams
 of a run, so that nobody sends which coordinates chance has chosen.

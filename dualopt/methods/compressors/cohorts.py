@@ -48,6 +48,7 @@ class CoordinateCohorts(Typed):
 
     example: ClassVar[dict[str, Any]] = {"size": 2}
     unbiased: ClassVar[bool] = True
+    independent: ClassVar[bool] = False
 
     size: int
 

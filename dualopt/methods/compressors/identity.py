@@ -25,6 +25,7 @@ class Identity:
 
     example: ClassVar[dict[str, Any]] = {}
     unbiased: ClassVar[bool] = True
+    independent: ClassVar[bool] = True
 
     def omega(self, shape: tuple[int, ...], n_clients: int) -> float:
         """Return 0."""

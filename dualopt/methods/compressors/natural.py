@@ -46,6 +46,7 @@ class NaturalCompression:
 
     example: ClassVar[dict[str, Any]] = {}
     unbiased: ClassVar[bool] = True
+    independent: ClassVar[bool] = True
 
     def omega(self, shape: tuple[int, ...], n_clients: int) -> float:
         """Return 1/8."""

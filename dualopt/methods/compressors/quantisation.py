@@ -53,6 +53,7 @@ class RandomQuantisation(Typed):
 
     example: ClassVar[dict[str, Any]] = {"levels": 7}
     unbiased: ClassVar[bool] = True
+    independent: ClassVar[bool] = True
 
     levels: int
 

@@ -45,6 +45,7 @@ class RandK(Typed):
 
     example: ClassVar[dict[str, Any]] = {"size": 2}
     unbiased: ClassVar[bool] = True
+    independent: ClassVar[bool] = True
 
     size: int
 

@@ -68,6 +68,15 @@ class Rounding(Typed):
         """Return 0: it contracts as it is."""
         return 0.0
 
+    def delta(self, shape: tuple[int, ...], n_clients: int) -> float:
+        r"""Return :math:`\frac1{1 + c}`.
+
+        >>> Rounding(digits=2).delta((5,), 1)
+        0.5
+        """
+        m = 2.0 ** (self.digits - 1) - 1.0
+        return 1.0 / (1.0 + (size_of(shape) - 1) / (4.0 * m * m))
+
     def compress(self, x: Array, round: Round) -> Array:
         """Round to the nearest level."""
         xp = array_namespace(x)

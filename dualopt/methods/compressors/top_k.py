@@ -58,6 +58,15 @@ class TopK(Typed):
         require_within(self.size, size_of(shape), "coordinates")
         return 0.0
 
+    def delta(self, shape: tuple[int, ...], n_clients: int) -> float:
+        r"""Return :math:`\frac kd`.
+
+        >>> TopK(size=2).delta((8,), 1)
+        0.25
+        """
+        require_within(self.size, size_of(shape), "coordinates")
+        return self.size / size_of(shape)
+
     def compress(self, x: Array, round: Round) -> Array:
         """Return the largest coordinates and zeros."""
         xp = array_namespace(x)

@@ -503,10 +503,14 @@ def test_by_how_much_multipliers_fail_to_be_a_proof() -> None:
     error, begin, slacks = one(2.0, 1.0), one(1.0, 1.0), [one(1.0, 0.0), one(0.0, 1.0)]
     grams = [SimpleNamespace(value=np.diag([3.0, 4.0])), None]
     missing = [
-        _worst_case._missing(error, begin, slacks, dual, np.array(m), grams)
+        _worst_case._missing(error, begin, slacks, dual, np.array(m), grams, np.zeros(0))
         for dual, m in ((2.0, (0.0, 1.0)), (2.0, (0.5, 0.0)), (1.0, (0.0, 0.0)), (1.5, (0.0, 1.5)))
     ]
     assert missing == pytest.approx([0.0, 3.5, 7.0, 7.0])
+    of_values = [Form(form.blocks, np.array([0.0, -0.5])) for form in slacks]  # of which half is left at the value 3
+    values = Form(error.blocks, np.array([1.0, 0.0]))
+    left = _worst_case._missing(values, begin, of_values, 2.0, np.array([0.0, 1.0]), grams, np.array([-4.0, 3.0]))
+    assert left == pytest.approx(4.0 + 1.5)
 
 
 def test_the_convex_hull_of_points_is_where_steep_clients_are_bounded() -> None:
