@@ -31,6 +31,8 @@ LEAST = ((0.2, 0.0), (0.1, 1e-3), (0.05, 0.0), (0.5, 0.0), (0.0, 1e-2), (1.0, 0.
 """How much of what an answer adds to the start is taken to be new, at least, and how much of all of it: to be tried."""
 TINY = 1e-12
 """So that C has an inverse."""
+CANCELLED = 1e-14
+"""Of the largest coefficient of a value: what is left of first-order terms below that is rounding."""
 SAMPLES = 4
 """Federations for each vector."""
 
@@ -139,9 +141,15 @@ class Heights:
                     self._square[i] = space.square(a.x - star.x)
 
     def of(self, form: Form) -> Form:
-        """Return a form of values as one of what is left of them."""
+        """Return a form of values as one of what is left of them.
+
+        First-order terms that cancel leave numbers of 1e-34, in directions in which nothing else may count: a solver
+        that scales its columns calls the program unbounded there.
+        """
         places = [i for i in np.flatnonzero(form.values).tolist() if i in self._first]
-        return reduce(add, (float(form.values[i]) * self._first[i] for i in places), form)
+        found = reduce(add, (float(form.values[i]) * self._first[i] for i in places), form)
+        least = CANCELLED * max((abs(float(x)) for x in form.values), default=0.0)
+        return replace(found, blocks=tuple(np.where(np.abs(B) > least, B, 0.0) for B in found.blocks))
 
     def units(self, maps: Sequence[np.ndarray], n_values: int) -> np.ndarray:
         """Return the mean of the squared distances from the minimiser in the federations that made the coordinates."""

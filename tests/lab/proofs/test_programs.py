@@ -532,7 +532,10 @@ def test_the_convex_hull_of_points_is_where_steep_clients_are_bounded() -> None:
 
 
 def test_an_error_is_made_of_the_shares_of_the_clients() -> None:
-    """The energy of two clients, one of them three times as heavy, by values of the functions."""
+    """The energy of two clients, one of them three times as heavy, by values of the functions.
+
+    With three clients in its place first-order terms cancel to 1e-34, which must not be taken for unbounded.
+    """
     what: Any = {"mu": (1, 2), "L": (10, 5), "clients": 2, "measure": "value", "start": (1.0, 0.1)}
     heavy = worst_case("gradient-descent: step=0.1", weights=(1, 3), **what)
     thrice = worst_case(
@@ -545,7 +548,7 @@ def test_an_error_is_made_of_the_shares_of_the_clients() -> None:
     )
     alone = worst_case("gradient-descent: step=0.1", weights=(1, 3), **what | {"start": (1.0, 0.0)})
     assert alone.value == pytest.approx(thrice.value, rel=1e-4)
-    assert heavy.value < alone.value
+    assert heavy.value == pytest.approx(alone.value, rel=1e-4)  # the worst clients agree on the minimiser
 
 
 def test_a_point_is_a_function_of_the_states_around_all_rounds() -> None:
