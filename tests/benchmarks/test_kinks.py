@@ -7,6 +7,7 @@ that take turns. The linear program has all rows together, no ridge, and no cert
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_a_linear_program(benchmark, loss):
     X = rng.normal(size=(ROWS, 5))
     y = X @ rng.normal(size=5) + rng.standard_t(3, size=ROWS)
     program = QuantileRegressor(quantile=getattr(loss, "level", 0.5), alpha=0.0, solver="highs")
-    methods = {"scikit-learn, central": lambda: program.fit(X, y)}
+    methods: dict[str, Any] = {"scikit-learn, central": lambda: program.fit(X, y)}
     for clients in (1, 4):
         f = linear_model(X, y, loss=loss, mu=MU, clients=clients)
         for method in (DualFL(), OptimizedDualFL()):

@@ -401,8 +401,8 @@ FIXED = [
     _fixed(
         "one model more than a site allows",
         "federation/questions.py",
-        "len(known) >= self._allowed",
-        "len(known) > self._allowed",
+        "len(known) >= allowed",
+        "len(known) > allowed",
         "tests/federation/test_agreed.py",
         "refused_for_good",
     ),

@@ -93,7 +93,7 @@ def stacked_rows(problem):
 
 @pytest.mark.parametrize("clients", [8, 10])
 def test_the_data_decide_the_number_of_clients(clients):
-    problem = build_problem(ProblemOptions(**FEDPD, clients=clients, intercept=False))
+    problem = build_problem(ProblemOptions(**FEDPD, clients=clients, intercept="none"))
     assert problem.objective.sizes == (6,) * 10
     assert problem.partition == "10 (natural), 6 rows each"
     np.testing.assert_array_equal(stacked_rows(problem), load("synthetic-fedpd-weak", clients=10, rows=6, d=3).X)

@@ -114,8 +114,9 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool) ->
         told = model_record(runs.problem, results.options, kept.data)
         model, reason = save_model(out, "", lambda: runs.problem.model(trace, told))
         trace.to_csv(out / trace_csv)
-        found = None if page is None else page.summary_of(runs.problem, trace, intercept=runs.intercept)
-        if found is not None:
+        found = None
+        if page is not None:
+            found = page.summary_of(runs.problem, trace, intercept=runs.intercept)
             page.write_summary(found, out)
         files = [trace_npz, trace_csv, record_json, picture, *model, *(() if found is None else output.SUMMARY)]
         output.write_json(out / record_json, runs.record(results, ending, files) | result.record())
@@ -128,7 +129,7 @@ def _run(runs: PreparedRuns, results: Results, algorithm: str, summary: bool) ->
     lines |= output.outcome(trace, result.accuracy, signal=ending.signal)
     lines |= reason | {"files": f"{out}: {', '.join(files)}"}
     output.show_pairs(runs.console, f"dualopt run: {algorithm}", lines)
-    if found is not None:
+    if page is not None and found is not None:
         page.show_summary(runs.console, found.to_json())
     ending.tell()
     return ending.exit_code

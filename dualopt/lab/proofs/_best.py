@@ -282,7 +282,7 @@ class _Search:
     def best_of(self, value: Callable[[Algorithm], float], x: np.ndarray) -> np.ndarray:
         """Return where a value is least near x: first the first number alone, on which the others depend."""
         for size in sorted({1, len(self.names)}):
-            y = fastest(lambda y: self._at(y, value), x[:size], EVALUATIONS * size)
+            y = fastest(lambda y: self._at(y, value), x[:size].tolist(), EVALUATIONS * size)
             x = np.concatenate([y, x[size:]])
         return x
 

@@ -459,6 +459,7 @@ def test_a_program_without_a_bound_is_infinite() -> None:
 def test_worst_cases_have_the_units_of_their_start() -> None:
     one, other = (worst_case("feddyn: alpha=3", start=start, **LOPSIDED) for start in ((1.0, 0.1), (1e4, 1e3)))
     assert other.value == pytest.approx(1e-4 * one.value, rel=1e-5)
+    assert one.example is not None
     assert other.example == pytest.approx(1e-4 * one.example, rel=1e-5)
     assert one.claimed is None
     values = [worst_case("fedsplit: step=0.3", mu=1, L=10, rounds=n, start=(1, 0.045)).value for n in (1, 2, 3)]
